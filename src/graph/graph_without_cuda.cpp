@@ -5,6 +5,7 @@
 #include "graph/build/nn_descent/nn_descent.hpp"
 #include "graph/handle/graph_check.hpp"
 #include "graph/lists/graph_lists.hpp"
+#include "graph/search/walk_build_gpu.hpp"
 
 namespace kith {
 
@@ -20,5 +21,7 @@ std::unique_ptr<DescentSteps> make_descent_steps_cuda(GraphLists&, const Descent
 int64_t first_wrong_row_cuda(const KnnGraph&, const Resources&) { throw_no_cuda(); }
 
 void put_without_self_cuda(const NeighborsView&, int64_t, const NeighborsView&, const Resources&) { throw_no_cuda(); }
+
+std::unique_ptr<WalkBuildGpu> make_walk_build_gpu(const WalkRows&, int64_t, const Resources&) { throw_no_cuda(); }
 
 }  // namespace kith

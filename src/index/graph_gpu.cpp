@@ -19,12 +19,10 @@ GpuBytes copied(const HostArray<T>& array, int64_t count, int device, const Reso
 // The squared norms of the centres' codes; none where they are no codes.
 GpuBytes norms_of(const WalkGraph& graph, int device, const Resources& resources) {
   if (!graph.coder.has_codes()) return {};
-  const int64_t stride = graph.coder.place_bytes();
+  const WalkRows centres = graph.coder.rows_of(graph.centres.data(), graph.cells);
   const HostArray<uint32_t> norms(graph.cells, kGraphPurpose, resources);
   for (int64_t cell = 0; cell < graph.cells && !only_counts(resources); ++cell) {
-    const auto* const code = reinterpret_cast<const int8_t*>(graph.centres.data() + cell * stride);
-    norms[cell] = 0;
-    for (int64_t c = 0; c < stride; ++c) norms[cell] += static_cast<uint32_t>(code[c] * code[c]);
+    norms[cell] = squared_code_norm(centres, cell);
   }
   return copied(norms, graph.cells, device, resources);
 }

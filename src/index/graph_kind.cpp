@@ -93,7 +93,7 @@ class GraphKind final : public IndexKind {
     const RowsInfo rows(given.rows, given.cols, coded_ ? DType::f32 : given.dtype);
     return footprint_of_call(resources, [&](const Resources& used) {
       const MatrixBuffer joined(rows.dtype, rows.rows, rows.cols, "the vectors of a graph", used);
-      const auto graph = build_walk_graph(rows.counted_view(), wish(), used.with_device(Device::cpu()));
+      const auto graph = build_walk_graph(rows.counted_view(), wish(), used);
     });
   }
 

@@ -2,12 +2,17 @@
 
 #include <kith/knn_graph.hpp>
 
+#include "core/divide.hpp"
 #include "core/parallel_for.hpp"
 #include "core/typed_row.hpp"
 #include "core/within_limits.hpp"
+#include "graph/build/method/build_graph.hpp"
 #include "graph/search/link_places.hpp"
+#include "graph/search/stage_times.hpp"
+#include "graph/search/walk_build_gpu.hpp"
 #include "graph/search/walk_cells.hpp"
 #include "graph/search/walk_entries.hpp"
+#include "graph/search/walk_task_cuda.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -76,11 +81,18 @@ class BuildRows {
 // Rows of so many bytes, each place's first.
 HostArray<std::byte> in_order(const PlaceOrder& order, const std::byte* rows, int64_t row_bytes,
                               const Resources& resources) {
+  constexpr int64_t kTask = 4096;
   HostArray<std::byte> placed(order.places() * row_bytes, "the graph's codes", resources);
-  for (int64_t place = 0; place < order.places() && !only_counts(resources); ++place) {
-    std::memcpy(placed.data() + place * row_bytes, rows + order.first_row(place) * row_bytes,
-                static_cast<size_t>(row_bytes));
-  }
+  ProgressMeter meter("order", order.places(), resources);
+  parallel_for(divide_up(order.places(), kTask), meter, resources, [&](int64_t task, int) {
+    const int64_t end = std::min((task + 1) * kTask, order.places());
+    for (int64_t place = task * kTask; place < end; ++place) {
+      std::memcpy(placed.data() + place * row_bytes, rows + order.first_row(place) * row_bytes,
+                  static_cast<size_t>(row_bytes));
+    }
+    meter.add(end - task * kTask);
+  });
+  meter.finish();
   return placed;
 }
 
@@ -92,14 +104,21 @@ HostArray<uint32_t> cells_in_order(const PlaceOrder& order, const uint32_t* labe
   return cells;
 }
 
-// The nearest others of each place.
-Neighbors candidates_of(const WalkRows& rows, int64_t degree, uint64_t seed, const Resources& resources) {
-  const int64_t count = std::clamp<int64_t>(rows.count() - 1, 1, std::max(2 * degree, kFewestCandidates));
-  Neighbors nearest(rows.count(), count, resources);
+int64_t candidate_count(int64_t places, int64_t degree) {
+  return std::clamp<int64_t>(places - 1, 1, std::max(2 * degree, kFewestCandidates));
+}
+
+// The nearest others of each place, wherever rows and results lie: by the method that is soonest on a CPU, so that they
+// are the same on every device.
+void find_candidates(const MatrixView& rows, Metric metric, uint64_t seed, const NeighborsView& out,
+                     const Resources& resources) {
   const KnnGraphParams params{
-      .k = count, .metric = metric_of(rows), .check_finite = false, .recall = kCandidateRecall, .seed = seed};
-  call_or_count(resources, [&](const Resources& used) { knn_graph(rows.values, nearest.view(), params, used); });
-  return nearest;
+      .k = out.k, .metric = metric, .check_finite = false, .recall = kCandidateRecall, .seed = seed};
+  call_or_count(resources, [&](const Resources& given) {
+    within_limits("the graph", given, [&](const Resources& used) {
+      return build_graph(rows, out, params, used, {.judged = DeviceKind::cpu});
+    });
+  });
 }
 
 // Lists between rows as lists between places: what the rows of a place point at, each once, the first `degree`.
@@ -161,18 +180,31 @@ HostArray<std::byte> walked_centres(WalkCells&& cells, const WalkCoder& coder, c
   return centres;
 }
 
+bool builds_on_gpu(const Resources& resources) { return resources.device().kind == DeviceKind::cuda; }
+
+// Whether a GPU was asked for that takes walks over such places.
+bool on_gpu(const WalkRows& places, int64_t degree, const Resources& resources) {
+  return builds_on_gpu(resources) && places.kind != WalkKind::canonical &&
+         suits_walk_cuda(places.count(), kSelfWalk.beam, 0, degree, places.row_bytes());
+}
+
 }  // namespace
 
 std::shared_ptr<const WalkGraph> build_walk_graph(const MatrixView& rows, const WalkGraphWish& wish,
                                                   const Resources& given) {
   const Resources resources = given.with_device(Device::cpu()).with_progress({});
+  // Who learns cells and puts rows into them.
+  const Resources asked = builds_on_gpu(given) ? given.with_progress({}) : resources;
+  StageTimes times;
   const int64_t count = rows.rows();
   WalkCoder coder = WalkCoder::choose(rows, wish.metric, wish.seed, resources);
   WalkFacts facts;
   HostArray<std::byte> of_rows(count * coder.place_bytes(), "the graph's codes", resources);
   facts.clipped = coder.encode_all(rows, of_rows.data(), resources);
+  times.done("codes");
   auto in_cells = std::make_unique<BuildRows>(coder, of_rows.data(), count, ProductForm::directions, resources);
-  WalkCells cells(in_cells->rows(), wish.seed, resources);
+  WalkCells cells(in_cells->rows(), wish.seed, asked);
+  times.done("cells");
   PlaceOrder order(of_rows.data(), coder.place_bytes(), count, cells.labels(), resources);
   HostArray<std::byte> codes = in_order(order, of_rows.data(), coder.place_bytes(), resources);
   const HostArray<uint32_t> place_cells = cells_in_order(order, cells.labels(), resources);
@@ -180,21 +212,44 @@ std::shared_ptr<const WalkGraph> build_walk_graph(const MatrixView& rows, const 
   HostArray<std::byte> centres = walked_centres(std::move(cells), coder, resources);
   in_cells.reset();
   of_rows = {};
+  times.done("places");
+  const WalkRows walked = coder.rows_of(codes.data(), order.places());
+  const std::unique_ptr<WalkBuildGpu> gpu =
+      on_gpu(walked, wish.degree, asked) ? make_walk_build_gpu(walked, wish.degree, asked) : nullptr;
   HostArray<uint32_t> edges;
   if (wish.start != nullptr) {
     edges = placed_edges(order, wish.start, wish.degree, resources);
+    if (gpu != nullptr) gpu->take_edges(edges.data());
   } else {
     const BuildRows built(coder, codes.data(), order.places(), ProductForm::inverted, resources);
-    Neighbors candidates = candidates_of(built.rows(), wish.degree, wish.seed, resources);
-    edges = link_places(built.rows(), candidates.view(), wish.degree, resources);
+    const WalkRows& places = built.rows();
+    const int64_t count_each = candidate_count(order.places(), wish.degree);
+    const Metric metric = metric_of(places);
+    if (gpu != nullptr) {
+      edges = gpu->link(
+          places, count_each,
+          [&](const MatrixView& on_device, const NeighborsView& out, const Resources& used) {
+            find_candidates(on_device, metric, wish.seed, out, used);
+          },
+          resources);
+    } else {
+      Neighbors candidates(order.places(), count_each, resources);
+      find_candidates(places.values, metric, wish.seed, candidates.view(), resources);
+      edges = link_places(places, candidates.view(), wish.degree, resources);
+    }
   }
+  times.done("lists");
   WalkView view;
-  view.rows = coder.rows_of(codes.data(), order.places());
+  view.rows = walked;
   view.tail = coder.rows_of(nullptr, 0);
   view.edges = edges.data();
   view.degree = wish.degree;
   view.centres = coder.rows_of(centres.data(), cell_count);
-  WalkEntries entries = find_entries(view, place_cells.data(), edges.data(), resources);
+  const std::unique_ptr<PlaceSearch> threads = gpu == nullptr ? make_place_search_cpu() : nullptr;
+  PlaceSearch& search = gpu == nullptr ? *threads : *gpu;
+  WalkEntries entries = find_entries(view, place_cells.data(), edges.data(), search, resources);
+  times.done("entries");
+  times.tell("graph", given);
   facts.parts = entries.parts;
   facts.lost = entries.lost;
   return std::make_shared<const WalkGraph>(WalkGraph{std::move(coder), wish.degree, std::move(order), std::move(codes),

@@ -14,7 +14,6 @@
 namespace kith {
 namespace {
 
-constexpr int64_t kMostOffers = 512;  // that are looked at for one place
 constexpr int64_t kTaskPlaces = 256;
 
 // What each place has chosen: pack_neighbor(key, other), kPadding behind the last.

@@ -17,6 +17,8 @@
 
 namespace kith {
 
+inline constexpr int64_t kMostOffers = 512;  // that are looked at for one place
+
 // rows.count() x degree places, kNoEdge behind the last of each. `candidates`: the nearest others of each place, -1
 // where there are no more; of pruning they need not be in order.
 HostArray<uint32_t> link_places(const WalkRows& rows, const NeighborsView& candidates, int64_t degree,

@@ -1,16 +1,18 @@
 #include "graph/search/place_order.hpp"
 
+#include "core/parallel_for.hpp"
 #include "core/within_limits.hpp"
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <tuple>
+#include <vector>
 
 namespace kith {
 namespace {
 
 struct PlacedRow {
-  uint32_t cell;
   uint32_t row;
   uint64_t hash;  // then: the first row that is equal
 };
@@ -39,27 +41,33 @@ PlaceOrder::PlaceOrder(const std::byte* rows, int64_t row_bytes, int64_t count, 
   const auto same = [&](uint32_t a, uint32_t b) {
     return std::memcmp(rows + a * row_bytes, rows + b * row_bytes, static_cast<size_t>(row_bytes));
   };
-  for (int64_t i = 0; i < count; ++i) {
-    order[i] = {cells[i], static_cast<uint32_t>(i), hash_of(rows + i * row_bytes, row_bytes)};
-  }
-  std::sort(order.begin(), order.end(), [&](const PlacedRow& a, const PlacedRow& b) {
-    if (a.cell != b.cell) return a.cell < b.cell;
-    if (a.hash != b.hash) return a.hash < b.hash;
-    const int bytes = same(a.row, b.row);
-    return bytes != 0 ? bytes < 0 : a.row < b.row;
-  });
-  for (int64_t i = 0; i < count;) {
-    int64_t end = i + 1;
-    while (end < count && order[end].cell == order[i].cell && order[end].hash == order[i].hash &&
-           same(order[end].row, order[i].row) == 0) {
-      ++end;
+  // Rows cell by cell; then each cell for itself.
+  const uint32_t cell_count = count > 0 ? *std::max_element(cells, cells + count) + 1 : 0;
+  std::vector<int64_t> ends(cell_count + 1, 0);
+  for (int64_t i = 0; i < count; ++i) ++ends[cells[i] + 1];
+  std::partial_sum(ends.begin(), ends.end(), ends.begin());
+  std::vector<int64_t> next(ends.begin(), ends.end() - 1);
+  for (int64_t i = 0; i < count; ++i) order[next[cells[i]]++] = {static_cast<uint32_t>(i), 0};
+  ProgressMeter meter("order", cell_count, resources);
+  parallel_for(cell_count, meter, resources, [&](int64_t cell, int) {
+    PlacedRow* const begin = order.data() + ends[static_cast<size_t>(cell)];
+    PlacedRow* const end = order.data() + ends[static_cast<size_t>(cell) + 1];
+    for (PlacedRow* one = begin; one != end; ++one) one->hash = hash_of(rows + one->row * row_bytes, row_bytes);
+    std::sort(begin, end, [&](const PlacedRow& a, const PlacedRow& b) {
+      if (a.hash != b.hash) return a.hash < b.hash;
+      const int bytes = same(a.row, b.row);
+      return bytes != 0 ? bytes < 0 : a.row < b.row;
+    });
+    for (PlacedRow* one = begin; one != end;) {
+      const PlacedRow first = *one;
+      for (; one != end && one->hash == first.hash && same(one->row, first.row) == 0; ++one) one->hash = first.row;
     }
-    const uint32_t first = order[i].row;
-    for (; i < end; ++i) order[i].hash = first;
-  }
-  std::sort(order.begin(), order.end(), [](const PlacedRow& a, const PlacedRow& b) {
-    return std::tie(a.cell, a.hash, a.row) < std::tie(b.cell, b.hash, b.row);
+    std::sort(begin, end, [](const PlacedRow& a, const PlacedRow& b) {
+      return std::tie(a.hash, a.row) < std::tie(b.hash, b.row);
+    });
+    meter.add(1);
   });
+  meter.finish();
   places_ = 0;
   for (int64_t i = 0; i < count; ++i) {
     rows_[i] = order[i].row;

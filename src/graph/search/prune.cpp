@@ -40,8 +40,8 @@ int64_t Pruner::prune(uint64_t* candidates, int64_t count) {
     int64_t stay = 0;
     for (int64_t i = 0; i < left; ++i) {
       const uint64_t candidate = left_[i + 1];
-      const double between = ratio_.kept * value_of_key(rows_, keys_[i]);
-      if (!(between < ratio_.place * value_of_key(rows_, ordered_of(candidate)))) left_[stay++] = candidate;
+      const double between = value_of_key(rows_.kind, keys_[i]);
+      if (!ratio_.drops(between, value_of_key(rows_.kind, ordered_of(candidate)))) left_[stay++] = candidate;
     }
     left = stay;
   }

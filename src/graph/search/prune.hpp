@@ -11,17 +11,12 @@
 #include <kith/resources.hpp>
 
 #include "core/host_array.hpp"
+#include "graph/search/prune_rule.hpp"
 #include "graph/search/walk_rows.hpp"
 
 #include <cstdint>
 
 namespace kith {
-
-struct PruneRatio {
-  double kept = 1;  // dropped where kept * key(s, c) < place * key(place, c)
-  double place = 1;
-};
-PruneRatio prune_ratio(int64_t degree, bool keys_are_squares);
 
 // For one thread.
 class Pruner {

@@ -20,16 +20,14 @@
 #include "cuda/vector_access.hpp"
 #include "cuda/warp.hpp"
 #include "graph/search/code_query_cuda.hpp"
+#include "graph/search/compare_codes_cuda.hpp"
 
 #include <cuda_runtime.h>
 
 namespace kith {
 namespace {
 
-constexpr int kCodeThreads = 8;                  // that compare a code together
-constexpr int kCodesOfWarp = 32 / kCodeThreads;  // at a time
-constexpr int kCodesAhead = 4;                   // times that, so many loads are under way
-constexpr int kBeamBit = 1;                      // for the beam, in Counts::twice
+constexpr int kBeamBit = 1;  // for the beam, in Counts::twice
 constexpr int kKeptBit = 2;
 constexpr uint16_t kNothingSeen = 0xFFFF;
 constexpr uint64_t kOpenedBit = 1;
@@ -159,71 +157,12 @@ class Walker {
     return true;
   }
 
-  // What 16 columns add to a key: the square of the code less twice the product with the query, or less the product.
-  KITH_DEVICE_INLINE uint32_t part_of_key(const uint4& code, const uint4& low, const uint4& high) const {
-    const uint32_t x[4] = {code.x, code.y, code.z, code.w};
-    const uint32_t q[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
-    int product = 0;
-    int square = 0;
-    if (bytes_) {
-      KITH_UNROLL
-      for (int i = 0; i < 4; ++i) product = __dp4a(static_cast<int>(x[i]), static_cast<int>(q[i]), product);
-    } else {
-      KITH_UNROLL
-      for (int i = 0; i < 4; ++i) {
-        product = __dp2a_lo(static_cast<int>(q[2 * i]), static_cast<int>(x[i]), product);
-        product = __dp2a_hi(static_cast<int>(q[2 * i + 1]), static_cast<int>(x[i]), product);
-      }
-    }
-    if (task_.kind == WalkKind::products) return 0U - static_cast<uint32_t>(product);
-    KITH_UNROLL
-    for (int i = 0; i < 4; ++i) square = __dp4a(static_cast<int>(x[i]), static_cast<int>(x[i]), square);
-    return static_cast<uint32_t>(square) - 2U * static_cast<uint32_t>(product);
-  }
-
-  // Calls use(true, number, key) for `count` codes, those with numbers number_of(0), number_of(1), ...; each on one
-  // lane of the warp, and use(false, ...) on the others. All lanes call it.
+  // Calls use(true, number, key) for `count` codes, as compare_codes() does.
   template <int kAhead = kCodesAhead, typename NumberOf, typename Use>
   KITH_DEVICE_INLINE void compare(const int8_t* codes, int count, const NumberOf& number_of, const Use& use) const {
-    constexpr uint32_t kNone = 0xFFFFFFFFU;
-    const int group = lane() / kCodeThreads;
-    const int part = lane() % kCodeThreads;
-    const auto* const query = at<uint4>(task_.layout.query);
-    for (int first = 0; first < count; first += kCodesOfWarp * kAhead) {
-      uint32_t numbers[kAhead];
-      uint32_t sums[kAhead] = {};
-      KITH_UNROLL
-      for (int i = 0; i < kAhead; ++i) {
-        const int n = first + i * kCodesOfWarp + group;
-        numbers[i] = n < count ? number_of(n) : kNone;
-      }
-      for (int chunk = part; chunk < chunks_; chunk += kCodeThreads) {
-        uint4 loaded[kAhead] = {};
-        KITH_UNROLL
-        for (int i = 0; i < kAhead; ++i) {
-          if (numbers[i] != kNone) {
-            loaded[i] = __ldg(reinterpret_cast<const uint4*>(codes + int64_t{numbers[i]} * task_.stride) + chunk);
-          }
-        }
-        const uint4 low = bytes_ ? query[chunk] : query[2 * chunk];
-        const uint4 high = bytes_ ? low : query[2 * chunk + 1];
-        KITH_UNROLL
-        for (int i = 0; i < kAhead; ++i) sums[i] += part_of_key(loaded[i], low, high);
-      }
-      KITH_UNROLL
-      for (int i = 0; i < kAhead; ++i) sums[i] = warp_sum<kCodeThreads>(sums[i]);
-      // Each of the first lanes of a group has one of its codes.
-      uint32_t number = kNone;
-      uint32_t sum = 0;
-      KITH_UNROLL
-      for (int i = 0; i < kAhead; ++i) {
-        if (part == i) {
-          number = numbers[i];
-          sum = sums[i];
-        }
-      }
-      use(number != kNone, number, (sum + norm_) ^ kSignBit);
-    }
+    const CodeQueryCuda query{at<uint4>(task_.layout.query), bytes_, task_.kind == WalkKind::products, norm_};
+    compare_codes<kAhead>(query, {codes, chunks_}, count, number_of,
+                          [&](bool there, int, uint32_t number, uint32_t key) { use(there, number, key); });
   }
 
   __device__ bool filter_keeps(uint32_t place) const {

@@ -1,9 +1,11 @@
 #include "graph/search/walk_entries.hpp"
 
+#include "core/parallel_for.hpp"
 #include "core/within_limits.hpp"
 #include "graph/search/walk_search.hpp"
 
 #include <algorithm>
+#include <memory>
 #include <numeric>
 #include <utility>
 #include <vector>
@@ -13,8 +15,6 @@ namespace {
 
 constexpr int64_t kMostRepairs = 8;
 constexpr int kRepairRounds = 3;
-constexpr WalkWish kSelfWalk{.beam = 16, .width = 2};
-constexpr int64_t kNearLost = 12;    // places that are asked for room
 constexpr int64_t kRepairEdges = 2;  // to a lost place
 
 // The smallest place of each connected part, for every place of it.
@@ -28,12 +28,11 @@ class ConnectedParts {
       const uint32_t* const list = graph.edges + place * graph.degree;
       for (int64_t i = 0; i < graph.degree && list[i] != kNoEdge; ++i) join(static_cast<uint32_t>(place), list[i]);
     }
-    for (int64_t place = 0; place < graph.rows.count(); ++place) {
-      parents_[place] = of(static_cast<uint32_t>(place));
-      count_ += parents_[place] == static_cast<uint32_t>(place) ? 1 : 0;
-    }
+    for (int64_t place = 0; place < graph.rows.count(); ++place) parents_[place] = of(static_cast<uint32_t>(place));
   }
+  HostArray<uint32_t> take() && { return std::move(parents_); }
 
+ private:
   uint32_t of(uint32_t place) const {
     while (parents_[place] != place) {
       parents_[place] = parents_[parents_[place]];
@@ -41,9 +40,6 @@ class ConnectedParts {
     }
     return place;
   }
-  int64_t count() const { return count_; }
-
- private:
   void join(uint32_t a, uint32_t b) {
     a = of(a);
     b = of(b);
@@ -51,37 +47,47 @@ class ConnectedParts {
   }
 
   HostArray<uint32_t> parents_;
-  int64_t count_ = 0;
 };
 
 using CellLists = std::vector<std::vector<uint32_t>>;
 
 // Of each part in a cell the place nearest to its centre, by (key, place).
-CellLists nearest_of_parts(const WalkView& graph, const uint32_t* cells, const ConnectedParts& parts,
+CellLists nearest_of_parts(const WalkView& graph, const uint32_t* cells, const uint32_t* parts,
                            const Resources& resources) {
+  // An entry of its part, the nearest first.
+  struct PartPlace {
+    uint32_t part;
+    uint64_t near;
+  };
   const int64_t count = graph.rows.count();
+  const int64_t cell_count = graph.centres.count();
+  const int64_t cols = graph.rows.values.cols();
   HostArray<uint32_t> places(count, "the entries of cells", resources);
   HostArray<uint32_t> keys(count, "the entries of cells", resources);
-  HostArray<uint64_t> sorted(count, "the entries of cells", resources);
-  HostArray<uint32_t> seen_in(count, "the entries of cells", resources);  // the last cell + 1 that has seen a part
-  HostArray<float> floats(graph.rows.values.cols(), "the entries of cells", resources);
-  CellLists entries(static_cast<size_t>(graph.centres.count()));
+  HostArray<PartPlace> sorted(count, "the entries of cells", resources);
+  HostArray<float> floats(resources.threads() * cols, "the entries of cells", resources);
+  CellLists entries(static_cast<size_t>(cell_count));
   if (only_counts(resources)) return entries;
   std::iota(places.begin(), places.end(), 0U);
-  std::fill(seen_in.begin(), seen_in.end(), 0U);
-  for (int64_t first = 0; first < count;) {
-    const uint32_t cell = cells[first];
-    const int64_t end = std::upper_bound(cells + first, cells + count, cell) - cells;
-    walk_keys(graph.rows, query_of_place(graph.centres, cell, floats.data()), places.data() + first, end - first,
-              keys.data());
-    for (int64_t i = 0; i < end - first; ++i) sorted[i] = pack_neighbor(keys[i], places[first + i]);
-    std::sort(sorted.begin(), sorted.begin() + (end - first));
-    for (int64_t i = 0; i < end - first; ++i) {
-      uint32_t& seen = seen_in[parts.of(row_of(sorted[i]))];
-      if (std::exchange(seen, cell + 1) != cell + 1) entries[cell].push_back(row_of(sorted[i]));
-    }
-    first = end;
-  }
+  ProgressMeter meter("entries", cell_count, resources);
+  parallel_for(cell_count, meter, resources, [&](int64_t cell, int slot) {
+    const auto [first, end] = std::equal_range(cells, cells + count, static_cast<uint32_t>(cell));
+    const int64_t from = first - cells;
+    const int64_t some = end - first;
+    walk_keys(graph.rows, query_of_place(graph.centres, cell, floats.data() + slot * cols), places.data() + from, some,
+              keys.data() + from);
+    PartPlace* const own = sorted.data() + from;
+    for (int64_t i = 0; i < some; ++i) own[i] = {parts[from + i], pack_neighbor(keys[from + i], places[from + i])};
+    std::sort(own, own + some, [](const PartPlace& a, const PartPlace& b) {
+      return a.part != b.part ? a.part < b.part : a.near < b.near;
+    });
+    PartPlace* const last =
+        std::unique(own, own + some, [](const PartPlace& a, const PartPlace& b) { return a.part == b.part; });
+    std::sort(own, last, [](const PartPlace& a, const PartPlace& b) { return a.near < b.near; });
+    for (const PartPlace* one = own; one != last; ++one) entries[static_cast<size_t>(cell)].push_back(row_of(one->near));
+    meter.add(1);
+  });
+  meter.finish();
   return entries;
 }
 
@@ -98,13 +104,6 @@ void flatten(const CellLists& lists, WalkEntries& entries, const Resources& reso
   }
   entries.offsets[std::ssize(lists)] = at;
 }
-
-// A place that a walk towards it has not found, and the nearest places that the walk has opened.
-struct LostPlace {
-  uint32_t place = 0;
-  uint32_t near[kNearLost] = {};
-  int64_t count = 0;
-};
 
 // Whether the place is in the beam, or would not be: by products a place need not be near to itself.
 bool finds(const WalkView& graph, const Walk& walk, uint32_t place) {
@@ -144,6 +143,18 @@ std::vector<LostPlace> lost_of(const WalkView& graph, const std::vector<uint32_t
   return lost;
 }
 
+class PlaceSearchCpu final : public PlaceSearch {
+ public:
+  HostArray<uint32_t> parts(const WalkView& graph, const Resources& resources) override {
+    return ConnectedParts(graph, resources).take();
+  }
+  std::vector<LostPlace> lost_of(const WalkView& graph, const std::vector<uint32_t>& sought,
+                                 const Resources& resources) override {
+    return kith::lost_of(graph, sought, resources);
+  }
+  void lists_changed(const WalkView&, const std::vector<uint32_t>&) override {}
+};
+
 // Whether a list had room for the place.
 bool add_edge(uint32_t* list, int64_t degree, uint32_t place) {
   uint32_t* const end = list + degree;
@@ -179,33 +190,46 @@ int64_t mend_places(const WalkView& graph, std::vector<uint32_t> sought, uint32_
   }
 }
 
-WalkEntries find_entries(const WalkView& graph, const uint32_t* cells, uint32_t* edges, const Resources& resources) {
-  const ConnectedParts parts(graph, resources);
-  CellLists lists = nearest_of_parts(graph, cells, parts, resources);
+std::unique_ptr<PlaceSearch> make_place_search_cpu() { return std::make_unique<PlaceSearchCpu>(); }
+
+WalkEntries find_entries(const WalkView& graph, const uint32_t* cells, uint32_t* edges, PlaceSearch& search,
+                         const Resources& resources) {
+  const int64_t count = graph.rows.count();
   WalkEntries entries;
-  entries.parts = parts.count();
-  std::vector<uint32_t> sought(static_cast<size_t>(graph.rows.count()));
+  CellLists lists;
+  {
+    const HostArray<uint32_t> parts = search.parts(graph, resources);
+    lists = nearest_of_parts(graph, cells, parts.data(), resources);
+    for (int64_t place = 0; place < count && !only_counts(resources); ++place) {
+      entries.parts += parts[place] == static_cast<uint32_t>(place) ? 1 : 0;
+    }
+  }
+  std::vector<uint32_t> sought(static_cast<size_t>(count));
   std::iota(sought.begin(), sought.end(), 0U);
   for (int round = 0;; ++round) {
     flatten(lists, entries, resources);
     WalkView with = graph;
     with.entry_offsets = entries.offsets.data();
     with.entries = entries.places.data();
-    const std::vector<LostPlace> lost = lost_of(with, sought, resources);
+    const std::vector<LostPlace> lost = search.lost_of(with, sought, resources);
     entries.lost = std::ssize(lost);
     if (lost.empty() || round == kRepairRounds) break;
     // What is mended for one place may hide another near by.
     std::vector<bool> touched(lists.size(), false);
     std::vector<int64_t> added(lists.size(), 0);
+    std::vector<uint32_t> changed;
     for (const LostPlace& one : lost) {
       const uint32_t cell = cells[one.place];
       touched[cell] = true;
-      const int64_t edges_there =
-          add_edges(one, edges, graph.degree, [&](uint32_t near) { touched[cells[near]] = true; });
+      const int64_t edges_there = add_edges(one, edges, graph.degree, [&](uint32_t near) {
+        touched[cells[near]] = true;
+        changed.push_back(near);
+      });
       if (edges_there == 0 && added[cell]++ < kMostRepairs) lists[cell].push_back(one.place);
     }
+    search.lists_changed(graph, changed);
     sought.clear();
-    for (int64_t place = 0; place < graph.rows.count(); ++place) {
+    for (int64_t place = 0; place < count; ++place) {
       if (touched[cells[place]]) sought.push_back(static_cast<uint32_t>(place));
     }
   }

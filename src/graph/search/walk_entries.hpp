@@ -13,9 +13,11 @@
 #include <kith/resources.hpp>
 
 #include "core/host_array.hpp"
+#include "graph/search/walk.hpp"
 #include "graph/search/walk_view.hpp"
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 namespace kith {
@@ -27,8 +29,34 @@ struct WalkEntries {
   int64_t lost = 0;             // places that no such walk finds, though they are nearer than its last
 };
 
+inline constexpr int64_t kNearLost = 12;  // places that are asked for room
+// How every place is searched for.
+inline constexpr WalkWish kSelfWalk{.beam = 16, .width = 2};
+
+// A place that a walk towards it has not found, and the nearest places that the walk has opened.
+struct LostPlace {
+  uint32_t place = 0;
+  uint32_t near[kNearLost] = {};
+  int64_t count = 0;
+};
+
+// Who looks at all places of a graph: the threads of a CPU, or a GPU (walk_build_gpu.hpp). Both find the same.
+class PlaceSearch {
+ public:
+  virtual ~PlaceSearch() = default;
+  // For each place the smallest one of its connected part.
+  virtual HostArray<uint32_t> parts(const WalkView& graph, const Resources& resources) = 0;
+  // Those of `sought` that a walk towards them does not find, by place.
+  virtual std::vector<LostPlace> lost_of(const WalkView& graph, const std::vector<uint32_t>& sought,
+                                         const Resources& resources) = 0;
+  // The lists of these places have other edges than before.
+  virtual void lists_changed(const WalkView& graph, const std::vector<uint32_t>& places) = 0;
+};
+std::unique_ptr<PlaceSearch> make_place_search_cpu();
+
 // `graph` has rows, edges and centres; `cells`: of each place, ascending; `edges`: those of the graph, to be added to.
-WalkEntries find_entries(const WalkView& graph, const uint32_t* cells, uint32_t* edges, const Resources& resources);
+WalkEntries find_entries(const WalkView& graph, const uint32_t* cells, uint32_t* edges, PlaceSearch& search,
+                         const Resources& resources);
 
 // Searches for these places, and gives those that are lost edges where lists have room; returns how many stay lost.
 int64_t mend_places(const WalkView& graph, std::vector<uint32_t> sought, uint32_t* edges, const Resources& resources);

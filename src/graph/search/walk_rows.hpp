@@ -50,8 +50,8 @@ inline bool keys_are_squares(const WalkRows& rows) {
 }
 
 // The number that a key stands for; exact.
-inline double value_of_key(const WalkRows& rows, uint32_t key) {
-  if (rows.kind == WalkKind::canonical) return static_cast<double>(key_of_ordered(key));
+KITH_HOST_DEVICE inline double value_of_key(WalkKind kind, uint32_t key) {
+  if (kind == WalkKind::canonical) return static_cast<double>(key_of_ordered(key));
   return static_cast<double>(static_cast<int32_t>(key ^ kSignBit));
 }
 
@@ -65,6 +65,14 @@ inline WalkQuery query_of_place(const WalkRows& rows, int64_t place, float* floa
   query.canonical.values = floats_of(rows.values, place, floats);
   canonical_inverse_norms_cpu(MatrixView(query.canonical.values, 1, rows.values.cols()), &query.canonical.inverse_norm);
   return query;
+}
+
+// Of the code of a place.
+inline uint32_t squared_code_norm(const WalkRows& rows, int64_t place) {
+  const auto* const code = reinterpret_cast<const int8_t*>(rows.values.row(place));
+  uint32_t norm = 0;
+  for (int64_t c = 0; c < rows.row_bytes(); ++c) norm += static_cast<uint32_t>(code[c] * code[c]);
+  return norm;
 }
 
 // The keys of a query with the rows at these places.

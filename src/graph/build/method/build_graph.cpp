@@ -166,7 +166,8 @@ GraphMethod soonest_method(const GraphProblem& problem, const ProbeForecast& for
 std::optional<BuildOutcome> build_soonest(GraphLists& lists, const MatrixView& x, const KnnGraphParams& params,
                                           const GraphProblem& problem, GraphReport& report,
                                           const Resources& resources) {
-  const DeviceKind device = resources.device().kind;
+  const DeviceKind device = problem.most.judge(resources.device().kind);
+  const bool blurs = device == resources.device().kind;  // else it is judged by exact products
   const GraphCosts costs = predict_graph_costs(problem, likely_work(problem), device);
   const bool exact_is_refused = is_refused(problem, problem.pairs(), device);
   const bool may_descend = exact_is_refused ? std::isfinite(costs.nn_descent) : costs.nn_descent < costs.exact;
@@ -189,7 +190,7 @@ std::optional<BuildOutcome> build_soonest(GraphLists& lists, const MatrixView& x
   };
   const auto least_work = [&] {
     CellsWork work = balanced_work(problem, static_cast<double>(std::max<int64_t>(forecast.needed, 1)));
-    work.blur = steps->blur();
+    work.blur = blurs ? steps->blur() : 0;
     return work;
   };
   GraphMethod method = soonest(least_work());
@@ -202,7 +203,7 @@ std::optional<BuildOutcome> build_soonest(GraphLists& lists, const MatrixView& x
     steps->cut();
     put_forecast(*steps, report);
     const auto pairs = static_cast<double>(report.forecast->comparisons);
-    method = soonest({static_cast<double>(forecast.needed), pairs, 0, steps->blur()});
+    method = soonest({static_cast<double>(forecast.needed), pairs, 0, blurs ? steps->blur() : 0});
   }
   const std::string by_cells = report.forecast ? fmt::format("{} probes would do by cells", report.forecast->probes)
                                                : std::string("cells could not be sooner");
@@ -277,7 +278,7 @@ SettledGraph settled(const MatrixView& x, const NeighborsView& out, const KnnGra
   }
   settled.device = device_of(x, out, problem, params.method, resources);
   if (params.method != GraphMethod::automatic) return settled;
-  settled.params.method = first_method(problem, settled.device.kind);
+  settled.params.method = first_method(problem, problem.most.judge(settled.device.kind));
   if (settled.params.method == GraphMethod::nn_descent) {
     resources.log(LogLevel::info, fmt::format("graph of {} rows on {}: nn_descent for a recall of {}", x.rows(),
                                               name_of(settled.device), params.recall));
@@ -304,7 +305,7 @@ GraphReport chosen_report(const MatrixView& x, const NeighborsView& out, const K
               return build_soonest(lists, x, chosen, problem, told, resources);
             });
   if (report.reached) return report;
-  if (is_refused(problem, problem.pairs(), resources.device().kind)) {
+  if (is_refused(problem, problem.pairs(), problem.most.judge(resources.device().kind))) {
     warn_if_missed(report, chosen.recall, "these rows are too many to compare all pairs unasked; use exact", resources);
     return report;
   }

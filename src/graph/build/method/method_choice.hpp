@@ -24,6 +24,11 @@ namespace kith {
 struct GraphBounds {
   double cpu_products = 2e14;
   double gpu_products = 2e16;
+  // Whose costs and bounds choose; automatic: those of the device that builds. Who needs the same graph from every
+  // device names one.
+  DeviceKind judged = DeviceKind::automatic;
+
+  DeviceKind judge(DeviceKind builds) const { return judged == DeviceKind::automatic ? builds : judged; }
 };
 
 struct GraphProblem {

@@ -1,0 +1,160 @@
+// A graph for walks that a GPU builds is the CPU's, byte for byte: metrics, dtypes, degrees, few rows, duplicates,
+// clusters that nothing joins, places that everybody chooses, and rows that are cut into cells.
+#include "cuda/parity.hpp"
+#include "graph/search/build_walk_graph.hpp"
+#include "reference/data.hpp"
+#include "reference/data_kinds.hpp"
+
+#include <kith/error.hpp>
+#include <kith/index.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <vector>
+
+namespace kith {
+namespace {
+
+using reference::make_bytes;
+using reference::make_floats;
+using reference::Matrix;
+using reference::Shape;
+
+class CudaGraphBuild : public OnCuda {};
+
+template <typename T>
+void expect_same(const HostArray<T>& made, const HostArray<T>& expected, int64_t count, const std::string& what) {
+  int64_t differ = 0;
+  for (int64_t i = 0; i < count; ++i) differ += std::memcmp(&made[i], &expected[i], sizeof(T)) != 0 ? 1 : 0;
+  EXPECT_EQ(differ, 0) << "of " << count << ": " << what;
+}
+
+void expect_built_alike(const MatrixView& rows, const WalkGraphWish& wish, const std::string& what) {
+  const auto expected = build_walk_graph(rows, wish, on_cpu());
+  const auto made = build_walk_graph(rows, wish, on_cuda());
+  ASSERT_EQ(made->order.places(), expected->order.places()) << what;
+  ASSERT_EQ(made->cells, expected->cells) << what;
+  ASSERT_EQ(made->entries.size(), expected->entries.size()) << what;
+  ASSERT_EQ(made->codes.size(), expected->codes.size()) << what;
+  EXPECT_EQ(made->coder.step(), expected->coder.step()) << what;
+  EXPECT_EQ(made->coder.offsets(), expected->coder.offsets()) << what;
+  const int64_t places = expected->order.places();
+  expect_same(made->order.rows(), expected->order.rows(), rows.rows(), what + ": rows of places");
+  expect_same(made->order.offsets(), expected->order.offsets(), places + 1, what + ": places");
+  expect_same(made->codes, expected->codes, expected->codes.size(), what + ": codes");
+  expect_same(made->centres, expected->centres, expected->centres.size(), what + ": centres");
+  expect_same(made->edges, expected->edges, places * wish.degree, what + ": edges");
+  expect_same(made->entry_offsets, expected->entry_offsets, expected->cells + 1, what + ": cells of entries");
+  expect_same(made->entries, expected->entries, expected->entries.size(), what + ": entries");
+  EXPECT_EQ(made->facts.clipped, expected->facts.clipped) << what;
+  EXPECT_EQ(made->facts.parts, expected->facts.parts) << what;
+  EXPECT_EQ(made->facts.lost, expected->facts.lost) << what;
+}
+
+TEST_F(CudaGraphBuild, MetricsAndDegrees) {
+  const auto rows = reference::without_sign(reference::make_kind("low_rank_24", 6000, 1));
+  for (const Metric metric : {Metric::l2, Metric::inner_product, Metric::cosine, Metric::l1}) {
+    for (const int64_t degree : {16, 32, 48, 64, 128}) {
+      if (degree > 32 && metric != Metric::l2) continue;
+      expect_built_alike(rows.view(), {metric, degree},
+                         std::string(name_of(metric)) + " " + std::to_string(degree) + " neighbours");
+    }
+  }
+}
+
+TEST_F(CudaGraphBuild, FewRowsAndOddSizes) {
+  for (const int64_t count : {1, 2, 3, 17, 33, 97, 300, 601, 4095, 4097}) {
+    const auto rows = make_floats(Shape::gaussian, count, 9, 1);
+    for (const Metric metric : {Metric::l2, Metric::inner_product}) {
+      expect_built_alike(rows.view(), {metric, 32}, std::to_string(count) + " rows");
+    }
+  }
+}
+
+TEST_F(CudaGraphBuild, DtypesAndColumns) {
+  const auto bytes = make_bytes(5000, 40, 3);
+  for (const Metric metric : {Metric::l2, Metric::inner_product, Metric::cosine}) {
+    expect_built_alike(bytes.view(), {metric, 32}, "u8");
+    const MatrixView as_signed(bytes.view().data(), DType::i8, {5000, 40, 40});
+    expect_built_alike(as_signed, {metric, 32}, "i8");
+  }
+  for (const int64_t cols : {1, 15, 16, 17, 130, 1030}) {
+    const auto rows = make_floats(Shape::gaussian, 3000, cols, 2);
+    expect_built_alike(rows.view(), {Metric::l2, 16}, std::to_string(cols) + " columns");
+  }
+}
+
+TEST_F(CudaGraphBuild, HardRows) {
+  for (const Shape shape : reference::kAllShapes) {
+    const auto rows = make_floats(shape, 4500, 6, 1);
+    for (const Metric metric : {Metric::l2, Metric::inner_product, Metric::cosine}) {
+      expect_built_alike(rows.view(), {metric, 16},
+                         std::string(name_of(shape)) + " " + std::string(name_of(metric)));
+    }
+  }
+  // Clusters that nothing joins.
+  for (const int64_t size : {10, 150}) {
+    auto rows = make_floats(Shape::gaussian, 9000, 12, 1);
+    const auto centres = make_floats(Shape::gaussian, 9000 / size, 12, 2);
+    for (int64_t i = 0; i < 9000; ++i) {
+      for (int64_t c = 0; c < 12; ++c) rows.row(i)[c] = rows.row(i)[c] * 0.02F + centres.row(i / size)[c];
+    }
+    expect_built_alike(rows.view(), {Metric::l2, 16}, "clusters of " + std::to_string(size));
+  }
+  // Thousands of equal rows.
+  auto rows = make_floats(Shape::gaussian, 9000, 8, 1);
+  for (int64_t i = 0; i < 6000; ++i) std::memcpy(rows.row(i), rows.row(i % 11), 8 * sizeof(float));
+  expect_built_alike(rows.view(), {Metric::l2, 16}, "equal rows");
+  // A row that is the nearest of all others, which lie on the axes: it is offered more than a place looks at.
+  Matrix<float> star(1601, 800);
+  for (int64_t i = 0; i < 1600; ++i) star.row(i)[i / 2] = (i % 2 == 0 ? 1.0F : -1.0F) * (1 + static_cast<float>(i) / 1e4F);
+  expect_built_alike(star.view(), {Metric::l2, 32}, "a star");
+}
+
+TEST_F(CudaGraphBuild, ManyRows) {
+  // Cut into cells by knn_graph().
+  const auto rows = reference::make_kind("low_rank_24", 120000, 1);
+  expect_built_alike(rows.view(), {Metric::l2, 32}, "120,000 rows");
+  expect_built_alike(rows.view().slice(0, 60000), {Metric::inner_product, 32}, "60,000 rows by products");
+  expect_built_alike(rows.view().slice(0, 40000), {Metric::cosine, 64}, "40,000 rows by cosine");
+}
+
+TEST_F(CudaGraphBuild, IndexesAreEqual) {
+  const auto rows = reference::make_kind("low_rank_24", 9000, 1);
+  for (const char* const factory : {"Graph32", "Graph16,SQ8", "PCA12,Graph16"}) {
+    Index here(factory, {});
+    Index there(factory, {});
+    if (!here.trained()) {
+      here.train(rows.view(), on_cpu());
+      there.train(rows.view(), on_cpu());
+    }
+    here.add(rows.view(), Ownership::copy, on_cpu());
+    there.add(rows.view(), Ownership::copy, on_cuda());
+    EXPECT_EQ(here.info().recalls, there.info().recalls) << factory;
+    EXPECT_EQ(here.info().beam, there.info().beam) << factory;
+    const Neighbors expected = here.search(rows.view().slice(0, 100), {.k = 10, .beam = 24}, on_cpu());
+    const Neighbors found = there.search(rows.view().slice(0, 100), {.k = 10, .beam = 24}, on_cuda());
+    EXPECT_EQ(std::memcmp(found.ids(), expected.ids(), 1000 * sizeof(int64_t)), 0) << factory;
+    EXPECT_EQ(std::memcmp(found.distances(), expected.distances(), 1000 * sizeof(float)), 0) << factory;
+  }
+}
+
+TEST_F(CudaGraphBuild, ALimitThatIsNamedIsEnough) {
+  const auto rows = reference::make_kind("low_rank_24", 9000, 1);
+  ResourceOptions options;
+  options.device = Device::cuda(0);
+  options.device_memory_limit = 1000;
+  Index index("Graph32", {});
+  try {
+    index.add(rows.view(), Ownership::copy, Resources(options));
+    ADD_FAILURE() << "1,000 bytes were enough";
+  } catch (const OutOfMemory& error) {
+    options.device_memory_limit = error.bytes_needed();
+    index.add(rows.view(), Ownership::copy, Resources(options));
+    EXPECT_EQ(index.size(), 9000);
+  }
+}
+
+}  // namespace
+}  // namespace kith
