@@ -235,6 +235,21 @@ int main(int argc, char** argv) {
     }
   }
   if (!with_ivf) return 0;
+  {
+    Index flat("Flat", {});
+    flat.add(base.view(), Ownership::copy, gpu);
+    const Index there = flat.to(Device::cuda(0), gpu);
+    std::printf("Flat, exact |");
+    for (const int64_t batch : {1, 10, 100, 1000, 10000}) {
+      if (batch > queries.view().rows()) continue;
+      Neighbors out(batch, 10, gpu);
+      const auto [median, least] = times_of(queries.view(), batch, [&](const MatrixView& asked) {
+        there.search(asked, out.view(), {.k = 10}, gpu);
+      });
+      std::printf(" %ld: %.3f", static_cast<long>(batch), median);
+    }
+    std::printf(" ms\n");
+  }
   Index lists("IVF4096,Flat", {});
   lists.train(base.view(), gpu);
   lists.add(base.view(), Ownership::copy, gpu);

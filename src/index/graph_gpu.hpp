@@ -103,6 +103,7 @@ struct GpuGraphSearch {
   const uint64_t* kept;   // bits of rows, on the host; null: all
   int64_t stored = 0;     // rows that there are bits of
   int64_t kept_rows = 0;  // of the index
+  const uint32_t* hidden = nullptr;  // on the host, of each query a place that its walk does not see; null: none
 };
 
 // Queries of any dtype and results are on the host or on that device. Returns which queries are to be searched

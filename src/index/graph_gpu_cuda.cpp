@@ -32,6 +32,7 @@ struct GraphBatchShape {
   int64_t results = 0;  // 1: they go to the host by way of the device
   int64_t kept_words = 0;
   int64_t ranked = 0;  // cells of a query that a kernel of its own ranks
+  int64_t hidden = 0;  // places of a query that it does not see
 };
 
 struct GraphBatchLayout : WorkspaceLayout {
@@ -39,6 +40,7 @@ struct GraphBatchLayout : WorkspaceLayout {
       : kept(take<uint64_t>(shape.kept_words)),
         queries(take<std::byte>(batch, shape.row_bytes)),
         near_cells(take<uint32_t>(batch, shape.ranked)),
+        hidden(take<uint32_t>(batch, shape.hidden)),
         found(take<uint32_t>(batch, shape.most)),
         found_count(take<uint32_t>(batch)),
         failed(take<uint8_t>(batch)),
@@ -48,6 +50,7 @@ struct GraphBatchLayout : WorkspaceLayout {
   Slot<uint64_t> kept;  // bits of the filter
   Slot<std::byte> queries;
   Slot<uint32_t> near_cells;
+  Slot<uint32_t> hidden;
   Slot<uint32_t> found;
   Slot<uint32_t> found_count;
   Slot<uint8_t> failed;
@@ -133,6 +136,7 @@ class GraphSearcherCuda {
     const bool ranks =
         queries_.rows() >= kFewestRanked && search_.graph.graph().coder.place_bytes() <= kMostRankedStride;
     shape.ranked = ranks ? kNearCells : 0;
+    shape.hidden = search_.hidden == nullptr ? 0 : 1;
     return shape;
   }
 
@@ -176,6 +180,7 @@ class GraphSearcherCuda {
   void search_batch(int64_t first, int64_t count, PinnedPage& page) {
     const DeviceRowsView queries = bring(first, count, page);
     uint32_t* const bad_query = &page.words()->bad_row;
+    if (search_.hidden != nullptr) context_->copy_values(at(layout_.hidden), search_.hidden + first, count);
     launch_walks(walk_task(queries, bad_query), inline_, multiprocessors_, context_->stream());
     launch_graph_compare(compare_task(queries, first, bad_query, page), inline_, context_->stream());
     if (shape_.results == 0 && by_page_) return;
@@ -209,6 +214,7 @@ class GraphSearcherCuda {
     task.entries = there.entries.as<uint32_t>();
     task.centre_norms = there.centre_norms.as<uint32_t>();
     task.near_cells = shape_.ranked > 0 ? at(layout_.near_cells) : nullptr;
+    task.hidden = search_.hidden == nullptr ? nullptr : at(layout_.hidden);
     task.rows = place_rows();
     task.offsets = there.offsets.as<float>();
     task.inverse_step = 1.0 / static_cast<double>(graph.coder.step());

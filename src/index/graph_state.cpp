@@ -347,6 +347,9 @@ GraphParts parts_of(const std::shared_ptr<const WalkGraph>& graph, const std::ve
 
 BeamTable measure_beams(const GraphState& state, uint64_t seed, const Resources& given) {
   const Resources resources = given.with_progress({}).with_device(Device::cpu());
+  // A limit was not told of copies on a GPU.
+  const bool on_gpu = given.device().kind == DeviceKind::cuda && !counts_memory(given);
+  const Resources asked = on_gpu ? given.with_progress({}) : resources;
   const int64_t rows = state.content().rows;
   const std::vector<uint32_t> drawn = drawn_rows(CounterRng(seed, kBeamStream), rows, kMeasuredRows, resources);
   const auto count = static_cast<int64_t>(drawn.size());
@@ -366,7 +369,8 @@ BeamTable measure_beams(const GraphState& state, uint64_t seed, const Resources&
     const MatrixView row = state.vectors().view(drawn[static_cast<size_t>(i)], 1, room, resources);
     std::memcpy(queries.mutable_view().row(i), row.data(), static_cast<size_t>(cols * size_of(dtype)));
   }
-  state.store()->search(queries.view(), truth.view(), exact, resources);
+  (on_gpu ? state.exact_on_gpu(asked.device().index, asked) : state.store())
+      ->search(queries.view(), truth.view(), exact, asked);
   // Distances of the kMeasuredK nearest others. Rows as near as the last of them count as found, whichever they are.
   const bool larger = state.metric() == Metric::inner_product;
   const auto others = [&](const Neighbors& of, int64_t query, float* distances) {
@@ -387,7 +391,10 @@ BeamTable measure_beams(const GraphState& state, uint64_t seed, const Resources&
       measured.push_back({beam, 1.0});
       break;
     }
-    state.walk(plan, {queries.view(), {}, hidden.data()}, found.view(), all, resources);
+    const GraphState::Asked sought{queries.view(), {}, hidden.data()};
+    if (!on_gpu || !state.walk_on_gpu(plan, sought, found.view(), asked)) {
+      state.walk(plan, sought, found.view(), all, resources);
+    }
     int64_t right = 0;
     for (int64_t query = 0; query < count; ++query) {
       float wanted[kMeasuredK];

@@ -28,15 +28,15 @@ struct GraphFront {
   std::shared_ptr<const WalkGraph> graph;            // null where all searches are exact
   std::shared_ptr<const HostArray<std::byte>> tail;  // codes of the rows behind those of the graph
   std::shared_ptr<const BeamTable> table;            // there where a graph is
-  // Copies of the graph on GPUs.
-  std::shared_ptr<const Placed<WalkGraphOnGpu>> on_gpus = std::make_shared<const Placed<WalkGraphOnGpu>>();
+  // Copies on GPUs of the graph that `copied` names.
+  std::shared_ptr<const Placed<WalkGraphOnGpu>> on_gpus = nullptr;
+  const WalkGraph* copied = nullptr;
 
-  // Without copies that are of another graph: of one that this one has grown out of.
+  // With a room of its own for copies where the one it has is another graph's, one that this has grown out of: who
+  // still searches that may put a copy there.
   GraphFront with_own_copies() && {
-    for (const Device& device : on_gpus->devices()) {
-      const auto foreign = [&](const WalkGraphOnGpu& copy) { return copy.source != graph; };
-      if (on_gpus->find(device, foreign) != nullptr) return {graph, tail, table};
-    }
+    if (on_gpus == nullptr || copied != graph.get()) on_gpus = std::make_shared<const Placed<WalkGraphOnGpu>>();
+    copied = graph.get();
     return std::move(*this);
   }
 
@@ -91,6 +91,9 @@ class GraphState final : public IndexState {
   // On a GPU (graph_state_gpu.cpp). False where such walks are the CPU's.
   bool search_on_gpu(int device, const MatrixView& queries, const NeighborsView& out, const SearchParams& params,
                      const Resources& resources) const;
+  // walk() without a filter, on the GPU that the resources name.
+  bool walk_on_gpu(const GraphPlan& plan, const Asked& asked, const NeighborsView& out,
+                   const Resources& resources) const;
   void count_search_on_gpu(int device, const MatrixView& queries, const NeighborsView& out, const SearchParams& params,
                            const Resources& resources) const;
   std::shared_ptr<const WalkGraphOnGpu> graph_on_gpu(int device, const Resources& resources) const;

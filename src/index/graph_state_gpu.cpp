@@ -94,6 +94,22 @@ bool GraphState::search_on_gpu(int device, const MatrixView& queries, const Neig
   return true;
 }
 
+bool GraphState::walk_on_gpu(const GraphPlan& plan, const Asked& asked, const NeighborsView& out,
+                             const Resources& resources) const {
+  if (!suits_gpu_walk(front_.graph->coder, plan, front_.graph->order.places(), degree_, out.k)) return false;
+  const int device = resources.device().index;
+  const std::shared_ptr<const WalkGraphOnGpu> graph = graph_on_gpu(device, resources);
+  const std::shared_ptr<const GraphRowsOnGpu> rows = rows_on_gpu(device, resources);
+  GpuGraphSearch search{*graph, *rows, plan, params_.metric, params_.check_finite, nullptr};
+  search.stored = search.kept_rows = content().rows;
+  search.hidden = asked.hidden;
+  const std::vector<int64_t> left = search_graph_on_gpu(device, search, asked.queries, out, resources);
+  if (!left.empty()) {
+    search_exactly(*exact_on_gpu(device, resources), left, asked.queries, out, asked.filter, resources);
+  }
+  return true;
+}
+
 // The largest of what it may turn out to be, as count_search() has it.
 void GraphState::count_search_on_gpu(int device, const MatrixView& queries, const NeighborsView& out,
                                      const SearchParams& params, const Resources& resources) const {
@@ -123,7 +139,17 @@ void GraphState::count_search_on_gpu(int device, const MatrixView& queries, cons
     Neighbors found(few, params.k, used);
     state->search(copied.view(), found.view(), exact, used);
   });
-  count_work(whole.then(walks).then(left), resources);
+  // A filter may want a beam that no block has room for: then the CPU walks.
+  GraphPlan widest;
+  widest.walk = widest_walk(search);
+  widest.candidates = std::min(search.refine, kWidestBeam / search.k) * search.k;
+  const bool may_leave =
+      params.filter.form() != RowFilter::Form::none &&
+      !suits_gpu_walk(front_.graph->coder, widest, front_.graph->order.places(), degree_, params.k);
+  const Footprint on_cpu = !may_leave ? Footprint() : footprint_of_call(resources, [&](const Resources& used) {
+    count_search(queries, out, params, used.with_device(Device::cpu()));
+  });
+  count_work(whole.then(walks).then(left).then(on_cpu), resources);
 }
 
 }  // namespace kith

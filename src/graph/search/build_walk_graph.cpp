@@ -78,29 +78,33 @@ class BuildRows {
   HostArray<float> own_;
 };
 
-// Rows of so many bytes, each place's first.
-HostArray<std::byte> in_order(const PlaceOrder& order, const std::byte* rows, int64_t row_bytes,
-                              const Resources& resources) {
+// Calls work(place) for every place, on all threads.
+template <typename Work>
+void for_all_places(const PlaceOrder& order, const Resources& resources, const Work& work) {
   constexpr int64_t kTask = 4096;
-  HostArray<std::byte> placed(order.places() * row_bytes, "the graph's codes", resources);
   ProgressMeter meter("order", order.places(), resources);
   parallel_for(divide_up(order.places(), kTask), meter, resources, [&](int64_t task, int) {
     const int64_t end = std::min((task + 1) * kTask, order.places());
-    for (int64_t place = task * kTask; place < end; ++place) {
-      std::memcpy(placed.data() + place * row_bytes, rows + order.first_row(place) * row_bytes,
-                  static_cast<size_t>(row_bytes));
-    }
+    for (int64_t place = task * kTask; place < end; ++place) work(place);
     meter.add(end - task * kTask);
   });
   meter.finish();
+}
+
+// Rows of so many bytes, each place's first.
+HostArray<std::byte> in_order(const PlaceOrder& order, const std::byte* rows, int64_t row_bytes,
+                              const Resources& resources) {
+  HostArray<std::byte> placed(order.places() * row_bytes, "the graph's codes", resources);
+  for_all_places(order, resources, [&](int64_t place) {
+    std::memcpy(placed.data() + place * row_bytes, rows + order.first_row(place) * row_bytes,
+                static_cast<size_t>(row_bytes));
+  });
   return placed;
 }
 
 HostArray<uint32_t> cells_in_order(const PlaceOrder& order, const uint32_t* labels, const Resources& resources) {
   HostArray<uint32_t> cells(order.places(), "the cells of places", resources);
-  for (int64_t place = 0; place < order.places() && !only_counts(resources); ++place) {
-    cells[place] = labels[order.first_row(place)];
-  }
+  for_all_places(order, resources, [&](int64_t place) { cells[place] = labels[order.first_row(place)]; });
   return cells;
 }
 
@@ -188,6 +192,31 @@ bool on_gpu(const WalkRows& places, int64_t degree, const Resources& resources) 
          suits_walk_cuda(places.count(), kSelfWalk.beam, 0, degree, places.row_bytes());
 }
 
+// Where memory is only counted it is not known yet whether floats have codes (WalkCoder::choose): what a GPU takes if
+// they do, beside what a CPU takes if they do not.
+void count_gpu_build(const WalkCoder& coder, const HostArray<std::byte>& memory, int64_t count, int64_t cells,
+                     const WalkGraphWish& wish, const Resources& asked, const Resources& resources) {
+  const int64_t stride = code_stride(coder.cols());
+  const auto codes_of = [&](int64_t rows) {
+    return WalkRows{WalkKind::squares, KeyKind::squared_l2, {memory.data(), DType::i8, {rows, coder.cols(), stride}}};
+  };
+  WalkView view;
+  view.rows = codes_of(count);
+  view.degree = wish.degree;
+  view.centres = codes_of(cells);
+  if (coder.has_codes() || !only_counts(resources) || !on_gpu(view.rows, wish.degree, asked)) return;
+  if (wish.metric != Metric::l2 && wish.metric != Metric::sqeuclidean) return;
+  const std::unique_ptr<WalkBuildGpu> gpu = make_walk_build_gpu(view.rows, wish.degree, asked);
+  const HostArray<uint32_t> edges = gpu->link(
+      view.rows, candidate_count(count, wish.degree),
+      [&](const MatrixView& on_device, const NeighborsView& out, const Resources& used) {
+        find_candidates(on_device, Metric::sqeuclidean, wish.seed, out, used);
+      },
+      resources);
+  (void)gpu->parts(view, resources);
+  (void)gpu->lost_of(view, {}, resources);
+}
+
 }  // namespace
 
 std::shared_ptr<const WalkGraph> build_walk_graph(const MatrixView& rows, const WalkGraphWish& wish,
@@ -213,6 +242,7 @@ std::shared_ptr<const WalkGraph> build_walk_graph(const MatrixView& rows, const 
   in_cells.reset();
   of_rows = {};
   times.done("places");
+  count_gpu_build(coder, codes, count, cell_count, wish, asked, resources);
   const WalkRows walked = coder.rows_of(codes.data(), order.places());
   const std::unique_ptr<WalkBuildGpu> gpu =
       on_gpu(walked, wish.degree, asked) ? make_walk_build_gpu(walked, wish.degree, asked) : nullptr;

@@ -58,6 +58,31 @@ KITH_DEVICE_INLINE uint32_t part_of_code_key(const uint4& code, const uint4& low
   return static_cast<uint32_t>(multiply_bytes(code, code)) - 2U * static_cast<uint32_t>(product);
 }
 
+// Sums of the kCodeThreads lanes that compare some codes together: each lane gives half of what it still has to the one
+// that keeps the other half, so that four sums take four shuffles, not twelve. Returns which of them is in sums[0].
+template <int kSums>
+KITH_DEVICE_INLINE int sum_by_halves(uint32_t (&sums)[kSums]) {
+  int own = 0;
+  int have = kSums;
+  KITH_UNROLL
+  for (int apart = kCodeThreads / 2; apart > 0; apart /= 2) {
+    if (have == 1) {
+      sums[0] += __shfl_xor_sync(kAllLanes, sums[0], apart);
+      continue;
+    }
+    have /= 2;
+    const bool upper = (lane_index() & apart) != 0;
+    KITH_UNROLL
+    for (int i = 0; i < kSums / 2; ++i) {
+      if (i >= have) break;
+      const uint32_t given = upper ? sums[i] : sums[i + have];
+      sums[i] = (upper ? sums[i + have] : sums[i]) + __shfl_xor_sync(kAllLanes, given, apart);
+    }
+    own += upper ? have : 0;
+  }
+  return own;
+}
+
 // Calls use(true, i, number, key) for `count` codes, those with numbers number_of(0), number_of(1), ...; each on one
 // lane of the warp, and use(false, ...) on the others. Keys are in the order of integers with a sign bit that is turned.
 // All lanes call it.
@@ -87,19 +112,12 @@ KITH_DEVICE_INLINE void compare_codes(const CodeQueryCuda& query, const CodesCud
       KITH_UNROLL
       for (int i = 0; i < kAhead; ++i) sums[i] += part_of_code_key(loaded[i], low, high, query.bytes, query.products);
     }
+    const int own = sum_by_halves(sums);
+    uint32_t number = numbers[0];
     KITH_UNROLL
-    for (int i = 0; i < kAhead; ++i) sums[i] = warp_sum<kCodeThreads>(sums[i]);
-    // Each of the first lanes of a group has one of its codes.
-    uint32_t number = kNone;
-    uint32_t sum = 0;
-    KITH_UNROLL
-    for (int i = 0; i < kAhead; ++i) {
-      if (part == i) {
-        number = numbers[i];
-        sum = sums[i];
-      }
-    }
-    use(number != kNone, first + part * kCodesOfWarp + group, number, (sum + query.norm) ^ kTurnedSign);
+    for (int i = 1; i < kAhead; ++i) number = own == i ? numbers[i] : number;
+    const bool there = part % (kCodeThreads / kAhead) == 0 && number != kNone;
+    use(there, first + own * kCodesOfWarp + group, number, (sums[0] + query.norm) ^ kTurnedSign);
   }
 }
 

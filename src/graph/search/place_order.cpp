@@ -7,10 +7,13 @@
 #include <cstring>
 #include <numeric>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 namespace kith {
 namespace {
+
+constexpr int64_t kPieceRows = 65536;  // at least, of a task that puts rows into cells
 
 struct PlacedRow {
   uint32_t row;
@@ -41,13 +44,28 @@ PlaceOrder::PlaceOrder(const std::byte* rows, int64_t row_bytes, int64_t count, 
   const auto same = [&](uint32_t a, uint32_t b) {
     return std::memcmp(rows + a * row_bytes, rows + b * row_bytes, static_cast<size_t>(row_bytes));
   };
-  // Rows cell by cell; then each cell for itself.
+  // Rows cell by cell, in pieces of which each knows where its rows go; then each cell for itself.
   const uint32_t cell_count = count > 0 ? *std::max_element(cells, cells + count) + 1 : 0;
+  const int64_t pieces = std::clamp<int64_t>(count / kPieceRows, 1, resources.threads());
+  std::vector<int64_t> next(static_cast<size_t>(pieces * cell_count), 0);
+  const auto by_pieces = [&](const auto& work) {
+    ProgressMeter some("order", pieces, resources);
+    parallel_for(pieces, some, resources, [&](int64_t piece, int) {
+      int64_t* const own = next.data() + piece * cell_count;
+      for (int64_t i = piece * count / pieces; i < (piece + 1) * count / pieces; ++i) work(i, own[cells[i]]);
+    });
+  };
+  by_pieces([](int64_t, int64_t& counted) { ++counted; });
   std::vector<int64_t> ends(cell_count + 1, 0);
-  for (int64_t i = 0; i < count; ++i) ++ends[cells[i] + 1];
-  std::partial_sum(ends.begin(), ends.end(), ends.begin());
-  std::vector<int64_t> next(ends.begin(), ends.end() - 1);
-  for (int64_t i = 0; i < count; ++i) order[next[cells[i]]++] = {static_cast<uint32_t>(i), 0};
+  for (uint32_t cell = 0; cell < cell_count; ++cell) {
+    int64_t at = ends[cell];
+    for (int64_t piece = 0; piece < pieces; ++piece) {
+      at += std::exchange(next[static_cast<size_t>(piece * cell_count + cell)], at);
+    }
+    ends[cell + 1] = at;
+  }
+  by_pieces([&](int64_t i, int64_t& to) { order[to++] = {static_cast<uint32_t>(i), 0}; });
+  std::vector<int64_t> first_places(cell_count + 1, 0);
   ProgressMeter meter("order", cell_count, resources);
   parallel_for(cell_count, meter, resources, [&](int64_t cell, int) {
     PlacedRow* const begin = order.data() + ends[static_cast<size_t>(cell)];
@@ -65,14 +83,21 @@ PlaceOrder::PlaceOrder(const std::byte* rows, int64_t row_bytes, int64_t count, 
     std::sort(begin, end, [](const PlacedRow& a, const PlacedRow& b) {
       return std::tie(a.hash, a.row) < std::tie(b.hash, b.row);
     });
+    int64_t own_places = 0;
+    for (const PlacedRow* one = begin; one != end; ++one) own_places += one->hash == one->row ? 1 : 0;
+    first_places[static_cast<size_t>(cell) + 1] = own_places;
     meter.add(1);
   });
+  std::partial_sum(first_places.begin(), first_places.end(), first_places.begin());
+  parallel_for(cell_count, meter, resources, [&](int64_t cell, int) {
+    int64_t place = first_places[static_cast<size_t>(cell)];
+    for (int64_t i = ends[static_cast<size_t>(cell)]; i < ends[static_cast<size_t>(cell) + 1]; ++i) {
+      rows_[i] = order[i].row;
+      if (order[i].hash == order[i].row) offsets_[place++] = static_cast<uint32_t>(i);
+    }
+  });
   meter.finish();
-  places_ = 0;
-  for (int64_t i = 0; i < count; ++i) {
-    rows_[i] = order[i].row;
-    if (order[i].hash == order[i].row) offsets_[places_++] = static_cast<uint32_t>(i);
-  }
+  places_ = first_places.back();
   offsets_[places_] = static_cast<uint32_t>(count);
 }
 

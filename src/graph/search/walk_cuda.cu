@@ -91,6 +91,7 @@ class Walker {
         degree_inverse_((65536U + static_cast<uint32_t>(task.degree) - 1U) / static_cast<uint32_t>(task.degree)) {}
 
   KITH_DEVICE_INLINE void run(const DeviceRowsView& queries, int64_t query) {
+    if (task_.hidden != nullptr) hidden_ = task_.hidden[query];
     clear();
     if (!load(queries, query)) {
       if (thread() == 0) {
@@ -226,9 +227,18 @@ class Walker {
     return true;
   }
 
-  // The unseen ones of up to 32 places, one a lane or kNoEdge, are compared and offered. All lanes call it.
-  KITH_DEVICE_INLINE void compare_unseen(uint32_t place, const Bounds& bounds) const {
-    const bool there = place != kNoEdge && see(place);
+  // The unseen ones of the first `most` lanes' places, up to 32, each a place or kNoEdge, are compared and offered. All
+  // lanes call it.
+  KITH_DEVICE_INLINE void compare_unseen(uint32_t place, int most, const Bounds& bounds) const {
+    const bool there = place != kNoEdge && place != hidden_ && see(place);
+    if (kWarps == kWalkMostWarps && most <= 2 * kCodesOfWarp) {
+      // So few that nothing is gained by closing the gaps.
+      const uint32_t mine = there ? place : kNoEdge;
+      compare<2>(
+          task_.codes, 2 * kCodesOfWarp, [&](int i) { return __shfl_sync(kAllLanes, mine, i); },
+          [&](bool is, uint32_t one, uint32_t key) { offer(is, one, key, bounds); });
+      return;
+    }
     const unsigned unseen = __ballot_sync(kAllLanes, there);
     if (there) staged_[__popc(unseen & ((1U << lane()) - 1U))] = place;
     __syncwarp();
@@ -354,14 +364,16 @@ class Walker {
   }
 
   // Fresh entries enter the beam and the kept places. All threads call it, after a wait; they have waited for each
-  // other when it returns.
-  KITH_DEVICE_INLINE void enter_all() {
+  // other when it returns. meanwhile() is called before that wait.
+  template <typename Meanwhile>
+  KITH_DEVICE_INLINE void enter_all(const Meanwhile& meanwhile) {
     const bool filtered = task_.kept_bits != nullptr;
     const FreshEntries to_beam = fresh();
     const FreshEntries to_kept = fresh_kept();
     move_all(beam_, to_beam, kBeamBit);
     if (filtered) move_all(kept_, to_kept, kKeptBit);
     if (thread() == 0) ready_turn(1 - turn_);
+    meanwhile();
     sync();
     const int twice = counts_.twice[turn_];
     // Who is there twice may stand before what it is put before: the first place that was taken is no bound then.
@@ -466,19 +478,36 @@ class Walker {
       rank_cells(near);
     }
   }
-  __device__ static uint32_t cell_at(const SortedList& near, int i) { return row_of(near.now[i]) >> 1; }
-  __device__ int entries_of(const SortedList& near, int i) const {
-    const uint32_t* const offsets = task_.entry_offsets + cell_at(near, i);
-    return static_cast<int>(offsets[1] - offsets[0]);
-  }
-
-  // The n-th of the entries of these cells, one cell's behind the other's.
-  __device__ uint32_t entry_at(const SortedList& near, int n) const {
-    for (int i = 0;; ++i) {
-      const int count = entries_of(near, i);
-      if (n < count) return task_.entries[task_.entry_offsets[cell_at(near, i)] + static_cast<uint32_t>(n)];
-      n -= count;
+  // The entries of these cells, one cell's behind the other's: each of the first lanes has a cell.
+  struct NearEntries {
+    uint32_t first = 0;  // of the cell, among all entries
+    int begin = 0;       // among those of these cells
+    int count = 0;
+    int total = 0;
+  };
+  KITH_DEVICE_INLINE NearEntries entries_of(const SortedList& near) const {
+    NearEntries entries;
+    if (lane() < near.size) {
+      const uint32_t* const offsets = task_.entry_offsets + (row_of(near.now[lane()]) >> 1);
+      entries.first = offsets[0];
+      entries.count = static_cast<int>(offsets[1] - offsets[0]);
     }
+    const int end = warp_inclusive(entries.count);
+    entries.begin = end - entries.count;
+    entries.total = __shfl_sync(kAllLanes, end, 31);
+    return entries;
+  }
+  // The n-th of them; any where there are fewer. All lanes call it.
+  KITH_DEVICE_INLINE uint32_t entry_at(const NearEntries& entries, int n) const {
+    uint32_t at = 0;
+    KITH_UNROLL
+    for (int i = 0; i < kNearCells; ++i) {
+      const int begin = __shfl_sync(kAllLanes, entries.begin, i);
+      const int count = __shfl_sync(kAllLanes, entries.count, i);
+      const uint32_t first = __shfl_sync(kAllLanes, entries.first, i);
+      if (n >= begin && n < begin + count) at = first + static_cast<uint32_t>(n - begin);
+    }
+    return n < entries.total ? task_.entries[at] : kNoEdge;
   }
   // The n-th edge of these places; kNoEdge where there is none.
   __device__ uint32_t edge_at(const uint32_t* opened, int n) const {
@@ -493,19 +522,36 @@ class Walker {
     uint32_t from = kNoEdge;
     uint32_t to = kNoEdge;
   };
-  // The n-th edge of these places, as edge_at(). In `next` is the lane's guess of it, which becomes that of the next
-  // step: the same edge of the places that are opened then if nothing nearer comes. Its list is loaded while codes are.
-  __device__ uint32_t edge_at(const uint32_t* opened, int n, const uint32_t* later, int later_count,
-                              NextEdge& next) const {
+  // The n-th edge of these places, as edge_at(), which may have been guessed.
+  __device__ uint32_t edge_at(const uint32_t* opened, int n, const NextEdge& next) const {
     const auto list = static_cast<int>(static_cast<uint32_t>(n) * degree_inverse_ >> 16);
-    const uint32_t from = opened[list];
-    const uint32_t edge = from == next.from ? next.to : edge_at(opened, n);
-    next.from = list < later_count ? later[list] : kNoEdge;
-    next.to = kNoEdge;
+    return opened[list] == next.from ? next.to : edge_at(opened, n);
+  }
+  // The n-th edge of the places that are likely to be opened next: the nearest of the fresh entries and of those in the
+  // beam behind what was opened (`later`). Its load is under way while the beam is made. By a warp, between two waits.
+  KITH_DEVICE_INLINE NextEdge guess(int n, const uint32_t* later, int later_count) const {
+    const FreshEntries from = fresh();
+    const int count = min(*from.count, 32 - later_count);
+    uint64_t entry = kPadding;
+    if (lane() < count) {
+      entry = from.entries[lane()];
+    } else if (lane() >= 32 - later_count) {
+      entry = beam_.now[later[lane() - (32 - later_count)]];
+    }
+    const auto list = static_cast<int>(static_cast<uint32_t>(n) * degree_inverse_ >> 16);
+    NextEdge next;
+    uint32_t key = ordered_of(entry);
+    for (int i = 0; i < task_.width; ++i) {
+      const uint32_t least = __reduce_min_sync(kAllLanes, key);
+      const int who = __ffs(static_cast<int>(__ballot_sync(kAllLanes, key == least))) - 1;
+      const uint32_t place = __shfl_sync(kAllLanes, row_of(entry) >> 1, who);
+      if (list == i && least != 0xFFFFFFFFU) next.from = place;
+      if (lane() == who) key = 0xFFFFFFFFU;
+    }
     if (next.from < task_.places) {
       next.to = __ldg(task_.edges + int64_t{next.from} * task_.degree + (n - list * task_.degree));
     }
-    return edge;
+    return next;
   }
   // Asks for the code of that edge, where it was not seen.
   __device__ void ask_for(const NextEdge& next) const {
@@ -528,8 +574,8 @@ class Walker {
     }
   }
 
-  // Chooses what is opened next, up to the width, and puts it where `to` is, with up to `more` that are next after it;
-  // returns how many are opened. last_ is where the last of these stands: all up to there are opened, and marked when
+  // Chooses what is opened next, up to the width, and puts it where `to` is, and behind it where up to `more` stand in
+  // the beam that are next; returns how many are opened. last_ is where the last of these stands: all up to there are opened, and marked when
   // the beam moves. By a warp.
   KITH_DEVICE_INLINE int open(uint32_t* to, int more, int& chosen_count) {
     chosen_count = 0;
@@ -539,7 +585,9 @@ class Walker {
       const bool closed = (entry & kOpenedBit) == 0;
       const unsigned all = __ballot_sync(kAllLanes, closed);
       const int number = chosen_count + __popc(all & ((1U << lane()) - 1U));
-      if (closed && number < task_.width + more) to[number] = row_of(entry) >> 1;
+      if (closed && number < task_.width + more) {
+        to[number] = number < task_.width ? row_of(entry) >> 1 : static_cast<uint32_t>(i);
+      }
       const unsigned some = __ballot_sync(kAllLanes, closed && number < task_.width);
       if (some != 0) last_ = start + 31 - __clz(static_cast<int>(some));
       chosen_count += __popc(all);
@@ -567,8 +615,8 @@ class Walker {
   KITH_DEVICE_INLINE void walk(int64_t query) {
     SortedList near(at<uint64_t>(task_.layout.cells), static_cast<int>(kNearCells));
     find_cells(near, query);
-    int entries = 0;
-    for (int i = 0; i < near.size; ++i) entries += entries_of(near, i);
+    const NearEntries near_entries = entries_of(near);
+    const int entries = near_entries.total;
     const int lists = min(kRound / task_.degree, kWalkOpened);      // of a round
     const bool by_itself = task_.width <= lists;                    // every warp knows what is opened
     // Few queries have the memory to themselves: lists and codes of the next step are asked for before it is known.
@@ -602,19 +650,15 @@ class Walker {
         const uint32_t* const from = by_itself ? own : counts_.places + opened;
         for (int start = warp() * each; start < some; start += kWarps * each) {
           const int i = start + lane();
+          const bool has = lane() < each && i < some;
           uint32_t place = kNoEdge;
-          if (lane() < each && i < some) {
-            if (enters) {
-              place = entry_at(near, entry + i);
-            } else if (guesses) {
-              place = edge_at(from, i, own + task_.width, chosen - task_.width, next);
-            } else {
-              place = edge_at(from, i);
-            }
+          if (enters) {
+            place = entry_at(near_entries, has ? entry + i : entries);
+          } else if (has) {
+            place = guesses ? edge_at(from, i, next) : edge_at(from, i);
           }
-          compare_unseen(place, now);
+          compare_unseen(place, each, now);
         }
-        if (guesses && !enters) ask_for(next);
         if (enters) {
           entry += kRound;
         } else {
@@ -622,7 +666,16 @@ class Walker {
         }
       }
       sync();
-      enter_all();
+      if (guesses && !enters && !has_tail) {
+        const int each = (task_.width * task_.degree + kWarps - 1) / kWarps;
+        next = guess(min(warp() * each + lane(), task_.width * task_.degree - 1), own + task_.width,
+                     max(0, chosen - task_.width));
+        enter_all([&] {
+          if (lane() < each) ask_for(next);
+        });
+      } else {
+        enter_all([] {});
+      }
     }
   }
 
@@ -650,8 +703,9 @@ class Walker {
   int turn_ = 0;                   // of the counts
   int first_ = 0;                  // no place of the beam before it is unopened
   int last_ = -1;                  // places of the beam up to it are opened in this round
-  bool bytes_ = true;  // the query's values are bytes; else words
-  uint32_t norm_ = 0;  // squared, of the query
+  uint32_t hidden_ = kNoEdge;      // a place that the walk does not see
+  bool bytes_ = true;              // the query's values are bytes; else words
+  uint32_t norm_ = 0;              // squared, of the query
 };
 
 template <int kWarps>
