@@ -4,90 +4,57 @@
 //
 // A step: every warp finds what is opened next, takes some of the edges, asks the seen table, and compares the codes of
 // the others, eight threads a code, 16 bytes a load, four bytes a multiply-add. What is nearer than the last of the
-// beam is fresh. Then every entry of the beam and every fresh one counts how many are before it, and moves there, into
-// the beam's other half. Where one is there twice (the table has forgotten it) that is noticed, and done again with
-// care.
+// beam is fresh, and enters it (next_beam_cuda.hpp).
 //
 // Cost of a step: two loads that wait for each other (lists, codes), and two waits of the block. The lists of fresh
 // places that are likely to be opened next are asked for while the beam is made.
 #include "graph/search/walk_cuda.hpp"
 
-#include "core/ordered_key.hpp"
-#include "cuda/device_core.hpp"
 #include "cuda/launch.hpp"
 #include "cuda/ptx.hpp"
 #include "cuda/shared_memory.hpp"
-#include "cuda/vector_access.hpp"
-#include "cuda/warp.hpp"
-#include "graph/search/code_query_cuda.hpp"
-#include "graph/search/compare_codes_cuda.hpp"
+#include "graph/search/near_cells_cuda.hpp"
 
 #include <cuda_runtime.h>
 
 namespace kith {
 namespace {
 
-constexpr int kBeamBit = 1;  // for the beam, in Counts::twice
-constexpr int kKeptBit = 2;
 constexpr uint16_t kNothingSeen = 0xFFFF;
-constexpr uint64_t kOpenedBit = 1;
-constexpr int kShortList = 128;  // up to which warps look through a list
-
-// Best entries so far, sorted: the beam, the kept places, the nearest cells. All threads know the same of it.
-struct SortedList {
-  uint64_t* now;
-  uint64_t* next;
-  int capacity;
-  int size = 0;
-
-  __device__ SortedList(uint64_t* memory, int most) : now(memory), next(memory + most), capacity(most) {}
-  // Only smaller entries enter.
-  __device__ uint64_t bound() const { return size < capacity ? kPadding : now[capacity - 1] & ~kOpenedBit; }
-};
-
-// Entries that want to enter a list.
-struct FreshEntries {
-  uint64_t* entries;
-  int* count;
-
-  // Of the lanes of a warp that want to; all lanes call it.
-  KITH_DEVICE_INLINE void add(bool wants, uint64_t entry) const {
-    const unsigned all = __ballot_sync(kAllLanes, wants);
-    if (all == 0) return;
-    int first = 0;
-    if (lane_index() == 0) first = atomicAdd(count, __popc(all));
-    first = __shfl_sync(kAllLanes, first, 0);
-    if (wants) entries[first + __popc(all & ((1U << lane_index()) - 1U))] = entry;
-  }
-};
 
 template <int kWarps>
-class Walker {
+class Walker : NearCells<kWarps> {
+  using Cells = NearCells<kWarps>;
+  using Cells::beam_;
+  using Cells::bytes_;
+  using Cells::compare;
+  using Cells::counts_;
+  using Cells::enter_all;
+  using Cells::entries_of;
+  using Cells::entry_at;
+  using Cells::find_cells;
+  using Cells::first_;
+  using Cells::fresh;
+  using Cells::fresh_kept;
+  using Cells::kept_;
+  using Cells::lane;
+  using Cells::last_;
+  using Cells::load;
+  using Cells::ready_turn;
+  using Cells::sync;
+  using Cells::task_;
+  using Cells::thread;
+  using Cells::warp;
+  using typename Cells::NearEntries;
+
  public:
-  static constexpr int kThreads = kWarps * 32;
-  static constexpr int kRound = walk_round(kWarps);
+  using Cells::kRound;
+  using Cells::kStaged;
+  using Cells::kThreads;
 
-  // What threads tell each other. Of two the one is used in a round while the other is made ready for the next.
-  struct Counts {
-    int fresh[2][2];  // entries for the beam, and for the kept places
-    int first[2];     // the first place in the beam that an entry has taken
-    int twice[2];     // lists in which an entry was found twice: bits
-    int doubles;      // entries of a list that are there twice
-    int opened;
-    int last;
-    uint32_t bound;                     // of the keys of the nearest cells
-    uint32_t places[kWalkLargestStep];  // that are opened, where a step takes several rounds
-  };
-
-  __device__ Walker(const WalkTaskCuda& task, std::byte* memory, Counts& counts)
-      : task_(task),
-        memory_(memory),
-        counts_(counts),
-        beam_(at<uint64_t>(task.layout.beam), task.beam),
-        kept_(at<uint64_t>(task.layout.kept), task.kept),
-        staged_(at<uint32_t>(task.layout.staged) + warp() * (32 + kWalkOpened)),
-        ranks_(at<uint32_t>(task.layout.ranks)),
-        chunks_(static_cast<int>(task.stride / 16)),
+  __device__ Walker(const WalkTaskCuda& task, std::byte* memory, WalkCounts& counts)
+      : Cells(task, memory, counts),
+        staged_(this->template at<uint32_t>(task.layout.staged) + warp() * (kStaged + kWalkOpened)),
         degree_inverse_((65536U + static_cast<uint32_t>(task.degree) - 1U) / static_cast<uint32_t>(task.degree)) {}
 
   KITH_DEVICE_INLINE void run(const DeviceRowsView& queries, int64_t query) {
@@ -107,27 +74,8 @@ class Walker {
   }
 
  private:
-  __device__ static int thread() { return static_cast<int>(threadIdx.x); }
-  __device__ static int lane() { return thread() % 32; }
-  __device__ static int warp() { return thread() / 32; }
-  __device__ static void sync() {
-    if constexpr (kWarps == 1) {
-      __syncwarp();
-    } else {
-      __syncthreads();
-    }
-  }
-  template <typename T>
-  __device__ T* at(int64_t offset) const {
-    return reinterpret_cast<T*>(memory_ + offset);
-  }
-  __device__ FreshEntries fresh() const { return {at<uint64_t>(task_.layout.fresh), &counts_.fresh[0][turn_]}; }
-  __device__ FreshEntries fresh_kept() const {
-    return {at<uint64_t>(task_.layout.fresh_kept), &counts_.fresh[1][turn_]};
-  }
-
   KITH_DEVICE_INLINE void clear() {
-    auto* const words = at<uint4>(task_.layout.seen);
+    auto* const words = this->template at<uint4>(task_.layout.seen);
     const auto count = static_cast<int>(task_.seen.bytes() / 16);
     for (int i = thread(); i < count; i += kThreads) words[i] = make_uint4(~0U, ~0U, ~0U, ~0U);
     if (thread() != 0) return;
@@ -135,37 +83,6 @@ class Walker {
     ready_turn(1);
     counts_.bound = 0xFFFFFFFFU;
   }
-  __device__ void ready_turn(int turn) const {
-    counts_.fresh[0][turn] = counts_.fresh[1][turn] = 0;
-    counts_.first[turn] = 0x7FFFFFFF;
-    counts_.twice[turn] = 0;
-  }
-
-  // The query's code; every warp knows all of it, the first one writes. False where a value is not finite.
-  KITH_DEVICE_INLINE bool load(const DeviceRowsView& queries, int64_t query) {
-    const CodedQuery coded(task_, queries, query);
-    if (!coded.finite()) return false;
-    bytes_ = coded.bytes();
-    norm_ = coded.visit([&](int col, int level) {
-      if (warp() != 0) return;
-      if (bytes_) {
-        at<int8_t>(task_.layout.query)[col] = static_cast<int8_t>(level);
-      } else {
-        at<int16_t>(task_.layout.query)[col] = static_cast<int16_t>(level);
-      }
-    });
-    if (task_.kind == WalkKind::products) norm_ = 0;
-    return true;
-  }
-
-  // Calls use(true, number, key) for `count` codes, as compare_codes() does.
-  template <int kAhead = kCodesAhead, typename NumberOf, typename Use>
-  KITH_DEVICE_INLINE void compare(const int8_t* codes, int count, const NumberOf& number_of, const Use& use) const {
-    const CodeQueryCuda query{at<uint4>(task_.layout.query), bytes_, task_.kind == WalkKind::products, norm_};
-    compare_codes<kAhead>(query, {codes, chunks_}, count, number_of,
-                          [&](bool there, int, uint32_t number, uint32_t key) { use(there, number, key); });
-  }
-
   __device__ bool filter_keeps(uint32_t place) const {
     bool kept = false;
     const auto look = [&](uint32_t row) { kept = kept || (task_.kept_bits[row / 64] >> (row % 64) & 1) != 0; };
@@ -204,7 +121,7 @@ class Walker {
     const uint32_t mixed = seen.mixed(place);
     const uint32_t own = seen.slot(mixed);
     if constexpr (kWarps > 1) {
-      auto* const slots = at<uint32_t>(task_.layout.seen);
+      auto* const slots = this->template at<uint32_t>(task_.layout.seen);
       for (int probe = 0; probe < SeenTable::kProbes; ++probe) {
         const uint32_t before = atomicCAS(slots + seen.slot_after(own, probe), kNoEdge, place);
         if (before == kNoEdge) return true;
@@ -212,7 +129,7 @@ class Walker {
       }
       slots[own] = place;
     } else {
-      auto* const slots = at<uint16_t>(task_.layout.seen);
+      auto* const slots = this->template at<uint16_t>(task_.layout.seen);
       for (int probe = 0; probe < SeenTable::kProbes; ++probe) {
         uint16_t& slot = slots[seen.slot_after(own, probe)];
         const uint16_t tag = seen.tag(mixed, probe);
@@ -227,288 +144,37 @@ class Walker {
     return true;
   }
 
-  // The unseen ones of the first `most` lanes' places, up to 32, each a place or kNoEdge, are compared and offered. All
-  // lanes call it.
-  KITH_DEVICE_INLINE void compare_unseen(uint32_t place, int most, const Bounds& bounds) const {
+  // A place of each lane, or kNoEdge, is put behind `count` staged ones where it was not seen. Returns how many there are
+  // then. All lanes call it.
+  KITH_DEVICE_INLINE int stage_unseen(uint32_t place, int count) const {
     const bool there = place != kNoEdge && place != hidden_ && see(place);
-    if (kWarps == kWalkMostWarps && most <= 2 * kCodesOfWarp) {
-      // So few that nothing is gained by closing the gaps.
-      const uint32_t mine = there ? place : kNoEdge;
-      compare<2>(
-          task_.codes, 2 * kCodesOfWarp, [&](int i) { return __shfl_sync(kAllLanes, mine, i); },
-          [&](bool is, uint32_t one, uint32_t key) { offer(is, one, key, bounds); });
-      return;
-    }
     const unsigned unseen = __ballot_sync(kAllLanes, there);
-    if (there) staged_[__popc(unseen & ((1U << lane()) - 1U))] = place;
+    if (there) staged_[count + __popc(unseen & ((1U << lane()) - 1U))] = place;
     __syncwarp();
-    const auto number = [&](int i) { return staged_[i]; };
+    return count + __popc(unseen);
+  }
+  // The staged places are compared and offered.
+  KITH_DEVICE_INLINE void compare_staged(int count, const Bounds& bounds) const {
     const auto use = [&](bool is, uint32_t one, uint32_t key) { offer(is, one, key, bounds); };
-    const int count = __popc(unseen);
-    if (kWarps > 1 && count <= 2 * kCodesOfWarp) {
-      compare<2>(task_.codes, count, number, use);
-    } else {
-      compare(task_.codes, count, number, use);
+    // As few codes as there are in the last turn.
+    const int rest = count % (kCodesOfWarp * kCodesAhead);
+    const int wide = rest <= 2 * kCodesOfWarp ? count - rest : count;
+    compare(
+        task_.codes, wide, [&](int i) { return staged_[i]; }, use);
+    if (wide < count) {
+      compare<2>(
+          task_.codes, count - wide, [&](int i) { return staged_[wide + i]; }, use);
     }
     __syncwarp();  // before the staged places are others
   }
-
-  // Where a fresh entry goes if no other is there twice; it takes that place, or notices that it is. By a thread.
-  KITH_DEVICE_INLINE void move_fresh(const SortedList& list, const FreshEntries& from, int count, int i,
-                                     int bit) const {
-    const uint64_t entry = from.entries[i];
-    int to = 0;
-    for (int high = list.size; to < high;) {
-      const int middle = (to + high) / 2;
-      if ((list.now[middle] & ~kOpenedBit) < entry) {
-        to = middle + 1;
-      } else {
-        high = middle;
-      }
-    }
-    bool twice = false;
-#pragma unroll 4
-    for (int j = 0; j < count; ++j) {
-      to += from.entries[j] < entry ? 1 : 0;
-      twice |= from.entries[j] == entry && j != i;
-    }
-    put(list, entry, to, bit);
-    if (twice) atomicOr(&counts_.twice[turn_], bit);
-  }
-  // The same by a warp, which looks at 32 entries at a time: sooner for short lists.
-  KITH_DEVICE_INLINE void move_fresh_by_warp(const SortedList& list, const FreshEntries& from, int count, int i,
-                                             int bit) const {
-    const uint64_t entry = from.entries[i];
-    int to = 0;
-    bool twice = false;
-    for (int start = 0; start < list.size; start += 32) {
-      const int j = start + lane();
-      const uint64_t other = j < list.size ? list.now[j] & ~kOpenedBit : kPadding;
-      to += __popc(__ballot_sync(kAllLanes, other < entry));
-    }
-    for (int start = 0; start < count; start += 32) {
-      const int j = start + lane();
-      const uint64_t other = j < count ? from.entries[j] : kPadding;
-      to += __popc(__ballot_sync(kAllLanes, other < entry));
-      twice |= other == entry && j != i;
-    }
-    twice = __any_sync(kAllLanes, twice);
-    if (lane() != 0) return;
-    put(list, entry, to, bit);
-    if (twice) atomicOr(&counts_.twice[turn_], bit);
-  }
-  __device__ void put(const SortedList& list, uint64_t entry, int to, int bit) const {
-    if (to >= list.capacity) return;
-    list.next[to] = entry;
-    if (bit == kBeamBit) atomicMin(&counts_.first[turn_], to);
+  // The same for the places of up to 2 * kCodesOfWarp lanes, so few that nothing is gained by closing the gaps.
+  KITH_DEVICE_INLINE void compare_few(uint32_t place, const Bounds& bounds) const {
+    const uint32_t mine = place != kNoEdge && place != hidden_ && see(place) ? place : kNoEdge;
+    compare<2>(
+        task_.codes, 2 * kCodesOfWarp, [&](int i) { return __shfl_sync(kAllLanes, mine, i); },
+        [&](bool is, uint32_t one, uint32_t key) { offer(is, one, key, bounds); });
   }
 
-  // All entries of the list, and fresh ones, move to the other half. All threads, between two waits.
-  KITH_DEVICE_INLINE void move_all(const SortedList& list, const FreshEntries& from, int bit) const {
-    const int count = *from.count;
-    const int opened = bit == kBeamBit ? last_ : -1;
-    for (int i = thread(); i < list.size; i += kThreads) {
-      const uint64_t entry = list.now[i] & ~kOpenedBit;
-      int to = i;
-      bool twice = false;
-#pragma unroll 4
-      for (int j = 0; j < count; ++j) {
-        to += from.entries[j] < entry ? 1 : 0;
-        twice |= from.entries[j] == entry;
-      }
-      if (to < list.capacity) list.next[to] = i <= opened ? entry | kOpenedBit : list.now[i];
-      if (twice) atomicOr(&counts_.twice[turn_], bit);
-    }
-    if (kWarps >= 4 && list.size <= kShortList) {
-      // Those warps first that have no entries of the list.
-      for (int i = kWarps - 1 - warp(); i < count; i += kWarps) move_fresh_by_warp(list, from, count, i, bit);
-    } else {
-      for (int i = thread(); i < count; i += kThreads) move_fresh(list, from, count, i, bit);
-    }
-  }
-  __device__ void swap(SortedList& list, int size) const {
-    uint64_t* const before = list.now;
-    list.now = list.next;
-    list.next = before;
-    list.size = min(list.capacity, size);
-  }
-
-  // The same where entries may be there twice: which are is found first. All threads.
-  KITH_DEVICE_INLINE void enter_with_care(SortedList& list, const FreshEntries& from, int bit) {
-    const int count = *from.count;
-    const int opened = bit == kBeamBit ? last_ : -1;
-    sync();
-    if (thread() == 0) counts_.doubles = 0;
-    sync();
-    for (int i = thread(); i < count; i += kThreads) {
-      const uint64_t entry = from.entries[i];
-      bool twice = false;
-      for (int j = 0; j < i; ++j) twice |= from.entries[j] == entry;
-      for (int j = 0; j < list.size; ++j) twice |= (list.now[j] & ~kOpenedBit) == entry;
-      ranks_[i] = twice ? 1 : 0;
-      if (twice) atomicAdd(&counts_.doubles, 1);
-    }
-    sync();
-    for (int i = thread(); i < count + list.size; i += kThreads) {
-      const bool is_fresh = i < count;
-      if (is_fresh && ranks_[i] != 0) continue;
-      uint64_t entry = is_fresh ? from.entries[i] : list.now[i - count];
-      int to = is_fresh ? 0 : i - count;
-      for (int j = 0; j < count; ++j) to += ranks_[j] == 0 && from.entries[j] < entry ? 1 : 0;
-      for (int j = 0; is_fresh && j < list.size; ++j) to += list.now[j] < entry ? 1 : 0;
-      if (!is_fresh && i - count <= opened) entry |= kOpenedBit;
-      if (to < list.capacity) list.next[to] = entry;
-    }
-    sync();
-    swap(list, list.size + count - counts_.doubles);
-  }
-
-  // Fresh entries enter the beam and the kept places. All threads call it, after a wait; they have waited for each
-  // other when it returns. meanwhile() is called before that wait.
-  template <typename Meanwhile>
-  KITH_DEVICE_INLINE void enter_all(const Meanwhile& meanwhile) {
-    const bool filtered = task_.kept_bits != nullptr;
-    const FreshEntries to_beam = fresh();
-    const FreshEntries to_kept = fresh_kept();
-    move_all(beam_, to_beam, kBeamBit);
-    if (filtered) move_all(kept_, to_kept, kKeptBit);
-    if (thread() == 0) ready_turn(1 - turn_);
-    meanwhile();
-    sync();
-    const int twice = counts_.twice[turn_];
-    // Who is there twice may stand before what it is put before: the first place that was taken is no bound then.
-    first_ = (twice & kBeamBit) != 0 ? 0 : min(counts_.first[turn_], last_ + 1);
-    if ((twice & kBeamBit) != 0) {
-      enter_with_care(beam_, to_beam, kBeamBit);
-    } else {
-      swap(beam_, beam_.size + *to_beam.count);
-    }
-    if (filtered) {
-      if ((twice & kKeptBit) != 0) {
-        enter_with_care(kept_, to_kept, kKeptBit);
-      } else {
-        swap(kept_, kept_.size + *to_kept.count);
-      }
-    }
-    turn_ = 1 - turn_;
-    last_ = -1;
-  }
-  // Into the list of cells, none of which is there twice.
-  KITH_DEVICE_INLINE void enter_cells(SortedList& near) {
-    const FreshEntries from = fresh();
-    sync();
-    move_all(near, from, 0);
-    if (thread() == 0) ready_turn(1 - turn_);
-    sync();
-    swap(near, near.size + *from.count);
-    turn_ = 1 - turn_;
-  }
-
-  // The nearest cells of one of few queries: all keys at once. In each warp of threads with some keys each, the
-  // kNearCells-th of their least keys bounds the keys that are wanted. False where too many are within the bound, as of
-  // equal centres.
-  KITH_DEVICE_INLINE bool rank_cells_at_once(SortedList& near) {
-    constexpr int kAhead = 8;
-    auto* const keys = at<uint32_t>(task_.layout.cell_keys);
-    const int each = (task_.cells + kWarps - 1) / kWarps;
-    const int first = warp() * each;
-    compare<kAhead>(
-        task_.centres, max(0, min(each, task_.cells - first)), [&](int i) { return static_cast<uint32_t>(first + i); },
-        [&](bool there, uint32_t cell, uint32_t key) {
-          if (there) keys[cell] = key;
-        });
-    sync();
-    uint32_t least = 0xFFFFFFFFU;
-    for (int i = thread(); i < task_.cells; i += kThreads) least = min(least, keys[i]);
-    int before = 0;
-    KITH_UNROLL
-    for (int i = 0; i < 32; ++i) {
-      const uint32_t other = __shfl_sync(kAllLanes, least, i);
-      before += other < least || (other == least && i < lane()) ? 1 : 0;
-    }
-    if (before == kNearCells - 1) atomicMin(&counts_.bound, least);
-    sync();
-    const uint32_t bound = counts_.bound;
-    const FreshEntries to = fresh();
-    for (int i = thread(); i < task_.cells; i += kThreads) {
-      if (keys[i] > bound) continue;
-      const int place = atomicAdd(to.count, 1);
-      if (place < kRound) to.entries[place] = pack_neighbor(keys[i], static_cast<uint32_t>(i) << 1);
-    }
-    sync();
-    if (*to.count <= kRound) {
-      enter_cells(near);
-      return true;
-    }
-    sync();
-    if (thread() == 0) *to.count = 0;
-    sync();
-    return false;
-  }
-
-  // The nearest cells, where no kernel before has found them.
-  KITH_DEVICE_INLINE void rank_cells(SortedList& near) {
-    // Small rounds first: they bound those after them.
-    int round = 32;
-    for (int first = 0; first < task_.cells; first += round, round = min(2 * round, kRound)) {
-      const int some = min(round, task_.cells - first);
-      const uint64_t bound = near.bound();
-      const FreshEntries to = fresh();
-      for (int start = warp() * 16; start < some; start += kWarps * 16) {
-        const int from = first + start;
-        compare(
-            task_.centres, min(16, some - start), [&](int i) { return static_cast<uint32_t>(from + i); },
-            [&](bool there, uint32_t cell, uint32_t key) {
-              const uint64_t entry = pack_neighbor(key, cell << 1);
-              to.add(there && entry < bound, entry);
-            });
-      }
-      enter_cells(near);
-    }
-  }
-
-  // The cells whose entries begin the beam.
-  KITH_DEVICE_INLINE void find_cells(SortedList& near, int64_t query) {
-    const uint32_t* const ranked = task_.near_cells == nullptr ? nullptr : task_.near_cells + query * kNearCells;
-    if (ranked != nullptr && ranked[0] != kNotRanked) {
-      near.size = static_cast<int>(min(static_cast<int64_t>(task_.cells), kNearCells));
-      if (thread() < near.size) near.now[thread()] = ranked[thread()] << 1;
-      sync();
-    } else if (kWarps < kWalkMostWarps || task_.cells > kMostWalkCells || !rank_cells_at_once(near)) {
-      rank_cells(near);
-    }
-  }
-  // The entries of these cells, one cell's behind the other's: each of the first lanes has a cell.
-  struct NearEntries {
-    uint32_t first = 0;  // of the cell, among all entries
-    int begin = 0;       // among those of these cells
-    int count = 0;
-    int total = 0;
-  };
-  KITH_DEVICE_INLINE NearEntries entries_of(const SortedList& near) const {
-    NearEntries entries;
-    if (lane() < near.size) {
-      const uint32_t* const offsets = task_.entry_offsets + (row_of(near.now[lane()]) >> 1);
-      entries.first = offsets[0];
-      entries.count = static_cast<int>(offsets[1] - offsets[0]);
-    }
-    const int end = warp_inclusive(entries.count);
-    entries.begin = end - entries.count;
-    entries.total = __shfl_sync(kAllLanes, end, 31);
-    return entries;
-  }
-  // The n-th of them; any where there are fewer. All lanes call it.
-  KITH_DEVICE_INLINE uint32_t entry_at(const NearEntries& entries, int n) const {
-    uint32_t at = 0;
-    KITH_UNROLL
-    for (int i = 0; i < kNearCells; ++i) {
-      const int begin = __shfl_sync(kAllLanes, entries.begin, i);
-      const int count = __shfl_sync(kAllLanes, entries.count, i);
-      const uint32_t first = __shfl_sync(kAllLanes, entries.first, i);
-      if (n >= begin && n < begin + count) at = first + static_cast<uint32_t>(n - begin);
-    }
-    return n < entries.total ? task_.entries[at] : kNoEdge;
-  }
   // The n-th edge of these places; kNoEdge where there is none.
   __device__ uint32_t edge_at(const uint32_t* opened, int n) const {
     const auto list = static_cast<int>(static_cast<uint32_t>(n) * degree_inverse_ >> 16);  // n / degree, n being small
@@ -555,7 +221,7 @@ class Walker {
   }
   // Asks for the code of that edge, where it was not seen.
   __device__ void ask_for(const NextEdge& next) const {
-    if (next.to == kNoEdge || at<uint32_t>(task_.layout.seen)[task_.seen.slot(task_.seen.mixed(next.to))] == next.to) {
+    if (next.to == kNoEdge || this->template at<uint32_t>(task_.layout.seen)[task_.seen.slot(task_.seen.mixed(next.to))] == next.to) {
       return;
     }
     const int8_t* const code = task_.codes + int64_t{next.to} * task_.stride;
@@ -613,7 +279,7 @@ class Walker {
 
   // Rounds until all places of the beam were opened: entries first, then the tail, then edges.
   KITH_DEVICE_INLINE void walk(int64_t query) {
-    SortedList near(at<uint64_t>(task_.layout.cells), static_cast<int>(kNearCells));
+    SortedList near(this->template at<uint64_t>(task_.layout.cells), static_cast<int>(kNearCells));
     find_cells(near, query);
     const NearEntries near_entries = entries_of(near);
     const int entries = near_entries.total;
@@ -623,7 +289,7 @@ class Walker {
     // Each lane has one edge of a step then.
     const bool guesses =
         kWarps == kWalkMostWarps && 2 * task_.width <= kWalkOpened && task_.width * task_.degree <= kThreads;
-    uint32_t* const own = staged_ + 32;
+    uint32_t* const own = staged_ + kStaged;
     NextEdge next;
     int entry = 0;
     int64_t tail = 0;
@@ -648,6 +314,7 @@ class Walker {
         const int spread = guesses && !enters ? task_.width * task_.degree : some;
         const int each = min(32, (spread + kWarps - 1) / kWarps);
         const uint32_t* const from = by_itself ? own : counts_.places + opened;
+        int staged = 0;
         for (int start = warp() * each; start < some; start += kWarps * each) {
           const int i = start + lane();
           const bool has = lane() < each && i < some;
@@ -657,7 +324,14 @@ class Walker {
           } else if (has) {
             place = guesses ? edge_at(from, i, next) : edge_at(from, i);
           }
-          compare_unseen(place, each, now);
+          if (kWarps == kWalkMostWarps && each <= 2 * kCodesOfWarp) {
+            compare_few(place, now);
+            continue;
+          }
+          staged = stage_unseen(place, staged);
+          if (staged + 32 <= kStaged && start + kWarps * each < some) continue;
+          compare_staged(staged, now);
+          staged = 0;
         }
         if (enters) {
           entry += kRound;
@@ -691,28 +365,16 @@ class Walker {
     if (thread() == 0) task_.found_count[query] = static_cast<uint32_t>(size);
   }
 
-  const WalkTaskCuda& task_;
-  std::byte* const memory_;
-  Counts& counts_;
-  SortedList beam_;
-  SortedList kept_;
   uint32_t* const staged_;
-  uint32_t* const ranks_;
-  const int chunks_;
   const uint32_t degree_inverse_;  // to divide by the degree
-  int turn_ = 0;                   // of the counts
-  int first_ = 0;                  // no place of the beam before it is unopened
-  int last_ = -1;                  // places of the beam up to it are opened in this round
   uint32_t hidden_ = kNoEdge;      // a place that the walk does not see
-  bool bytes_ = true;              // the query's values are bytes; else words
-  uint32_t norm_ = 0;              // squared, of the query
 };
 
 template <int kWarps>
 __global__ void __launch_bounds__(kWarps * 32, kWarps <= 2 ? 24 / kWarps : 1)
     walk_kernel(const __grid_constant__ WalkTaskCuda task, const __grid_constant__ InlineQueries given) {
   extern __shared__ __align__(16) std::byte memory[];
-  __shared__ typename Walker<kWarps>::Counts counts;
+  __shared__ WalkCounts counts;
   const DeviceRowsView queries = given.rows(task.queries);
   Walker<kWarps>(task, memory, counts).run(queries, blockIdx.x);
 }

@@ -19,6 +19,8 @@ namespace kith {
 // Places whose keys are computed before they enter the beam: less for blocks of one warp, of which a processor has
 // many.
 constexpr int walk_round(int warps) { return warps == 1 ? 128 : 256; }
+// Unseen places that a warp puts together before it compares them.
+constexpr int walk_staged(int warps) { return warps == 1 ? 64 : 32; }
 inline constexpr int64_t kWalkShared = 96 << 10;  // that a block has on every GPU from compute capability 8.0 on
 inline constexpr int kWalkMostWarps = 8;          // of a query
 inline constexpr int kWalkOpened = 16;            // lists of a round, at most
@@ -82,7 +84,7 @@ struct WalkLayout {
         fresh(take(walk_round(warps) * 8)),
         fresh_kept(take(kept_places > 0 ? walk_round(warps) * 8 : 0)),
         ranks(take(walk_round(warps) * 4)),
-        staged(take(int64_t{warps} * (32 + kWalkOpened) * 4)),
+        staged(take(int64_t{warps} * (walk_staged(warps) + kWalkOpened) * 4)),
         cell_keys(take(warps == kWalkMostWarps ? kMostWalkCells * 4 : 0)),
         query(take(stride * 2)),
         seen(take(table.bytes())) {}
