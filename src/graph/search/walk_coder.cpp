@@ -9,6 +9,7 @@
 #include "rows/stored_row.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstring>
 #include <numeric>
@@ -136,8 +137,9 @@ bool WalkCoder::tells_apart(const MatrixView& sample, const Resources& resources
   const int64_t near = std::min(kJudgedNear, count);
   HostArray<std::byte> codes(count * place_bytes(), "a sample for the codes of a graph", resources);
   HostArray<uint32_t> numbers(count, "a sample for the codes of a graph", resources);
-  HostArray<uint32_t> keys(count, "a sample for the codes of a graph", resources);
-  HostArray<uint32_t> sorted(count, "a sample for the codes of a graph", resources);
+  const int64_t slots = resources.threads();
+  HostArray<uint32_t> keys(slots * count, "a sample for the codes of a graph", resources);
+  HostArray<uint32_t> sorted(slots * count, "a sample for the codes of a graph", resources);
   HostArray<float> floats(judged * cols_, "a sample for the codes of a graph", resources);
   Neighbors nearest(judged, near, resources);
   for (int64_t i = 0; i < judged && !only_counts(resources); ++i) {
@@ -152,15 +154,20 @@ bool WalkCoder::tells_apart(const MatrixView& sample, const Resources& resources
   coder.encode_all(sample, codes.data(), resources);
   std::iota(numbers.begin(), numbers.end(), 0U);
   const WalkRows rows = rows_of(codes.data(), count);
-  int64_t right = 0;
-  for (int64_t i = 0; i < judged; ++i) {
-    walk_keys(rows, query_of_place(rows, i * count / judged, nullptr), numbers.data(), count, keys.data());
-    std::copy(keys.begin(), keys.end(), sorted.begin());
-    uint32_t* const last = sorted.begin() + std::min(kJudgedFirst, count) - 1;
-    std::nth_element(sorted.begin(), last, sorted.end());
-    right += std::count_if(nearest.ids(i), nearest.ids(i) + near, [&](int64_t id) { return keys[id] <= *last; });
-  }
-  return static_cast<double>(right) >= kJudgedShare * static_cast<double>(judged * near);
+  std::atomic<int64_t> right = 0;
+  ProgressMeter meter("judge codes", judged, resources);
+  parallel_for(judged, meter, resources, [&](int64_t i, int slot) {
+    uint32_t* const own = keys.data() + slot * count;
+    uint32_t* const first = sorted.data() + slot * count;
+    walk_keys(rows, query_of_place(rows, i * count / judged, nullptr), numbers.data(), count, own);
+    std::copy_n(own, count, first);
+    uint32_t* const last = first + std::min(kJudgedFirst, count) - 1;
+    std::nth_element(first, last, first + count);
+    right += std::count_if(nearest.ids(i), nearest.ids(i) + near, [&](int64_t id) { return own[id] <= *last; });
+    meter.add(1);
+  });
+  meter.finish();
+  return static_cast<double>(right.load()) >= kJudgedShare * static_cast<double>(judged * near);
 }
 
 int64_t WalkCoder::place_bytes() const { return has_codes() ? code_stride(cols_) : cols_ * size_of(dtype_); }
