@@ -79,6 +79,13 @@ TEST_F(CudaGraphBuild, DtypesAndColumns) {
     const MatrixView as_signed(bytes.view().data(), DType::i8, {5000, 40, 40});
     expect_built_alike(as_signed, {metric, 32}, "i8");
   }
+  // Halves from 1/4 to 8, of either sign.
+  std::vector<uint16_t> halves(5000 * 40);
+  for (size_t i = 0; i < halves.size(); ++i) {
+    const uint32_t drawn = bytes.row(0)[i];
+    halves[i] = static_cast<uint16_t>((drawn & 1U) << 15 | (13 + drawn / 2 % 5) << 10 | drawn * 4U);
+  }
+  expect_built_alike({halves.data(), DType::f16, {5000, 40, 40}}, {Metric::l2, 32}, "f16");
   for (const int64_t cols : {1, 15, 16, 17, 130, 1030}) {
     const auto rows = make_floats(Shape::gaussian, 3000, cols, 2);
     expect_built_alike(rows.view(), {Metric::l2, 16}, std::to_string(cols) + " columns");
