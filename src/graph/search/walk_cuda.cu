@@ -188,35 +188,36 @@ class Walker : NearCells<kWarps> {
     uint32_t from = kNoEdge;
     uint32_t to = kNoEdge;
   };
-  // The n-th edge of these places, as edge_at(), which may have been guessed.
-  __device__ uint32_t edge_at(const uint32_t* opened, int n, const NextEdge& next) const {
-    const auto list = static_cast<int>(static_cast<uint32_t>(n) * degree_inverse_ >> 16);
-    return opened[list] == next.from ? next.to : edge_at(opened, n);
+  // The edge of a step that a lane has, the same in every step, where few queries have the memory to themselves.
+  struct OwnEdge {
+    int list;    // of those that are opened
+    int number;  // in that list
+  };
+  // That edge of the places that are opened, which may have been guessed.
+  __device__ uint32_t edge_of(uint32_t from, const OwnEdge& own, const NextEdge& next) const {
+    if (from == next.from) return next.to;
+    return from < task_.places ? __ldg(task_.edges + int64_t{from} * task_.degree + own.number) : kNoEdge;
   }
-  // The n-th edge of the places that are likely to be opened next: the nearest of the fresh entries and of those in the
+  // The same edge of the places that are likely to be opened next: the nearest of the fresh entries and of those in the
   // beam behind what was opened (`later`). Its load is under way while the beam is made. By a warp, between two waits.
-  KITH_DEVICE_INLINE NextEdge guess(int n, const uint32_t* later, int later_count) const {
+  KITH_DEVICE_INLINE NextEdge guess(const OwnEdge& own, const uint32_t* later, int later_count) const {
     const FreshEntries from = fresh();
-    const int count = min(*from.count, 32 - later_count);
     uint64_t entry = kPadding;
-    if (lane() < count) {
-      entry = from.entries[lane()];
-    } else if (lane() >= 32 - later_count) {
+    if (lane() >= 32 - later_count) {
       entry = beam_.now[later[lane() - (32 - later_count)]];
+    } else if (lane() < *from.count) {
+      entry = from.entries[lane()];
     }
-    const auto list = static_cast<int>(static_cast<uint32_t>(n) * degree_inverse_ >> 16);
     NextEdge next;
     uint32_t key = ordered_of(entry);
     for (int i = 0; i < task_.width; ++i) {
       const uint32_t least = __reduce_min_sync(kAllLanes, key);
       const int who = __ffs(static_cast<int>(__ballot_sync(kAllLanes, key == least))) - 1;
       const uint32_t place = __shfl_sync(kAllLanes, row_of(entry) >> 1, who);
-      if (list == i && least != 0xFFFFFFFFU) next.from = place;
+      if (own.list == i && least != 0xFFFFFFFFU) next.from = place;
       if (lane() == who) key = 0xFFFFFFFFU;
     }
-    if (next.from < task_.places) {
-      next.to = __ldg(task_.edges + int64_t{next.from} * task_.degree + (n - list * task_.degree));
-    }
+    if (next.from < task_.places) next.to = __ldg(task_.edges + int64_t{next.from} * task_.degree + own.number);
     return next;
   }
   // Asks for the code of that edge, where it was not seen.
@@ -277,79 +278,94 @@ class Walker : NearCells<kWarps> {
     return counts_.opened;
   }
 
-  // Rounds until all places of the beam were opened: entries first, then the tail, then edges.
-  KITH_DEVICE_INLINE void walk(int64_t query) {
+  // Compares the places of a round, place_of(i) for i below `some`, spread over the warps.
+  template <typename PlaceOf>
+  KITH_DEVICE_INLINE void compare_round(int some, const Bounds& now, const PlaceOf& place_of) const {
+    const int each = min(32, (some + kWarps - 1) / kWarps);
+    int staged = 0;
+    for (int start = warp() * each; start < some; start += kWarps * each) {
+      const int i = start + lane();
+      staged = stage_unseen(place_of(i, lane() < each && i < some), staged);
+      if (staged + 32 <= kStaged && start + kWarps * each < some) continue;
+      compare_staged(staged, now);
+      staged = 0;
+    }
+  }
+
+  // The entries of the nearest cells and the tail enter the beam.
+  KITH_DEVICE_INLINE void begin(int64_t query) {
     SortedList near(this->template at<uint64_t>(task_.layout.cells), static_cast<int>(kNearCells));
     find_cells(near, query);
-    const NearEntries near_entries = entries_of(near);
-    const int entries = near_entries.total;
-    const int lists = min(kRound / task_.degree, kWalkOpened);      // of a round
-    const bool by_itself = task_.width <= lists;                    // every warp knows what is opened
-    // Few queries have the memory to themselves: lists and codes of the next step are asked for before it is known.
-    // Each lane has one edge of a step then.
-    const bool guesses =
-        kWarps == kWalkMostWarps && 2 * task_.width <= kWalkOpened && task_.width * task_.degree <= kThreads;
-    uint32_t* const own = staged_ + kStaged;
+    const NearEntries entries = entries_of(near);
+    for (int first = 0; first < entries.total; first += kRound) {
+      compare_round(min(kRound, entries.total - first), bounds(), [&](int i, bool has) {
+        return entry_at(entries, has ? first + i : entries.total);
+      });
+      sync();
+      enter_all([] {});
+    }
+    for (int64_t first = 0; first < task_.tail_places; first += kRound) {
+      compare_tail(first, bounds());
+      sync();
+      enter_all([] {});
+    }
+  }
+
+  // Steps until all places of the beam were opened. Few queries have the memory to themselves: lists and codes of the
+  // next step are asked for before it is known, and each lane has one edge of a step.
+  KITH_DEVICE_INLINE void walk_few() {
+    const int edges = task_.width * task_.degree;
+    const int each = (edges + kWarps - 1) / kWarps;
+    const int mine = min(warp() * each + lane(), edges - 1);
+    const bool has = lane() < each && warp() * each + lane() < edges;
+    const OwnEdge own{mine / task_.degree, mine % task_.degree};
+    const bool few = each <= 2 * kCodesOfWarp;
+    uint32_t* const chosen = staged_ + kStaged;
     NextEdge next;
-    int entry = 0;
-    int64_t tail = 0;
-    int opened = 0;
-    int open_count = 0;
-    int chosen = 0;  // opened, and guessed to be next
     for (;;) {
-      const bool enters = entry < entries;
-      const bool has_tail = !enters && tail < task_.tail_places;
-      if (!enters && !has_tail && opened >= open_count) {
-        open_count = by_itself ? open(own, guesses ? task_.width : 0, chosen) : open_for_all();
-        if (open_count == 0) return;
-        opened = 0;
-      }
+      int chosen_count = 0;  // opened, and guessed to be next
+      const int opened = open(chosen, task_.width, chosen_count);
+      if (opened == 0) return;
       const Bounds now = bounds();
-      if (has_tail) {
-        compare_tail(tail, now);
-        tail += kRound;
+      const uint32_t place = has && own.list < opened ? edge_of(chosen[own.list], own, next) : kNoEdge;
+      if (few) {
+        compare_few(place, now);
       } else {
-        const int some = enters ? min(kRound, entries - entry) : min(lists, open_count - opened) * task_.degree;
-        // Guesses are of the same lane in every step.
-        const int spread = guesses && !enters ? task_.width * task_.degree : some;
-        const int each = min(32, (spread + kWarps - 1) / kWarps);
-        const uint32_t* const from = by_itself ? own : counts_.places + opened;
-        int staged = 0;
-        for (int start = warp() * each; start < some; start += kWarps * each) {
-          const int i = start + lane();
-          const bool has = lane() < each && i < some;
-          uint32_t place = kNoEdge;
-          if (enters) {
-            place = entry_at(near_entries, has ? entry + i : entries);
-          } else if (has) {
-            place = guesses ? edge_at(from, i, next) : edge_at(from, i);
-          }
-          if (kWarps == kWalkMostWarps && each <= 2 * kCodesOfWarp) {
-            compare_few(place, now);
-            continue;
-          }
-          staged = stage_unseen(place, staged);
-          if (staged + 32 <= kStaged && start + kWarps * each < some) continue;
-          compare_staged(staged, now);
-          staged = 0;
-        }
-        if (enters) {
-          entry += kRound;
-        } else {
-          opened += lists;
-        }
+        compare_staged(stage_unseen(place, 0), now);
       }
       sync();
-      if (guesses && !enters && !has_tail) {
-        const int each = (task_.width * task_.degree + kWarps - 1) / kWarps;
-        next = guess(min(warp() * each + lane(), task_.width * task_.degree - 1), own + task_.width,
-                     max(0, chosen - task_.width));
-        enter_all([&] {
-          if (lane() < each) ask_for(next);
-        });
-      } else {
+      next = guess(own, chosen + task_.width, max(0, chosen_count - task_.width));
+      enter_all([&] {
+        if (has) ask_for(next);
+      });
+    }
+  }
+
+  // The same for many queries, and for wide steps.
+  KITH_DEVICE_INLINE void walk_many() {
+    const int lists = min(kRound / task_.degree, kWalkOpened);  // of a round
+    const bool by_itself = task_.width <= lists;                // every warp knows what is opened
+    uint32_t* const own = staged_ + kStaged;
+    for (;;) {
+      int chosen_count = 0;
+      const int open_count = by_itself ? open(own, 0, chosen_count) : open_for_all();
+      if (open_count == 0) return;
+      for (int opened = 0; opened < open_count; opened += lists) {
+        const uint32_t* const from = by_itself ? own : counts_.places + opened;
+        compare_round(min(lists, open_count - opened) * task_.degree, bounds(),
+                      [&](int i, bool has) { return has ? edge_at(from, i) : kNoEdge; });
+        sync();
         enter_all([] {});
       }
+    }
+  }
+
+  KITH_DEVICE_INLINE void walk(int64_t query) {
+    begin(query);
+    if (kWarps == kWalkMostWarps && 2 * task_.width <= kWalkOpened && task_.width * task_.degree <= kThreads) {
+      walk_few();
+    } else {
+      walk_many();
     }
   }
 
