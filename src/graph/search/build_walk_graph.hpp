@@ -1,6 +1,7 @@
 // Builds a graph for walks over rows: codes, cells, places, candidates (knn_graph), pruning and linking, entries.
 //
-// Deterministic: the same rows, degree and seed give the same bytes for any number of threads.
+// Deterministic: the same rows, degree and seed give the same bytes for any number of threads, and on a GPU, which builds
+// where the resources name one (walk_build_gpu.hpp).
 //
 // For inner_product rows are joined as neighbours by l2 of x / |x|^2: rows that are the best answers to similar queries
 // are neighbours there (Zhou et al., "Moebius Transformation for Fast Inner Product Search on Graph", 2019). With one
