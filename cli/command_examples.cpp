@@ -22,6 +22,7 @@ constexpr std::pair<std::string_view, std::string_view> kExamples[] = {
     {"index build", "kith index build --base base.fbin --factory IVF1024,PQ16 --out base.kith"},
     {"index add", "kith index add --index base.kith --base more.fbin --out larger.kith"},
     {"index search", "kith index search --index base.kith --queries queries.fbin -k 10 --probes 32 --out-ids ids.ibin"},
+    {"index tune", "kith index tune --index base.kith --queries queries.fbin -k 10 --recall 0.95"},
     {"index inspect", "kith index inspect base.kith"},
     {"index convert", "kith index convert base.kith base.faiss"},
     {"index merge", "kith index merge base.kith more.kith --out both.kith --shift-ids"},

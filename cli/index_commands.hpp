@@ -41,6 +41,14 @@ struct IndexSearchOptions {
 };
 Report run_index_search(const IndexSearchOptions& options, const RunOptions& run);
 
+struct IndexTuneOptions {
+  std::string index;
+  std::string queries;
+  std::string out;  // empty: the index itself is replaced
+  TuneParams params;
+};
+Report run_index_tune(const IndexTuneOptions& options, const RunOptions& run);
+
 struct IndexMergeOptions {
   std::string index;
   std::string other;

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 namespace kith::cli {
 namespace {
@@ -24,6 +25,12 @@ bool is_matrix_file(const std::string& path) {
   } catch (const InvalidArgument&) {
     return false;
   }
+}
+
+double highest_recall(const TuneTable& table) {
+  double highest = 0;
+  for (const TunedSearch& one : table.searches) highest = std::max(highest, one.recall);
+  return highest;
 }
 
 }  // namespace
@@ -65,6 +72,11 @@ std::string index_text(const IndexInfo& info) {
     }
     text += "\n";
   }
+  if (!info.tuned.searches.empty()) {
+    text += fmt::format("tuned for k = {} with {} vectors: {} searches, recall {:.4f} to {:.4f}\n", info.tuned.k,
+                        info.tuned.rows, info.tuned.searches.size(), info.tuned.searches.front().recall,
+                        highest_recall(info.tuned));
+  }
   text += fmt::format("{} of memory", format_bytes(info.bytes.host + info.bytes.device));
   const char* mark = ": ";
   for (const auto& [name, bytes] : info.parts) {
@@ -87,6 +99,9 @@ JsonObject index_json(const IndexInfo& info) {
     for (const auto& [beam, recall] : info.recalls) recalls.real(std::to_string(beam), recall);
     json.number("degree", info.degree).number("unlinked", info.unlinked).number("clipped", info.clipped);
     json.number("lost", info.lost).number("beam", info.beam).object("recalls", std::move(recalls));
+  }
+  if (!info.tuned.searches.empty()) {
+    json.number("tuned_k", info.tuned.k).number("tuned_searches", std::ssize(info.tuned.searches));
   }
   json.number("code_bytes", info.code_bytes).number("host_bytes", info.bytes.host);
   json.number("device_bytes", info.bytes.device).object("parts", std::move(parts));

@@ -62,7 +62,7 @@ void offer_search(Commands& index) {
                  "With Graph: the best vectors that a walk keeps; more find more; 0: as many as had a recall of 0.95");
   command.number("--width", options->params.width, "With Graph: vectors that a step of the walk opens; 0: 2");
   command.real("--recall", options->params.recall,
-               "With Graph, instead of --beam: the least beam that had this recall; 0: not given");
+               "Instead of --probes or --beam: what had this recall in tune, or in a graph's build; 0: not given");
   command.number(
       "--refine", options->params.refine,
       "With Graph, RFlat, Refine(...) or --refine-from: so many times k candidates are compared again; 0: 4");
@@ -74,6 +74,20 @@ void offer_search(Commands& index) {
       "order of add, 0 for those left out (.u8bin, .npy)");
   command.file("--out-ids", options->out.ids, "Where ids go: .ibin or .ivecs (int32), .npy or .hdf5 (int64)");
   command.file("--out-distances", options->out.distances, "Where distances go: .fbin, .fvecs, .npy or .hdf5");
+  command.run_options();
+}
+
+void offer_tune(Commands& index) {
+  const auto options = std::make_shared<IndexTuneOptions>();
+  OfferedCommand command =
+      index.offer("tune", "Measure which parameters of a search reach a recall, and keep them for search --recall",
+                  [options](const RunOptions& run) { return run_index_tune(*options, run); });
+  offer_index_path(command, options->index);
+  command.file("--queries", options->queries, "Vectors like those that will be searched for").required();
+  command.number("-k", options->params.k, "Neighbours per query");
+  command.real("--recall", options->params.recall, "The share of the true k nearest to find");
+  command.number("--batch", options->params.batch, "Queries searched at a time, for the times shown; 0: all");
+  command.file("--out", options->out, "Where the index goes (default: it replaces --index)").without_default();
   command.run_options();
 }
 
@@ -114,10 +128,11 @@ void offer_index_merge(Commands& index) {
 
 void offer_index(Commands& commands) {
   Commands index = commands.group(
-      "index", "Build, grow, search and convert an index: build, add, search, inspect, convert, merge");
+      "index", "Build, grow, search and convert an index: build, add, search, tune, inspect, convert, merge");
   offer_index_build(index);
   offer_add(index);
   offer_search(index);
+  offer_tune(index);
   offer_inspect(index);
   offer_convert_index(index);
   offer_index_merge(index);

@@ -22,6 +22,7 @@
 #include <kith/device.hpp>
 #include <kith/export.hpp>
 #include <kith/index_edges.hpp>
+#include <kith/index_tune.hpp>
 #include <kith/knn.hpp>
 #include <kith/metric.hpp>
 #include <kith/neighbors.hpp>
@@ -65,7 +66,9 @@ struct SearchParams {
   // beam that had a recall of 0.95 on 1,000 of the index's own vectors when the graph was built, and a width of 2.
   int64_t beam = 0;   // up to 2^20; at least k is taken
   int64_t width = 0;  // up to 64
-  // Instead of a beam: the least one that had this recall, or exact search where none had. 0: not given.
+  // Instead of a beam or probes: parameters that had this recall when tune() was last called, those with the fewest
+  // comparisons; with Graph and without tune() the least beam that had it when the graph was built. Exact search where
+  // none had; a given width or refine is taken as it is. InvalidArgument where nothing was measured. 0: not given.
   double recall = 0;
 };
 
@@ -106,6 +109,7 @@ struct IndexInfo {
   int64_t lost = 0;      // vectors that a short walk towards them does not find
   int64_t beam = 0;      // that searches take by default
   std::vector<std::pair<int64_t, double>> recalls;  // by beam, of the 10 nearest, measured when the graph was built
+  TuneTable tuned;                                  // what tune() has measured; none before
   IndexBytes bytes;
   std::vector<std::pair<std::string, int64_t>> parts;  // the bytes by what they are for
 };
@@ -181,6 +185,12 @@ class KITH_EXPORT Index {
   // All rows within a radius: range_search(queries, {.radius = 0.5f}).
   RangeNeighbors range_search(const MatrixView& queries, const RangeSearchParams& params,
                               const Resources& resources = Resources()) const;
+
+  // Measures searches with several parameters (Graph: beam, width, refine; lists: probes; refine where vectors are kept
+  // for it) against exact search of what the index keeps, keeps the table for searches that name a recall, and returns
+  // it. The choice goes by recall, then by the number of comparisons: the same on every device. At least one query and
+  // one vector; queries as search() takes them, like those to come. A table stays until the next tune() or train().
+  TuneReport tune(const MatrixView& queries, const TuneParams& params = {}, const Resources& resources = Resources());
 
   int64_t size() const;
   int64_t dimension() const;  // 0 before the first add or train

@@ -48,6 +48,7 @@ from kith._graph_report import GraphForecast, GraphRecall, GraphReport, GraphRou
 from kith._index import Index
 from kith._index_files import load, read_faiss, read_hnswlib, write_faiss, write_hnswlib
 from kith._index_info import IndexInfo
+from kith._index_tune import TunedSearch, TuneReport
 from kith._info import CudaDevice, Info, info
 from kith._kith import DeviceArray
 from kith._kith import version as _version
@@ -95,6 +96,8 @@ __all__ = [
     "SmoothPaths",
     "SpanningTree",
     "Transform",
+    "TuneReport",
+    "TunedSearch",
     "__version__",
     "extend_graph",
     "info",

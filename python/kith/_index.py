@@ -9,7 +9,7 @@ from typing import Any, NoReturn, SupportsIndex, cast
 import numpy as np
 import numpy.typing as npt
 
-from kith import _index_searches, _kith
+from kith import _index_searches, _index_tune, _kith
 from kith._arrays import Array, VectorsLike, as_vectors
 from kith._files import PathLike, path_bytes
 from kith._ids import IdsLike, as_ids
@@ -204,6 +204,7 @@ class Index:
     search = _index_searches.search
     range_search = _index_searches.range_search
     knn_graph = _index_searches.knn_graph
+    tune = _index_tune.tune
 
     def remove(
         self,
@@ -428,7 +429,8 @@ class Index:
 
     def info(self) -> IndexInfo:
         """What the index holds: rows, lists and how even they are, bytes by part."""
-        return IndexInfo(**self._index.info())
+        told = self._index.info()
+        return IndexInfo(**{**told, "tuned": _index_tune.searches_of(told["tuned"])})
 
     @property
     def factory(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from kith._index_tune import TunedSearch
 from kith._metrics import Metric
 
 
@@ -45,6 +46,8 @@ class IndexInfo:
         That searches take by default.
     recalls : dict
         The recall of the 10 nearest by beam, measured when the graph was built.
+    tuned : list of TunedSearch
+        What `Index.tune` has measured; empty before.
     host_bytes, device_bytes : int
         All memory that the index owns, on the host and on all GPUs; not arrays that it borrows.
     parts : dict
@@ -72,3 +75,4 @@ class IndexInfo:
     lost: int = 0
     beam: int = 0
     recalls: dict[int, float] = field(default_factory=dict)
+    tuned: list[TunedSearch] = field(default_factory=list)

@@ -128,7 +128,8 @@ def search(
     width : int, optional
         With ``Graph``: how many vectors a step of the walk opens, by default 2.
     recall : float, optional
-        With ``Graph``, instead of `beam`: the least beam that had this recall, or exact search where none had.
+        Instead of `beam` or `probes`: the parameters with the fewest comparisons that had this recall in `tune`; with
+        ``Graph`` and without `tune` the least beam that had it when the graph was built. Exact search where none had.
     filter : array_like, optional
         Which vectors may be found: a list of ids, or a mask or packed bits of the ``len(index)`` vectors in the
         order of add.

@@ -302,6 +302,28 @@ std::optional<RangeArrays> range_search(const BorrowingIndex& self, const Vector
   return range_arrays_of(std::move(found));
 }
 
+nb::dict dict_of(const TunedSearch& one) {
+  nb::dict parameters;
+  const std::pair<const char*, int64_t> all[] = {
+      {"beam", one.beam}, {"width", one.width}, {"probes", one.probes}, {"refine", one.refine}};
+  for (const auto& [name, value] : all) {
+    if (value > 0) parameters[name] = value;
+  }
+  nb::dict result;
+  result["parameters"] = parameters;
+  result["recall"] = one.recall;
+  result["standard_error"] = one.standard_error;
+  result["compared"] = one.compared;
+  result["seconds"] = one.seconds;
+  return result;
+}
+
+nb::list list_of(const TuneTable& table) {
+  nb::list searches;
+  for (const TunedSearch& one : table.searches) searches.append(dict_of(one));
+  return searches;
+}
+
 nb::dict info(const BorrowingIndex& self) {
   const IndexInfo info = self.index.info();
   nb::dict parts;
@@ -327,10 +349,20 @@ nb::dict info(const BorrowingIndex& self) {
   nb::dict recalls;
   for (const auto& [beam, recall] : info.recalls) recalls[nb::int_(beam)] = recall;
   result["recalls"] = recalls;
+  result["tuned"] = list_of(info.tuned);
   result["host_bytes"] = info.bytes.host;
   result["device_bytes"] = info.bytes.device;
   result["parts"] = parts;
   return result;
+}
+
+nb::tuple tune(BorrowingIndex& self, const VectorArray& queries, int64_t k, double recall, int64_t batch,
+               const CallOptions& options) {
+  const MatrixView view = view_of(queries, "queries");
+  Call call(options);
+  TuneReport report;
+  call.run([&] { report = self.index.tune(view, {.k = k, .recall = recall, .batch = batch}, call.resources()); });
+  return nb::make_tuple(dict_of(report.chosen), report.reached, list_of(report.table));
 }
 
 void save(const BorrowingIndex& self, const nb::bytes& path, const CallOptions& options) {
@@ -449,6 +481,12 @@ void bind_index(nb::module_& module) {
            nb::sig("def range_search(self, queries: " KITH_PY_VECTORS
                    ", radius: float, probes: int, filter: " KITH_PY_FILTER ", options: CallOptions, room: " KITH_PY_ROOM
                    ") -> " KITH_PY_RANGE " | None"))
+      .def("tune", &tune, nb::arg("queries").noconvert(), nb::arg("k"), nb::arg("recall"), nb::arg("batch"),
+           nb::arg("options"),
+           nb::sig("def tune(self, queries: " KITH_PY_VECTORS
+                   ", k: int, recall: float, batch: int, options: CallOptions) "
+                   "-> tuple[dict[str, typing.Any], bool, list[dict[str, typing.Any]]]"),
+           "The chosen search, whether it has the recall, and all that were measured.")
       .def("save", &save, nb::arg("path"), nb::arg("options"))
       .def("write_faiss", &write_faiss, nb::arg("path"), nb::arg("options"))
       .def("write_hnswlib", &write_hnsw, nb::arg("path"), nb::arg("options"))

@@ -7,6 +7,7 @@
 #include "graph/search/build_walk_graph.hpp"
 #include "index/graph_state.hpp"
 #include "index/index_access.hpp"
+#include "rows/finite_check.hpp"
 
 #include <fmt/format.h>
 
@@ -66,8 +67,13 @@ void join_parts(IndexParts& parts, const HostArray<uint32_t>& lists, int64_t deg
     throw Unsupported(
         fmt::format("a graph of vectors of {} columns; a Graph index takes up to {}", parts.cols, kMostWalkColumns));
   }
+  // Whoever reads the file refuses such values afterwards, by name.
+  const MatrixView& rows = parts.flat.front().view();
+  for (int64_t row = 0; row < rows.rows(); ++row) {
+    if (!row_is_finite(rows, row)) return;
+  }
   const WalkGraphWish wish{.metric = parts.metric, .degree = degree, .seed = parts.seed, .start = lists.data()};
-  parts.graph = parts_of(build_walk_graph(parts.flat.front().view(), wish, resources), {});
+  parts.graph = parts_of(build_walk_graph(rows, wish, resources), {});
 }
 
 IndexEdges Index::edges(const Resources& resources) const {

@@ -3,15 +3,18 @@
 // How it grows: rows go to the kind behind; once all of an add are there, completed() gives them codes, with which
 // every walk compares them (the tail). When the tail is more than kTailShare of the rows that the graph joins, it is
 // linked into a copy of the graph or, where it is too many rows for that, the graph is built anew. So it depends on the
-// rows and on how they were added, never on threads or memory.
-// Dropping removed rows builds it anew too. Below kFewestWalkedRows rows there is no graph.
+// rows and on how they were added, never on threads or memory. Rows whose values the graph's codes do not reach build
+// it anew as well. Dropping removed rows drops their places from a copy of the graph (compact_walk_graph.hpp). Below
+// kFewestWalkedRows rows there is no graph.
 #include <kith/error.hpp>
 
 #include "core/within_limits.hpp"
 #include "graph/search/build_walk_graph.hpp"
+#include "graph/search/compact_walk_graph.hpp"
 #include "graph/search/extend_walk_graph.hpp"
 #include "index/factory.hpp"
 #include "index/graph_state.hpp"
+#include "index/index_parts_check.hpp"
 
 #include <fmt/format.h>
 
@@ -24,6 +27,7 @@ namespace {
 constexpr int64_t kTailShare = 2048;     // one of so many
 constexpr int64_t kShortTail = 256;      // never a reason to link
 constexpr int64_t kLostWarning = 10000;  // one of so many
+constexpr int64_t kClippedOf = 400;      // one of so many values; more are a reason to build anew
 
 // Rows that a walk compares beside the graph.
 int64_t most_unlinked(const WalkGraph& graph) { return std::max(kShortTail, graph.rows() / kTailShare); }
@@ -72,33 +76,66 @@ class GraphKind final : public IndexKind {
   }
 
   SharedState completed(const SharedState& state, const Resources& resources) const override {
+    if (walked(state.get())->front().to_compact != nullptr)
+      return completed(graph_compacted(state, resources), resources);
     const GraphState& whole = *walked(state.get());
     const int64_t rows = whole.content().rows;
     if (rows < kFewestWalkedRows || whole.front().rows() == rows) return state;
     const WalkGraph* const graph = whole.front().graph.get();
-    const int64_t behind = graph == nullptr ? rows : rows - graph->rows();
-    if (graph == nullptr || (behind > most_unlinked(*graph) && !can_extend(*graph, behind))) {
+    if (graph == nullptr) return with_front(whole, built(whole, resources));
+    const int64_t behind = rows - graph->rows();
+    const bool links = behind > most_unlinked(*graph);
+    if (links && !can_extend(*graph, behind)) return with_front(whole, built(whole, resources));
+    GraphFront front = with_tail(whole, resources);
+    if (links && clips_much(*graph, front.tail_clipped, rows)) {
+      // Nobody could know it from the number of rows: the limit is asked here.
+      if (counts_memory(resources))
+        require_memory("the graph, built anew", build_footprint(info_of(whole), resources), resources);
       return with_front(whole, built(whole, resources));
     }
-    GraphFront front = with_tail(whole, resources);
-    if (behind > most_unlinked(*graph)) {
-      front.graph = extend_walk_graph(*graph, front.tail->data(), behind, params_.seed, resources);
+    if (links) {
+      front.graph = extend_walk_graph(*graph, front.tail->data(), behind, front.tail_clipped, params_.seed, resources);
       front.tail = nullptr;
+      front.tail_clipped = 0;
     }
     return with_front(whole, std::move(front));
   }
-  // Vectors that lie apart are joined for it, and codes decoded.
-  Footprint completion_footprint(const RowsInfo& given, const Resources& resources) const override {
+  Footprint completion_footprint(const IndexState* before, const RowsInfo& given,
+                                 const Resources& resources) const override {
     if (given.rows < kFewestWalkedRows) return {};
-    const RowsInfo rows(given.rows, given.cols, coded_ ? DType::f32 : given.dtype);
-    return footprint_of_call(resources, [&](const Resources& used) {
-      const MatrixBuffer joined(rows.dtype, rows.rows, rows.cols, "the vectors of a graph", used);
-      const auto graph = build_walk_graph(rows.counted_view(), wish(), used);
+    const WalkGraph* const graph = before == nullptr ? nullptr : walked(before)->front().graph.get();
+    const int64_t behind = graph == nullptr ? 0 : given.rows - graph->rows();
+    const bool links = graph != nullptr && behind > most_unlinked(*graph);
+    if (graph == nullptr || (links && !can_extend(*graph, behind))) return build_footprint(given, resources);
+    const RowsInfo rows = built_of(given);
+    const Footprint tail = footprint_of_call(resources, [&](const Resources& used) {
+      const HostArray<std::byte> codes(behind * graph->coder.place_bytes(), "codes of added rows", used);
+      const MatrixBuffer joined(rows.dtype, behind, rows.cols, "the vectors of a graph", used);
+      const HostArray<float> floats(used.threads() * rows.cols, "rows to be coded", used);
     });
+    return links ? tail.beside(extend_footprint(*graph, behind, resources)) : tail;
   }
 
   SharedState compacted(const IndexState& before, const KeptRows& kept, const Resources& resources) const override {
-    return made(store_->compacted(*walked(&before)->store(), kept, resources), {}, resources);
+    const GraphState& state = *walked(&before);
+    GraphFront front;
+    if (const auto& graph = state.front().graph; graph != nullptr) {
+      HostArray<uint64_t> bits(KeptRows::words_for(graph->rows()), "the rows of a graph that stay", resources);
+      std::copy_n(kept.bits(), bits.size(), bits.begin());
+      int64_t stay = 0;
+      for (int64_t row = 0; row < graph->rows(); ++row) stay += keeps(bits.data(), row) ? 1 : 0;
+      if (stay >= kFewestWalkedRows && can_compact(*graph, graph->rows() - stay)) {
+        front.table = state.front().table;
+        front.to_compact = std::make_shared<const GraphToCompact>(GraphToCompact{graph, std::move(bits)});
+      }
+    }
+    return made(store_->compacted(*state.store(), kept, resources), std::move(front), resources);
+  }
+  // A graph is made of the rows that stay, or anew of them all where too many go.
+  Footprint compaction_footprint(const IndexState& before, const Resources& resources) const override {
+    const GraphState& state = *walked(&before);
+    if (state.content().rows < kFewestWalkedRows) return {};
+    return build_footprint(info_of(state), resources);
   }
 
   SharedState merged(const IndexState* before, const IndexState& other, const Resources& resources) const override {
@@ -113,6 +150,10 @@ class GraphKind final : public IndexKind {
     SharedState store = store_->restored(parts, resources);
     if (!parts.graph) return made(std::move(store), {}, resources);
     GraphParts& own = *parts.graph;
+    if (own.rows < kFewestWalkedRows) {
+      throw PartsProblem(
+          "about", fmt::format("a graph of {} rows; Kith makes none of fewer than {}", own.rows, kFewestWalkedRows));
+    }
     const auto vectors = std::make_shared<const GraphVectors>(*store, resources);
     const WalkCoder coder = WalkCoder::from_scale(params_.metric, vectors->dtype(), store->content().cols, own.scale);
     std::vector<BeamRecall> measured;
@@ -133,6 +174,37 @@ class GraphKind final : public IndexKind {
 
  private:
   WalkGraphWish wish() const { return {params_.metric, degree_, params_.seed}; }
+
+  // The rows as a graph is built of them: codes are decoded.
+  RowsInfo built_of(const RowsInfo& given) const { return {given.rows, given.cols, coded_ ? DType::f32 : given.dtype}; }
+  static RowsInfo info_of(const GraphState& state) {
+    return {state.content().rows, state.content().cols, state.content().dtype};
+  }
+  // Vectors that lie apart are joined for it.
+  Footprint build_footprint(const RowsInfo& given, const Resources& resources) const {
+    const RowsInfo rows = built_of(given);
+    return footprint_of_call(resources, [&](const Resources& used) {
+      const MatrixBuffer joined(rows.dtype, rows.rows, rows.cols, "the vectors of a graph", used);
+      const auto graph = build_walk_graph(rows.counted_view(), wish(), used);
+    });
+  }
+
+  // Whether codes that fit the graph's rows do not fit those that came: then others are chosen, for all. A build lets
+  // one value of 1,000 be clipped. `clipped`: of the rows behind the graph's; `rows`: all.
+  static bool clips_much(const WalkGraph& graph, int64_t clipped, int64_t rows) {
+    const int64_t cols = graph.coder.cols();
+    return clipped * kClippedOf > (rows - graph.rows()) * cols &&
+           (graph.facts.clipped + clipped) * kClippedOf > rows * cols;
+  }
+
+  SharedState graph_compacted(const SharedState& state, const Resources& resources) const {
+    const GraphState& whole = *walked(state.get());
+    const GraphToCompact& before = *whole.front().to_compact;
+    GraphFront front;
+    front.graph = compact_walk_graph(*before.graph, before.kept.data(), resources);
+    if (front.graph != nullptr) front.table = whole.front().table;
+    return with_front(whole, std::move(front));
+  }
 
   static void refuse_elsewhere(const RowsInfo& rows) {
     if (rows.cols > kMostWalkColumns) {
@@ -166,7 +238,8 @@ class GraphKind final : public IndexKind {
     if (front.tail != nullptr) std::copy(front.tail->begin(), front.tail->end(), codes.begin());
     MatrixBuffer room;
     const MatrixView rows = state.vectors().view(first, count, room, resources);
-    coder.encode_all(rows, codes.data() + before * coder.place_bytes(), resources.with_progress({}));
+    front.tail_clipped +=
+        coder.encode_all(rows, codes.data() + before * coder.place_bytes(), resources.with_progress({}));
     front.tail = std::make_shared<const HostArray<std::byte>>(std::move(codes));
     return front;
   }

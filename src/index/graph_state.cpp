@@ -19,6 +19,8 @@
 #include <algorithm>
 #include <cstring>
 #include <iterator>
+#include <numeric>
+#include <optional>
 #include <type_traits>
 #include <utility>
 
@@ -29,6 +31,7 @@ constexpr int64_t kExactTogether = 256;  // queries that are searched exactly af
 constexpr uint64_t kBeamStream = 0x6265616D;
 constexpr int64_t kMeasuredRows = 1000;
 constexpr int64_t kMeasuredK = 10;
+constexpr int64_t kOftenKept = 2;  // a filter that keeps one of so many rows is not collected for
 
 // The one asked for, or that in whose memory queries or results lie.
 Device device_for(const MatrixView& queries, const MemorySpace& out, const Resources& resources) {
@@ -43,6 +46,50 @@ Device device_for(const MatrixView& queries, const MemorySpace& out, const Resou
   }
   return Device::cpu();
 }
+
+// Whether a walk without a filter has the first `candidates` places that the filter keeps in its beam, and has met
+// `fewest` of them at least: all places of the beam were opened, so that their neighbours were met.
+class KeptInBeam {
+ public:
+  static constexpr int64_t kMost = 512;  // that are counted
+
+  KeptInBeam(const WalkView& view, const PlaceFilter& filter) : view_(view), filter_(filter) {
+    std::fill(seen_, seen_ + kSlots, kNoEdge);
+  }
+
+  bool suffices(const Beam& beam, int64_t candidates, int64_t fewest) {
+    int64_t in_beam = 0;
+    for (int64_t i = 0; i < beam.size() && in_beam < candidates; ++i) {
+      if (!filter_.keeps(beam.place(i))) continue;
+      ++in_beam;
+      add(beam.place(i));
+    }
+    if (in_beam < candidates) return false;
+    for (int64_t i = 0; i < beam.size() && met_ < fewest; ++i) {
+      if (beam.place(i) >= view_.rows.count()) continue;  // of the tail
+      const uint32_t* const list = view_.edges + static_cast<int64_t>(beam.place(i)) * view_.degree;
+      for (int64_t n = 0; n < view_.degree && list[n] != kNoEdge && met_ < fewest; ++n) {
+        if (filter_.keeps(list[n])) add(list[n]);
+      }
+    }
+    return met_ >= fewest;
+  }
+
+ private:
+  static constexpr uint32_t kSlots = 2048;
+
+  void add(uint32_t place) {
+    uint32_t slot = place * 0x9E3779B1U % kSlots;
+    while (seen_[slot] != kNoEdge && seen_[slot] != place) slot = (slot + 1) % kSlots;
+    met_ += seen_[slot] == kNoEdge ? 1 : 0;
+    seen_[slot] = place;
+  }
+
+  const WalkView& view_;
+  const PlaceFilter& filter_;
+  int64_t met_ = 0;
+  uint32_t seen_[kSlots];
+};
 
 // The places of rows, ascending numbers, that have a place for themselves; kNoWalkPlace for others: rows that look like
 // them are found by it.
@@ -202,7 +249,7 @@ void GraphState::count_search(const MatrixView& queries, const NeighborsView& ou
 }
 
 void GraphState::walk(const GraphPlan& plan, const Asked& asked, const NeighborsView& out, const KeptRows& kept,
-                      const Resources& resources) const {
+                      const Resources& resources, bool may_use_beam) const {
   const MatrixView& queries = asked.queries;
   const WalkGraph& graph = *front_.graph;
   const WalkView view = graph.view(front_.tail == nullptr ? nullptr : front_.tail->data(), front_.tail_rows());
@@ -210,13 +257,22 @@ void GraphState::walk(const GraphPlan& plan, const Asked& asked, const Neighbors
   const uint64_t* const bits = kept.leaves_some_out() ? kept.bits() : nullptr;
   const PlaceFilter place_filter{bits, place_rows};
   const int64_t most = std::min(out.k, kept.count());  // that every query finds
-  WalkSearch walks_there(plan.walk, degree_, WalkCoder::query_bytes(content().cols), queries.rows(), resources);
-  const Comparer comparer(*this, plan, out.k, walks_there.slots(), resources);
+  // A filter that keeps most rows, of removed ones say, leaves enough of them in the beam: what is kept need not be
+  // collected beside it. A beam without enough is walked again, so that what is found is the same.
+  const int64_t rows = content().rows;
+  const bool from_beam = bits != nullptr && may_use_beam && kept.count() * kOftenKept >= rows &&
+                         plan.fewest_kept <= KeptInBeam::kMost &&
+                         plan.walk.beam * kept.count() * 8 >= plan.candidates * rows * 9;  // an eighth to spare
+  WalkWish wish = plan.walk;
+  if (from_beam) wish.kept = 0;
   const HostArray<uint8_t> failed(queries.rows(), "queries that are searched exactly", resources);
+  std::optional<WalkSearch> walks_there(std::in_place, wish, degree_, WalkCoder::query_bytes(content().cols),
+                                        queries.rows(), resources);
+  std::optional<Comparer> comparer(std::in_place, *this, plan, out.k, walks_there->slots(), resources);
   const ResultExit exit(params_.metric);
   ProgressMeter meter("search", queries.rows(), resources);
-  walks_there.run(
-      view, bits == nullptr ? nullptr : &place_filter, queries.rows(), meter, resources,
+  walks_there->run(
+      view, bits == nullptr || from_beam ? nullptr : &place_filter, queries.rows(), meter, resources,
       [&](int64_t query, std::byte* memory) {
         WalkQuery made = graph.coder.query(queries, query, WalkCoder::query_room(memory, content().cols));
         if (asked.hidden != nullptr) made.hidden = asked.hidden[query];
@@ -224,9 +280,12 @@ void GraphState::walk(const GraphPlan& plan, const Asked& asked, const Neighbors
       },
       [&](int64_t query, const Walk& walk, int slot) {
         const Beam& found = walk.found();
-        failed[query] = bits != nullptr && found.size() < plan.fewest_kept ? 1 : 0;
+        const bool enough = from_beam
+                                ? KeptInBeam(view, place_filter).suffices(found, plan.candidates, plan.fewest_kept)
+                                : bits == nullptr || found.size() >= plan.fewest_kept;
+        failed[query] = enough ? 0 : 1;
         if (failed[query] != 0) return;
-        const auto [packed, count] = comparer.compare(queries, query, found, plan.candidates, place_rows, bits, slot);
+        const auto [packed, count] = comparer->compare(queries, query, found, plan.candidates, place_rows, bits, slot);
         failed[query] = count < most ? 1 : 0;
         const int64_t first = query * out.k;
         write_results(exit, packed, count, out.ids + first, out.distances + first);
@@ -239,7 +298,15 @@ void GraphState::walk(const GraphPlan& plan, const Asked& asked, const Neighbors
   for (int64_t query = 0; query < queries.rows(); ++query) {
     if (failed[query] != 0) which.push_back(query);
   }
-  if (!which.empty()) search_exactly(*store_, which, queries, out, asked.filter, resources);
+  if (which.empty()) return;
+  comparer.reset();  // whose memory the others take
+  walks_there.reset();
+  if (!from_beam) return search_exactly(*store_, which, queries, out, asked.filter, resources);
+  for (const int64_t query : which) {
+    const NeighborsView one{out.ids + query * out.k, out.distances + query * out.k, 1, out.k, out.space};
+    const Asked again{queries.slice(query, 1), asked.filter, asked.hidden == nullptr ? nullptr : asked.hidden + query};
+    walk(plan, again, one, kept, resources, false);
+  }
 }
 
 void GraphState::search_exactly(const IndexState& state, const std::vector<int64_t>& which, const MatrixView& queries,
@@ -263,6 +330,38 @@ void GraphState::search_exactly(const IndexState& state, const std::vector<int64
       copy_neighbors(one, {out.ids + query * out.k, out.distances + query * out.k, 1, out.k, out.space}, resources);
     }
   }
+}
+
+void GraphState::search_all(const MatrixView& queries, const NeighborsView& out, const SearchParams& params,
+                            const Resources& resources) const {
+  const Device device = device_for(queries, out.space, resources);
+  const Resources used = resources.with_device(device);
+  const bool on_gpu = device.kind == DeviceKind::cuda;
+  if (on_gpu) refuse_bad_queries(queries, used);
+  const SharedState state = on_gpu ? exact_on_gpu(device.index, used) : store_;
+  state->search(queries, out, {.k = params.k, .filter = params.filter}, used);
+}
+
+int64_t GraphState::compared(const MatrixView& queries, const SearchParams& params, const Resources& given) const {
+  const Resources resources = given.with_device(Device::cpu()).with_progress({});
+  const GraphPlan plan = plan_graph_search(search_of(params, content().rows));
+  if (plan.exact) return queries.rows() * content().rows;
+  const WalkGraph& graph = *front_.graph;
+  const WalkView view = graph.view(front_.tail == nullptr ? nullptr : front_.tail->data(), front_.tail_rows());
+  WalkSearch walks_there(plan.walk, degree_, WalkCoder::query_bytes(content().cols), queries.rows(), resources);
+  std::vector<int64_t> counts(static_cast<size_t>(walks_there.slots()), 0);
+  ProgressMeter meter("count", queries.rows(), resources);
+  walks_there.run(
+      view, nullptr, queries.rows(), meter, resources,
+      [&](int64_t query, std::byte* memory) {
+        return graph.coder.query(queries, query, WalkCoder::query_room(memory, content().cols));
+      },
+      [&](int64_t, const Walk& walk, int slot) {
+        const int64_t again = std::min({plan.candidates, walk.beam().size(), content().rows});
+        counts[static_cast<size_t>(slot)] += walk.compared() + again;
+      });
+  meter.finish();
+  return std::accumulate(counts.begin(), counts.end(), int64_t{0});
 }
 
 RangeNeighbors GraphState::range_search(const MatrixView& queries, const RangeSearchParams& params,
@@ -296,7 +395,7 @@ void GraphState::describe(IndexInfo& info, const LiveRows& live) const {
   if (front_.graph == nullptr) return;
   const WalkGraph& graph = *front_.graph;
   info.unlinked = front_.tail_rows();
-  info.clipped = graph.facts.clipped;
+  info.clipped = graph.facts.clipped + front_.tail_clipped;
   info.lost = graph.facts.lost;
   info.beam = front_.table->default_beam();
   for (const BeamRecall& one : front_.table->measured()) info.recalls.emplace_back(one.beam, one.recall);

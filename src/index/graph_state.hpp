@@ -23,11 +23,19 @@
 
 namespace kith {
 
+// A graph some of whose rows the state no longer has: completed() makes one of the others of it.
+struct GraphToCompact {
+  std::shared_ptr<const WalkGraph> graph;
+  HostArray<uint64_t> kept;  // bits of its rows
+};
+
 // What stands in front of the vectors.
 struct GraphFront {
   std::shared_ptr<const WalkGraph> graph;            // null where all searches are exact
   std::shared_ptr<const HostArray<std::byte>> tail;  // codes of the rows behind those of the graph
+  int64_t tail_clipped = 0;                          // values of these rows that codes do not reach
   std::shared_ptr<const BeamTable> table;            // there where a graph is
+  std::shared_ptr<const GraphToCompact> to_compact;  // in the place of a graph, before the state is complete
   // Copies on GPUs of the graph that `copied` names.
   std::shared_ptr<const Placed<WalkGraphOnGpu>> on_gpus = nullptr;
   const WalkGraph* copied = nullptr;
@@ -55,6 +63,9 @@ class GraphState final : public IndexState {
               const Resources& resources) const override;
   RangeNeighbors range_search(const MatrixView& queries, const RangeSearchParams& params,
                               const Resources& resources) const override;
+  void search_all(const MatrixView& queries, const NeighborsView& out, const SearchParams& params,
+                  const Resources& resources) const override;
+  int64_t compared(const MatrixView& queries, const SearchParams& params, const Resources& resources) const override;
   bool walks() const override { return true; }
 
   void reconstruct(const uint32_t* rows, const MutableMatrixView& out, const Resources& resources) const override;
@@ -82,7 +93,7 @@ class GraphState final : public IndexState {
 
   GraphSearch search_of(const SearchParams& params, int64_t kept) const;
   void walk(const GraphPlan& plan, const Asked& asked, const NeighborsView& out, const KeptRows& kept,
-            const Resources& resources) const;
+            const Resources& resources, bool may_use_beam = true) const;
   static void search_exactly(const IndexState& state, const std::vector<int64_t>& which, const MatrixView& queries,
                              const NeighborsView& out, const RowFilter& filter, const Resources& resources);
   void count_search(const MatrixView& queries, const NeighborsView& out, const SearchParams& params,

@@ -32,7 +32,7 @@ Footprint add_footprint(const Impl& impl, const RowsInfo& rows, bool gives_ids, 
     if (state->content().any_dtype) all.dtype = state->content().dtype;
   }
   return impl.kind->add_footprint(state_of(version.get()), rows, resources)
-      .beside(impl.kind->completion_footprint(all, resources))
+      .beside(impl.kind->completion_footprint(state_of(version.get()), all, resources))
       .beside({ids.added_bytes(gives_ids, rows.rows)});
 }
 
@@ -138,6 +138,7 @@ void Index::train(const MatrixView& rows, const Resources& given) {
                     ViewSource source(narrowed.view());
                     version.state = impl_->kind->trained(source, resources);
                     version.offset = narrowed.offset();
+                    version.tuned = nullptr;
                   });
 }
 
@@ -153,6 +154,7 @@ void Index::train(const VectorFile& rows, const Resources& given) {
     publish_trained(*impl_, RowsInfo(rows), {}, resources, [&](IndexVersion& version) {
       refuse_unshifted_file(version.offset, rows.path());
       naming_files({{"training", rows}}, [&] { version.state = impl_->kind->trained(source, resources); });
+      version.tuned = nullptr;
     });
   });
 }
@@ -246,7 +248,8 @@ int64_t Index::remove(VectorView<const int64_t> ids, const Resources& given) {
   if (rows_of(before.get()) == 0) return 0;
   const auto least = [&] { return Footprint{LiveRows::bytes_for(before->ids.live().stored())}; };
   const auto without = [&](const IndexVersion* current) {
-    IndexVersion after{current->state, current->ids.without(ids.data, ids.size, resources), current->offset};
+    IndexVersion after{current->state, current->ids.without(ids.data, ids.size, resources), current->offset,
+                       current->tuned};
     removed = rows_of(current) - rows_of(&after);
     if (removed == 0 || !after.ids.live().wants_compaction()) return after;
     try {
@@ -309,6 +312,7 @@ IndexInfo Index::info() const {
   info.dimension = state.content().cols;
   info.dtype = state.content().dtype;
   state.describe(info, live);
+  if (version->tuned != nullptr) info.tuned = *version->tuned;
   info.bytes = state.bytes();
   info.bytes.host += version->ids.bytes() + live.bytes();
   if (!version->ids.plain()) info.parts.emplace_back("ids", version->ids.bytes());

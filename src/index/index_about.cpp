@@ -220,6 +220,11 @@ void lines_of(About& about, Parts& parts) {
     about.code_line("refine_codec", parts.refine->codec);
     about.line("refine_factor", parts.refine->factor);
   }
+  if (about.has("tuned", parts.tuned)) {
+    about.later_line("tuned", parts.tuned->count, int64_t{0});
+    about.line("tuned_k", parts.tuned->k);
+    about.line("tuned_rows", parts.tuned->rows);
+  }
 }
 
 }  // namespace

@@ -101,7 +101,7 @@ void check_ids(VectorView<const int64_t> ids, int64_t rows) {
   if (!ids.space.host_readable()) throw InvalidArgument("ids are taken from host memory");
 }
 
-void check_walk_params(const IndexState* state, const SearchParams& params) {
+void check_walk_params(const IndexState* state, const SearchParams& params, bool tuned) {
   if (params.beam < 0 || params.beam > kWidestBeam) {
     throw InvalidArgument(fmt::format("beam = {}; it must be from 1 to {}", params.beam, kWidestBeam));
   }
@@ -111,16 +111,22 @@ void check_walk_params(const IndexState* state, const SearchParams& params) {
   if (!(params.recall >= 0 && params.recall <= 1)) {
     throw InvalidArgument(fmt::format("recall = {}; it must be above 0 and at most 1", params.recall));
   }
-  if (params.beam > 0 && params.recall > 0) {
-    throw InvalidArgument("a beam and a recall, which chooses the beam; give one of them");
+  if (params.recall > 0 && (params.beam > 0 || params.probes > 0)) {
+    throw InvalidArgument(
+        fmt::format("{0} and a recall, which chooses {0}; give one of them", params.beam > 0 ? "a beam" : "probes"));
   }
   if (state == nullptr || state->walks()) return;
-  if (params.beam == 0 && params.width == 0 && params.recall == 0) return;
-  throw InvalidArgument(fmt::format(
-      "{} is for indexes that walk over a graph (Graph32); this one takes probes and refine", params.beam > 0 ? "beam"
-                                                                                              : params.width > 0
-                                                                                                  ? "width"
-                                                                                                  : "recall"));
+  if (params.beam > 0 || params.width > 0) {
+    throw InvalidArgument(
+        fmt::format("{} is for indexes that walk over a graph (Graph32); this one takes probes and refine",
+                    params.beam > 0 ? "beam" : "width"));
+  }
+  if (params.recall > 0 && !tuned) {
+    throw InvalidArgument(
+        fmt::format("recall = {}, and which parameters reach it was not measured: call tune() with queries first, or "
+                    "give probes and refine",
+                    params.recall));
+  }
 }
 
 void check_search_params(int64_t probes, int64_t refine) {

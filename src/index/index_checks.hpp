@@ -35,8 +35,8 @@ void check_ids(VectorView<const int64_t> ids, int64_t rows);
 // That these can be searched for.
 void check_queries(const IndexContent& content, const MatrixView& queries, Metric metric);
 void check_search_params(int64_t probes, int64_t refine);
-// Beam, width and recall of a search; `state` may be null.
-void check_walk_params(const IndexState* state, const SearchParams& params);
+// Beam, width and recall of a search; `state` may be null. `tuned`: there is a table of what parameters reach.
+void check_walk_params(const IndexState* state, const SearchParams& params, bool tuned);
 
 // That `out` has room for so many vectors of the state, which may be null.
 void check_reconstructed(const IndexState* state, int64_t count, const MutableMatrixView& out);

@@ -315,6 +315,10 @@ void read_index(PartsReader& reader, IndexParts& parts) {
     parts.refine->codec = read_codec(reader, "refine.codec", std::move(parts.refine->codec));
     parts.refine->codes = read_codes(reader, "refine.codes", parts.rows, parts.refine->codec.format);
   }
+  if (parts.tuned) {
+    check_tuned_counts(*parts.tuned);
+    parts.tuned->values = reader.vector<double>("tuned", {parts.tuned->count, TunedParts::kValues});
+  }
   if (reader.has("subtracted")) parts.subtracted = reader.vector<double>("subtracted", {parts.cols});
   reader.finish();
   check_parts(parts, reader.resources());
@@ -337,6 +341,10 @@ void save_parts(const IndexParts& parts, const std::string& path, const Resource
     if (parts.refine) {
       add_codec(writer, "refine.codec", parts.refine->codec);
       add_codes(writer, "refine.codes", parts.refine->codes, parts.rows, parts.refine->codec.format);
+    }
+    if (parts.tuned) {
+      writer.add("tuned", SectionType::f64, {parts.tuned->count, TunedParts::kValues},
+                 {std::as_bytes(std::span(parts.tuned->values))});
     }
     if (!parts.subtracted.empty()) {
       writer.add("subtracted", SectionType::f64, {parts.cols}, {std::as_bytes(std::span(parts.subtracted))});

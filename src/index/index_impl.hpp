@@ -30,7 +30,8 @@ inline IndexVersion without_dead_rows(const IndexKind& kind, const IndexVersion&
   const LiveRows& live = version.ids.live();
   if (live.all()) return version;
   const KeptRows kept(live.filter(), live.stored(), resources);
-  return {kind.compacted(*version.state, kept, resources), version.ids.kept(kept, resources), version.offset};
+  return {kind.compacted(*version.state, kept, resources), version.ids.kept(kept, resources), version.offset,
+          version.tuned};
 }
 inline IndexVersion compacted(const IndexKind& kind, const IndexVersion& version, const Resources& resources) {
   IndexVersion after = without_dead_rows(kind, version, resources);
@@ -44,10 +45,9 @@ inline Footprint compacted_footprint(const IndexKind& kind, const IndexVersion* 
   constexpr int64_t kRow = 2 * sizeof(uint32_t) + 2 * sizeof(int64_t) + 1;
   const IndexBytes held = version->state->bytes();
   const IndexContent& content = version->state->content();
-  const RowsInfo rows(content.rows, content.cols, content.dtype, content.space);
   return Footprint{held.host + version->ids.live().stored() * kRow}
       .beside(Footprint::in(content.space, held.device))
-      .beside(kind.completion_footprint(rows, resources));
+      .beside(kind.compaction_footprint(*version->state, resources));
 }
 
 struct Index::Impl {

@@ -39,8 +39,15 @@ class IndexKind {
   // The state with all that is made of its rows at once, after added(), merged() or compacted(), piece by piece: what
   // is searched. Most kinds make all as rows come.
   virtual SharedState completed(const SharedState& state, const Resources&) const { return state; }
-  // What that takes at most, of so many rows, with the new state.
-  virtual Footprint completion_footprint(const RowsInfo&, const Resources&) const { return {}; }
+  // What that takes at most, of so many rows, with the new state. `before`: the state that they were added to, or null.
+  virtual Footprint completion_footprint(const IndexState* /*before*/, const RowsInfo&, const Resources&) const {
+    return {};
+  }
+  // The same after compacted(), beside the memory that `before` holds.
+  virtual Footprint compaction_footprint(const IndexState& before, const Resources& resources) const {
+    const IndexContent& content = before.content();
+    return completion_footprint(nullptr, {content.rows, content.cols, content.dtype, content.space}, resources);
+  }
 
   // The state `before` without the rows that are not kept, some of them; the others close up in their order. There are
   // bits. Removed rows are marked by the Index; this drops them.

@@ -37,7 +37,7 @@ Footprint merged_footprint(const IndexKind& kind, const IndexVersion* mine, cons
   return compacted_footprint(kind, other, resources)
       .beside(held(mine))
       .beside(held(other).times(2))
-      .beside(kind.completion_footprint(all, resources));
+      .beside(kind.completion_footprint(state_of(mine), all, resources));
 }
 
 bool same_offset(const Offset& a, const Offset& b) { return a == nullptr || b == nullptr ? a == b : *a == *b; }
@@ -93,7 +93,7 @@ std::pair<Index, Offset> IndexAccess::without_offset(const Index& index, const R
   if (offset == nullptr) return {copy, nullptr};
   copy.impl_->versions.publish(
       [&](const IndexVersion* current) {
-        return IndexVersion{current->state, current->ids, nullptr};
+        return IndexVersion{current->state, current->ids, nullptr, current->tuned};
       },
       resources);
   return {copy, offset};

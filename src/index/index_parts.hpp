@@ -180,6 +180,36 @@ struct GraphParts {
   std::vector<float> table;           // beams x 2: a beam, and the recall that it was measured to have
 };
 
+// What searches were measured to find (kith/index_tune.hpp), without times, which a machine has and not an index.
+struct TunedParts {
+  static constexpr int64_t kValues = 7;  // beam, width, probes, refine, recall, its standard error, comparisons
+
+  int64_t count = 0;
+  int64_t k = 0;
+  int64_t rows = 0;
+  std::vector<double> values;  // count x kValues, by ascending comparisons
+
+  static TunedParts of(const TuneTable& table) {
+    TunedParts parts{std::ssize(table.searches), table.k, table.rows, {}};
+    for (const TunedSearch& one : table.searches) {
+      for (const int64_t number : {one.beam, one.width, one.probes, one.refine}) {
+        parts.values.push_back(static_cast<double>(number));
+      }
+      parts.values.insert(parts.values.end(), {one.recall, one.standard_error, one.compared});
+    }
+    return parts;
+  }
+  // Of values that were checked.
+  TuneTable table() const {
+    TuneTable table{k, rows, {}};
+    for (const double* at = values.data(); at != values.data() + values.size(); at += kValues) {
+      const auto number = [&](int i) { return static_cast<int64_t>(at[i]); };
+      table.searches.push_back({number(0), number(1), number(2), number(3), at[4], at[5], at[6]});
+    }
+    return table;
+  }
+};
+
 struct IndexParts : IndexParams {
   std::string factory;
   int64_t cols = 0;  // of the caller's vectors; 0 before they are known
@@ -193,6 +223,7 @@ struct IndexParts : IndexParams {
   int64_t probes = 0;                      // the default of a search; 0: chosen by the index
   std::optional<GraphParts> graph;         // in front of `flat`, or of `lists` that are one
   std::optional<RefineParts> refine;
+  std::optional<TunedParts> tuned;
   // What was subtracted from every vector, and is from queries (rows/narrowed_rows.hpp): `cols` values, or none.
   std::vector<double> subtracted;
 

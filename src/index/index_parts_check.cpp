@@ -220,6 +220,23 @@ void check_graph(const IndexParts& parts, const Resources& resources) {
   }
 }
 
+void check_tuned(const TunedParts& tuned) {
+  check_tuned_counts(tuned);
+  require_size(std::ssize(tuned.values), saturating_multiply(tuned.count, TunedParts::kValues), "tuned");
+  double last = 0;
+  for (const double* at = tuned.values.data(); at != tuned.values.data() + tuned.values.size();
+       at += TunedParts::kValues) {
+    const double most[] = {static_cast<double>(kWidestBeam), static_cast<double>(kWidestStep),
+                           static_cast<double>(kMost), static_cast<double>(kMost)};
+    for (int i = 0; i < 4; ++i) {
+      require(at[i] >= 0 && at[i] <= most[i] && at[i] == std::floor(at[i]), "tuned", "a parameter is out of its range");
+    }
+    require(at[4] >= 0 && at[4] <= 1 && at[5] >= 0 && at[5] <= 1, "tuned", "a recall is not from 0 to 1");
+    require(at[6] >= last && std::isfinite(at[6]), "tuned", "comparisons do not ascend");
+    last = at[6];
+  }
+}
+
 bool is_plain(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](unsigned char c) { return c >= 0x20 && c != 0x7f; });
 }
@@ -259,6 +276,12 @@ void check_graph_counts(const IndexParts& parts) {
   require(graph.beams >= 0 && graph.beams <= kWidestBeam, "about", fmt::format("{} measured beams", graph.beams));
   require(graph.clipped >= 0 && graph.connected >= 1 && graph.lost >= 0, "about", "a count is negative");
   require(parts.stored_cols() >= 1 && parts.stored_cols() <= kMostWalkColumns, "about", "a graph of too many columns");
+}
+
+void check_tuned_counts(const TunedParts& tuned) {
+  constexpr int64_t kMostSearches = 1 << 16;
+  require(tuned.count >= 1 && tuned.count <= kMostSearches, "about", fmt::format("{} tuned searches", tuned.count));
+  require(tuned.k >= 1 && tuned.rows >= 0, "about", "a tuned search for no neighbours");
 }
 
 void check_list_count(int64_t lists) { require(lists >= 1 && lists <= kMost, "about", fmt::format("{} lists", lists)); }
@@ -325,6 +348,7 @@ void check_parts(const IndexParts& parts, const Resources& resources) {
     require(parts.refine->codec.format.norm == CodeNorm::decoded, "about", "norms of vectors to refine with");
     check_refine(parts, resources);
   }
+  if (parts.tuned) check_tuned(*parts.tuned);
   check_subtracted(parts);
 }
 

@@ -37,6 +37,7 @@ void check_transforms(const std::vector<TransformParts>& transforms);
 void check_code_format(const CodecParts& codec);
 // That the counts of a graph can be: the sizes of its arrays follow from them.
 void check_graph_counts(const IndexParts& parts);
+void check_tuned_counts(const TunedParts& tuned);
 void check_list_count(int64_t lists);
 
 // "transform.3.matrix"

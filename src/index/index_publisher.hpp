@@ -23,6 +23,7 @@ struct IndexVersion {
   SharedState state;
   IdTable ids;
   Offset offset = {};  // of all vectors and queries, told by the first that were trained on or added
+  std::shared_ptr<const TuneTable> tuned = {};  // what searches were measured to find; null before tune()
 };
 
 class IndexPublisher {

@@ -57,6 +57,7 @@ IndexParts IndexAccess::parts(const Index& index, const Resources& resources) {
   parts.rows = content.rows;
   parts.dtype = content.dtype;
   if (version.offset != nullptr) parts.subtracted = *version.offset;
+  if (version.tuned != nullptr) parts.tuned = TunedParts::of(*version.tuned);
   version.state->give_parts(parts, resources);
   parts.next_id = version.ids.next_id();
   if (!version.ids.plain()) {
@@ -99,9 +100,11 @@ Index IndexAccess::from_parts(IndexParts parts, const Resources& resources) {
   IdTable ids(own_ids ? parts.ids.data() : nullptr, parts.rows, parts.next_id, resources);
   Offset offset;
   if (!parts.subtracted.empty()) offset = std::make_shared<const std::vector<double>>(parts.subtracted);
+  std::shared_ptr<const TuneTable> tuned;
+  if (parts.tuned) tuned = std::make_shared<const TuneTable>(parts.tuned->table());
   impl.versions.publish(
       [&](const IndexVersion*) {
-        return IndexVersion{impl.kind->restored(parts, resources), ids, offset};
+        return IndexVersion{impl.kind->restored(parts, resources), ids, offset, tuned};
       },
       resources);
   return index;

@@ -149,6 +149,25 @@ class FileVectors final : public RefineVectors {
   const ReadMemory memory_;
 };
 
+// Whether no parameters were measured to have the recall that is asked for: then search is exact.
+bool is_beyond(const SearchParams& params, const TuneTable* tuned) {
+  return params.recall > 0 && tuned != nullptr && tuned->find(params.recall) == nullptr;
+}
+
+// With the parameters that were measured to have the recall that is asked for; without a table it is left to the state.
+SearchParams with_tuned(const SearchParams& params, const TuneTable* tuned) {
+  SearchParams chosen = params;
+  if (params.recall == 0 || tuned == nullptr) return chosen;
+  const TunedSearch* const found = tuned->find(params.recall);
+  if (found == nullptr) return chosen;
+  chosen.recall = 0;
+  chosen.beam = found->beam;
+  chosen.probes = found->probes;
+  if (params.width == 0) chosen.width = found->width;
+  if (params.refine == 0) chosen.refine = found->refine;
+  return chosen;
+}
+
 // What any queries are searched in before the first add.
 MatrixView no_rows(const MatrixView& queries) {
   return {nullptr, queries.dtype(), {0, queries.cols(), queries.cols()}};
@@ -240,7 +259,8 @@ void Index::search(const MatrixView& queries, const NeighborsView& out, const Se
     refuse_unshifted_file(offset_of(version.get()), params.refine_from->path());
     check_refine_from(*params.refine_from, state, own);
   }
-  check_walk_params(state, params);
+  const TuneTable* const tuned = version == nullptr ? nullptr : version->tuned.get();
+  check_walk_params(state, params, tuned != nullptr);
   if (rows_of(version.get()) == 0) {
     return knn(queries, no_rows(queries), out, {params.k, own.metric, own.check_finite, params.filter}, resources);
   }
@@ -248,13 +268,15 @@ void Index::search(const MatrixView& queries, const NeighborsView& out, const Se
   const auto search_once = [&](const Resources& used) {
     const NarrowedRows narrowed("queries", queries, version->offset, OfRounding::silent, used);
     const IdFilter filter(params.filter, version->ids, used);
-    SearchParams of_rows = params;
+    SearchParams of_rows = with_tuned(params, tuned);
     of_rows.filter = filter.of_rows();
-    of_rows.probes = probes_of(*state, params.probes, params.filter, filter, version->ids.live(), used);
+    of_rows.probes = probes_of(*state, of_rows.probes, params.filter, filter, version->ids.live(), used);
     if (params.refine_from != nullptr) {
       const FileVectors vectors(*params.refine_from, *version, own, used);
       const RefineTask task(*state, of_rows, kDefaultRefine, rows_of(version.get()), own.metric);
       search_and_refine(task, vectors, narrowed.view(), out, used);
+    } else if (is_beyond(params, tuned)) {
+      state->search_all(narrowed.view(), out, {.k = params.k, .filter = of_rows.filter}, used);
     } else {
       state->search(narrowed.view(), out, of_rows, used);
     }

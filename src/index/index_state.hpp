@@ -50,6 +50,16 @@ class IndexState {
                       const Resources& resources) const = 0;
   virtual RangeNeighbors range_search(const MatrixView& queries, const RangeSearchParams& params,
                                       const Resources& resources) const = 0;
+  // The first k of all kept rows, whatever search() would look at: `params` has k and a filter alone.
+  virtual void search_all(const MatrixView& queries, const NeighborsView& out, const SearchParams& params,
+                          const Resources& resources) const {
+    search(queries, out, params, resources);
+  }
+  // Rows and centres that search() compares with these queries, in host memory, all together. Counted, on every device
+  // alike, for params without a filter.
+  virtual int64_t compared(const MatrixView& queries, const SearchParams&, const Resources&) const {
+    return queries.rows() * content().rows;
+  }
   // How many lists a search with a filter looks at, where `probes` were asked for: all of them where the filter keeps
   // few of the live rows (kept_decide, ivf_search.hpp). kept() counts those that it keeps.
   virtual int64_t probes_with_filter(int64_t probes, const std::function<int64_t()>& /*kept*/, int64_t /*live*/) const {

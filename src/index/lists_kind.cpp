@@ -5,8 +5,10 @@
 // an add makes a segment and merges it with the small ones before it, as a Flat index merges blocks, so that n single
 // adds cost n log n copies and leave log n segments.
 #include <kith/error.hpp>
+#include <kith/knn.hpp>
 
 #include "core/metric_unit.hpp"
+#include "core/typed_row.hpp"
 #include "core/within_limits.hpp"
 #include "cuda/resolve_device.hpp"
 #include "index/factory.hpp"
@@ -17,6 +19,7 @@
 #include "ivf/segment/segment_copies.hpp"
 #include "rows/finite_check.hpp"
 #include "rows/kept_rows.hpp"
+#include "rows/stored_row.hpp"
 #include "transform/transform_cuda.hpp"
 
 #include <fmt/format.h>
@@ -58,6 +61,34 @@ class ListsState final : public IndexState {
                      [&](const SearchableLists& lists, const MatrixView& asked, const IvfSearch& all) {
                        lists.search(asked, all, out, resources);
                      });
+  }
+
+  void search_all(const MatrixView& queries, const NeighborsView& out, const SearchParams& params,
+                  const Resources& resources) const override {
+    search(queries, out, {.k = params.k, .filter = params.filter, .probes = model_->lists()}, resources);
+  }
+
+  // All centres, and the lists with the nearest ones: those that search() looks at, but for queries that find too few.
+  int64_t compared(const MatrixView& queries, const SearchParams& params, const Resources& given) const override {
+    const int64_t lists = model_->lists();
+    const int64_t probes = probes_for(params.probes);
+    if (probes == lists) return queries.rows() * (content().rows + (model_->has_centres() ? lists : 0));
+    const Resources resources = given.with_device(Device::cpu()).with_progress({});
+    MatrixBuffer floats(DType::f32, queries.rows(), queries.cols(), "queries that are counted", resources);
+    Neighbors nearest(queries.rows(), probes, resources);
+    const KnnParams ranking{.k = probes, .metric = params_.metric, .check_finite = false};
+    for (int64_t i = 0; i < queries.rows() && !only_counts(resources); ++i) {
+      widen_row(queries, i, typed_row<float>(floats.mutable_view(), i));
+    }
+    call_or_count(resources, [&](const Resources& used) {
+      knn(floats.view(), model_->centres.view(), nearest.view(), ranking, used);
+    });
+    int64_t total = queries.rows() * lists;
+    if (only_counts(resources)) return total;
+    std::vector<int64_t> sizes(static_cast<size_t>(lists));
+    for (const SharedSegment& segment : segments_) segment->made().add_sizes(nullptr, sizes.data(), resources);
+    for (int64_t i = 0; i < queries.rows() * probes; ++i) total += sizes[static_cast<size_t>(nearest.ids()[i])];
+    return total;
   }
 
   RangeNeighbors range_search(const MatrixView& queries, const RangeSearchParams& params,

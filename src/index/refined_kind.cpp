@@ -3,6 +3,9 @@
 // the first k of them by (distance to these vectors, row).
 #include "core/placed.hpp"
 #include "core/typed_row.hpp"
+#include "exact/exact_search.hpp"
+#include "exact/search_checks.hpp"
+#include "exact/search_footprint.hpp"
 #include "index/factory.hpp"
 #include "index/host_rows.hpp"
 #include "index/refine.hpp"
@@ -11,6 +14,7 @@
 #include "kernels/codes/code_reader_cpu.hpp"
 #include "rows/finite_check.hpp"
 #include "rows/segments.hpp"
+#include "rows/stored_row.hpp"
 
 #include <fmt/format.h>
 
@@ -137,6 +141,38 @@ class StoredVectors final : public RefineVectors {
   const CodeStore& store_;
 };
 
+// The same, decoded a piece at a time, for an exact search.
+class StoredSource final : public RowSource {
+ public:
+  explicit StoredSource(const CodeStore& store) : vectors_(store), cols_(store.codec().format().cols) {
+    info_ = RowsInfo(store.rows(), cols_, DType::f32);
+    info_.in_memory = false;
+  }
+
+  RowsInfo info() const override { return info_; }
+  void open(int64_t most, const Resources& resources) override {
+    piece_ = MatrixBuffer(DType::f32, std::min(most, info_.rows), cols_, "decoded vectors", resources);
+  }
+  MatrixView fetch(int64_t first, int64_t count) override {
+    const MutableMatrixView out = piece_.mutable_view().slice(0, count);
+    for (int64_t i = 0; i < count; ++i) decode(first + i, out, i);
+    return out;
+  }
+  void gather(const uint32_t* rows, int64_t count, const MutableMatrixView& out, const Resources&) override {
+    for (int64_t i = 0; i < count; ++i) decode(rows[i], out, i);
+  }
+
+ private:
+  void decode(int64_t row, const MutableMatrixView& out, int64_t at) const {
+    vectors_.fetch(&row, 1, typed_row<float>(out, at));
+  }
+
+  const StoredVectors vectors_;
+  const int64_t cols_;
+  RowsInfo info_;
+  MatrixBuffer piece_;
+};
+
 // Whether the limits have room for twice what a call takes that can be done without.
 template <typename Call>
 bool fits_well(const Call& call, const Resources& resources) {
@@ -167,8 +203,7 @@ class RefinedState final : public IndexState {
     if (params_.check_finite && queries.space().host_readable() && !counts) {
       refuse_not_finite("query", queries, {0}, resources);
     }
-    const int64_t usual = factor_ > 0 ? static_cast<int64_t>(std::ceil(factor_)) : kDefaultRefine;
-    const RefineTask task(*inner_, params, usual, content().rows, params_.metric);
+    const RefineTask task(*inner_, params, usual_factor(), content().rows, params_.metric);
     const std::optional<int> gpu = counts ? std::nullopt : gpu_for(queries, out, task.coarse.k, resources);
     const auto on_gpu = [&](const Resources& used) {
       search_and_refine_on_gpu(task, vectors_.on_gpu(*gpu, used), queries, out, used);
@@ -182,6 +217,29 @@ class RefinedState final : public IndexState {
       }
     }
     search_and_refine(task, StoredVectors(vectors_), queries, out, resources);
+  }
+
+  // Of the vectors that are kept for the second look.
+  void search_all(const MatrixView& queries, const NeighborsView& out, const SearchParams& params,
+                  const Resources& resources) const override {
+    const HostRows on_host(queries, resources);
+    const HostNeighbors results(out, resources);
+    MatrixBuffer floats(DType::f32, queries.rows(), queries.cols(), "the queries as float32", resources);
+    for (int64_t i = 0; i < queries.rows() && !only_counts(resources); ++i) {
+      widen_row(on_host.view(), i, typed_row<float>(floats.mutable_view(), i));
+    }
+    StoredSource base(vectors_);
+    SearchShape shape = check_knn(RowsInfo(floats.view()), base.info(), {params.k, params_.metric});
+    shape.base_checked = true;
+    const SearchWish wish{.k = params.k, .check_finite = params_.check_finite};
+    if (only_counts(resources)) return count_work(search_footprint(shape, wish, params.filter, resources), resources);
+    ViewSource query_rows(floats.view());
+    search_knn(shape, wish, {query_rows, base, params.filter}, results.view(), resources);
+    results.deliver(resources);
+  }
+  int64_t compared(const MatrixView& queries, const SearchParams& params, const Resources& resources) const override {
+    const RefineTask task(*inner_, params, usual_factor(), content().rows, params_.metric);
+    return inner_->compared(queries, task.coarse, resources) + queries.rows() * std::min(task.coarse.k, content().rows);
   }
 
   RangeNeighbors range_search(const MatrixView& queries, const RangeSearchParams& params,
@@ -234,6 +292,8 @@ class RefinedState final : public IndexState {
   float factor() const { return factor_; }
 
  private:
+  int64_t usual_factor() const { return factor_ > 0 ? static_cast<int64_t>(std::ceil(factor_)) : kDefaultRefine; }
+
   // The GPU whose memory the candidates are to be found and compared in: the one that is asked for, else where
   // queries, results or lists lie.
   std::optional<int> gpu_for(const MatrixView& queries, const NeighborsView& out, int64_t candidates,
@@ -291,8 +351,12 @@ class RefinedKind final : public IndexKind {
     SharedState inner = inner_->completed(whole.inner(), resources);
     return inner == whole.inner() ? state : made(std::move(inner), whole.vectors(), whole.factor());
   }
-  Footprint completion_footprint(const RowsInfo& rows, const Resources& resources) const override {
-    return inner_->completion_footprint(rows, resources);
+  Footprint completion_footprint(const IndexState* before, const RowsInfo& rows,
+                                 const Resources& resources) const override {
+    return inner_->completion_footprint(inner_of(refined(before)), rows, resources);
+  }
+  Footprint compaction_footprint(const IndexState& before, const Resources& resources) const override {
+    return inner_->compaction_footprint(*refined(&before)->inner(), resources);
   }
 
   Footprint add_footprint(const IndexState* before, const RowsInfo& rows, const Resources& resources) const override {

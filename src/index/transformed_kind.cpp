@@ -170,21 +170,28 @@ class TransformedState final : public IndexState {
 
   void search(const MatrixView& queries, const NeighborsView& out, const SearchParams& params,
               const Resources& resources) const override {
+    search_behind(queries, out, resources,
+                  [&](const MatrixView& some, const NeighborsView& part, const Resources& used) {
+                    inner_->search(some, part, params, used);
+                  });
+  }
+  void search_all(const MatrixView& queries, const NeighborsView& out, const SearchParams& params,
+                  const Resources& resources) const override {
+    search_behind(queries, out, resources,
+                  [&](const MatrixView& some, const NeighborsView& part, const Resources& used) {
+                    inner_->search_all(some, part, params, used);
+                  });
+  }
+
+  int64_t compared(const MatrixView& queries, const SearchParams& params, const Resources& resources) const override {
     if (only_counts(resources)) {
-      const Footprint behind = footprint_of_call(resources, [&](const Resources& used) {
-        inner_->search(counted_queries(queries.rows(), queries.space()), out, params, used);
-      });
-      return count_work(behind.then(chain_->footprint(RowsInfo(queries), resources))
-                            .beside_share(kTransformedShare, row_footprint(*chain_, queries.space())),
-                        resources);
+      count_work(chain_->footprint(RowsInfo(queries), resources), resources);
+      return inner_->compared(counted_queries(queries.rows(), {}), params, resources);
     }
-    if (params_.check_finite) check_queries_finite(queries, resources);
-    const int64_t spare = SpareDeviceMemory::of(resources);
-    const Resources behind = SpareDeviceMemory::with(resources, spare - spare / kTransformedShare);
-    for_transformed(*chain_, queries, resources, [&](const MatrixView& some, int64_t first) {
-      const NeighborsView part{out.ids + first * out.k, out.distances + first * out.k, some.rows(), out.k, out.space};
-      inner_->search(some, part, params, behind);
-    });
+    int64_t total = 0;
+    for_transformed(*chain_, queries, resources,
+                    [&](const MatrixView& some, int64_t) { total += inner_->compared(some, params, resources); });
+    return total;
   }
 
   RangeNeighbors range_search(const MatrixView& queries, const RangeSearchParams& params,
@@ -244,6 +251,27 @@ class TransformedState final : public IndexState {
   const SharedState& inner() const { return inner_; }
 
  private:
+  // Calls search(transformed queries, their part of the results, resources).
+  template <typename Search>
+  void search_behind(const MatrixView& queries, const NeighborsView& out, const Resources& resources,
+                     const Search& search) const {
+    if (only_counts(resources)) {
+      const Footprint behind = footprint_of_call(resources, [&](const Resources& used) {
+        search(counted_queries(queries.rows(), queries.space()), out, used);
+      });
+      return count_work(behind.then(chain_->footprint(RowsInfo(queries), resources))
+                            .beside_share(kTransformedShare, row_footprint(*chain_, queries.space())),
+                        resources);
+    }
+    if (params_.check_finite) check_queries_finite(queries, resources);
+    const int64_t spare = SpareDeviceMemory::of(resources);
+    const Resources behind = SpareDeviceMemory::with(resources, spare - spare / kTransformedShare);
+    for_transformed(*chain_, queries, resources, [&](const MatrixView& some, int64_t first) {
+      const NeighborsView part{out.ids + first * out.k, out.distances + first * out.k, some.rows(), out.k, out.space};
+      search(some, part, behind);
+    });
+  }
+
   // As the transforms leave them, for calls that are counted.
   MatrixView counted_queries(int64_t count, MemorySpace space) const {
     return {counted_only_memory(), DType::f32, {count, chain_->out(), chain_->out()}, space};
@@ -302,9 +330,14 @@ class TransformedKind final : public IndexKind {
     SharedState inner = inner_->completed(whole.inner(), resources);
     return inner == whole.inner() ? state : made(whole.chain(), std::move(inner));
   }
-  Footprint completion_footprint(const RowsInfo& rows, const Resources& resources) const override {
+  Footprint completion_footprint(const IndexState* before, const RowsInfo& rows,
+                                 const Resources& resources) const override {
     const RowsInfo inside(rows.rows, transformed_cols(transforms_, rows.cols), DType::f32, rows.space);
-    return inner_->completion_footprint(inside, resources);
+    const IndexState* const behind = before == nullptr ? nullptr : transformed(*before).inner().get();
+    return inner_->completion_footprint(behind, inside, resources);
+  }
+  Footprint compaction_footprint(const IndexState& before, const Resources& resources) const override {
+    return inner_->compaction_footprint(*transformed(before).inner(), resources);
   }
 
   // Rows come in pieces of a share of what is left: each makes a state, of which the next is made.

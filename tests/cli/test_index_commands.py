@@ -1,4 +1,4 @@
-"""kith index: build, add, search, inspect, convert, merge."""
+"""kith index: build, add, search, tune, inspect, convert, merge."""
 
 import re
 from pathlib import Path
@@ -111,7 +111,7 @@ def test_wrong_usage(kith, data, tmp_path):
     _, _, b, q = data
     out = tmp_path / "x.kith"
     assert "needs one of its commands; see kith index --help" in kith.fails(2, "index")
-    assert "unknown command 'index frob'; known are: build, add, search, inspect, convert, merge" in kith.fails(2, "index", "frob")
+    assert "unknown command 'index frob'; known are: build, add, search, tune, inspect, convert, merge" in kith.fails(2, "index", "frob")
     assert "see kith index build --help" in kith.fails(2, "index", "build", "--base", b)
     assert "--base" in kith.ok("index", "build", "--help").out and "Usage: kith index build" in kith.ok("index", "build", "--help").out
     wrong = ["index", "build", "--base", b, "--out", out, "--factory"]
@@ -212,3 +212,29 @@ def test_an_index_of_float64_vectors(kith, path, tmp_path):
     assert (ids >= 0).all() and np.isfinite(distances).all() and (distances < 1e7).all()
     added = write_matrix(tmp_path / "more.fbin", queries)
     assert "subtracts an offset" in kith.fails(2, "index", "add", "--index", tmp_path / "again.kith", "--base", added)
+
+
+@pytest.mark.parametrize("factory", ["IVF16,Flat", "Graph16", "Flat"])
+def test_tune_prints_a_table_and_a_picture_and_search_uses_it(kith, data, tmp_path, factory):
+    _, _, b, q = data
+    if factory == "Graph16":
+        b = write_matrix(tmp_path / "many.fbin", np.random.default_rng(2).standard_normal((6000, 8)).astype(np.float32))
+        q = write_matrix(tmp_path / "few.fbin", np.random.default_rng(3).standard_normal((40, 8)).astype(np.float32))
+    index, tuned = tmp_path / "x.kith", tmp_path / "tuned.kith"
+    build(kith, b, index, factory=factory)
+    if factory == "IVF16,Flat":
+        assert "tune" in kith.fails(
+            2, "index", "search", "--index", index, "--queries", q, "--recall", 0.9, "--out-ids", tmp_path / "i.ibin")
+    text = kith.ok("index", "tune", "--index", index, "--queries", q, "-k", 5, "--recall", 0.9, "--out", tuned).out
+    assert "<- chosen" in text and "us a query" in text and "@" in text and f"wrote {tuned}" in text
+    arguments = ["--index", tuned, "--queries", q, "-k", 5, "--recall", 0.9, "--batch", 1]
+    report = kith.ok("index", "tune", *arguments, "--json").json
+    result = report["result"]
+    assert report["command"] == "index tune" and result["reached"] and result["chosen"]["recall"] >= 0.9
+    assert result["chosen"] in result["searches"]
+    names = [name for name in ("probes", "beam", "width", "refine") if name in result["chosen"]]
+    chosen = [word for name in names for word in (f"--{name}", result["chosen"][name])]
+    by_recall = found(kith, tuned, q, tmp_path, "--recall", 0.9)
+    by_parameters = found(kith, tuned, q, tmp_path, *chosen)
+    assert (by_recall[0] == by_parameters[0]).all() and (by_recall[1] == by_parameters[1]).all()
+    assert "tuned for k = 5" in kith.ok("index", "inspect", tuned).out

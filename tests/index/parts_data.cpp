@@ -251,7 +251,7 @@ std::vector<std::string> kinds_of_parts() {
   return {"empty",     "flat",      "flat_u8",  "flat_blocks", "transformed_flat", "codes_sq6", "codes_pq4",
           "lists_f32", "lists_f16", "lists_u8", "lists_sq8",   "lists_sq4",        "lists_pq8", "lists_pq5",
           "residual",  "ids",       "refined",  "everything",  "no_rows",          "parameters", "lists_lsq", "lists_lsq_cqint8",
-          "lists_rq",  "graph",     "graph_l1"};
+          "lists_rq",  "graph",     "graph_l1", "tuned"};
 }
 
 IndexParts make_parts(const std::string& kind) {
@@ -306,6 +306,9 @@ IndexParts make_parts(const std::string& kind) {
     set_lists(parts, "pq4", 4, true);
     set_ids(parts);
     set_refine(parts, "sq8");
+  } else if (kind == "tuned") {
+    set_lists(parts, "f32", 4, false);
+    parts.tuned = TunedParts{2, 10, kPartsRows, {0, 0, 1, 0, 0.75, 0.125, 9.5, 0, 0, 4, 0, 1, 0, 25}};
   } else if (kind == "graph") {
     parts.flat.emplace_back(matrix(kPartsRows, kPartsCols, 1));
     set_graph(parts, true);
@@ -449,6 +452,10 @@ void expect_same(const IndexParts& a, const IndexParts& b) {
     expect_same(a.graph->place_rows, b.graph->place_rows);
     expect_same(a.graph->entry_offsets, b.graph->entry_offsets);
     expect_same(a.graph->entries, b.graph->entries);
+  }
+  ASSERT_EQ(a.tuned.has_value(), b.tuned.has_value());
+  if (a.tuned) {
+    EXPECT_EQ(a.tuned->table(), b.tuned->table());
   }
   ASSERT_EQ(a.refine.has_value(), b.refine.has_value());
   if (a.refine) {

@@ -2,8 +2,10 @@
 
 #include <kith/knn_graph.hpp>
 
+#include "core/memory_budget.hpp"
 #include "core/ordered_key.hpp"
 #include "core/parallel_for.hpp"
+#include "core/within_limits.hpp"
 #include "graph/search/prune.hpp"
 #include "graph/search/walk_cells.hpp"
 #include "graph/search/walk_entries.hpp"
@@ -64,19 +66,6 @@ HostArray<std::byte> joined_codes(const WalkGraph& graph, const std::vector<cons
     std::memcpy(codes.data() + before + static_cast<int64_t>(i) * each, more[i], static_cast<size_t>(each));
   }
   return codes;
-}
-
-// Rows by place, ascending at each.
-PlaceOrder order_of(const HostArray<uint32_t>& place_of, int64_t places, const Resources& resources) {
-  HostArray<uint32_t> offsets(places + 1, "the places of rows", resources);
-  HostArray<uint32_t> rows(place_of.size(), "the places of rows", resources);
-  std::fill(offsets.begin(), offsets.end(), 0U);
-  for (const uint32_t place : place_of) ++offsets[place + 1];
-  for (int64_t place = 0; place < places; ++place) offsets[place + 1] += offsets[place];
-  for (int64_t row = 0; row < place_of.size(); ++row) rows[offsets[place_of[row]]++] = static_cast<uint32_t>(row);
-  std::copy_backward(offsets.begin(), offsets.begin() + places, offsets.begin() + places + 1);
-  offsets[0] = 0;
-  return {std::move(offsets), std::move(rows), places};
 }
 
 struct Offer {
@@ -192,8 +181,38 @@ bool can_extend(const WalkGraph& graph, int64_t rows) {
   return graph.cells == kMostWalkCells || graph.rows() + rows <= kMostRowsPerCell * graph.cells;
 }
 
+// All new rows may be places, each chosen by all others.
+Footprint extend_footprint(const WalkGraph& graph, int64_t rows, const Resources& resources) {
+  return footprint_of_call(resources, [&](const Resources& given) {
+    const Resources used = given.with_device(Device::cpu());
+    const int64_t places = graph.order.places() + rows;
+    const int64_t each = graph.coder.place_bytes();
+    const HostArray<uint32_t> no_cells(rows, "the cells of rows", used);
+    const PlaceOrder alike(nullptr, each, rows, no_cells.data(), used);
+    const HostArray<std::byte> distinct(rows * each, "the graph's codes", used);
+    const HostArray<uint32_t> place_of(graph.rows() + rows, "the places of rows", used);
+    const HostArray<std::byte> codes(places * each, "the graph's codes", used);
+    const HostArray<uint32_t> edges(places * graph.degree, "the graph's edges", used);
+    const HostArray<std::byte> centres(graph.centres.size(), "the centres of a graph's cells", used);
+    const HostArray<uint32_t> cells(graph.entry_offsets.size() + graph.entries.size(), "the entries of cells", used);
+    const HostArray<uint32_t> order(places + 1 + place_of.size(), "the places of rows", used);
+    const WalkRows fresh = graph.coder.rows_of(counted_only_memory(), rows);
+    const auto floats = fresh.values.cols() * static_cast<int64_t>(sizeof(float));
+    const WalkSearch walks(kLinkWalk, graph.degree, floats, rows, used);
+    const int64_t k = std::clamp<int64_t>(rows - 1, 1, kNearNew);
+    Neighbors nearest(rows, k, used);
+    const KnnGraphParams params{.k = k, .metric = metric_of(fresh), .check_finite = false, .recall = 0.95};
+    if (rows > 1)
+      count_call(used, [&](const Resources& inner) { knn_graph(fresh.values, nearest.view(), params, inner); });
+    std::vector<std::unique_ptr<ExtendScratch>> scratch;
+    for (int i = 0; i < used.threads(); ++i) {
+      scratch.push_back(std::make_unique<ExtendScratch>(fresh, graph.degree, rows + graph.degree, used));
+    }
+  });
+}
+
 std::shared_ptr<const WalkGraph> extend_walk_graph(const WalkGraph& graph, const std::byte* codes, int64_t rows,
-                                                   uint64_t seed, const Resources& given) {
+                                                   int64_t clipped, uint64_t seed, const Resources& given) {
   const Resources resources = given.with_device(Device::cpu()).with_progress({});
   const int64_t before = graph.order.places();
   const int64_t each = graph.coder.place_bytes();
@@ -232,6 +251,7 @@ std::shared_ptr<const WalkGraph> extend_walk_graph(const WalkGraph& graph, const
   std::copy_n(graph.edges.data(), before * graph.degree, edges.data());
   const WalkRows all = graph.coder.rows_of(all_codes.data(), places);
   WalkFacts facts = graph.facts;
+  facts.clipped += clipped;
   const auto copied = [&](const auto& array, std::string_view purpose) {
     std::remove_cvref_t<decltype(array)> copy(array.size(), purpose, resources);
     std::copy_n(array.data(), array.size(), copy.data());
@@ -261,8 +281,8 @@ std::shared_ptr<const WalkGraph> extend_walk_graph(const WalkGraph& graph, const
     facts.lost += mend_places(view, std::move(sought), edges.data(), resources);
   }
   return std::make_shared<const WalkGraph>(WalkGraph{
-      graph.coder, graph.degree, order_of(place_of, places, resources), std::move(all_codes), std::move(edges),
-      graph.cells, std::move(centres), std::move(entry_offsets), std::move(entries), facts});
+      graph.coder, graph.degree, PlaceOrder::from_places(place_of, places, resources), std::move(all_codes),
+      std::move(edges), graph.cells, std::move(centres), std::move(entry_offsets), std::move(entries), facts});
 }
 
 }  // namespace kith

@@ -10,6 +10,7 @@
 
 #include <kith/resources.hpp>
 
+#include "core/footprint.hpp"
 #include "graph/search/walk_graph.hpp"
 
 #include <cstddef>
@@ -22,8 +23,10 @@ namespace kith {
 // made of other values than its codes.
 bool can_extend(const WalkGraph& graph, int64_t rows);
 
-// `codes`: of the rows behind the graph's, as its coder makes them.
+// `codes`: of the rows behind the graph's, as its coder makes them; `clipped`: of their values.
 std::shared_ptr<const WalkGraph> extend_walk_graph(const WalkGraph& graph, const std::byte* codes, int64_t rows,
-                                                   uint64_t seed, const Resources& resources);
+                                                   int64_t clipped, uint64_t seed, const Resources& resources);
+// What that takes at most, with the new graph.
+Footprint extend_footprint(const WalkGraph& graph, int64_t rows, const Resources& resources);
 
 }  // namespace kith

@@ -101,4 +101,16 @@ PlaceOrder::PlaceOrder(const std::byte* rows, int64_t row_bytes, int64_t count, 
   offsets_[places_] = static_cast<uint32_t>(count);
 }
 
+PlaceOrder PlaceOrder::from_places(const HostArray<uint32_t>& place_of, int64_t places, const Resources& resources) {
+  HostArray<uint32_t> offsets(places + 1, "the places of rows", resources);
+  HostArray<uint32_t> rows(place_of.size(), "the places of rows", resources);
+  std::fill(offsets.begin(), offsets.end(), 0U);
+  for (const uint32_t place : place_of) ++offsets[place + 1];
+  for (int64_t place = 0; place < places; ++place) offsets[place + 1] += offsets[place];
+  for (int64_t row = 0; row < place_of.size(); ++row) rows[offsets[place_of[row]]++] = static_cast<uint32_t>(row);
+  std::copy_backward(offsets.begin(), offsets.begin() + places, offsets.begin() + places + 1);
+  offsets[0] = 0;
+  return {std::move(offsets), std::move(rows), places};
+}
+
 }  // namespace kith

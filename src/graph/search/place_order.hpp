@@ -23,6 +23,9 @@ class PlaceOrder {
   PlaceOrder(HostArray<uint32_t> offsets, HostArray<uint32_t> rows, int64_t places)
       : places_(places), offsets_(std::move(offsets)), rows_(std::move(rows)) {}
 
+  // `place_of`: of each row, below `places`; every place has a row.
+  static PlaceOrder from_places(const HostArray<uint32_t>& place_of, int64_t places, const Resources& resources);
+
   int64_t places() const { return places_; }
   int64_t row_count() const { return rows_.size(); }
   const HostArray<uint32_t>& offsets() const { return offsets_; }  // as PlaceRows has them; may have room for more

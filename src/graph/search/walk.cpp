@@ -41,6 +41,7 @@ void Walk::begin(const WalkView& view, const WalkQuery& query, const PlaceFilter
   kept_ = Beam(kept_memory_.data(), wish_.kept);
   seen_.clear();
   collected_ = 0;
+  compared_ = view.centres.count() + view.tail.count();
   begin_with_cells();
   begin_with_tail();
 }
@@ -133,6 +134,7 @@ bool Walk::open() {
 void Walk::compare() {
   walk_keys(view_->rows, *query_, places_.data(), collected_, keys_.data());
   offer_all(places_.data(), collected_);
+  compared_ += collected_;
   collected_ = 0;
 }
 

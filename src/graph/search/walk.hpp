@@ -48,6 +48,8 @@ class Walk {
 
   const Beam& beam() const { return beam_; }
   const Beam& kept() const { return kept_; }
+  // Keys that were computed since it began: of centres, of the tail, and of places as often as they were forgotten.
+  int64_t compared() const { return compared_; }
   // What a search takes its candidates from.
   const Beam& found() const { return wish_.kept > 0 ? kept_ : beam_; }
 
@@ -69,6 +71,7 @@ class Walk {
   HostArray<uint32_t> keys_;
   HostArray<uint32_t> numbers_;  // 0, 1, 2, ...
   int64_t collected_ = 0;
+  int64_t compared_ = 0;
   Beam beam_;
   Beam kept_;
   SeenPlaces seen_;

@@ -12,6 +12,7 @@
 #include <atomic>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -30,6 +31,11 @@ constexpr int64_t kJudgedRows = 256;
 constexpr int64_t kJudgedNear = 11;   // a row, and its 10 nearest
 constexpr int64_t kJudgedFirst = 40;  // that a search compares again
 constexpr double kJudgedShare = 0.97;
+
+constexpr float kLargestFloat = std::numeric_limits<float>::max();
+
+// No more than a float holds: values beyond half of its range are farther apart.
+float distance_between(float a, float b) { return std::min(std::abs(a - b), kLargestFloat); }
 
 WalkKind kind_for(Metric metric) {
   switch (metric) {
@@ -108,7 +114,7 @@ WalkCoder WalkCoder::choose(const MatrixView& rows, Metric metric, uint64_t seed
   }
   for (size_t c = 0; c < columns; ++c) coder.offsets_[c] = static_cast<float>(sums[c] / static_cast<double>(count));
   for (int64_t i = 0; i < count * cols; ++i) {
-    apart[i] = std::abs(values[i] - coder.offsets_[static_cast<size_t>(i % cols)]);
+    apart[i] = distance_between(values[i], coder.offsets_[static_cast<size_t>(i % cols)]);
   }
   float spread = 0;
   if (coder.kind_ == WalkKind::products) {
@@ -116,13 +122,14 @@ WalkCoder WalkCoder::choose(const MatrixView& rows, Metric metric, uint64_t seed
     for (int64_t i = 0; i < rows.rows(); ++i) {
       widen_row(rows, i, apart.data());
       for (size_t c = 0; c < columns; ++c) {
-        spread = std::max(spread, std::abs(apart[static_cast<int64_t>(c)] - coder.offsets_[c]));
+        spread = std::max(spread, distance_between(apart[static_cast<int64_t>(c)], coder.offsets_[c]));
       }
     }
   } else {
     float* const cut = apart.begin() + (count * cols - 1 - count * cols / kClippedOf);
     std::nth_element(apart.begin(), cut, apart.end());
-    spread = *cut > 0 ? *cut * widening(apart.begin(), apart.end(), *cut) : *std::max_element(cut, apart.end());
+    spread = *cut > 0 ? std::min(*cut * widening(apart.begin(), apart.end(), *cut), kLargestFloat)
+                      : *std::max_element(cut, apart.end());
   }
   if (spread > 0) coder.step_ = static_cast<float>(static_cast<double>(spread) / kLargestCode);
   if (!(coder.step_ > 0)) coder.step_ = 1;  // all rows alike, or apart by less than a float tells
