@@ -1,0 +1,131 @@
+#!/usr/bin/env python3
+"""How a graph index ages, and what filters cost it.
+
+    graph_life.py [--folder DATA] [--rows 100000] [--queries 1000] [--steps 10] [--beam 64] [--factory Graph32]
+                  [--filter-queries 200] [--without life filters]
+
+Life: half of the rows are replaced in some steps of remove and add; after each, recall of the 10 nearest and processor time of a
+query are printed beside those of a graph built afresh of the same rows, at equal beam, one thread, turn by turn.
+
+Filters keep a share of the rows: at random, those nearest to a point, or those farthest from it; queries are near that
+point. Recall is that of what is kept, and time is told as a multiple of the unfiltered search's.
+
+DATA holds sift1m_base.u8bin and sift1m_query.u8bin; without it rows are made: rank 24 in 64 columns, in clusters.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+
+import kith
+import numpy as np
+
+_K = 10
+_SHARES = (1.0, 0.5, 0.1, 0.05, 0.01, 0.001)
+
+
+def data_of(folder: Path | None, rows: int, queries: int) -> tuple[np.ndarray, np.ndarray]:
+    if folder is not None:
+        base = np.asarray(kith.read_vectors(folder / "sift1m_base.u8bin", 0, rows))
+        return base, np.asarray(kith.read_vectors(folder / "sift1m_query.u8bin", 0, queries))
+    rng = np.random.default_rng(0)
+    centres = rng.standard_normal((200, 24), dtype=np.float32)
+    points = centres[rng.integers(200, size=rows + queries)] + rng.standard_normal((rows + queries, 24), dtype=np.float32)
+    x = points @ rng.standard_normal((24, 64), dtype=np.float32)
+    return x[:rows], x[rows:]
+
+
+def recall_of(found, truth) -> float:
+    """Of distances: rows as near as the last true one are right."""
+    return float((found.distances <= truth.distances[:, -1:] * (1 + 1e-6)).mean())
+
+
+def microseconds(search, queries: np.ndarray, rounds: int = 3) -> float:
+    best = np.inf
+    for _ in range(rounds):
+        start = time.process_time()
+        for query in queries:
+            search(query)
+        best = min(best, (time.process_time() - start) / len(queries))
+    return best * 1e6
+
+
+def life(x: np.ndarray, queries: np.ndarray, options: argparse.Namespace) -> None:
+    half = len(x) * 2 // 3  # what is there at first; a half of it is replaced by the others
+    piece = half // 2 // options.steps
+    rng = np.random.default_rng(1)
+    index = kith.Index(options.factory)
+    index.add(x[:half])
+    alive = np.arange(half)
+    print(f"life: {half} rows, {piece} replaced a step, beam {options.beam}, recall@10 and us a query, one thread")
+    print("step  replaced  recall  fresh   us     fresh us  lost  step s  build s")
+    for step in range(options.steps + 1):
+        took = 0.0
+        if step > 0:
+            begin = time.process_time()
+            gone = rng.choice(alive[alive < half], piece, replace=False)
+            new = np.arange(half + (step - 1) * piece, half + step * piece)
+            index.remove(gone)
+            index.add(x[new], ids=new)
+            took = time.process_time() - begin
+            alive = np.concatenate([np.setdiff1d(alive, gone), new])
+        begin = time.process_time()
+        fresh = kith.Index(options.factory)
+        fresh.add(x[alive], ids=alive)
+        build = time.process_time() - begin
+        truth = kith.knn(queries, x[alive], k=_K)
+        one = [lambda q, i=i: i.search(q, k=_K, beam=options.beam, threads=1) for i in (index, fresh)]
+        recalls = [recall_of(i.search(queries, k=_K, beam=options.beam), truth) for i in (index, fresh)]
+        times = [microseconds(search, queries[:300]) for search in one]
+        print(f"{step:4}  {step * piece:8}  {recalls[0]:.4f}  {recalls[1]:.4f}  {times[0]:5.1f}  {times[1]:8.1f}  "
+              f"{index.info().lost:4}  {took:6.2f}  {build:7.2f}", flush=True)
+
+
+def filters(x: np.ndarray, queries: np.ndarray, options: argparse.Namespace) -> None:
+    index = kith.Index(options.factory)
+    index.add(x)
+    rng = np.random.default_rng(2)
+    point = x[rng.integers(len(x))].astype(np.float32)
+    order = np.argsort(((x.astype(np.float32) - point) ** 2).sum(axis=1), kind="stable")
+    near_point = queries[np.argsort(((queries.astype(np.float32) - point) ** 2).sum(axis=1))[: options.filter_queries]]
+    plain = microseconds(lambda q: index.search(q, k=_K, beam=options.beam, threads=1), near_point, 1)
+    recall = recall_of(index.search(near_point, k=_K, beam=options.beam), kith.knn(near_point, x, k=_K))
+    print(f"filters: {len(x)} rows, beam {options.beam}; unfiltered recall {recall:.4f}, {plain:.1f} us")
+    print("share  which   recall  us       times the unfiltered")
+    for share in _SHARES:
+        count = max(int(len(x) * share), _K)
+        for which, rows in (("random", rng.choice(len(x), count, replace=False)), ("near", order[:count]),
+                            ("far", order[len(x) - count:])):
+            mask = np.zeros(len(x), dtype=bool)
+            mask[rows] = True
+            truth = kith.knn(near_point, x, k=_K, filter=mask)
+            found = index.search(near_point, k=_K, beam=options.beam, filter=mask)
+            # All at once, so that the filter, a pass over its mask, is made once.
+            begin = time.process_time()
+            index.search(near_point, k=_K, beam=options.beam, filter=mask, threads=1)
+            took = (time.process_time() - begin) / len(near_point) * 1e6
+            print(f"{share:<6} {which:7} {recall_of(found, truth):.4f}  {took:7.1f}  {took / plain:5.1f}", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--folder", type=Path)
+    parser.add_argument("--rows", type=int, default=100_000)
+    parser.add_argument("--queries", type=int, default=1000)
+    parser.add_argument("--steps", type=int, default=10)
+    parser.add_argument("--beam", type=int, default=64)
+    parser.add_argument("--factory", default="Graph32")
+    parser.add_argument("--filter-queries", type=int, default=200)
+    parser.add_argument("--without", nargs="*", default=(), choices=("life", "filters"))
+    options = parser.parse_args()
+    x, queries = data_of(options.folder, options.rows, options.queries)
+    if "life" not in options.without:
+        life(x, queries, options)
+    if "filters" not in options.without:
+        filters(x, queries, options)
+
+
+if __name__ == "__main__":
+    main()
