@@ -59,15 +59,20 @@ class Beam {
  private:
   static constexpr uint64_t kOpened = 1;
 
-  // How many entries are before it. Nobody can foresee where it enters: there is no branch.
+  // How many entries are before it. Nobody can foresee where it enters: there is no branch. The last ones are counted,
+  // which waits for none of their comparisons.
   int64_t behind(uint64_t entry) const {
+    constexpr int64_t kCounted = 16;
     const uint64_t* first = entries_;
-    for (int64_t left = size_; left > 0;) {
+    int64_t left = size_;
+    while (left > kCounted) {
       const int64_t half = (left + 1) / 2;
       first += first[half - 1] < entry ? half : 0;
       left -= half;
     }
-    return first - entries_;
+    int64_t before = first - entries_;
+    for (int64_t i = 0; i < left; ++i) before += first[i] < entry ? 1 : 0;
+    return before;
   }
 
   uint64_t* entries_;

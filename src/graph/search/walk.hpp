@@ -54,8 +54,6 @@ class Walk {
   const Beam& found() const { return wish_.kept > 0 ? kept_ : beam_; }
 
  private:
-  static constexpr int64_t kTogether = 256;  // places compared at a time; no list is longer
-
   void collect(const uint32_t* list, int64_t most);
   void offer_all(const uint32_t* places, int64_t count);
   void begin_with_cells();

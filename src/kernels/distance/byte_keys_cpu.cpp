@@ -8,6 +8,7 @@
 #include <hwy/highway.h>
 
 #include "core/cpu_target.hpp"
+#include "kernels/panels/instruction_family.hpp"
 
 #include <algorithm>
 
@@ -77,8 +78,9 @@ void keys_by_kind(ByteKeyKind kind, const Query* query, const ByteKeyRows& rows,
 
 void ByteKeys(ByteKeyKind kind, const ByteKeyQuery& query, const ByteKeyRows& rows, const uint32_t* numbers,
               int64_t count, int32_t* keys) {
-  if (query.bytes != nullptr) return keys_by_kind(kind, query.bytes, rows, numbers, count, keys);
-  keys_by_kind(kind, query.words, rows, numbers, count, keys);
+  // Words need no widening.
+  if (query.words != nullptr) return keys_by_kind(kind, query.words, rows, numbers, count, keys);
+  keys_by_kind(kind, query.bytes, rows, numbers, count, keys);
 }
 
 }  // namespace HWY_NAMESPACE
@@ -92,10 +94,12 @@ HWY_EXPORT(ByteKeys);
 
 void byte_keys_cpu(ByteKeyKind kind, const ByteKeyQuery& query, const ByteKeyRows& rows, const uint32_t* numbers,
                    int64_t count, int32_t* keys) {
-#if defined(__aarch64__)
+#if defined(KITH_ARM)
   if (query.bytes != nullptr && cpu_extensions().dotprod) {
     return byte_keys_dotprod(kind, query.bytes, rows, numbers, count, keys);
   }
+#elif defined(KITH_X86)
+  if (cpu_extensions().vnni) return byte_keys_vnni(kind, query, rows, numbers, count, keys);
 #endif
   HWY_DYNAMIC_DISPATCH(ByteKeys)(kind, query, rows, numbers, count, keys);
 }

@@ -38,5 +38,8 @@ void byte_keys_cpu(ByteKeyKind kind, const ByteKeyQuery& query, const ByteKeyRow
 // The same for a query of bytes where CpuExtensions::dotprod is (scan_bytes_dotprod.cpp).
 void byte_keys_dotprod(ByteKeyKind kind, const int8_t* query, const ByteKeyRows& rows, const uint32_t* numbers,
                        int64_t count, int32_t* keys);
+// The same where CpuExtensions::vnni is (byte_keys_vnni.cpp).
+void byte_keys_vnni(ByteKeyKind kind, const ByteKeyQuery& query, const ByteKeyRows& rows, const uint32_t* numbers,
+                    int64_t count, int32_t* keys);
 
 }  // namespace kith
