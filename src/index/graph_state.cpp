@@ -124,6 +124,9 @@ class GraphState::Comparer {
   std::pair<const uint64_t*, int64_t> compare(const MatrixView& queries, int64_t query, const Beam& places,
                                               int64_t candidates, const PlaceRows& rows, const uint64_t* kept,
                                               int slot) const {
+    if (state_.front_.graph->coder.keys_are_exact(queries.dtype())) {
+      return by_exact_keys(places, candidates, rows, kept, slot);
+    }
     float* const own = queries_.data() + slot * cols_;
     widen_row(queries, query, own);
     CanonicalQuery with{own};
@@ -164,6 +167,41 @@ class GraphState::Comparer {
   }
 
  private:
+  // Keys of the walk are the squared distances: no vector is read, and candidates end where one is farther than k
+  // others.
+  std::pair<const uint64_t*, int64_t> by_exact_keys(const Beam& places, int64_t candidates, const PlaceRows& rows,
+                                                    const uint64_t* kept, int slot) const {
+    uint64_t* const found = found_.data() + slot * room_;
+    const int64_t looked_at = std::min(places.size(), k_);
+    for (int64_t i = 0; i < looked_at; ++i) rows.prefetch_offset(places.place(i));
+    for (int64_t i = 0; i < looked_at; ++i) rows.prefetch_row(places.place(i));
+    int64_t count = 0;
+    int64_t taken = 0;
+    uint32_t largest = 0;  // of the first k
+    for (int64_t i = 0; i < places.size() && taken < candidates; ++i) {
+      const auto square = static_cast<double>(static_cast<int32_t>(places.key(i) ^ kSignBit));
+      const uint32_t key = ordered_key(kind_ == KeyKind::l2 ? canonical_key<KeyKind::l2>(square, 0, 0)
+                                                            : canonical_key<KeyKind::squared_l2>(square, 0, 0));
+      if (taken < k_) {
+        largest = key;
+      } else if (key > largest) {
+        break;
+      }
+      rows.visit(places.place(i), [&](uint32_t row) {
+        if (kept != nullptr && !keeps(kept, row)) return;
+        if (count == room_) {  // many rows at one place: the first k stay
+          std::nth_element(found, found + k_, found + count);
+          count = k_;
+        }
+        found[count++] = pack_neighbor(key, row);
+        ++taken;
+      });
+    }
+    const int64_t first = std::min(k_, count);
+    std::partial_sort(found, found + first, found + count);
+    return {found, first};
+  }
+
   const GraphState& state_;
   const KeyKind kind_;
   const int64_t k_;

@@ -94,18 +94,18 @@ void Walk::collect(const uint32_t* list, int64_t most) {
   if (collected_ + most > kTogether) compare();
   uint32_t* const places = places_.data();
   const uint32_t hidden = query_->hidden;
-  const int64_t before = collected_;
-  int64_t count = before;
+  int64_t count = collected_;
+  const auto* const codes = static_cast<const std::byte*>(view_->rows.values.data());
+  const int64_t row_bytes = view_->rows.row_bytes();
+  const int64_t bytes = std::min(row_bytes, kPrefetchedBytes);
   SeenPlaces seen = seen_;  // the same table; the compiler sees that no place is written over where it is
   for (int64_t i = 0; i < most && list[i] != kNoEdge; ++i) {
     const uint32_t place = list[i];
     places[count] = place;
     count += seen.add(place) & (place != hidden) ? 1 : 0;
+    // Before it is known whether the place is new: what was seen is in the cache, and waiting overlaps with looking.
+    prefetch(codes + place * row_bytes, bytes);
   }
-  const auto* const codes = static_cast<const std::byte*>(view_->rows.values.data());
-  const int64_t row_bytes = view_->rows.row_bytes();
-  const int64_t bytes = std::min(row_bytes, kPrefetchedBytes);
-  for (int64_t i = before; i < count; ++i) prefetch(codes + places[i] * row_bytes, bytes);
   collected_ = count;
 }
 
@@ -115,7 +115,7 @@ void Walk::offer_all(const uint32_t* places, int64_t count) {
   visit_near(keys, count, beam_.largest_key(), [&](int64_t i, uint32_t key) {
     const int64_t entered = beam_.offer(key, places[i]);
     // Likely to be opened soon: what is found meanwhile seldom is nearer than all before it.
-    if (entered >= 0 && entered < beam_.first_unopened() + 8 * wish_.width) prefetch_list(places[i]);
+    if (entered >= 0 && entered < beam_.first_unopened() + 16 * wish_.width) prefetch_list(places[i]);
   });
   if (filter_ == nullptr) return;
   for (int64_t i = 0; i < count; ++i) {

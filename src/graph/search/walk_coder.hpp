@@ -71,6 +71,10 @@ class WalkCoder {
     int8_t* bytes = nullptr;  // code_stride(cols)
     int16_t* words = nullptr;
   };
+  // Whether keys with queries of that dtype are the squared distances of the vectors, not of rounded ones.
+  bool keys_are_exact(DType queries) const {
+    return takes_values() && kind_ == WalkKind::squares && queries == dtype_ && widest_ >= 128;
+  }
   static int64_t query_bytes(int64_t cols) { return cols * 4 + code_stride(cols) * 3 + 3 * 64; }
   static QueryRoom query_room(std::byte* memory, int64_t cols);
   WalkQuery query(const MatrixView& queries, int64_t number, const QueryRoom& room) const;
