@@ -4,12 +4,15 @@
 //                    [--rows N] [--count 1000] [--rounds 3] [--beams 16,32,48,64,96,128] [--width 2]
 //
 // --index: is read where it is there, else the index is built and written to it, so that two builds of the library can
-// be timed on one graph. Times are of the processor, the least of the rounds; beams take turns.
+// be timed on one graph; the last column is a hash of their answers. Times are of the processor, the least of the
+// rounds; beams take turns.
 #include <kith/kith.hpp>
 
 #include "options.hpp"
 
 #include <algorithm>
+#include <bit>
+#include <cstdint>
 #include <cstdio>
 #include <ctime>
 #include <exception>
@@ -42,9 +45,23 @@ double recall_of(const Neighbors& found, const Neighbors& truth, int64_t count) 
   return static_cast<double>(right) / static_cast<double>(count * kNeighbors);
 }
 
+// Of all ids and distances: tells whether two builds answer alike.
+uint64_t hash_of(const Neighbors& found, int64_t count) {
+  uint64_t hash = 0xCBF29CE484222325U;
+  for (int64_t i = 0; i < count; ++i) {
+    for (int64_t n = 0; n < kNeighbors; ++n) {
+      const uint64_t values[] = {static_cast<uint64_t>(found.ids(i)[n]),
+                                 std::bit_cast<uint32_t>(found.distances(i)[n])};
+      for (const uint64_t value : values) hash = (hash ^ value) * 0x100000001B3U;
+    }
+  }
+  return hash;
+}
+
 struct Point {
   int64_t beam = 0;
   double recall = 0;
+  uint64_t hash = 0;
   double one = 1e9;
   double batch = 1e9;
 };
@@ -112,12 +129,13 @@ void run(const Options& given) {
     for (Point& point : points) {
       point.one = std::min(point.one, search(point, 1));
       point.recall = recall_of(found, truth, count);
+      point.hash = hash_of(found, count);
       point.batch = std::min(point.batch, search(point, kBatch));
     }
   }
   for (const Point& point : points) {
-    std::printf("beam %4lld  recall %.4f  one %6.1f us  batch %6.1f us\n", static_cast<long long>(point.beam),
-                point.recall, point.one, point.batch);
+    std::printf("beam %4lld  recall %.4f  one %6.1f us  batch %6.1f us  %016llx\n", static_cast<long long>(point.beam),
+                point.recall, point.one, point.batch, static_cast<unsigned long long>(point.hash));
   }
 }
 

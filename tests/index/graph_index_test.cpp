@@ -162,6 +162,40 @@ TEST(GraphIndex, ManyEqualRowsFarQueriesAndOneColumn) {
   EXPECT_GE(recall_of(narrow, narrow.search(on_line, {.beam = 64}, on_cpu()), on_line, line.view()), 0.9);
 }
 
+// Walks over bytes go by the squared distances themselves, and no vector is read again. Rows near each other and far
+// from the queries: many squares differ that have the same root in f32, where rows come by their numbers.
+TEST(GraphIndex, BytesAreOrderedByTheDistancesThatAreReported) {
+  constexpr int64_t kCols = 400;
+  auto rows = reference::make_bytes(6000, kCols, 1, 99);
+  for (uint8_t& value : rows.values) value = value < 97 ? 0 : static_cast<uint8_t>(value - 96);
+  for (int64_t i = 0; i < 500; ++i) std::copy_n(rows.row(i), kCols, rows.row(i + 1000));
+  auto queries = reference::make_bytes(20, kCols, 2);
+  for (uint8_t& value : queries.values) value = static_cast<uint8_t>(255 - value % 3);
+  for (const Metric metric : {Metric::l2, Metric::sqeuclidean}) {
+    const Index index = graph_of(rows.view(), "Graph16", metric);
+    std::vector<uint8_t> mask(static_cast<size_t>(rows.rows), 1);
+    for (int64_t i = 0; i < rows.rows; i += 3) mask[static_cast<size_t>(i)] = 0;
+    for (const RowFilter& filter : {RowFilter(), RowFilter::mask(mask.data(), rows.rows)}) {
+      const Neighbors found = index.search(queries.view(), {.k = 10, .filter = filter, .beam = 32}, on_cpu());
+      for (int64_t q = 0; q < queries.rows; ++q) {
+        for (int64_t i = 0; i < 10; ++i) {
+          const int64_t id = found.ids(q)[i];
+          double square = 0;
+          for (int64_t c = 0; c < kCols; ++c) {
+            const int apart = queries.row(q)[c] - rows.row(id)[c];
+            square += apart * apart;
+          }
+          const float distance = found.distances(q)[i];
+          ASSERT_EQ(distance, static_cast<float>(metric == Metric::l2 ? std::sqrt(square) : square));
+          if (i == 0) continue;
+          const float before = found.distances(q)[i - 1];
+          ASSERT_TRUE(before < distance || (before == distance && found.ids(q)[i - 1] < id));
+        }
+      }
+    }
+  }
+}
+
 // The longest rows are the answers, and their neighbours by l2 are short ones.
 TEST(GraphIndex, InnerProductOfRowsOfAnyLength) {
   const int64_t count = walked_rows();

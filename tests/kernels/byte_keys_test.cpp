@@ -66,5 +66,31 @@ TEST(ByteKeys, AreTheSumsOnEveryInstructionSet) {
   }
 }
 
+// Sums that would not fit in words, of the bytes that are farthest from each other; as a walk gives its query, which
+// has bytes and words.
+TEST(ByteKeys, OfTheFarthestBytes) {
+  for (const std::string& target : targets_for_next_case()) {
+    SCOPED_TRACE(target);
+    const ForcedTarget forced(target);
+    constexpr int64_t kCols = 272;
+    constexpr int64_t kRows = 9;
+    for (const int8_t value : {int8_t{-128}, int8_t{127}}) {
+      const auto other = static_cast<int8_t>(-1 - value);
+      const std::vector<int8_t> rows(static_cast<size_t>(kRows * kCols), value);
+      const std::vector<int8_t> bytes(static_cast<size_t>(kCols), other);
+      const std::vector<int16_t> words(static_cast<size_t>(kCols), other);
+      const std::vector<uint32_t> numbers{8, 1, 2, 3, 4, 5, 6, 7, 0};
+      for (const ByteKeyQuery& query : {ByteKeyQuery{bytes.data(), nullptr}, ByteKeyQuery{nullptr, words.data()},
+                                        ByteKeyQuery{bytes.data(), words.data()}}) {
+        std::vector<int32_t> keys(static_cast<size_t>(kRows));
+        byte_keys_cpu(ByteKeyKind::squares, query, {rows.data(), kCols}, numbers.data(), kRows, keys.data());
+        EXPECT_EQ(keys, std::vector<int32_t>(static_cast<size_t>(kRows), 255 * 255 * kCols));
+        byte_keys_cpu(ByteKeyKind::products, query, {rows.data(), kCols}, numbers.data(), kRows, keys.data());
+        EXPECT_EQ(keys, std::vector<int32_t>(static_cast<size_t>(kRows), 128 * 127 * kCols));
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace kith
