@@ -30,7 +30,7 @@ std::string ids_in(const std::string& folder) { return folder + "/ids.npy"; }
 std::string distances_in(const std::string& folder) { return folder + "/distances.npy"; }
 std::string report_in(const std::string& folder) { return folder + "/report.json"; }
 
-std::string quoted(std::string_view text) {
+std::string json_text(std::string_view text) {
   std::string json = "\"";
   for (const char c : text) {
     if (c == '"' || c == '\\') json += '\\';
@@ -50,7 +50,7 @@ std::string number(double value) { return std::isfinite(value) ? fmt::format("{}
 class ReportText {
  public:
   void add(std::string_view key, std::string_view json) {
-    text_ += fmt::format("{}\n  {}: {}", text_.empty() ? "{" : ",", quoted(key), json);
+    text_ += fmt::format("{}\n  {}: {}", text_.empty() ? "{" : ",", json_text(key), json);
   }
   std::string take() const { return text_ + "\n}\n"; }
 
@@ -62,21 +62,21 @@ std::string json_of(const GraphParameter& parameter) {
   if (const auto* flag = std::get_if<bool>(&parameter.value)) return *flag ? "true" : "false";
   if (const auto* count = std::get_if<int64_t>(&parameter.value)) return std::to_string(*count);
   if (const auto* real = std::get_if<double>(&parameter.value)) return number(*real);
-  return quoted(std::get<std::string>(parameter.value));
+  return json_text(std::get<std::string>(parameter.value));
 }
 
 std::string report_text(const GraphFolderInfo& info, const GraphReport& report) {
   ReportText text;
   text.add(kVersionKey, std::to_string(kFolderVersion));
-  text.add("metric", quoted(name_of(info.metric)));
+  text.add("metric", json_text(name_of(info.metric)));
   text.add("rows", std::to_string(info.rows));
   text.add("k", std::to_string(info.k));
-  text.add("ids_xxh3", quoted(fmt::format("{:016x}", info.hashes.ids)));
-  text.add("distances_xxh3", quoted(fmt::format("{:016x}", info.hashes.distances)));
-  text.add("method", quoted(report.method));
+  text.add("ids_xxh3", json_text(fmt::format("{:016x}", info.hashes.ids)));
+  text.add("distances_xxh3", json_text(fmt::format("{:016x}", info.hashes.distances)));
+  text.add("method", json_text(report.method));
   std::string parameters;
   for (const GraphParameter& parameter : report.parameters) {
-    parameters += fmt::format("{}{}: {}", parameters.empty() ? "" : ", ", quoted(parameter.name), json_of(parameter));
+    parameters += fmt::format("{}{}: {}", parameters.empty() ? "" : ", ", json_text(parameter.name), json_of(parameter));
   }
   text.add("parameters", "{" + parameters + "}");
   if (report.recall) {
@@ -94,9 +94,9 @@ class WrittenReport {
   WrittenReport(std::string text, std::string path) : text_(std::move(text)), path_(std::move(path)) {}
 
   std::string_view value(std::string_view key) const {
-    const std::string mark = fmt::format("\n  {}: ", quoted(key));
+    const std::string mark = fmt::format("\n  {}: ", json_text(key));
     const size_t at = text_.find(mark);
-    if (at == std::string::npos) throw_corrupt(path_, 0, fmt::format("there is no line for {}", quoted(key)));
+    if (at == std::string::npos) throw_corrupt(path_, 0, fmt::format("there is no line for {}", json_text(key)));
     const size_t begin = at + mark.size();
     std::string_view found = std::string_view(text_).substr(begin, text_.find('\n', begin) - begin);
     if (found.ends_with(',')) found.remove_suffix(1);
@@ -110,7 +110,7 @@ class WrittenReport {
     Integer read = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), read, base);
     if (error != std::errc() || end != text.data() + text.size()) {
-      throw_corrupt(path_, 0, fmt::format("{} is '{}', which is no number", quoted(key), printable(text)));
+      throw_corrupt(path_, 0, fmt::format("{} is '{}', which is no number", json_text(key), printable(text)));
     }
     return read;
   }
