@@ -113,12 +113,14 @@ int64_t vector_bytes(PanelFormat format, int64_t cols) {
 }
 
 // The most queries of a task.
-int64_t largest_block(const SearchTask& task, const KnnCpuPlan& plan) {
+int64_t largest_block(const SearchTask& task, const KnnCpuPlan& plan, const CpuExtensions& cpu) {
   const int64_t row_bytes = plan.format == PanelFormat::screened ? screen_bytes(plan.format, task.shape.cols)
                                                                  : packed_bytes(plan.format, task.shape.cols);
   if (plan.format == PanelFormat::f32) return kBlockBytes / row_bytes >= kQueryBlock ? kQueryBlock : kSmallestBlock;
-  constexpr int64_t kWidth = kMostQueriesPerPanel;
-  return std::clamp<int64_t>(kFastBlockBytes / row_bytes / kWidth * kWidth, kWidth, kFastQueryBlock);
+  // AVX2's panels of six queries divide 48, those of faster products divide kMostQueriesPerPanel.
+  const bool six = plan.format == PanelFormat::screened && !has_fast_rounded_product(cpu);
+  const int64_t width = six ? kQueryBlock : kMostQueriesPerPanel;
+  return std::clamp<int64_t>(kFastBlockBytes / row_bytes / width * width, width, kFastQueryBlock / width * width);
 }
 
 int64_t cpu_bytes(const SearchTask& task, const KnnCpuPlan& plan, const PlanBudget& budget) {
@@ -154,7 +156,7 @@ void choose_tasks(const SearchTask& task, const PlanBudget& budget, int64_t most
     plan->row_splits = std::min<int64_t>(most, 4 * budget.threads);
     return;
   }
-  plan->query_block = largest_block(task, *plan);
+  plan->query_block = largest_block(task, *plan, budget.cpu);
   const int64_t blocks = divide_up(plan->query_batch, plan->query_block);
   const int64_t tasks = plan->format == PanelFormat::f32 ? kTasksPerThread : kFastTasksPerThread;
   const int64_t wanted = budget.threads == 1 ? 1 : divide_up(tasks * budget.threads, blocks);

@@ -133,6 +133,21 @@ TEST(KnnPlan, FloatsAreScreenedForManyQueriesOrWhereThatIsPrepared) {
   EXPECT_EQ(plan_knn_cpu(prepared, {kNoLimit, 0, 2, {}}).engine, CpuEngine::panels);
 }
 
+// A screen's queries are found by their panels: eight in one, or AVX2's six.
+TEST(KnnPlan, BlocksOfQueriesBeginWithAPanelOfTheScreen) {
+  CpuExtensions avx2;
+  avx2.avx2 = true;
+  CpuExtensions dotprod;
+  dotprod.dotprod = true;
+  for (const int64_t cols : {32, 100, 128, 768, 4096, 20000}) {
+    const SearchTask task = problem(10000, 100000, cols, 10);
+    const KnnCpuPlan sixes = plan_knn_cpu(task, {kNoLimit, 0, 2, avx2});
+    EXPECT_EQ(sixes.query_block % 6, 0) << cols << " columns, " << sixes.query_block;
+    const KnnCpuPlan eights = plan_knn_cpu(task, {kNoLimit, 0, 2, dotprod});
+    EXPECT_EQ(eights.query_block % 8, 0) << cols << " columns, " << eights.query_block;
+  }
+}
+
 // Tiles multiply 32 queries in the time of one: fewer look at the screen that a prepared base keeps beside them.
 TEST(KnnPlan, FewQueriesHaveAScreenWhereManyAreMultipliedByTiles) {
   const PlanBudget tiles{kNoLimit, 0, 2, {false, true, true}};

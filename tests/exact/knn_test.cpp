@@ -49,6 +49,12 @@ TEST(Knn, EqualsTheReferenceForEveryShape) {
   }
 }
 
+// Several blocks of queries, each by a screen where the instruction set has one.
+TEST(Knn, EqualsTheReferenceForManyQueriesWithEveryTarget) {
+  const auto queries = make_floats(Shape::gaussian, 600, 40, 5);
+  check_with_every_target(queries, make_floats(Shape::gaussian, 2100, 40, 6), {3, Metric::l2});
+}
+
 TEST(Knn, EqualsTheReferenceForManyColumns) {
   for (const int64_t cols : {1025, 2049, 5000}) {
     for (const Metric metric : {Metric::l2, Metric::inner_product, Metric::l1}) {
