@@ -115,7 +115,9 @@ class Walker : NearCells<kWarps> {
     fresh_kept().add(there && entry < bounds.kept && filter_keeps(place), entry);
   }
 
-  // Whether a place was not seen; now it is.
+  // Whether a place was not seen; now it is. One warp does without atomics: lanes that meet in a slot may overwrite each
+  // other's tags (racecheck tells of it). A place is then forgotten, or of one that two lanes have both are told that it
+  // is new: either is compared again, and the beam refuses doubles.
   KITH_DEVICE_INLINE bool see(uint32_t place) const {
     const SeenTable& seen = task_.seen;
     const uint32_t mixed = seen.mixed(place);
@@ -222,9 +224,9 @@ class Walker : NearCells<kWarps> {
   }
   // Asks for the code of that edge, where it was not seen.
   __device__ void ask_for(const NextEdge& next) const {
-    if (next.to == kNoEdge || this->template at<uint32_t>(task_.layout.seen)[task_.seen.slot(task_.seen.mixed(next.to))] == next.to) {
-      return;
-    }
+    if (next.to == kNoEdge) return;
+    const auto* const slots = this->template at<uint32_t>(task_.layout.seen);
+    if (slots[task_.seen.slot(task_.seen.mixed(next.to))] == next.to) return;
     const int8_t* const code = task_.codes + int64_t{next.to} * task_.stride;
     for (int at_byte = 0; at_byte < task_.stride; at_byte += 128) ptx::prefetch(code + at_byte);
   }
@@ -242,8 +244,8 @@ class Walker : NearCells<kWarps> {
   }
 
   // Chooses what is opened next, up to the width, and puts it where `to` is, and behind it where up to `more` stand in
-  // the beam that are next; returns how many are opened. last_ is where the last of these stands: all up to there are opened, and marked when
-  // the beam moves. By a warp.
+  // the beam that are next; returns how many are opened. last_ is where the last of these stands: all up to there are
+  // opened, and marked when the beam moves. By a warp.
   KITH_DEVICE_INLINE int open(uint32_t* to, int more, int& chosen_count) {
     chosen_count = 0;
     for (int start = first_; start < beam_.size && chosen_count < task_.width + more; start += 32) {
