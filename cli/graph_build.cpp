@@ -70,15 +70,19 @@ JsonObject hashes_json(const GraphHashes& hashes) {
   return json;
 }
 
+void check_folder_or_files(const std::string& folder, const std::string& ids, const std::string& distances,
+                           std::string_view command, std::string_view ways) {
+  const bool both = !ids.empty() && !distances.empty();
+  const bool none = ids.empty() && distances.empty();
+  if (folder.empty() ? both : none) return;
+  throw UsageError(fmt::format("{} needs {}, and not both", command, ways));
+}
+
 Report run_graph_build(const GraphBuildOptions& options, const RunOptions& run) {
   const Stopwatch total;
   const bool to_folder = !options.folder.empty();
-  if (to_folder == !(options.out.ids.empty() && options.out.distances.empty())) {
-    throw UsageError("graph build needs --out FOLDER, or --out-ids and --out-distances, and not both");
-  }
-  if (!to_folder && (options.out.ids.empty() || options.out.distances.empty())) {
-    throw UsageError("graph build needs --out-ids and --out-distances, or --out FOLDER in place of both");
-  }
+  check_folder_or_files(options.folder, options.out.ids, options.out.distances, "graph build",
+                        "--out FOLDER, or --out-ids and --out-distances");
   std::vector<NamedPath> outputs{{"--out-ids", options.out.ids}, {"--out-distances", options.out.distances}};
   if (to_folder) outputs = {{"--out", options.folder + "/ids.npy"}, {"--out", options.folder + "/distances.npy"}};
   options.params.validate();

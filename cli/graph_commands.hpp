@@ -17,6 +17,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace kith::cli {
@@ -28,6 +29,9 @@ struct GraphBuildOptions {
   KnnGraphParams params;
 };
 Report run_graph_build(const GraphBuildOptions& options, const RunOptions& run);
+// UsageError unless either the folder or both files are named; `ways` says how.
+void check_folder_or_files(const std::string& folder, const std::string& ids, const std::string& distances,
+                           std::string_view command, std::string_view ways);
 JsonObject hashes_json(const GraphHashes& hashes);
 
 // A graph's two files.

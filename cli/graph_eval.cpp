@@ -62,12 +62,8 @@ Report run_graph_eval(const GraphEvalOptions& options, const RunOptions& run) {
 Report run_graph_info(const GraphInfoOptions& options, const RunOptions& run) {
   const Stopwatch total;
   const bool in_folder = !options.folder.empty();
-  if (in_folder == !(options.graph.ids.empty() && options.graph.distances.empty())) {
-    throw UsageError("graph info needs --graph FOLDER, or --ids and --distances, and not both");
-  }
-  if (!in_folder && (options.graph.ids.empty() || options.graph.distances.empty())) {
-    throw UsageError("graph info needs --ids and --distances, or --graph FOLDER in place of both");
-  }
+  check_folder_or_files(options.folder, options.graph.ids, options.graph.distances, "graph info",
+                        "--graph FOLDER, or --ids and --distances");
   Metric metric = options.graph.metric;
   GraphHashes hashes;
   int64_t rows = 0;

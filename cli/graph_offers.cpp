@@ -41,8 +41,8 @@ void offer_graph_build(Commands& graph) {
                                        [options](const RunOptions& run) { return run_graph_build(*options, run); });
   command.file("--data", options->data, "Vectors, in any format").required();
   command.file("--out", options->folder, "Folder for ids.npy, distances.npy and report.json, which has their hashes");
-  command.file("--out-ids", options->out.ids, "In place of --out: where ids go: .npy, .ibin, .ivecs or .hdf5");
-  command.file("--out-distances", options->out.distances, "And distances: .npy, .fbin, .fvecs or .hdf5");
+  command.file("--out-ids", options->out.ids, "Instead of --out, a file for the ids: .npy, .ibin, .ivecs or .hdf5");
+  command.file("--out-distances", options->out.distances, "With --out-ids, a file for the distances: .npy, .fbin, .fvecs or .hdf5");
   command.number("-k", params.k, "Neighbours per row");
   command.word("--method", params.method, parse_graph_method, "auto",
                "exact; cells, by k-means cells; nn_descent, by neighbours' neighbours; auto, the fastest");
@@ -73,7 +73,7 @@ void offer_info_graph(Commands& graph) {
   OfferedCommand command = graph.offer("info", "Check a graph's files and show what they hold",
                                        [options](const RunOptions& run) { return run_graph_info(*options, run); });
   command.file("--graph", options->folder, "Folder that graph build --out has made");
-  command.file("--ids", options->graph.ids, "In place of --graph: the graph's ids, .npy, .ibin, .ivecs or .hdf5");
+  command.file("--ids", options->graph.ids, "Instead of --graph, the graph's ids: .npy, .ibin, .ivecs or .hdf5");
   command.file("--distances", options->graph.distances, "And its distances: .npy, .fbin, .fvecs or .hdf5");
   command.metric(options->graph.metric);
   command.threads();

@@ -35,8 +35,8 @@ KITH_EXPORT GraphFolderInfo graph_folder_info(const std::string& folder);
 KITH_EXPORT void save_graph_folder(const KnnGraph& graph, const std::string& folder,
                                    const Resources& resources = Resources());
 
-// The arrays are mapped (mapped_vectors.hpp says what that asks of the files), under a memory limit too: mapped pages
-// belong to none. Throws InvalidArgument for what is no graph, CorruptFile where the report is not that of the arrays.
+// The arrays are mapped (mapped_vectors.hpp says what that asks of the files), also under a memory limit, which does
+// not count mapped pages. Throws InvalidArgument for what is no graph, CorruptFile where the report is not that of the arrays.
 KITH_EXPORT KnnGraph load_graph_folder(const std::string& folder, const Resources& resources = Resources());
 
 }  // namespace kith

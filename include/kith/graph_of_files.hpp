@@ -1,5 +1,5 @@
-// The k-NN graph of vectors in files: one, several by a pattern, or rows from elsewhere (VectorFile). The rows are read
-// into memory, which counts against the limit, beside what the graph takes.
+// The k-NN graph of vectors in files: one, several by a pattern, or rows from elsewhere (VectorFile). knn_graph() reads
+// all rows into memory, which counts against the limit; knn_graph_folder() need not.
 #pragma once
 
 #include <kith/export.hpp>

@@ -30,7 +30,7 @@ namespace kith {
 // counts against a limit for as long as this lives. Functions that are given a file and Resources keep one themselves.
 using ReadMemory = std::shared_ptr<const void>;
 
-// Vectors in a file, or in several that are read as one: rows are numbered through, in the order of the files. All have
+// Vectors in a file, or in several that are read as one: rows are numbered consecutively, in the order of the files. All have
 // the same dtype and the same columns; files without rows may be among them. Any number of files needs few descriptors:
 // all are looked at when this is made, and opened again where they are read.
 class KITH_EXPORT VectorFile {

@@ -15,7 +15,7 @@ from kith._options import flag, whole_number
 PathLike = Union[str, "os.PathLike[str]"]
 
 # Kith's names of the dtypes that numpy has; bf16 is the one it lacks.
-_NAMES = {
+DTYPE_NAMES = {
     np.dtype(np.float32): "f32",
     np.dtype(np.float16): "f16",
     np.dtype(np.uint8): "u8",
@@ -143,7 +143,7 @@ def write_vectors(path: PathLike, array: VectorsLike, *, dtype: npt.DTypeLike | 
         raise ValueError(f"array has {values.ndim} axes (shape {values.shape}); it must be 2-D, one vector per row")
     name = None if dtype is None else _dtype_name(dtype)
     bits = is_bfloat16(values.dtype) or (values.dtype == np.uint16 and name == "bf16")
-    if bits or values.dtype in _NAMES and not (values.dtype.kind in "iu" and _kith.holds_ids(target)):
+    if bits or values.dtype in DTYPE_NAMES and not (values.dtype.kind in "iu" and _kith.holds_ids(target)):
         plain = values.view(np.uint16) if bits else values
         _kith.write_vectors(target, plain if readable_in_place(plain) else np.array(plain, order="C"), name, bits)
     elif values.dtype.kind in "iu":
@@ -162,7 +162,7 @@ def _dtype_name(dtype: npt.DTypeLike) -> str:
     given = np.dtype(dtype)
     if is_bfloat16(given):
         return "bf16"
-    name = _NAMES.get(given)
+    name = DTYPE_NAMES.get(given)
     if name is None:
         raise TypeError(f"dtype is {given}; vectors are float32, float16, uint8, int8 or 'bf16'")
     return name

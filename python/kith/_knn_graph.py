@@ -91,8 +91,8 @@ class KnnGraph:
     ) -> KnnGraph:
         """A graph from two files, of ids and of distances, in any format that `read_vectors` reads, or from a folder.
 
-        Without `distances`, `ids` is a folder that ``kith graph build --out`` has made: its arrays are mapped, under a
-        `memory_limit` too, which mapped pages belong to no part of, and its metric is in its report.
+        Without `distances`, `ids` is a folder that ``kith graph build --out`` has made: its arrays are mapped, also under
+        a `memory_limit`, which does not count mapped pages; the metric is in its report.
 
         int64 ids and float32 distances in ``.npy`` files, and distances in ``.fbin`` files, are mapped: their pages come
         from the disk when they are touched. All else is read, and under a `memory_limit` these are too. The metric is not

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from kith._arrays import Matrix
+from kith._files import DTYPE_NAMES
 
 _DTYPES = {"float": "f32", "halffloat": "f16", "uint8": "u8", "int8": "i8"}
-_NUMPY = {"f32": np.float32, "f16": np.float16, "u8": np.uint8, "i8": np.int8}
+_NUMPY = {name: dtype for dtype, name in DTYPE_NAMES.items()}
 
 
 def is_parquet(path: Any) -> bool:

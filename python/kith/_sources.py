@@ -9,16 +9,8 @@ from typing import Any, Protocol, Union, cast
 import numpy as np
 
 from kith._arrays import Matrix, VectorsLike
-from kith._files import PathLike, path_bytes
+from kith._files import DTYPE_NAMES, PathLike, path_bytes
 from kith._parquet import ParquetRows, is_parquet
-
-# Kith's names of the dtypes that can be read by pieces.
-_NAMES = {
-    np.dtype(np.float32): "f32",
-    np.dtype(np.float16): "f16",
-    np.dtype(np.uint8): "u8",
-    np.dtype(np.int8): "i8",
-}
 
 
 class Sliceable(Protocol):
@@ -44,7 +36,7 @@ class SlicedRows:
         self._rows = rows
         self.path = f"a {type(rows).__module__.split('.')[0]} {type(rows).__name__}"
         self.shape = tuple(int(size) for size in rows.shape)
-        self.dtype = _NAMES[np.dtype(rows.dtype)]
+        self.dtype = DTYPE_NAMES[np.dtype(rows.dtype)]
 
     def read(self, first: int, count: int) -> Matrix:
         return np.ascontiguousarray(self._rows[first : first + count])
@@ -71,14 +63,14 @@ def as_source(x: Any) -> Source | None:
 
 
 def array_of(x: VectorsLike | SourceLike) -> VectorsLike:
-    """What `as_source` makes no source of, for the checker."""
+    """`x`, typed as an array; for what `as_source` returned None of."""
     return cast(VectorsLike, x)
 
 
 def wrapped(x: Any) -> Source | None:
-    """The same, with a plain array of numpy's as a source too, to stand beside one."""
+    """As `as_source`, but a plain numpy array becomes a source too."""
     source = as_source(x)
-    if source is None and isinstance(x, np.ndarray) and x.ndim == 2 and x.dtype in _NAMES:
+    if source is None and isinstance(x, np.ndarray) and x.ndim == 2 and x.dtype in DTYPE_NAMES:
         return SlicedRows(x)
     return source
 
@@ -93,6 +85,6 @@ def _is_sliceable(x: Any) -> bool:
     if not isinstance(shape, tuple) or len(shape) != 2:
         return False
     try:
-        return np.dtype(dtype) in _NAMES
+        return np.dtype(dtype) in DTYPE_NAMES
     except TypeError:
         return False

@@ -27,15 +27,15 @@ std::string path_of(const nb::handle& path) {
 
 // Rows that an object of Python's brings, on whichever thread asks: for each read it is called with the GIL. What it
 // raises becomes an IoError with the rows that were asked for.
-class SlicedRows final : public RowReader {
+class PythonRows final : public RowReader {
  public:
-  explicit SlicedRows(nb::object rows) : rows_(std::move(rows)) {
+  explicit PythonRows(nb::object rows) : rows_(std::move(rows)) {
     path_ = nb::cast<std::string>(rows_.attr("path"));
     dtype_ = parse_dtype(nb::cast<std::string>(rows_.attr("dtype")));
     shape_[0] = nb::cast<int64_t>(rows_.attr("shape")[0]);
     shape_[1] = nb::cast<int64_t>(rows_.attr("shape")[1]);
   }
-  ~SlicedRows() override {
+  ~PythonRows() override {
     const WithGil held;
     rows_.reset();
   }
@@ -83,7 +83,7 @@ class SlicedRows final : public RowReader {
 
 VectorFile vector_file_of(const nb::object& source) {
   if (nb::isinstance<nb::bytes>(source)) return VectorFile(path_of(source));
-  if (!nb::isinstance<nb::list>(source)) return VectorFile(std::make_shared<const SlicedRows>(source));
+  if (!nb::isinstance<nb::list>(source)) return VectorFile(std::make_shared<const PythonRows>(source));
   std::vector<std::string> paths;
   for (const nb::handle path : nb::cast<nb::list>(source)) paths.push_back(path_of(path));
   return VectorFile::of_files(paths);

@@ -213,7 +213,7 @@ class GraphKind final : public IndexKind {
     }
     if (rows.space.host_readable()) return;
     throw Unsupported(
-        "a Graph index is kept and searched on the host, and these vectors lie in a GPU's memory; add them "
+        "a Graph index keeps its vectors in host memory, and these lie in a GPU's; add them "
         "from host memory, or use an index of lists (IVF)");
   }
 

@@ -8,6 +8,7 @@
 
 #include "core/within_limits.hpp"
 #include "graph/search/beam_table.hpp"
+#include "index/graph_plan.hpp"
 #include "index/host_rows.hpp"
 #include "index/index_checks.hpp"
 #include "index/index_impl.hpp"
@@ -27,7 +28,6 @@ namespace {
 
 constexpr double kNearlyAll = 0.999;        // recall that needs no more work
 constexpr int64_t kWidestTunedBeam = 8192;  // beyond those of beam_table.hpp by doubling
-constexpr int64_t kUsualWidth = 2;
 constexpr int64_t kWidths[] = {1, 2, 4};
 constexpr int64_t kRefines[] = {1, 2, 4, 8, 16};
 constexpr int kTimedRounds = 3;
@@ -52,7 +52,7 @@ struct TuneSpace {
   bool same_as_less(size_t step, int64_t refine) const {
     return beam_refined > 0 && refine / 2 * beam_refined >= work[step];
   }
-  int64_t usual_width() const { return walks ? kUsualWidth : 0; }
+  int64_t usual_width() const { return walks ? kDefaultWidth : 0; }
   int64_t usual_refine() const { return refines.size() > 1 ? kDefaultRefine : 0; }
 };
 
@@ -257,7 +257,7 @@ TuneReport Index::tune(const MatrixView& queries, const TuneParams& params, cons
   within_limits("tuning", resources, [&](const Resources& used) {
     const NarrowedRows narrowed("queries", queries, version->offset, OfRounding::silent, used);
     const TuneSpace space = space_of(*version, params.k);
-    const bool larger = impl_->params.metric == Metric::inner_product;
+    const bool larger = larger_is_nearer(impl_->params.metric);
     TuneBench bench(*version, narrowed.view(), params, larger, used);
     if (!only_counts(used)) {
       report.table.searches = measured_searches(space, bench, params.recall, queries.rows(), used);

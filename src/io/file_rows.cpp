@@ -14,10 +14,6 @@
 namespace kith {
 namespace {
 
-bool lies_together(const MutableMatrixView& matrix) {
-  return matrix.row_stride() == matrix.cols() || matrix.rows() <= 1;
-}
-
 // Through a piece of memory, where values cannot go straight to their place: rows that lie apart, or another dtype.
 // Many short rows are read at once, long ones in parts.
 void read_in_pieces(const MatrixFile& file, DType dtype, int64_t first, const MutableMatrixView& out) {
@@ -59,7 +55,7 @@ void FileRows::read_rows(int64_t first, int64_t count, void* out) const {
 
 void FileRows::read(int64_t first, const MutableMatrixView& out) const {
   const bool as_stored = out.dtype() == dtype();
-  if (as_stored && lies_together(out)) {
+  if (as_stored && contiguous(out)) {
     read_rows(first, out.rows(), out.data());
   } else if (as_stored && file_.layout().row_bytes() > kPieceBytes / 2) {
     for (int64_t i = 0; i < out.rows(); ++i) read_rows(first + i, 1, out.row(i));
@@ -70,7 +66,7 @@ void FileRows::read(int64_t first, const MutableMatrixView& out) const {
 
 // Whoever reads whole rows alone: a few of them at a time, at least one.
 void RowReader::read(int64_t first, const MutableMatrixView& out) const {
-  if (out.dtype() == dtype() && lies_together(out)) return read_rows(first, out.rows(), out.data());
+  if (out.dtype() == dtype() && contiguous(out)) return read_rows(first, out.rows(), out.data());
   const int64_t row_bytes = cols() * size_of(dtype());
   const int64_t most = std::clamp<int64_t>(kPieceBytes / std::max<int64_t>(row_bytes, 1), 1, out.rows());
   std::vector<std::byte> piece(static_cast<size_t>(most * row_bytes));

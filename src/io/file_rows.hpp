@@ -29,6 +29,9 @@ class FileRows final : public RowReader {
   DType dtype_;
 };
 
+// Whether rows follow each other without gaps.
+inline bool contiguous(const MatrixView& matrix) { return matrix.row_stride() == matrix.cols() || matrix.rows() <= 1; }
+
 // The dtype of a file's vectors. InvalidArgument for a file of ids.
 DType vector_dtype(const MatrixFile& file);
 

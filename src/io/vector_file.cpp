@@ -41,8 +41,6 @@ void check_rows(int64_t first, int64_t count, const RowReader& file) {
   }
 }
 
-bool contiguous(const MatrixView& matrix) { return matrix.row_stride() == matrix.cols() || matrix.rows() <= 1; }
-
 }  // namespace
 
 struct VectorFile::Impl {
@@ -66,11 +64,7 @@ VectorFile VectorFile::of_files(const std::vector<std::string>& paths) {
   if (paths.size() == 1) return VectorFile(paths.front());
   std::vector<std::string> all;
   for (const std::string& path : paths) {
-    if (!is_file_pattern(path)) {
-      all.push_back(path);
-      continue;
-    }
-    const std::vector<std::string> some = matching_files(path);
+    const std::vector<std::string> some = files_of(path);
     all.insert(all.end(), some.begin(), some.end());
   }
   if (all.empty()) throw InvalidArgument("an empty list of files was given; name at least one");

@@ -103,8 +103,8 @@ HostArray<uint32_t> kept_edges(const WalkGraph& graph, const KeptPlaces& places,
 }
 
 // Each cell's entries, those that go replaced by their nearest neighbour that stays.
-std::vector<std::vector<uint32_t>> kept_entries(const WalkGraph& graph, const KeptPlaces& places) {
-  std::vector<std::vector<uint32_t>> cells(static_cast<size_t>(graph.cells));
+CellLists kept_entries(const WalkGraph& graph, const KeptPlaces& places) {
+  CellLists cells(static_cast<size_t>(graph.cells));
   for (int64_t cell = 0; cell < graph.cells; ++cell) {
     std::vector<uint32_t>& own = cells[static_cast<size_t>(cell)];
     const auto add = [&](uint32_t number) {
@@ -149,18 +149,9 @@ std::shared_ptr<const WalkGraph> compact_walk_graph(const WalkGraph& graph, cons
   const Resources resources = given.with_device(Device::cpu()).with_progress({});
   const KeptPlaces places = kept_places(graph, kept, resources);
   const auto count = static_cast<int64_t>(places.old.size());
-  const std::vector<std::vector<uint32_t>> cells = kept_entries(graph, places);
-  int64_t total = 0;
-  for (const auto& own : cells) total += std::ssize(own);
-  if (total == 0) return nullptr;
-  HostArray<uint32_t> entry_offsets(graph.cells + 1, "the entries of cells", resources);
-  HostArray<uint32_t> entries(total, "the entries of cells", resources);
-  entry_offsets[0] = 0;
-  for (int64_t cell = 0; cell < graph.cells; ++cell) {
-    const auto& own = cells[static_cast<size_t>(cell)];
-    std::copy(own.begin(), own.end(), entries.begin() + entry_offsets[cell]);
-    entry_offsets[cell + 1] = entry_offsets[cell] + static_cast<uint32_t>(own.size());
-  }
+  WalkEntries entries;
+  flatten(kept_entries(graph, places), entries, resources);
+  if (entries.places.size() == 0) return nullptr;
   const int64_t each = graph.coder.place_bytes();
   HostArray<std::byte> codes(count * each, "the graph's codes", resources);
   for (int64_t i = 0; i < count; ++i) {
@@ -176,8 +167,8 @@ std::shared_ptr<const WalkGraph> compact_walk_graph(const WalkGraph& graph, cons
   WalkView view = graph.view(nullptr, 0);
   view.rows = rows;
   view.edges = edges.data();
-  view.entry_offsets = entry_offsets.data();
-  view.entries = entries.data();
+  view.entry_offsets = entries.offsets.data();
+  view.entries = entries.places.data();
   std::vector<uint32_t> sought(static_cast<size_t>(count));
   std::iota(sought.begin(), sought.end(), 0U);
   WalkFacts facts = graph.facts;
@@ -187,7 +178,7 @@ std::shared_ptr<const WalkGraph> compact_walk_graph(const WalkGraph& graph, cons
   facts.lost = mend_places(view, std::move(sought), edges.data(), resources);
   return std::make_shared<const WalkGraph>(WalkGraph{
       graph.coder, graph.degree, PlaceOrder::from_places(place_of, count, resources), std::move(codes),
-      std::move(edges), graph.cells, std::move(centres), std::move(entry_offsets), std::move(entries), facts});
+      std::move(edges), graph.cells, std::move(centres), std::move(entries.offsets), std::move(entries.places), facts});
 }
 
 }  // namespace kith

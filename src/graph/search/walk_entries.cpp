@@ -49,8 +49,6 @@ class ConnectedParts {
   HostArray<uint32_t> parents_;
 };
 
-using CellLists = std::vector<std::vector<uint32_t>>;
-
 // Of each part in a cell the place nearest to its centre, by (key, place).
 CellLists nearest_of_parts(const WalkView& graph, const uint32_t* cells, const uint32_t* parts,
                            const Resources& resources) {
@@ -89,20 +87,6 @@ CellLists nearest_of_parts(const WalkView& graph, const uint32_t* cells, const u
   });
   meter.finish();
   return entries;
-}
-
-void flatten(const CellLists& lists, WalkEntries& entries, const Resources& resources) {
-  int64_t total = 0;
-  for (const auto& list : lists) total += std::ssize(list);
-  entries.offsets = HostArray<uint32_t>(std::ssize(lists) + 1, "the entries of cells", resources);
-  entries.places = HostArray<uint32_t>(total, "the entries of cells", resources);
-  if (only_counts(resources)) return;
-  uint32_t at = 0;
-  for (size_t cell = 0; cell < lists.size(); ++cell) {
-    entries.offsets[static_cast<int64_t>(cell)] = at;
-    for (const uint32_t place : lists[cell]) entries.places[at++] = place;
-  }
-  entries.offsets[std::ssize(lists)] = at;
 }
 
 // Whether the place is in the beam, or would not be: by products a place need not be near to itself.
@@ -177,6 +161,20 @@ int64_t add_edges(const LostPlace& lost, uint32_t* edges, int64_t degree, const 
 }
 
 }  // namespace
+
+void flatten(const CellLists& lists, WalkEntries& entries, const Resources& resources) {
+  int64_t total = 0;
+  for (const auto& list : lists) total += std::ssize(list);
+  entries.offsets = HostArray<uint32_t>(std::ssize(lists) + 1, "the entries of cells", resources);
+  entries.places = HostArray<uint32_t>(total, "the entries of cells", resources);
+  if (only_counts(resources)) return;
+  uint32_t at = 0;
+  for (size_t cell = 0; cell < lists.size(); ++cell) {
+    entries.offsets[static_cast<int64_t>(cell)] = at;
+    for (const uint32_t place : lists[cell]) entries.places[at++] = place;
+  }
+  entries.offsets[std::ssize(lists)] = at;
+}
 
 int64_t mend_places(const WalkView& graph, std::vector<uint32_t> sought, uint32_t* edges, const Resources& resources) {
   for (int round = 0;; ++round) {

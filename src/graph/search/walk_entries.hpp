@@ -29,6 +29,10 @@ struct WalkEntries {
   int64_t lost = 0;             // places that no such walk finds, though they are nearer than its last
 };
 
+using CellLists = std::vector<std::vector<uint32_t>>;  // the entries of each cell
+// Sets offsets and places.
+void flatten(const CellLists& lists, WalkEntries& entries, const Resources& resources);
+
 inline constexpr int64_t kNearLost = 12;  // places that are asked for room
 // How every place is searched for.
 inline constexpr WalkWish kSelfWalk{.beam = 16, .width = 2};
