@@ -77,7 +77,8 @@ class ParquetRows:
         return out
 
     def _group(self, number: int) -> Matrix:
-        if self._kept is None or self._kept[0] != number:
+        kept = self._kept  # another thread may put another group there
+        if kept is None or kept[0] != number:
             self._kept = None
             path, column, group = self._files[number]
             with _parquet().ParquetFile(path) as file:
@@ -85,8 +86,9 @@ class ParquetRows:
             if lists.null_count or lists.flatten().null_count:
                 raise ValueError(f"{path!r}: column {column!r} has missing values in row group {group}; fill or drop them")
             values = lists.flatten().to_numpy(zero_copy_only=False)
-            self._kept = number, values.reshape(-1, self._cols)
-        return self._kept[1]
+            kept = number, values.reshape(-1, self._cols)
+            self._kept = kept
+        return kept[1]
 
 
 def _vectors_of(schema: Any, path: str, column: str) -> tuple[str, int, str]:

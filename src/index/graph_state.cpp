@@ -27,7 +27,7 @@
 namespace kith {
 namespace {
 
-constexpr int64_t kExactTogether = 256;  // queries that are searched exactly after their walks
+constexpr int64_t kExactTogether = 256;  // queries that are searched again after their walks
 constexpr uint64_t kBeamStream = 0x6265616D;
 constexpr int64_t kMeasuredRows = 1000;
 constexpr int64_t kMeasuredK = 10;
@@ -103,6 +103,32 @@ std::vector<uint32_t> lone_places(const PlaceOrder& order, const std::vector<uin
     }
   }
   return places;
+}
+
+// The queries of these numbers, copied together: search(some, part, first) finds the neighbours of which[first] and those
+// after it.
+template <typename Search>
+void search_some(const std::vector<int64_t>& which, const MatrixView& queries, const NeighborsView& out,
+                 const Resources& resources, const Search& search) {
+  const auto row_bytes = static_cast<size_t>(queries.cols() * size_of(queries.dtype()));
+  const auto total = static_cast<int64_t>(which.size());
+  const int64_t together = std::min(kExactTogether, total);
+  MatrixBuffer some(queries.dtype(), together, queries.cols(), "queries that are searched again", resources);
+  Neighbors found(together, out.k, resources);
+  for (int64_t first = 0; first < total; first += together) {
+    const int64_t count = std::min(together, total - first);
+    for (int64_t i = 0; i < count; ++i) {
+      std::memcpy(some.mutable_view().row(i), queries.row(which[static_cast<size_t>(first + i)]), row_bytes);
+    }
+    NeighborsView part = found.view();
+    part.queries = count;
+    search(some.view().slice(0, count), part, first);
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t query = which[static_cast<size_t>(first + i)];
+      const NeighborsView one{part.ids + i * out.k, part.distances + i * out.k, 1, out.k, part.space};
+      copy_neighbors(one, {out.ids + query * out.k, out.distances + query * out.k, 1, out.k, out.space}, resources);
+    }
+  }
 }
 
 }  // namespace
@@ -279,8 +305,12 @@ void GraphState::count_search(const MatrixView& queries, const NeighborsView& ou
     const Comparer comparer(*this, plan, params.k, walks_there.slots(), used);
     const HostArray<uint8_t> failed(queries.rows(), "queries that are searched exactly", used);
     const int64_t some = std::min(kExactTogether, queries.rows());
-    MatrixBuffer copied(queries.dtype(), some, queries.cols(), "queries that are searched exactly", used);
+    MatrixBuffer copied(queries.dtype(), some, queries.cols(), "queries that are searched again", used);
     Neighbors found(some, params.k, used);
+    // Of a filter: queries that are walked again, before some of them are searched exactly.
+    const int64_t again = filtered ? some : 0;
+    const MatrixBuffer walked(queries.dtype(), again, queries.cols(), "queries that are searched again", used);
+    const Neighbors found_again(again, params.k, used);
     store_->search(copied.view(), found.view(), exact, used);
   });
   count_work(whole.then(walks), resources);
@@ -340,34 +370,22 @@ void GraphState::walk(const GraphPlan& plan, const Asked& asked, const Neighbors
   comparer.reset();  // whose memory the others take
   walks_there.reset();
   if (!from_beam) return search_exactly(*store_, which, queries, out, asked.filter, resources);
-  for (const int64_t query : which) {
-    const NeighborsView one{out.ids + query * out.k, out.distances + query * out.k, 1, out.k, out.space};
-    const Asked again{queries.slice(query, 1), asked.filter, asked.hidden == nullptr ? nullptr : asked.hidden + query};
-    walk(plan, again, one, kept, resources, false);
-  }
+  search_some(which, queries, out, resources, [&](const MatrixView& some, const NeighborsView& part, int64_t first) {
+    std::vector<uint32_t> hidden;
+    if (asked.hidden != nullptr) {
+      for (int64_t i = first; i < first + some.rows(); ++i) {
+        hidden.push_back(asked.hidden[which[static_cast<size_t>(i)]]);
+      }
+    }
+    walk(plan, {some, asked.filter, hidden.empty() ? nullptr : hidden.data()}, part, kept, resources, false);
+  });
 }
 
 void GraphState::search_exactly(const IndexState& state, const std::vector<int64_t>& which, const MatrixView& queries,
                                 const NeighborsView& out, const RowFilter& filter, const Resources& resources) {
-  const auto row_bytes = static_cast<size_t>(queries.cols() * size_of(queries.dtype()));
-  const auto total = static_cast<int64_t>(which.size());
-  const int64_t together = std::min(kExactTogether, total);
-  MatrixBuffer some(queries.dtype(), together, queries.cols(), "queries that are searched exactly", resources);
-  Neighbors found(together, out.k, resources);
-  for (int64_t first = 0; first < total; first += together) {
-    const int64_t count = std::min(together, total - first);
-    for (int64_t i = 0; i < count; ++i) {
-      std::memcpy(some.mutable_view().row(i), queries.row(which[static_cast<size_t>(first + i)]), row_bytes);
-    }
-    NeighborsView part = found.view();
-    part.queries = count;
-    state.search(some.view().slice(0, count), part, {.k = out.k, .filter = filter}, resources);
-    for (int64_t i = 0; i < count; ++i) {
-      const int64_t query = which[static_cast<size_t>(first + i)];
-      const NeighborsView one{part.ids + i * out.k, part.distances + i * out.k, 1, out.k, part.space};
-      copy_neighbors(one, {out.ids + query * out.k, out.distances + query * out.k, 1, out.k, out.space}, resources);
-    }
-  }
+  search_some(which, queries, out, resources, [&](const MatrixView& some, const NeighborsView& part, int64_t) {
+    state.search(some, part, {.k = out.k, .filter = filter}, resources);
+  });
 }
 
 void GraphState::search_all(const MatrixView& queries, const NeighborsView& out, const SearchParams& params,

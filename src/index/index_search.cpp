@@ -155,11 +155,12 @@ bool is_beyond(const SearchParams& params, const TuneTable* tuned) {
 }
 
 // With the parameters that were measured to have the recall that is asked for; without a table it is left to the state.
-SearchParams with_tuned(const SearchParams& params, const TuneTable* tuned) {
+SearchParams with_tuned(const SearchParams& params, const TuneTable* tuned, const IndexState& state) {
   SearchParams chosen = params;
   if (params.recall == 0 || tuned == nullptr) return chosen;
   const TunedSearch* const found = tuned->find(params.recall);
   if (found == nullptr) return chosen;
+  if (state.walks() && found->beam == 0) return chosen;  // measured before there was a graph: left to the state
   chosen.recall = 0;
   chosen.beam = found->beam;
   chosen.probes = found->probes;
@@ -268,7 +269,11 @@ void Index::search(const MatrixView& queries, const NeighborsView& out, const Se
   const auto search_once = [&](const Resources& used) {
     const NarrowedRows narrowed("queries", queries, version->offset, OfRounding::silent, used);
     const IdFilter filter(params.filter, version->ids, used);
-    SearchParams of_rows = with_tuned(params, tuned);
+    SearchParams of_rows = with_tuned(params, tuned, *state);
+    if (params.refine_from != nullptr) {
+      of_rows.refine = params.refine;  // the table's is of the index's own second look
+      if (is_beyond(params, tuned)) of_rows.probes = INT32_MAX;
+    }
     of_rows.filter = filter.of_rows();
     of_rows.probes = probes_of(*state, of_rows.probes, params.filter, filter, version->ids.live(), used);
     if (params.refine_from != nullptr) {

@@ -68,7 +68,7 @@ std::vector<int64_t> steps_up_to(int64_t end) {
 }
 
 std::vector<int64_t> beams_from(int64_t k) {
-  std::vector<int64_t> beams{std::max(kMeasuredBeams[0], k)};
+  std::vector<int64_t> beams{std::min(std::max(kMeasuredBeams[0], k), kWidestBeam)};
   for (const int64_t beam : kMeasuredBeams) {
     if (beam > beams.back()) beams.push_back(beam);
   }

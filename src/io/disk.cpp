@@ -9,6 +9,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -157,7 +158,14 @@ class RealDisk final : public Disk {
 
   std::unique_ptr<DiskLock> try_lock(const std::string& path) override {
     FileDescriptor file = opened(path, O_RDWR | O_CREAT | O_CLOEXEC, "open the lock");
-    if (::flock(file.get(), LOCK_EX | LOCK_NB) == 0) return std::make_unique<RealLock>(std::move(file));
+    if (::flock(file.get(), LOCK_EX | LOCK_NB) == 0) {
+      // Whoever had the lock may have removed its file in between: then it is no lock any more.
+      struct stat held{};
+      struct stat named{};
+      const bool there = ::fstat(file.get(), &held) == 0 && ::stat(path.c_str(), &named) == 0;
+      if (!there || held.st_ino != named.st_ino) return nullptr;
+      return std::make_unique<RealLock>(std::move(file));
+    }
     if (errno == EWOULDBLOCK) return nullptr;
     throw_io_error("lock", path, errno);
   }

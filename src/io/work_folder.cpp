@@ -169,24 +169,27 @@ void StepFile::read(int64_t section, void* out) const {
 WorkFolder::WorkFolder(Disk& disk, std::string path, const WorkManifest& manifest, const Resources& resources)
     : disk_(disk), path_(std::move(path)), resources_(resources), hash_(manifest.hash()) {
   disk_.make_folder(path_);
+  refuse_foreign();
   lock_ = disk_.try_lock(path_of(kLockName));
   if (lock_ == nullptr) {
     throw InvalidState(
         fmt::format("another process works in the folder '{}'; wait for it, or name another work folder", path_));
   }
+  resumed_ = disk_.exists(path_of(kManifestName));
+  if (resumed_) read_manifest(manifest);
   remove_leftovers();
-  if (disk_.exists(path_of(kManifestName))) {
-    read_manifest(manifest);
-    resumed_ = true;
-  } else {
-    // Steps without a manifest are of nobody's work; a folder of something else is left alone.
-    for (const std::string& name : disk_.list(path_)) {
-      if (name == kLockName) continue;
-      throw InvalidArgument(fmt::format("the folder '{}' is to be a work folder, and holds '{}' but no manifest; name an "
-                                        "empty or a new folder",
-                                        path_, name));
-    }
-    write_manifest(manifest);
+  if (!resumed_) write_manifest(manifest);
+}
+
+// Steps without a manifest are of nobody's work; a folder of something else is left alone.
+void WorkFolder::refuse_foreign() const {
+  const std::vector<std::string> names = disk_.list(path_);
+  if (std::find(names.begin(), names.end(), kManifestName) != names.end()) return;
+  for (const std::string& name : names) {
+    if (name == kLockName || name == std::string(kManifestName) + std::string(kPartEnding)) continue;
+    throw InvalidArgument(fmt::format("the folder '{}' is to be a work folder, and holds '{}' but no manifest; name an "
+                                      "empty or a new folder",
+                                      path_, name));
   }
 }
 

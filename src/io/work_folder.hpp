@@ -125,6 +125,7 @@ class WorkFolder {
   std::string path_of(std::string_view name) const { return path_ + "/" + std::string(name); }
   void read_manifest(const WorkManifest& wanted);
   void write_manifest(const WorkManifest& manifest);
+  void refuse_foreign() const;
   void remove_leftovers();
 
   Disk& disk_;

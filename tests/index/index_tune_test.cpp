@@ -183,6 +183,20 @@ TEST(IndexTune, ErrorsSayWhatToDo) {
   EXPECT_THROW(Index("IVF8,Flat").tune(queries.view(), {}, on_cpu()), InvalidState);
 }
 
+// So few rows have no graph: what was measured of them says nothing of the graph that they grow to.
+TEST(IndexTune, AGraphThatWasTunedBeforeItHadOneAsksItsOwnTable) {
+  const Matrix<float> few = rows_of(300);
+  const Matrix<float> more = make_floats(Shape::gaussian, 5000, kTuneCols, 3);
+  const Matrix<float> queries = queries_of();
+  Index tuned = index_to_tune("Graph16", few.view());
+  Index other = index_to_tune("Graph16", few.view());
+  tuned.tune(queries.view(), {}, on_cpu());
+  tuned.add(more.view(), Ownership::copy, on_cpu());
+  other.add(more.view(), Ownership::copy, on_cpu());
+  const SearchParams asked{.k = 10, .recall = 0.999};
+  expect_same(tuned.search(queries.view(), asked, on_cpu()), other.search(queries.view(), asked, on_cpu()));
+}
+
 TEST(IndexTune, KAboveTheRows) {
   const Matrix<float> rows = rows_of(50);
   const Matrix<float> queries = queries_of();

@@ -113,6 +113,9 @@ TEST(WorkFolder, OtherWorkIsRefusedWithWhatDiffers) {
   expect_refusal<CorruptFile>(open_with(manifest_of()), "no work folder's manifest");
   disk.set_content("v/photo.jpg", "somebody's");
   expect_refusal<InvalidArgument>([&] { WorkFolder folder(disk, "v", manifest_of(), Resources()); }, "photo.jpg");
+  disk.set_content("u/film.part", "somebody's");
+  expect_refusal<InvalidArgument>([&] { WorkFolder folder(disk, "u", manifest_of(), Resources()); }, "film.part");
+  EXPECT_EQ(disk.list("u"), std::vector<std::string>{"film.part"});
 }
 
 TEST(WorkFolder, DamagedStepsAreMadeAgain) {

@@ -20,6 +20,7 @@ auto with_rows(const VectorFile& x, const KnnGraphParams& params, const Resource
   check_search(RowsInfo(x), RowsInfo(x), params.metric);
   return within_limits("the graph", resources, [&](const Resources& used) {
     if (only_counts(used)) {
+      const ReadMemory chunks = x.reserve_memory(used);
       const MatrixBuffer counted(x.dtype(), x.rows(), x.cols(), "the vectors", used);
       return build(counted.view(), used);
     }
