@@ -15,7 +15,7 @@ from kith._options import flag, whole_number
 PathLike = Union[str, "os.PathLike[str]"]
 
 # Kith's names of the dtypes that numpy has; bf16 is the one it lacks.
-DTYPE_NAMES = {
+DTYPE_NAMES: dict[np.dtype[Any], str] = {
     np.dtype(np.float32): "f32",
     np.dtype(np.float16): "f16",
     np.dtype(np.uint8): "u8",
