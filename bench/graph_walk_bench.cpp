@@ -45,7 +45,7 @@ double recall_of(const Neighbors& found, const Neighbors& truth, int64_t count) 
   return static_cast<double>(right) / static_cast<double>(count * kNeighbors);
 }
 
-// Of all ids and distances: tells whether two builds answer alike.
+// A hash of all ids and distances, which tells whether two builds answer alike.
 uint64_t hash_of(const Neighbors& found, int64_t count) {
   uint64_t hash = 0xCBF29CE484222325U;
   for (int64_t i = 0; i < count; ++i) {

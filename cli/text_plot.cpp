@@ -15,7 +15,7 @@ std::string text_plot(const std::vector<PlotPoint>& points, std::string_view x_n
   const auto by_y = [](const PlotPoint& a, const PlotPoint& b) { return a.y < b.y; };
   const auto [left, right] = std::minmax_element(points.begin(), points.end(), by_x);
   const auto [low, high] = std::minmax_element(points.begin(), points.end(), by_y);
-  // Of a span of so many characters; the middle where all values are one.
+  // The character, of so many, that stands for this share of the span; the middle one where all values are equal.
   const auto at = [](double share, int count) {
     return std::isfinite(share) ? std::clamp(static_cast<int>(std::lround(share * (count - 1))), 0, count - 1)
                                 : count / 2;

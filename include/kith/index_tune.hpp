@@ -40,7 +40,7 @@ struct TuneTable {
   int64_t rows = 0;  // that the index had then
   std::vector<TunedSearch> searches;
 
-  // Of those with that recall the one with the fewest comparisons; null where none has it.
+  // The search that has this recall with the fewest comparisons; null where none has it.
   const TunedSearch* find(double recall) const {
     for (const TunedSearch& one : searches) {
       if (one.recall >= recall) return &one;

@@ -24,7 +24,7 @@ class KITH_EXPORT RowReader {
 
   // What errors call it.
   virtual const std::string& path() const = 0;
-  // Of the rows as they are stored; not f64.
+  // The dtype in which rows are stored; not f64.
   virtual DType dtype() const = 0;
   virtual int64_t rows() const = 0;
   virtual int64_t cols() const = 0;

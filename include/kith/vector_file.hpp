@@ -46,7 +46,7 @@ class KITH_EXPORT VectorFile {
   VectorFile(VectorFile&&) noexcept;
   VectorFile& operator=(VectorFile&&) noexcept;
 
-  // Of several files the pattern, or the first and how many more.
+  // What errors call it: the path or the pattern; for a list of files the first one, and how many more there are.
   const std::string& path() const;
   DType dtype() const;
   int64_t rows() const;

@@ -43,6 +43,7 @@ from typing import TYPE_CHECKING
 from kith._additive import LocalSearchQuantizer, ResidualQuantizer
 from kith._errors import CorruptFileError, PrecisionWarning
 from kith._files import read_vectors, write_vectors
+from kith._graph_build import knn_graph
 from kith._graph_merge import extend_graph, merge_graphs, refine_graph
 from kith._graph_report import GraphForecast, GraphRecall, GraphReport, GraphRound
 from kith._index import Index
@@ -54,7 +55,7 @@ from kith._kith import DeviceArray
 from kith._kith import version as _version
 from kith._kmeans import KMeans
 from kith._knn import knn
-from kith._knn_graph import KnnGraph, knn_graph
+from kith._knn_graph import KnnGraph
 from kith._metrics import Metric
 from kith._pairwise_distances import pairwise_distances
 from kith._quantize import ProductQuantizer, ScalarQuantizer

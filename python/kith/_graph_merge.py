@@ -7,9 +7,10 @@ from typing import Any, Optional, SupportsFloat, SupportsIndex
 
 from kith import _kith
 from kith._arrays import Vectors, VectorsLike, as_queries, as_vectors
+from kith._graph_build import given_wish
 from kith._graph_report import GraphReport
 from kith._kith import CallOptions, DeviceArray
-from kith._knn_graph import KnnGraph, given_wish
+from kith._knn_graph import KnnGraph
 from kith._options import calling, flag
 from kith._progress import Progress
 from kith._search import Found, Given, as_neighbors, fresh_neighbors

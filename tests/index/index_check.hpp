@@ -1,12 +1,15 @@
 // What tests of indexes share: searches that must be the same bytes, and the definition of a search of all lists.
 #pragma once
 
+#include <kith/error.hpp>
 #include <kith/index.hpp>
 
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <functional>
 #include <numeric>
+#include <string>
 #include <vector>
 
 namespace kith {
@@ -30,6 +33,16 @@ inline std::vector<float> reconstructed(const Index& index, const std::vector<in
   index.reconstruct(view(ids), MutableMatrixView(out.data(), static_cast<int64_t>(ids.size()), index.dimension()),
                     on_cpu());
   return out;
+}
+
+// What an error says, or that there was none.
+inline std::string message_of(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "nothing was thrown";
 }
 
 inline void expect_same(const Neighbors& a, const Neighbors& b) {

@@ -51,15 +51,6 @@ double recall_of(const Neighbors& found, const Neighbors& truth) {
   return static_cast<double>(right) / static_cast<double>(found.queries() * found.k());
 }
 
-std::string words_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
-}
-
 class TunedKinds : public ::testing::TestWithParam<const char*> {
  protected:
   const Matrix<float> rows_ = rows_of(reference::fewer_if_sanitized(6000, 5000));
@@ -133,7 +124,7 @@ TEST_P(TunedKinds, TheTableIsSavedAndStaysThroughAddAndRemove) {
 
 TEST_P(TunedKinds, TheNamedLimitDoes) {
   Index index = index_to_tune(GetParam(), rows_.view());
-  const std::string message = words_of([&] { index.tune(queries_.view(), {}, on_cpu(1 << 10)); });
+  const std::string message = message_of([&] { index.tune(queries_.view(), {}, on_cpu(1 << 10)); });
   EXPECT_THAT(message, ::testing::HasSubstr("memory"));
   int64_t limit = 1 << 10;
   for (int tries = 0; tries < 3; ++tries) {
@@ -170,7 +161,7 @@ TEST(IndexTune, ErrorsSayWhatToDo) {
   const Matrix<float> queries = queries_of();
   Index index = index_to_tune("IVF8,Flat", rows.view());
   using ::testing::HasSubstr;
-  EXPECT_THAT(words_of([&] { (void)index.search(queries.view(), {.recall = 0.9}, on_cpu()); }), HasSubstr("tune"));
+  EXPECT_THAT(message_of([&] { (void)index.search(queries.view(), {.recall = 0.9}, on_cpu()); }), HasSubstr("tune"));
   EXPECT_THROW((void)index.search(queries.view(), {.probes = 2, .recall = 0.9}, on_cpu()), InvalidArgument);
   EXPECT_THROW(index.tune(queries.view(), {.k = 0}, on_cpu()), InvalidArgument);
   EXPECT_THROW(index.tune(queries.view(), {.recall = 0}, on_cpu()), InvalidArgument);

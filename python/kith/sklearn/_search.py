@@ -17,8 +17,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data  # type: ign
 
 from kith import _kith
 from kith._arrays import Vectors, as_numbers, as_queries, as_vectors, is_bfloat16
+from kith._graph_build import knn_graph
 from kith._index import Index
-from kith._knn_graph import knn_graph
 from kith._range_search import RangeNeighbors
 from kith.sklearn._parameters import (
     OWN_METRICS,

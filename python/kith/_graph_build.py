@@ -1,0 +1,159 @@
+"""Building the k-NN graph of a collection, from arrays or from files."""
+
+from __future__ import annotations
+
+from typing import Any, SupportsFloat, SupportsIndex
+
+import numpy as np
+
+from kith import _kith
+from kith._arrays import Vectors, VectorsLike, as_vectors
+from kith._files import PathLike, path_bytes
+from kith._graph_report import GraphReport
+from kith._knn_graph import KnnGraph
+from kith._metrics import Metric, metric_name
+from kith._options import calling, flag, real_number, seed_number, text, whole_number
+from kith._progress import Progress
+from kith._search import Found, Given, fresh_neighbors
+from kith._sources import SourceLike, array_of, as_source, wrapped
+
+
+def knn_graph(
+    x: VectorsLike | SourceLike,
+    k: SupportsIndex = 15,
+    metric: Metric = "l2",
+    method: str = "auto",
+    *,
+    recall: SupportsFloat = 0.99,
+    seed: SupportsIndex = 0,
+    cells: SupportsIndex | None = None,
+    probes: SupportsIndex | None = None,
+    start: str | None = None,
+    samples: SupportsIndex | None = None,
+    list_length: SupportsIndex | None = None,
+    iterations: SupportsIndex | None = None,
+    delta: SupportsFloat | None = None,
+    update: str | None = None,
+    out: PathLike | None = None,
+    device: str = "auto",
+    threads: SupportsIndex = 0,
+    memory_limit: SupportsIndex | None = None,
+    device_memory_limit: SupportsIndex | None = None,
+    check_finite: bool = True,
+    progress: Progress = False,
+) -> KnnGraph:
+    """Find, for every row of `x`, its k nearest other rows.
+
+    A row is never its own neighbour, but its duplicates are. Neighbours are in the order of `knn`, by (distance, row
+    number). The same input, parameters and seed give the same bytes for any number of threads and memory limit; where
+    there is a GPU, ``method="auto"`` may choose another method.
+
+    Parameters
+    ----------
+    x : array_like, (rows, dimension)
+        Vectors, as in `knn`, on the host or in a GPU's memory; or files of vectors, as there, which are read into memory.
+    k : int, default 15
+        How many neighbours. Where there are fewer other rows, the rest is id -1 at distance inf (-inf for
+        ``inner_product``).
+    metric : str, default "l2"
+        As in `knn`.
+    method : str, default "auto"
+        ``"exact"`` compares all pairs. ``"cells"`` compares a row with the rows of the k-means cells nearest to it (l2,
+        sqeuclidean, cosine, inner_product). ``"nn_descent"`` compares neighbours' neighbours, in rounds (every metric).
+        ``"auto"`` takes the one that is soonest on these rows, on the CPU or a GPU: exact for few rows and for those
+        that cells do not separate.
+    recall : float, default 0.99
+        The share of the true neighbours to find, above 0 and up to 1; 1 is exact. It is estimated on 1,000 rows that are
+        searched exactly. ``"auto"`` reaches it unless too many pairs would have to be compared (docs/knn-graph.md); a
+        method that is named ends at its limit. Then ``report.reached`` is False.
+    seed : int, default 0
+        Seed of the random numbers.
+    cells, probes : int, optional
+        Of ``"cells"``: how many cells there are, and with how many of them a row is compared at most (as many as the recall
+        needs).
+    start : str, optional
+        Of ``"nn_descent"``: what it begins with, ``"random"`` lists or ``"cells"``.
+    samples, list_length, iterations : int, optional
+        Of ``"nn_descent"``: new and old neighbours of a list that meet in a round, each (32); the length of the working
+        lists, at least k (64); the most rounds (20).
+    delta : float, optional
+        Of ``"nn_descent"``: ends when at most ``delta * rows * k`` neighbours have entered in a round (0.001).
+    update : str, optional
+        Of ``"nn_descent"``: ``"selective"`` offers each sample its nearest alone, ``"all"`` every compared pair.
+    out : str or path-like, optional
+        A folder for ``ids.npy``, ``distances.npy`` and ``report.json``, which are mapped then (`KnnGraph.load`); `x` are files,
+        or a numpy array of float32, float16, uint8 or int8. Where `memory_limit` is too little for all rows,
+        ``method="exact"`` goes over the files.
+    device, threads, memory_limit, device_memory_limit, check_finite, progress
+        As in `knn`.
+
+    Returns
+    -------
+    KnnGraph
+        With ``ids`` and ``distances``, (rows, k), of the kind of array that `x` is, where `x` lies, a ``report``, and
+        what others take: `KnnGraph.to_csr`, `KnnGraph.to_umap`, `KnnGraph.to_scanpy`.
+
+    Raises
+    ------
+    ValueError, TypeError, MemoryError
+        As `knn`; an unknown method, a parameter of another method, a recall that is none.
+
+    Examples
+    --------
+    >>> import numpy as np, kith
+    >>> graph = kith.knn_graph(np.array([[0], [1], [3], [7]], dtype=np.float32), k=2)
+    >>> graph
+    kith.KnnGraph(rows=4, k=2, metric='l2')
+    >>> graph.ids
+    array([[1, 2],
+           [0, 2],
+           [1, 0],
+           [2, 1]])
+    """
+    number = whole_number(k, "k")
+    name, way = metric_name(metric), text(method, "method")
+    finite = flag(check_finite, "check_finite")
+    wish = given_wish(
+        recall=recall, seed=seed, cells=cells, probes=probes, start=start, samples=samples, list_length=list_length,
+        iterations=iterations, delta=delta, update=update,
+    )  # fmt: skip
+    with calling(device, threads, memory_limit, device_memory_limit, progress, arrays=(x,)) as options:
+        source = as_source(x) if out is None else wrapped(x)
+        if out is not None:
+            if source is None:
+                raise ValueError("out needs files, or a numpy array of float32, float16, uint8 or int8")
+            told = _kith.knn_graph_folder(source, path_bytes(out), number, name, way, finite, wish, options)
+            (ids, distances), _ = _kith.load_graph_folder(path_bytes(out), options)
+            return KnnGraph._found(ids.view(np.int64), distances, name, GraphReport._of(told))
+        if source is not None:
+            (ids, distances), told = _kith.knn_graph_file(source, number, name, way, finite, wish, options)
+            return KnnGraph._found(ids.view(np.int64), distances, name, GraphReport._of(told))
+        x = array_of(x)
+        rows, _ = as_vectors(x, "x", options.stream)
+
+        told = {}
+
+        def step(matrix: Vectors, given: Given | None) -> Found | None:
+            arrays, report = _kith.knn_graph(matrix, number, name, way, finite, wish, options, given)
+            told.update(report)
+            return arrays
+
+        found = fresh_neighbors(step, x, rows, number, options)
+    return KnnGraph._found(found.ids, found.distances, name, GraphReport._of(told))
+
+
+def given_wish(**values: Any) -> dict[str, Any]:
+    """What was given of a method's parameters, as plain numbers and names."""
+    wish: dict[str, Any] = {}
+    for name, value in values.items():
+        if value is None:
+            continue
+        if name in ("recall", "delta"):
+            wish[name] = real_number(value, name)
+        elif name in ("start", "update"):
+            wish[name] = text(value, name)
+        elif name == "seed":
+            wish[name] = seed_number(value)
+        else:
+            wish[name] = whole_number(value, name)
+    return wish
