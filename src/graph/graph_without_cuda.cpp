@@ -5,7 +5,7 @@
 #include "graph/build/nn_descent/nn_descent.hpp"
 #include "graph/handle/graph_check.hpp"
 #include "graph/lists/graph_lists.hpp"
-#include "graph/search/walk_build_gpu.hpp"
+#include "graph/search/build/walk_build_gpu.hpp"
 
 namespace kith {
 

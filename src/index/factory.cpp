@@ -2,7 +2,7 @@
 
 #include <kith/error.hpp>
 
-#include "graph/search/walk_graph.hpp"
+#include "graph/search/graph/walk_graph.hpp"
 #include "quantize/additive/code_norms.hpp"
 #include "quantize/code_encoder.hpp"
 #include "quantize/name_part.hpp"

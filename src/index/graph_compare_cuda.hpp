@@ -5,7 +5,7 @@
 #include <kith/neighbors.hpp>
 
 #include "core/result_exit.hpp"
-#include "graph/search/walk_view.hpp"
+#include "graph/search/graph/walk_view.hpp"
 #include "kernels/codes/code_format.hpp"
 #include "kernels/distance/canonical.hpp"
 #include "kernels/rerank/few_results_cuda.hpp"

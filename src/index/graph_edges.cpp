@@ -4,7 +4,7 @@
 #include <kith/index.hpp>
 
 #include "core/divide.hpp"
-#include "graph/search/build_walk_graph.hpp"
+#include "graph/search/build/build_walk_graph.hpp"
 #include "index/graph_state.hpp"
 #include "index/index_access.hpp"
 #include "rows/finite_check.hpp"

@@ -5,7 +5,7 @@
 #include <kith/resources.hpp>
 
 #include "core/host_array.hpp"
-#include "graph/search/walk_view.hpp"
+#include "graph/search/graph/walk_view.hpp"
 #include "index/index_parts.hpp"
 
 #include <cstdint>

@@ -2,7 +2,7 @@
 
 #include "core/within_limits.hpp"
 #include "cuda/device_memory.hpp"
-#include "graph/search/walk_task_cuda.hpp"
+#include "graph/search/walk/walk_task_cuda.hpp"
 #include "index/refine_gpu.hpp"
 
 namespace kith {

@@ -1,5 +1,5 @@
-// A graph index in the memory of a GPU, and its search there: walks (graph/search/walk_cuda.hpp) and the second look
-// at what they find (graph_compare_cuda.hpp). The same bytes as on the CPU.
+// A graph index in the memory of a GPU, and its search there: walks (graph/search/walk/walk_cuda.hpp) and the second
+// look at what they find (graph_compare_cuda.hpp). The same bytes as on the CPU.
 //
 // No CUDA types; without CUDA every function but suits_gpu_walk() is Unsupported. Memory on the device: of the graph,
 // what it takes on the host; the vectors, or the codes behind the graph; and for each query of a batch itself, 4 bytes
@@ -11,7 +11,7 @@
 #include <kith/resources.hpp>
 #include <kith/view.hpp>
 
-#include "graph/search/walk_graph.hpp"
+#include "graph/search/graph/walk_graph.hpp"
 #include "index/graph_plan.hpp"
 #include "index/index_state.hpp"
 #include "kernels/codes/code_format.hpp"

@@ -9,7 +9,7 @@
 #include "cuda/pinned_page.hpp"
 #include "cuda/row_upload.hpp"
 #include "cuda/workspace_layout.hpp"
-#include "graph/search/walk_cuda.hpp"
+#include "graph/search/walk/walk_cuda.hpp"
 #include "index/graph_compare_cuda.hpp"
 #include "index/graph_gpu.hpp"
 #include "index/refine_gpu_cuda.hpp"

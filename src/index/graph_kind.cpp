@@ -9,9 +9,9 @@
 #include <kith/error.hpp>
 
 #include "core/within_limits.hpp"
-#include "graph/search/build_walk_graph.hpp"
-#include "graph/search/compact_walk_graph.hpp"
-#include "graph/search/extend_walk_graph.hpp"
+#include "graph/search/build/build_walk_graph.hpp"
+#include "graph/search/build/compact_walk_graph.hpp"
+#include "graph/search/build/extend_walk_graph.hpp"
 #include "index/factory.hpp"
 #include "index/graph_state.hpp"
 #include "index/index_parts_check.hpp"

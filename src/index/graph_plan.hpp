@@ -7,7 +7,7 @@
 #pragma once
 
 #include "core/divide.hpp"
-#include "graph/search/walk.hpp"
+#include "graph/search/walk/walk.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -7,7 +7,7 @@
 #include "core/result_exit.hpp"
 #include "core/within_limits.hpp"
 #include "cuda/device_info.hpp"
-#include "graph/search/walk_search.hpp"
+#include "graph/search/walk/walk_search.hpp"
 #include "index/host_rows.hpp"
 #include "index/refine.hpp"
 #include "rows/finite_check.hpp"

@@ -8,8 +8,8 @@
 #pragma once
 
 #include "core/placed.hpp"
-#include "graph/search/beam_table.hpp"
-#include "graph/search/walk_graph.hpp"
+#include "graph/search/graph/walk_graph.hpp"
+#include "graph/search/walk/beam_table.hpp"
 #include "index/graph_gpu.hpp"
 #include "index/graph_plan.hpp"
 #include "index/graph_vectors.hpp"

@@ -4,7 +4,7 @@
 
 #include "core/dispatch.hpp"
 #include "core/memory_budget.hpp"
-#include "graph/search/walk.hpp"
+#include "graph/search/walk/walk.hpp"
 #include "rows/finite_check.hpp"
 #include "rows/knn_checks.hpp"
 #include "transform/transform_cuda.hpp"

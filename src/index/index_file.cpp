@@ -3,7 +3,7 @@
 #include <kith/error.hpp>
 
 #include "core/reservation.hpp"
-#include "graph/search/walk_coder.hpp"
+#include "graph/search/graph/walk_coder.hpp"
 #include "index/index_about.hpp"
 #include "index/index_parts_check.hpp"
 #include "io/container/container_file.hpp"

@@ -2,8 +2,8 @@
 
 #include "core/byte_size.hpp"
 #include "core/divide.hpp"
-#include "graph/search/walk.hpp"
-#include "graph/search/walk_graph.hpp"
+#include "graph/search/graph/walk_graph.hpp"
+#include "graph/search/walk/walk.hpp"
 #include "rows/finite_check.hpp"
 
 #include <fmt/format.h>

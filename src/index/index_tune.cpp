@@ -7,7 +7,7 @@
 #include <kith/index.hpp>
 
 #include "core/within_limits.hpp"
-#include "graph/search/beam_table.hpp"
+#include "graph/search/walk/beam_table.hpp"
 #include "index/graph_plan.hpp"
 #include "index/host_rows.hpp"
 #include "index/index_checks.hpp"

@@ -4,7 +4,7 @@
 #include <kith/hnswlib_file.hpp>
 
 #include "core/random.hpp"
-#include "graph/search/build_walk_graph.hpp"
+#include "graph/search/build/build_walk_graph.hpp"
 #include "index/graph_edges.hpp"
 #include "index/index_access.hpp"
 #include "interop/faiss_sink.hpp"

@@ -1,7 +1,7 @@
 // A graph for walks that a GPU builds is the CPU's, byte for byte: metrics, dtypes, degrees, few rows, duplicates,
 // clusters that nothing joins, places that everybody chooses, and rows that are cut into cells.
 #include "cuda/parity.hpp"
-#include "graph/search/build_walk_graph.hpp"
+#include "graph/search/build/build_walk_graph.hpp"
 #include "reference/data.hpp"
 #include "reference/data_kinds.hpp"
 

@@ -3,7 +3,7 @@
 #include "cuda/device_data.hpp"
 #include "cuda/index_parity.hpp"
 #include "cuda/parity.hpp"
-#include "graph/search/walk_task_cuda.hpp"
+#include "graph/search/walk/walk_task_cuda.hpp"
 #include "reference/data.hpp"
 #include "reference/data_kinds.hpp"
 

@@ -1,7 +1,7 @@
-// A walk over a graph as graph/search/walk.hpp defines it, slowly: everything that was seen is kept in order.
+// A walk over a graph as graph/search/walk/walk.hpp defines it, slowly: everything that was seen is kept in order.
 #pragma once
 
-#include "graph/search/walk.hpp"
+#include "graph/search/walk/walk.hpp"
 
 #include <algorithm>
 #include <cstdint>

@@ -1,5 +1,5 @@
 // The beam: the best of all that was offered, each once, whatever the order.
-#include "graph/search/beam.hpp"
+#include "graph/search/walk/beam.hpp"
 
 #include "core/random.hpp"
 

@@ -1,9 +1,9 @@
 // Pruning: by the rule as it is written down, and its ratios.
-#include "graph/search/prune.hpp"
+#include "graph/search/build/prune.hpp"
 
-#include "graph/search/link_places.hpp"
-#include "graph/search/walk_coder.hpp"
-#include "graph/search/walk_view.hpp"
+#include "graph/search/build/link_places.hpp"
+#include "graph/search/graph/walk_coder.hpp"
+#include "graph/search/graph/walk_view.hpp"
 #include "index/index_check.hpp"
 #include "reference/data.hpp"
 

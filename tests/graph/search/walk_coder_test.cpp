@@ -1,7 +1,7 @@
 // The codes that walks go by, and the order of rows in a graph.
-#include "graph/search/walk_coder.hpp"
+#include "graph/search/graph/walk_coder.hpp"
 
-#include "graph/search/place_order.hpp"
+#include "graph/search/graph/place_order.hpp"
 #include "index/index_check.hpp"
 #include "reference/data.hpp"
 

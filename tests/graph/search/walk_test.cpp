@@ -1,10 +1,10 @@
 // Walks are those of the slow reference, byte for byte: every metric and dtype, beam and width, filters, a tail,
 // batches and threads; and the graph is the same whatever the threads.
-#include "graph/search/walk.hpp"
+#include "graph/search/walk/walk.hpp"
 
 #include "core/typed_row.hpp"
-#include "graph/search/build_walk_graph.hpp"
-#include "graph/search/walk_search.hpp"
+#include "graph/search/build/build_walk_graph.hpp"
+#include "graph/search/walk/walk_search.hpp"
 #include "index/index_check.hpp"
 #include "reference/data.hpp"
 #include "reference/sanitized.hpp"

@@ -1,0 +1,184 @@
+#include "graph/search/build/compact_walk_graph.hpp"
+
+#include "core/parallel_for.hpp"
+#include "graph/search/build/prune.hpp"
+#include "graph/search/build/walk_entries.hpp"
+#include "rows/kept_rows.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+namespace kith {
+namespace {
+
+constexpr int64_t kMostDroppedShare = 2;   // one of so many rows may go
+constexpr int64_t kOfferedOfDropped = 16;  // neighbours of a dropped place
+constexpr int64_t kCompactedTogether = 256;
+
+// Which places stay, and their new numbers.
+struct KeptPlaces {
+  HostArray<uint32_t> number;  // of each old place; kNoEdge: it goes
+  std::vector<uint32_t> old;   // of each new one
+};
+
+KeptPlaces kept_places(const WalkGraph& graph, const uint64_t* kept, const Resources& resources) {
+  KeptPlaces places;
+  places.number = HostArray<uint32_t>(graph.order.places(), "the places that stay", resources);
+  const PlaceFilter filter{kept, graph.order.view()};
+  for (int64_t place = 0; place < graph.order.places(); ++place) {
+    const bool stays = filter.keeps(static_cast<uint32_t>(place));
+    places.number[place] = stays ? static_cast<uint32_t>(places.old.size()) : kNoEdge;
+    if (stays) places.old.push_back(static_cast<uint32_t>(place));
+  }
+  return places;
+}
+
+// Calls use(old place) for each neighbour of an old place, nearest first as lists are made.
+template <typename Use>
+void visit_list(const WalkGraph& graph, uint32_t place, const Use& use) {
+  const uint32_t* const list = graph.edges.data() + static_cast<int64_t>(place) * graph.degree;
+  for (int64_t i = 0; i < graph.degree && list[i] != kNoEdge; ++i) use(list[i]);
+}
+
+// The new numbers of whom a place that stays may be joined to: those of its list that stay, then what is offered in the
+// place of the others, each once.
+void candidates_of(const WalkGraph& graph, const KeptPlaces& places, uint32_t place, std::vector<uint32_t>& others) {
+  others.clear();
+  const auto add = [&](uint32_t old) {
+    const uint32_t number = places.number[old];
+    if (number == kNoEdge || old == place) return false;
+    if (std::find(others.begin(), others.end(), number) != others.end()) return false;
+    others.push_back(number);
+    return true;
+  };
+  visit_list(graph, place, [&](uint32_t neighbor) { add(neighbor); });
+  visit_list(graph, place, [&](uint32_t neighbor) {
+    if (places.number[neighbor] != kNoEdge) return;
+    int64_t offered = 0;
+    visit_list(graph, neighbor, [&](uint32_t next) {
+      if (offered < kOfferedOfDropped && add(next)) ++offered;
+    });
+  });
+}
+
+HostArray<uint32_t> kept_edges(const WalkGraph& graph, const KeptPlaces& places, const WalkRows& rows,
+                               const Resources& resources) {
+  const int64_t degree = graph.degree;
+  const int64_t most = degree * (1 + kOfferedOfDropped);
+  struct Scratch {
+    Pruner pruner;
+    HostArray<uint64_t> sorted;
+    std::vector<uint32_t> others;
+  };
+  std::vector<Scratch> scratch;
+  for (int i = 0; i < resources.threads(); ++i) {
+    scratch.push_back(
+        {Pruner(rows, degree, most, resources), HostArray<uint64_t>(most, "candidates for neighbours", resources), {}});
+  }
+  HostArray<uint32_t> edges(rows.count() * degree, "the graph's edges", resources);
+  ProgressMeter meter("compact", rows.count(), resources);
+  parallel_for(divide_up(rows.count(), kCompactedTogether), meter, resources, [&](int64_t task, int slot) {
+    Scratch& own = scratch[static_cast<size_t>(slot)];
+    const int64_t end = std::min((task + 1) * kCompactedTogether, rows.count());
+    for (int64_t place = task * kCompactedTogether; place < end; ++place) {
+      candidates_of(graph, places, places.old[static_cast<size_t>(place)], own.others);
+      uint32_t* const list = edges.data() + place * degree;
+      const auto count = static_cast<int64_t>(own.others.size());
+      std::fill(list, list + degree, kNoEdge);
+      if (count <= degree) {
+        std::copy(own.others.begin(), own.others.end(), list);
+        continue;
+      }
+      own.pruner.sort_by_key(static_cast<uint32_t>(place), own.others.data(), count, own.sorted.data());
+      const int64_t chosen = own.pruner.prune(own.sorted.data(), count);
+      for (int64_t i = 0; i < chosen; ++i) list[i] = row_of(own.sorted[i]);
+    }
+    meter.add(end - task * kCompactedTogether);
+  });
+  meter.finish();
+  return edges;
+}
+
+// Each cell's entries, those that go replaced by their nearest neighbour that stays.
+CellLists kept_entries(const WalkGraph& graph, const KeptPlaces& places) {
+  CellLists cells(static_cast<size_t>(graph.cells));
+  for (int64_t cell = 0; cell < graph.cells; ++cell) {
+    std::vector<uint32_t>& own = cells[static_cast<size_t>(cell)];
+    const auto add = [&](uint32_t number) {
+      if (number != kNoEdge && std::find(own.begin(), own.end(), number) == own.end()) own.push_back(number);
+    };
+    for (int64_t i = graph.entry_offsets[cell]; i < graph.entry_offsets[cell + 1]; ++i) {
+      uint32_t number = places.number[graph.entries[i]];
+      visit_list(graph, graph.entries[i], [&](uint32_t next) {
+        if (number == kNoEdge) number = places.number[next];
+      });
+      add(number);
+    }
+  }
+  return cells;
+}
+
+// The place of each row that stays.
+HostArray<uint32_t> kept_place_of(const WalkGraph& graph, const uint64_t* kept, const KeptPlaces& places,
+                                  const Resources& resources) {
+  HostArray<uint32_t> place_of_old(graph.rows(), "the places of rows", resources);
+  const PlaceRows rows = graph.order.view();
+  for (int64_t place = 0; place < graph.order.places(); ++place) {
+    rows.visit(static_cast<uint32_t>(place), [&](uint32_t row) { place_of_old[row] = places.number[place]; });
+  }
+  int64_t count = 0;
+  for (int64_t row = 0; row < graph.rows(); ++row) {
+    if (keeps(kept, row)) place_of_old[count++] = place_of_old[row];
+  }
+  HostArray<uint32_t> place_of(count, "the places of rows", resources);
+  std::copy_n(place_of_old.begin(), count, place_of.begin());
+  return place_of;
+}
+
+}  // namespace
+
+bool can_compact(const WalkGraph& graph, int64_t dropped) {
+  return graph.coder.kind() != WalkKind::products && dropped * kMostDroppedShare <= graph.rows();
+}
+
+std::shared_ptr<const WalkGraph> compact_walk_graph(const WalkGraph& graph, const uint64_t* kept,
+                                                    const Resources& given) {
+  const Resources resources = given.with_device(Device::cpu()).with_progress({});
+  const KeptPlaces places = kept_places(graph, kept, resources);
+  const auto count = static_cast<int64_t>(places.old.size());
+  WalkEntries entries;
+  flatten(kept_entries(graph, places), entries, resources);
+  if (entries.places.size() == 0) return nullptr;
+  const int64_t each = graph.coder.place_bytes();
+  HostArray<std::byte> codes(count * each, "the graph's codes", resources);
+  for (int64_t i = 0; i < count; ++i) {
+    std::memcpy(codes.data() + i * each, graph.codes.data() + places.old[static_cast<size_t>(i)] * each,
+                static_cast<size_t>(each));
+  }
+  HostArray<std::byte> centres(graph.centres.size(), "the centres of a graph's cells", resources);
+  std::copy_n(graph.centres.data(), graph.centres.size(), centres.data());
+  const WalkRows rows = graph.coder.rows_of(codes.data(), count);
+  HostArray<uint32_t> edges = kept_edges(graph, places, rows, resources);
+  const HostArray<uint32_t> place_of = kept_place_of(graph, kept, places, resources);
+
+  WalkView view = graph.view(nullptr, 0);
+  view.rows = rows;
+  view.edges = edges.data();
+  view.entry_offsets = entries.offsets.data();
+  view.entries = entries.places.data();
+  std::vector<uint32_t> sought(static_cast<size_t>(count));
+  std::iota(sought.begin(), sought.end(), 0U);
+  WalkFacts facts = graph.facts;
+  // Which rows had them is not known: as many as their share.
+  facts.clipped = static_cast<int64_t>(static_cast<double>(facts.clipped) * static_cast<double>(place_of.size()) /
+                                       static_cast<double>(graph.rows()));
+  facts.lost = mend_places(view, std::move(sought), edges.data(), resources);
+  return std::make_shared<const WalkGraph>(WalkGraph{
+      graph.coder, graph.degree, PlaceOrder::from_places(place_of, count, resources), std::move(codes),
+      std::move(edges), graph.cells, std::move(centres), std::move(entries.offsets), std::move(entries.places), facts});
+}
+
+}  // namespace kith

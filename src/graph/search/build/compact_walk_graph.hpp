@@ -1,0 +1,28 @@
+// Drops places from a graph that is there. The graph stays as it is, and another one is made.
+//
+// A place goes with the last of its rows. Who pointed at one that goes is offered its nearest kOfferedOfDropped
+// neighbours that stay, and its list is pruned anew where it is too long (as in FreshDiskANN; Singh et al., 2021). An
+// entry that goes is replaced by its nearest neighbour that stays. Then every place is searched for with a small beam,
+// as in walk_entries.hpp, and those that are lost get edges. Places that stay keep their order.
+//
+// Time: some dozens of keys and a small walk for each place. Memory: that of both graphs, and 12 bytes a row.
+#pragma once
+
+#include <kith/resources.hpp>
+
+#include "graph/search/graph/walk_graph.hpp"
+
+#include <cstdint>
+#include <memory>
+
+namespace kith {
+
+// Whether dropping so many of the graph's rows is better done in place than by building anew: up to half of them. By
+// products it is not: the graph is made of other values than its codes.
+bool can_compact(const WalkGraph& graph, int64_t dropped);
+
+// `kept`: bits of the graph's rows; those that stay close up. Null where no entry is left.
+std::shared_ptr<const WalkGraph> compact_walk_graph(const WalkGraph& graph, const uint64_t* kept,
+                                                    const Resources& resources);
+
+}  // namespace kith

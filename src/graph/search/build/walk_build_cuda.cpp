@@ -1,0 +1,250 @@
+#include "core/divide.hpp"
+#include "core/within_limits.hpp"
+#include "cuda/device_array.hpp"
+#include "cuda/device_guard.hpp"
+#include "cuda/device_info.hpp"
+#include "cuda/device_memory.hpp"
+#include "cuda/host_copy.hpp"
+#include "graph/search/build/link_places_cuda.hpp"
+#include "graph/search/build/mend_places_cuda.hpp"
+#include "graph/search/build/stage_times.hpp"
+#include "graph/search/build/walk_build_gpu.hpp"
+#include "graph/search/walk/walk_cuda.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+namespace kith {
+namespace {
+
+constexpr std::string_view kPurpose = "the graph as a GPU builds it";
+constexpr int64_t kSoughtTogether = int64_t{1} << 17;  // places that are walked to by one launch
+constexpr int64_t kListsTogether = 4096;               // that are replaced by one launch
+constexpr int64_t kEntriesPerCell = 32;                // beyond those of parts: what repairs may add, and more
+
+// What walks towards all places need beside codes and edges.
+struct SoughtLayout : WorkspaceLayout {
+  SoughtLayout(int64_t places, int64_t cells, int64_t degree, int64_t stride)
+      : together(std::min(places, kSoughtTogether)),
+        centres(take<int8_t>(cells, stride)),
+        centre_norms(take<uint32_t>(cells)),
+        entry_offsets(take<uint32_t>(cells + 1)),
+        entries(take<uint32_t>(places + kEntriesPerCell * cells)),
+        offsets(take<float>(stride)),
+        sought(take<uint32_t>(places)),
+        near_cells(take<uint32_t>(together, kNearCells)),
+        found(take<uint32_t>(together, kSelfWalk.beam)),
+        found_count(take<uint32_t>(together)),
+        lost(take<LostPlace>(together)),
+        lost_count(take<uint32_t>(1)),
+        bad_query(take<uint32_t>(1)),
+        changed(take<uint32_t>(kListsTogether)),
+        changed_lists(take<uint32_t>(kListsTogether, degree)) {}
+
+  int64_t together;
+  Slot<int8_t> centres;
+  Slot<uint32_t> centre_norms, entry_offsets, entries;
+  Slot<float> offsets;  // zeros
+  Slot<uint32_t> sought, near_cells, found, found_count;
+  Slot<LostPlace> lost;
+  Slot<uint32_t> lost_count, bad_query, changed, changed_lists;
+};
+
+class WalkBuildCuda final : public WalkBuildGpu {
+ public:
+  WalkBuildCuda(const WalkRows& codes, int64_t degree, const Resources& given)
+      : guard_(given.device().index),
+        context_(work_context(given.device().index, given)),
+        resources_(given.with_stream(context_->stream())),
+        degree_(degree),
+        multiprocessors_(usable_gpu_when_idle(given.device()).multiprocessors),
+        codes_(codes.count() * codes.row_bytes(), kPurpose, context_, resources_),
+        edges_(codes.count() * degree, kPurpose, context_, resources_) {
+    upload(codes.values, reinterpret_cast<std::byte*>(codes_.data()));
+  }
+
+  HostArray<uint32_t> link(const WalkRows& rows, int64_t candidates, const FindCandidates& find,
+                           const Resources& host) override {
+    StageTimes times;
+    const int64_t places = rows.count();
+    HostArray<uint32_t> edges(places * degree_, "the graph's edges", host);
+    const bool by_codes = rows.kind == WalkKind::squares;
+    DeviceArray<std::byte> values;
+    if (!by_codes) {
+      values = DeviceArray<std::byte>(places * rows.row_bytes(), kPurpose, context_, resources_);
+      upload(rows.values, values.data());
+    }
+    const MatrixView& shape = rows.values;
+    const void* const data = by_codes ? static_cast<const void*>(codes_.data()) : values.data();
+    const MatrixView there(data, shape.dtype(), {places, shape.cols(), shape.row_stride()},
+                           MemorySpace::cuda(context_->device()));
+    const DeviceArray<int64_t> ids(places * candidates, kPurpose, context_, resources_);
+    {
+      const DeviceArray<float> distances(places * candidates, kPurpose, context_, resources_);
+      const NeighborsView out{ids.data(), distances.data(), places, candidates, there.space()};
+      find(there, out, resources_);
+    }
+    const LinkLayoutCuda layout(places, degree_);
+    const DeviceArray<std::byte> memory(layout.bytes, kPurpose, context_, resources_);
+    if (context_->only_counts()) return edges;
+    context_->synchronize();
+    times.done("candidates");
+    LinkTaskCuda task;
+    if (by_codes) task.codes = codes_.data();
+    task.stride = rows.row_bytes();
+    task.rows = {device_rows(there), shape.cols(), rows.key};
+    task.places = places;
+    task.candidates = ids.data();
+    task.candidate_count = candidates;
+    task.degree = degree_;
+    task.ratio = prune_ratio(degree_, keys_are_squares(rows));
+    task.edges = edges_.data();
+    launch_link_places(task, layout, memory.data(), context_->stream());
+    context_->synchronize();
+    times.done("links");
+    context_->copy_values(edges.data(), edges_.data(), edges.size());
+    context_->synchronize();
+    times.done("copy");
+    times.tell("lists of a graph", resources_);
+    return edges;
+  }
+
+  void take_edges(const uint32_t* edges) override {
+    context_->copy_values(edges_.data(), edges, edges_.size());
+    context_->synchronize();
+  }
+
+  HostArray<uint32_t> parts(const WalkView& graph, const Resources& host) override {
+    const int64_t places = graph.rows.count();
+    const DeviceArray<uint32_t> parts(places, kPurpose, context_, resources_);
+    launch_connected_parts(edges_.data(), places, degree_, parts.data(), context_->stream());
+    return copied_to_host(parts.data(), places, "the connected parts of a graph", *context_, host);
+  }
+
+  std::vector<LostPlace> lost_of(const WalkView& graph, const std::vector<uint32_t>& sought,
+                                 const Resources& host) override {
+    std::vector<LostPlace> lost;
+    if (!layout_) begin_search(graph, host);
+    if (context_->only_counts()) return lost;
+    const int64_t cells = graph.centres.count();
+    const auto total = static_cast<int64_t>(sought.size());
+    context_->copy_values(at(layout_->entry_offsets), graph.entry_offsets, cells + 1);
+    context_->copy_values(at(layout_->entries), graph.entries, graph.entry_offsets[cells]);
+    context_->copy_values(at(layout_->sought), sought.data(), total);
+    for (int64_t first = 0; first < total; first += layout_->together) {
+      resources_.check_cancelled();
+      const int64_t count = std::min(layout_->together, total - first);
+      context_->fill(at(layout_->lost_count), 0, 1);
+      const WalkTaskCuda task = walk_task(graph, first, count);
+      launch_walks(task, {}, multiprocessors_, context_->stream());
+      launch_lost_places(task, at(layout_->lost), at(layout_->lost_count), context_->stream());
+      uint32_t some = 0;
+      context_->copy_values(&some, at(layout_->lost_count), 1);
+      context_->synchronize();
+      const size_t before = lost.size();
+      lost.resize(before + some);
+      context_->copy_values(lost.data() + before, at(layout_->lost), int64_t{some});
+      context_->synchronize();
+    }
+    std::sort(lost.begin(), lost.end(), [](const LostPlace& a, const LostPlace& b) { return a.place < b.place; });
+    return lost;
+  }
+
+  void lists_changed(const WalkView& graph, const std::vector<uint32_t>& places) override {
+    const auto total = static_cast<int64_t>(places.size());
+    std::vector<uint32_t> lists;
+    for (int64_t first = 0; first < total; first += kListsTogether) {
+      const int64_t count = std::min(kListsTogether, total - first);
+      const uint32_t* const some = places.data() + first;
+      lists.clear();
+      for (int64_t i = 0; i < count; ++i) {
+        const uint32_t* const list = graph.edges + some[i] * degree_;
+        lists.insert(lists.end(), list, list + degree_);
+      }
+      context_->copy_values(at(layout_->changed), some, count);
+      context_->copy_values(at(layout_->changed_lists), lists.data(), count * degree_);
+      launch_replace_lists(at(layout_->changed), at(layout_->changed_lists), count, degree_, edges_.data(),
+                           context_->stream());
+      context_->synchronize();
+    }
+  }
+
+ private:
+  template <typename T>
+  T* at(const Slot<T>& slot) const {
+    return slot.in(search_memory_.data());
+  }
+
+  // Rows with what lies between them.
+  void upload(const MatrixView& rows, std::byte* to) const {
+    if (context_->only_counts()) return;
+    const int64_t bytes = rows.rows() * rows.row_stride() * size_of(rows.dtype());
+    copy_to_device({rows.data(), DType::u8, {1, bytes, bytes}}, to, context_->device(), resources_.with_progress({}));
+  }
+
+  // Memory for walks, with what stays the same in all rounds.
+  void begin_search(const WalkView& graph, const Resources& host) {
+    const int64_t cells = graph.centres.count();
+    const int64_t stride = graph.rows.row_bytes();
+    layout_.emplace(graph.rows.count(), cells, degree_, stride);
+    search_memory_ = DeviceArray<std::byte>(layout_->bytes, kPurpose, context_, resources_);
+    const HostArray<uint32_t> norms(cells, kPurpose, host);
+    if (context_->only_counts()) return;
+    for (int64_t cell = 0; cell < cells; ++cell) norms[cell] = squared_code_norm(graph.centres, cell);
+    context_->copy_values(at(layout_->centres), static_cast<const int8_t*>(graph.centres.values.data()),
+                          cells * stride);
+    context_->copy_values(at(layout_->centre_norms), norms.data(), cells);
+    context_->fill(at(layout_->offsets), 0, stride);
+    context_->fill(at(layout_->bad_query), 0xFF, 1);
+    context_->synchronize();
+  }
+
+  // Walks towards some of the sought places: their codes are the queries, as they are.
+  WalkTaskCuda walk_task(const WalkView& graph, int64_t first, int64_t count) const {
+    WalkTaskCuda task;
+    task.kind = graph.rows.kind;
+    task.codes = codes_.data();
+    task.tail = codes_.data();
+    task.centres = at(layout_->centres);
+    task.places = graph.rows.count();
+    task.stride = graph.rows.row_bytes();
+    task.edges = edges_.data();
+    task.degree = static_cast<int>(degree_);
+    task.cells = static_cast<int>(graph.centres.count());
+    task.entry_offsets = at(layout_->entry_offsets);
+    task.entries = at(layout_->entries);
+    task.centre_norms = at(layout_->centre_norms);
+    task.offsets = at(layout_->offsets);
+    task.widest = 1024;  // above all codes: none is moved
+    task.queries = {codes_.data(), DType::i8, task.stride, count};
+    task.queries.list = at(layout_->sought) + first;
+    task.cols = graph.rows.values.cols();
+    task.beam = static_cast<int>(kSelfWalk.beam);
+    task.width = static_cast<int>(kSelfWalk.width);
+    if (count >= kFewestRanked && task.stride <= kMostRankedStride) task.near_cells = at(layout_->near_cells);
+    task.most = kSelfWalk.beam;
+    task.found = at(layout_->found);
+    task.found_count = at(layout_->found_count);
+    task.bad_query = at(layout_->bad_query);
+    return task;
+  }
+
+  const DeviceGuard guard_;
+  const std::shared_ptr<const DeviceContext> context_;
+  const Resources resources_;
+  const int64_t degree_;
+  const int multiprocessors_;
+  const DeviceArray<int8_t> codes_;
+  const DeviceArray<uint32_t> edges_;
+  std::optional<SoughtLayout> layout_;
+  DeviceArray<std::byte> search_memory_;
+};
+
+}  // namespace
+
+std::unique_ptr<WalkBuildGpu> make_walk_build_gpu(const WalkRows& codes, int64_t degree, const Resources& resources) {
+  return std::make_unique<WalkBuildCuda>(codes, degree, resources);
+}
+
+}  // namespace kith

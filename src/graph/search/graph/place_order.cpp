@@ -1,0 +1,115 @@
+#include "graph/search/graph/place_order.hpp"
+
+#include "core/parallel_for.hpp"
+#include "core/within_limits.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace kith {
+namespace {
+
+constexpr int64_t kPieceRows = 65536;  // at least, of a task that puts rows into cells
+
+struct PlacedRow {
+  uint32_t row;
+  uint64_t hash;  // then: the first row that is equal
+};
+
+// Any hash will do: equal rows are told by their bytes.
+uint64_t hash_of(const std::byte* row, int64_t bytes) {
+  uint64_t hash = 0x9E3779B97F4A7C15ULL;
+  for (int64_t at = 0; at < bytes; at += 8) {
+    uint64_t word = 0;
+    std::memcpy(&word, row + at, static_cast<size_t>(std::min<int64_t>(8, bytes - at)));
+    hash = (hash ^ word) * 0xFF51AFD7ED558CCDULL;
+    hash ^= hash >> 32;
+  }
+  return hash;
+}
+
+}  // namespace
+
+PlaceOrder::PlaceOrder(const std::byte* rows, int64_t row_bytes, int64_t count, const uint32_t* cells,
+                       const Resources& resources)
+    : places_(count),
+      offsets_(count + 1, "the places of rows", resources),
+      rows_(count, "the places of rows", resources) {
+  HostArray<PlacedRow> order(count, "the order of rows", resources);
+  if (only_counts(resources)) return;
+  const auto same = [&](uint32_t a, uint32_t b) {
+    return std::memcmp(rows + a * row_bytes, rows + b * row_bytes, static_cast<size_t>(row_bytes));
+  };
+  // Rows cell by cell, in pieces of which each knows where its rows go; then each cell for itself.
+  const uint32_t cell_count = count > 0 ? *std::max_element(cells, cells + count) + 1 : 0;
+  const int64_t pieces = std::clamp<int64_t>(count / kPieceRows, 1, resources.threads());
+  std::vector<int64_t> next(static_cast<size_t>(pieces * cell_count), 0);
+  const auto by_pieces = [&](const auto& work) {
+    ProgressMeter some("order", pieces, resources);
+    parallel_for(pieces, some, resources, [&](int64_t piece, int) {
+      int64_t* const own = next.data() + piece * cell_count;
+      for (int64_t i = piece * count / pieces; i < (piece + 1) * count / pieces; ++i) work(i, own[cells[i]]);
+    });
+  };
+  by_pieces([](int64_t, int64_t& counted) { ++counted; });
+  std::vector<int64_t> ends(cell_count + 1, 0);
+  for (uint32_t cell = 0; cell < cell_count; ++cell) {
+    int64_t at = ends[cell];
+    for (int64_t piece = 0; piece < pieces; ++piece) {
+      at += std::exchange(next[static_cast<size_t>(piece * cell_count + cell)], at);
+    }
+    ends[cell + 1] = at;
+  }
+  by_pieces([&](int64_t i, int64_t& to) { order[to++] = {static_cast<uint32_t>(i), 0}; });
+  std::vector<int64_t> first_places(cell_count + 1, 0);
+  ProgressMeter meter("order", cell_count, resources);
+  parallel_for(cell_count, meter, resources, [&](int64_t cell, int) {
+    PlacedRow* const begin = order.data() + ends[static_cast<size_t>(cell)];
+    PlacedRow* const end = order.data() + ends[static_cast<size_t>(cell) + 1];
+    for (PlacedRow* one = begin; one != end; ++one) one->hash = hash_of(rows + one->row * row_bytes, row_bytes);
+    std::sort(begin, end, [&](const PlacedRow& a, const PlacedRow& b) {
+      if (a.hash != b.hash) return a.hash < b.hash;
+      const int bytes = same(a.row, b.row);
+      return bytes != 0 ? bytes < 0 : a.row < b.row;
+    });
+    for (PlacedRow* one = begin; one != end;) {
+      const PlacedRow first = *one;
+      for (; one != end && one->hash == first.hash && same(one->row, first.row) == 0; ++one) one->hash = first.row;
+    }
+    std::sort(begin, end,
+              [](const PlacedRow& a, const PlacedRow& b) { return std::tie(a.hash, a.row) < std::tie(b.hash, b.row); });
+    int64_t own_places = 0;
+    for (const PlacedRow* one = begin; one != end; ++one) own_places += one->hash == one->row ? 1 : 0;
+    first_places[static_cast<size_t>(cell) + 1] = own_places;
+    meter.add(1);
+  });
+  std::partial_sum(first_places.begin(), first_places.end(), first_places.begin());
+  parallel_for(cell_count, meter, resources, [&](int64_t cell, int) {
+    int64_t place = first_places[static_cast<size_t>(cell)];
+    for (int64_t i = ends[static_cast<size_t>(cell)]; i < ends[static_cast<size_t>(cell) + 1]; ++i) {
+      rows_[i] = order[i].row;
+      if (order[i].hash == order[i].row) offsets_[place++] = static_cast<uint32_t>(i);
+    }
+  });
+  meter.finish();
+  places_ = first_places.back();
+  offsets_[places_] = static_cast<uint32_t>(count);
+}
+
+PlaceOrder PlaceOrder::from_places(const HostArray<uint32_t>& place_of, int64_t places, const Resources& resources) {
+  HostArray<uint32_t> offsets(places + 1, "the places of rows", resources);
+  HostArray<uint32_t> rows(place_of.size(), "the places of rows", resources);
+  std::fill(offsets.begin(), offsets.end(), 0U);
+  for (const uint32_t place : place_of) ++offsets[place + 1];
+  for (int64_t place = 0; place < places; ++place) offsets[place + 1] += offsets[place];
+  for (int64_t row = 0; row < place_of.size(); ++row) rows[offsets[place_of[row]]++] = static_cast<uint32_t>(row);
+  std::copy_backward(offsets.begin(), offsets.begin() + places, offsets.begin() + places + 1);
+  offsets[0] = 0;
+  return {std::move(offsets), std::move(rows), places};
+}
+
+}  // namespace kith

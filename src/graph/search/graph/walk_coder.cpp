@@ -1,0 +1,285 @@
+#include "graph/search/graph/walk_coder.hpp"
+
+#include <kith/knn.hpp>
+
+#include "core/parallel_for.hpp"
+#include "core/random.hpp"
+#include "core/within_limits.hpp"
+#include "rows/row_sample.hpp"
+#include "rows/stored_row.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+namespace kith {
+namespace {
+
+constexpr uint64_t kWalkSampleStream = 0x77616C6B;  // of random numbers
+constexpr int64_t kSampleValues = int64_t{1} << 22;
+constexpr int64_t kFewestSampleRows = 256;
+constexpr int64_t kMostSampleRows = 16384;
+constexpr int64_t kClippedOf = 1000;  // one of so many sampled values may be clipped
+constexpr double kLargestCode = 127;
+constexpr double kMostSum = 2147483647.0;
+constexpr int64_t kWidestWord = 16383;
+constexpr int64_t kJudgedRows = 256;
+constexpr int64_t kJudgedNear = 11;   // a row, and its 10 nearest
+constexpr int64_t kJudgedFirst = 40;  // that a search compares again
+constexpr double kJudgedShare = 0.97;
+
+constexpr float kLargestFloat = std::numeric_limits<float>::max();
+
+// No more than a float holds: values beyond half of its range are farther apart.
+float distance_between(float a, float b) { return std::min(std::abs(a - b), kLargestFloat); }
+
+WalkKind kind_for(Metric metric) {
+  switch (metric) {
+    case Metric::l2:
+    case Metric::sqeuclidean:
+    case Metric::cosine: return WalkKind::squares;
+    case Metric::inner_product: return WalkKind::products;
+    default: return WalkKind::canonical;
+  }
+}
+
+// By how much the step is to be wider than `spread` asks for: with the least error of all values, rounded or clipped,
+// up to twice. Rows of a cluster at the rim would all lie elsewhere if they were clipped; but a few values beyond all
+// others are not to make codes of the others coarse.
+float widening(const float* begin, const float* end, float spread) {
+  float best = 1;
+  double least = 0;
+  for (const float factor : {1.0F, 1.125F, 1.25F, 1.5F, 1.75F, 2.0F}) {
+    const double largest = static_cast<double>(spread * factor);
+    double error = static_cast<double>(end - begin) * (largest / kLargestCode) * (largest / kLargestCode) / 12;
+    for (const float* value = begin; value != end; ++value) {
+      const double beyond = std::max(0.0, static_cast<double>(*value) - largest);
+      error += beyond * beyond;
+    }
+    if (factor == 1.0F || error < least) {
+      least = error;
+      best = factor;
+    }
+  }
+  return best;
+}
+
+// A word b and a code c differ by at most widest + 128, and `cols` such squares are summed.
+int64_t widest_word(int64_t cols) {
+  const double most = std::floor(std::sqrt(kMostSum / static_cast<double>(cols))) - 128;
+  return std::clamp<int64_t>(static_cast<int64_t>(most), 127, kWidestWord);
+}
+
+}  // namespace
+
+WalkCoder::WalkCoder(Metric metric, DType dtype, int64_t cols, float step, std::vector<float> offsets)
+    : kind_(offsets.empty() ? WalkKind::canonical : kind_for(metric)),
+      // Squares are in the order of their roots, and have means.
+      key_(metric == Metric::l2 ? KeyKind::squared_l2 : key_kind(metric)),
+      unit_length_(metric == Metric::cosine),
+      dtype_(dtype),
+      cols_(cols),
+      widest_(widest_word(cols)),
+      step_(step),
+      offsets_(std::move(offsets)) {}
+
+WalkCoder WalkCoder::choose(const MatrixView& rows, Metric metric, uint64_t seed, const Resources& resources) {
+  const int64_t cols = rows.cols();
+  const auto columns = static_cast<size_t>(cols);
+  const WalkCoder without(metric, rows.dtype(), cols, 1, {});
+  WalkCoder coder(metric, rows.dtype(), cols, 1,
+                  std::vector<float>(columns, rows.dtype() == DType::u8 ? 128.0F : 0.0F));
+  if (!coder.has_codes()) return without;
+  if (coder.takes_values()) return coder;
+  const int64_t most = std::clamp(kSampleValues / cols, kFewestSampleRows, kMostSampleRows);
+  const std::vector<uint32_t> sample = drawn_rows(CounterRng(seed, kWalkSampleStream), rows.rows(), most, resources);
+  const auto count = static_cast<int64_t>(sample.size());
+  HostArray<float> values(count * cols, "a sample for the codes of a graph", resources);
+  HostArray<float> apart(count * cols, "a sample for the codes of a graph", resources);
+  const MatrixView sampled(values.data(), count, cols);
+  if (only_counts(resources)) {
+    // Which it will be is not known yet.
+    (void)coder.tells_apart(sampled, resources);
+    return coder.may_have_none() ? without : coder;
+  }
+  std::vector<double> sums(columns, 0.0);
+  for (int64_t i = 0; i < count; ++i) {
+    float* const row = values.data() + i * cols;
+    coder.load(rows, sample[static_cast<size_t>(i)], row);
+    for (int64_t c = 0; c < cols; ++c) sums[static_cast<size_t>(c)] += static_cast<double>(row[c]);
+  }
+  for (size_t c = 0; c < columns; ++c) coder.offsets_[c] = static_cast<float>(sums[c] / static_cast<double>(count));
+  for (int64_t i = 0; i < count * cols; ++i) {
+    apart[i] = distance_between(values[i], coder.offsets_[static_cast<size_t>(i % cols)]);
+  }
+  float spread = 0;
+  if (coder.kind_ == WalkKind::products) {
+    // The longest rows are the answers: none is clipped.
+    for (int64_t i = 0; i < rows.rows(); ++i) {
+      widen_row(rows, i, apart.data());
+      for (size_t c = 0; c < columns; ++c) {
+        spread = std::max(spread, distance_between(apart[static_cast<int64_t>(c)], coder.offsets_[c]));
+      }
+    }
+  } else {
+    float* const cut = apart.begin() + (count * cols - 1 - count * cols / kClippedOf);
+    std::nth_element(apart.begin(), cut, apart.end());
+    spread = *cut > 0 ? std::min(*cut * widening(apart.begin(), apart.end(), *cut), kLargestFloat)
+                      : *std::max_element(cut, apart.end());
+  }
+  if (spread > 0) coder.step_ = static_cast<float>(static_cast<double>(spread) / kLargestCode);
+  if (!(coder.step_ > 0)) coder.step_ = 1;  // all rows alike, or apart by less than a float tells
+  return coder.may_have_none() && !coder.tells_apart(sampled, resources) ? without : coder;
+}
+
+// Whether of some rows of a sample nearly all of the kJudgedNear nearest are among the first by codes that a search
+// compares again. Of rows whose distances differ by decades they are not: one step is too coarse for the short ones.
+bool WalkCoder::tells_apart(const MatrixView& sample, const Resources& resources) const {
+  const int64_t count = sample.rows();
+  const int64_t judged = std::min(kJudgedRows, count);
+  const int64_t near = std::min(kJudgedNear, count);
+  HostArray<std::byte> codes(count * place_bytes(), "a sample for the codes of a graph", resources);
+  HostArray<uint32_t> numbers(count, "a sample for the codes of a graph", resources);
+  const int64_t slots = resources.threads();
+  HostArray<uint32_t> keys(slots * count, "a sample for the codes of a graph", resources);
+  HostArray<uint32_t> sorted(slots * count, "a sample for the codes of a graph", resources);
+  HostArray<float> floats(judged * cols_, "a sample for the codes of a graph", resources);
+  Neighbors nearest(judged, near, resources);
+  for (int64_t i = 0; i < judged && !only_counts(resources); ++i) {
+    std::memcpy(floats.data() + i * cols_, sample.row(i * count / judged), static_cast<size_t>(cols_) * sizeof(float));
+  }
+  const KnnParams params{.k = near, .metric = Metric::sqeuclidean, .check_finite = false};
+  call_or_count(resources, [&](const Resources& used) {
+    knn(MatrixView(floats.data(), judged, cols_), sample, nearest.view(), params, used);
+  });
+  if (only_counts(resources)) return true;
+  const WalkCoder coder(Metric::sqeuclidean, DType::f32, cols_, step_, offsets_);
+  coder.encode_all(sample, codes.data(), resources);
+  std::iota(numbers.begin(), numbers.end(), 0U);
+  const WalkRows rows = rows_of(codes.data(), count);
+  std::atomic<int64_t> right = 0;
+  ProgressMeter meter("judge codes", judged, resources);
+  parallel_for(judged, meter, resources, [&](int64_t i, int slot) {
+    uint32_t* const own = keys.data() + slot * count;
+    uint32_t* const first = sorted.data() + slot * count;
+    walk_keys(rows, query_of_place(rows, i * count / judged, nullptr), numbers.data(), count, own);
+    std::copy_n(own, count, first);
+    uint32_t* const last = first + std::min(kJudgedFirst, count) - 1;
+    std::nth_element(first, last, first + count);
+    right += std::count_if(nearest.ids(i), nearest.ids(i) + near, [&](int64_t id) { return own[id] <= *last; });
+    meter.add(1);
+  });
+  meter.finish();
+  return static_cast<double>(right.load()) >= kJudgedShare * static_cast<double>(judged * near);
+}
+
+int64_t WalkCoder::place_bytes() const { return has_codes() ? code_stride(cols_) : cols_ * size_of(dtype_); }
+
+MatrixView WalkCoder::view_of(const void* data, int64_t places) const {
+  if (has_codes()) return {data, DType::i8, {places, cols_, code_stride(cols_)}};
+  return {data, dtype_, {places, cols_, cols_}};
+}
+
+// As codes are made of it.
+void WalkCoder::load(const MatrixView& rows, int64_t row, float* floats) const {
+  widen_row(rows, row, floats);
+  if (!unit_length_) return;
+  double inverse = 0;
+  canonical_inverse_norms_cpu(MatrixView(floats, 1, cols_), &inverse);
+  for (int64_t c = 0; c < cols_; ++c) floats[c] = static_cast<float>(static_cast<double>(floats[c]) * inverse);
+}
+
+int64_t WalkCoder::encode(const MatrixView& rows, int64_t row, std::byte* out, float* floats) const {
+  if (!has_codes()) {
+    std::memcpy(out, rows.row(row), static_cast<size_t>(place_bytes()));
+    return 0;
+  }
+  auto* const code = reinterpret_cast<int8_t*>(out);
+  std::fill(code + cols_, code + code_stride(cols_), int8_t{0});
+  if (takes_values()) {
+    const auto* const bytes = reinterpret_cast<const uint8_t*>(rows.row(row));
+    const uint8_t sign = dtype_ == DType::u8 ? 0x80 : 0;
+    for (int64_t c = 0; c < cols_; ++c) code[c] = static_cast<int8_t>(bytes[c] ^ sign);
+    return 0;
+  }
+  load(rows, row, floats);
+  const double inverse = 1.0 / static_cast<double>(step_);
+  int64_t clipped = 0;
+  for (int64_t c = 0; c < cols_; ++c) {
+    const double apart = static_cast<double>(floats[c]) - static_cast<double>(offsets_[static_cast<size_t>(c)]);
+    const double level = std::nearbyint(apart * inverse);
+    const double kept = std::clamp(level, -kLargestCode, kLargestCode);
+    clipped += kept != level ? 1 : 0;
+    code[c] = static_cast<int8_t>(kept);
+  }
+  return clipped;
+}
+
+int64_t WalkCoder::encode_all(const MatrixView& rows, std::byte* out, const Resources& resources) const {
+  constexpr int64_t kTask = 1024;
+  HostArray<float> floats(resources.threads() * cols_, "rows to be coded", resources);
+  const int64_t tasks = divide_up(rows.rows(), kTask);
+  std::vector<int64_t> clipped(static_cast<size_t>(tasks), 0);
+  ProgressMeter meter("codes", rows.rows(), resources);
+  parallel_for(tasks, meter, resources, [&](int64_t task, int slot) {
+    const int64_t end = std::min((task + 1) * kTask, rows.rows());
+    for (int64_t i = task * kTask; i < end; ++i) {
+      clipped[static_cast<size_t>(task)] += encode(rows, i, out + i * place_bytes(), floats.data() + slot * cols_);
+    }
+    meter.add(end - task * kTask);
+  });
+  meter.finish();
+  int64_t total = 0;
+  for (const int64_t some : clipped) total += some;
+  return total;
+}
+
+WalkCoder::QueryRoom WalkCoder::query_room(std::byte* memory, int64_t cols) {
+  QueryRoom room;
+  room.floats = reinterpret_cast<float*>(memory);
+  room.words = reinterpret_cast<int16_t*>(memory + round_up(cols * 4, 64));
+  room.bytes = reinterpret_cast<int8_t*>(memory + round_up(cols * 4, 64) + round_up(code_stride(cols) * 2, 64));
+  return room;
+}
+
+WalkQuery WalkCoder::query(const MatrixView& queries, int64_t number, const QueryRoom& room) const {
+  WalkQuery made;
+  if (!has_codes()) {
+    widen_row(queries, number, room.floats);
+    made.canonical.values = room.floats;
+    canonical_inverse_norms_cpu(MatrixView(room.floats, 1, cols_), &made.canonical.inverse_norm);
+    return made;
+  }
+  load(queries, number, room.floats);
+  const bool whole = queries.dtype() == DType::u8 || queries.dtype() == DType::i8;
+  const auto moved = [&](int64_t c) {
+    const double offset = kind_ == WalkKind::products ? 0.0 : static_cast<double>(offsets_[static_cast<size_t>(c)]);
+    return static_cast<double>(room.floats[c]) - offset;
+  };
+  double largest = 0;
+  for (int64_t c = 0; c < cols_; ++c) largest = std::max(largest, std::abs(moved(c)));
+  double inverse = 1.0 / static_cast<double>(step_);
+  if (kind_ == WalkKind::products) {
+    inverse = whole || largest == 0 ? 1.0 : kLargestCode / largest;
+  } else if (largest * inverse > static_cast<double>(widest_)) {
+    inverse = static_cast<double>(widest_) / largest;
+  }
+  bool narrow = true;
+  for (int64_t c = 0; c < cols_; ++c) {
+    const double level = std::nearbyint(moved(c) * inverse);
+    room.words[c] = static_cast<int16_t>(level);
+    narrow = narrow && level >= -128 && level <= kLargestCode;
+  }
+  std::fill(room.words + cols_, room.words + code_stride(cols_), int16_t{0});
+  made.code.words = room.words;
+  if (!narrow) return made;
+  for (int64_t c = 0; c < code_stride(cols_); ++c) room.bytes[c] = static_cast<int8_t>(room.words[c]);
+  made.code.bytes = room.bytes;
+  return made;
+}
+
+}  // namespace kith

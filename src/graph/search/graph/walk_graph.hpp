@@ -1,0 +1,57 @@
+// A graph for walks (walk.hpp), with all that it needs: codes, lists, cells and the rows at each place. Immutable.
+//
+// Memory of a row: its code (the columns, rounded up to 16), 4 x degree bytes of neighbours, and 8 for its place.
+#pragma once
+
+#include <kith/resources.hpp>
+
+#include "core/host_array.hpp"
+#include "graph/search/graph/place_order.hpp"
+#include "graph/search/graph/walk_coder.hpp"
+#include "graph/search/graph/walk_view.hpp"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace kith {
+
+inline constexpr int64_t kDegreeStep = 16;
+inline constexpr int64_t kMostDegree = 128;
+
+struct WalkFacts {
+  int64_t clipped = 0;  // values of rows that codes do not reach
+  int64_t parts = 0;    // connected, taking edges both ways
+  int64_t lost = 0;     // places that a small walk towards them does not find
+};
+
+struct WalkGraph {
+  WalkCoder coder;
+  int64_t degree;
+  PlaceOrder order;
+  HostArray<std::byte> codes;
+  HostArray<uint32_t> edges;
+  int64_t cells;
+  HostArray<std::byte> centres;
+  HostArray<uint32_t> entry_offsets;
+  HostArray<uint32_t> entries;
+  WalkFacts facts;
+
+  int64_t rows() const { return order.row_count(); }
+  int64_t bytes() const {
+    return order.bytes() + codes.bytes() + edges.bytes() + centres.bytes() + entry_offsets.bytes() + entries.bytes();
+  }
+  // With codes of so many rows that came later.
+  WalkView view(const std::byte* tail, int64_t tail_rows) const {
+    WalkView view;
+    view.rows = coder.rows_of(codes.data(), order.places());
+    view.tail = coder.rows_of(tail, tail_rows);
+    view.edges = edges.data();
+    view.degree = degree;
+    view.centres = coder.rows_of(centres.data(), cells);
+    view.entry_offsets = entry_offsets.data();
+    view.entries = entries.data();
+    return view;
+  }
+};
+
+}  // namespace kith

@@ -1,0 +1,139 @@
+// Integer keys of codes with one query (byte_keys_cpu.hpp says which), by a warp: eight threads a code, 16 bytes a
+// load, four bytes a multiply-add, several codes under way at a time. Walks compare queries with places so, and builds
+// places with each other.
+#pragma once
+
+#include "cuda/device_core.hpp"
+#include "cuda/warp.hpp"
+
+#include <cstdint>
+
+namespace kith {
+
+inline constexpr int kCodeThreads = 8;                  // that compare a code together
+inline constexpr int kCodesOfWarp = 32 / kCodeThreads;  // at a time
+inline constexpr int kCodesAhead = 4;                   // times that, so many loads are under way
+
+struct CodeQueryCuda {
+  const uint4* values = nullptr;  // aligned; bytes, or words where one is none
+  bool bytes = true;
+  bool products = false;
+  uint32_t norm = 0;  // squared; 0 for products
+};
+
+// Codes of `chunks` x 16 bytes, one after the other.
+struct CodesCuda {
+  const int8_t* data = nullptr;
+  int chunks = 0;
+
+  __device__ const uint4* code(uint32_t number) const {
+    return reinterpret_cast<const uint4*>(data) + int64_t{number} * chunks;
+  }
+};
+
+// Four bytes times four bytes, four times.
+KITH_DEVICE_INLINE int multiply_bytes(const uint4& a, const uint4& b) {
+  int sum = __dp4a(static_cast<int>(a.x), static_cast<int>(b.x), 0);
+  sum = __dp4a(static_cast<int>(a.y), static_cast<int>(b.y), sum);
+  sum = __dp4a(static_cast<int>(a.z), static_cast<int>(b.z), sum);
+  return __dp4a(static_cast<int>(a.w), static_cast<int>(b.w), sum);
+}
+
+// What 16 columns add to a key: the square of the code less twice the product with the query, or less the product.
+KITH_DEVICE_INLINE uint32_t part_of_code_key(const uint4& code, const uint4& low, const uint4& high, bool bytes,
+                                             bool products) {
+  int product = 0;
+  if (bytes) {
+    product = multiply_bytes(code, low);
+  } else {
+    const uint32_t x[4] = {code.x, code.y, code.z, code.w};
+    const uint32_t q[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
+    KITH_UNROLL
+    for (int i = 0; i < 4; ++i) {
+      product = __dp2a_lo(static_cast<int>(q[2 * i]), static_cast<int>(x[i]), product);
+      product = __dp2a_hi(static_cast<int>(q[2 * i + 1]), static_cast<int>(x[i]), product);
+    }
+  }
+  if (products) return 0U - static_cast<uint32_t>(product);
+  return static_cast<uint32_t>(multiply_bytes(code, code)) - 2U * static_cast<uint32_t>(product);
+}
+
+// Sums of the kCodeThreads lanes that compare some codes together: each lane gives half of what it still has to the one
+// that keeps the other half, so that four sums take four shuffles, not twelve. Returns which of them is in sums[0].
+template <int kSums>
+KITH_DEVICE_INLINE int sum_by_halves(uint32_t (&sums)[kSums]) {
+  int own = 0;
+  int have = kSums;
+  KITH_UNROLL
+  for (int apart = kCodeThreads / 2; apart > 0; apart /= 2) {
+    if (have == 1) {
+      sums[0] += __shfl_xor_sync(kAllLanes, sums[0], apart);
+      continue;
+    }
+    have /= 2;
+    const bool upper = (lane_index() & apart) != 0;
+    KITH_UNROLL
+    for (int i = 0; i < kSums / 2; ++i) {
+      if (i >= have) break;
+      const uint32_t given = upper ? sums[i] : sums[i + have];
+      sums[i] = (upper ? sums[i + have] : sums[i]) + __shfl_xor_sync(kAllLanes, given, apart);
+    }
+    own += upper ? have : 0;
+  }
+  return own;
+}
+
+// Calls use(true, i, number, key) for `count` codes, those with numbers number_of(0), number_of(1), ...; each on one
+// lane of the warp, and use(false, ...) on the others. Keys are in the order of integers with a sign bit that is
+// turned. All lanes call it.
+template <int kAhead = kCodesAhead, typename NumberOf, typename Use>
+KITH_DEVICE_INLINE void compare_codes(const CodeQueryCuda& query, const CodesCuda& codes, int count,
+                                      const NumberOf& number_of, const Use& use) {
+  constexpr uint32_t kNone = 0xFFFFFFFFU;
+  constexpr uint32_t kTurnedSign = 0x80000000U;
+  const int group = lane_index() / kCodeThreads;
+  const int part = lane_index() % kCodeThreads;
+  for (int first = 0; first < count; first += kCodesOfWarp * kAhead) {
+    uint32_t numbers[kAhead];
+    uint32_t sums[kAhead] = {};
+    KITH_UNROLL
+    for (int i = 0; i < kAhead; ++i) {
+      const int n = first + i * kCodesOfWarp + group;
+      numbers[i] = n < count ? number_of(n) : kNone;
+    }
+    for (int chunk = part; chunk < codes.chunks; chunk += kCodeThreads) {
+      uint4 loaded[kAhead] = {};
+      KITH_UNROLL
+      for (int i = 0; i < kAhead; ++i) {
+        if (numbers[i] != kNone) loaded[i] = __ldg(codes.code(numbers[i]) + chunk);
+      }
+      const uint4 low = query.bytes ? query.values[chunk] : query.values[2 * chunk];
+      const uint4 high = query.bytes ? low : query.values[2 * chunk + 1];
+      KITH_UNROLL
+      for (int i = 0; i < kAhead; ++i) sums[i] += part_of_code_key(loaded[i], low, high, query.bytes, query.products);
+    }
+    const int own = sum_by_halves(sums);
+    uint32_t number = numbers[0];
+    KITH_UNROLL
+    for (int i = 1; i < kAhead; ++i) number = own == i ? numbers[i] : number;
+    const bool there = part % (kCodeThreads / kAhead) == 0 && number != kNone;
+    use(there, first + own * kCodesOfWarp + group, number, (sums[0] + query.norm) ^ kTurnedSign);
+  }
+}
+
+// The squared norm of a code, in all lanes.
+KITH_DEVICE_INLINE uint32_t squared_norm_of(const CodesCuda& codes, uint32_t number) {
+  uint32_t norm = 0;
+  for (int chunk = lane_index(); chunk < codes.chunks; chunk += 32) {
+    const uint4 some = __ldg(codes.code(number) + chunk);
+    norm += static_cast<uint32_t>(multiply_bytes(some, some));
+  }
+  return warp_sum(norm);
+}
+
+// A place's code as a query by squares. All lanes call it.
+KITH_DEVICE_INLINE CodeQueryCuda code_as_query(const CodesCuda& codes, uint32_t number) {
+  return {codes.code(number), true, false, squared_norm_of(codes, number)};
+}
+
+}  // namespace kith

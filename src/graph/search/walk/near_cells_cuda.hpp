@@ -1,0 +1,148 @@
+// The cells with which a walk on a GPU begins, and their entries. For many queries a kernel has ranked cells before
+// (rank_cells_cuda.cu); else a block compares all centres with its query.
+#pragma once
+
+#include "graph/search/walk/next_beam_cuda.hpp"
+
+namespace kith {
+
+template <int kWarps>
+class NearCells : public NextBeam<kWarps> {
+ protected:
+  using Beam = NextBeam<kWarps>;
+  using Beam::compare;
+  using Beam::counts_;
+  using Beam::fresh;
+  using Beam::kRound;
+  using Beam::kThreads;
+  using Beam::lane;
+  using Beam::move_all;
+  using Beam::ready_turn;
+  using Beam::swap;
+  using Beam::sync;
+  using Beam::task_;
+  using Beam::thread;
+  using Beam::turn_;
+  using Beam::warp;
+
+  __device__ NearCells(const WalkTaskCuda& task, std::byte* memory, WalkCounts& counts) : Beam(task, memory, counts) {}
+
+  // Into the list of cells, none of which is there twice.
+  KITH_DEVICE_INLINE void enter_cells(SortedList& near) {
+    const FreshEntries from = fresh();
+    sync();
+    move_all(near, from, 0);
+    if (thread() == 0) ready_turn(1 - turn_);
+    sync();
+    swap(near, near.size + *from.count);
+    turn_ = 1 - turn_;
+  }
+
+  // The nearest cells of one of few queries: all keys at once. In each warp of threads with some keys each, the
+  // kNearCells-th of their least keys bounds the keys that are wanted. False where too many are within the bound, as of
+  // equal centres.
+  KITH_DEVICE_INLINE bool rank_cells_at_once(SortedList& near) {
+    constexpr int kAhead = 8;
+    auto* const keys = this->template at<uint32_t>(task_.layout.cell_keys);
+    const int each = (task_.cells + kWarps - 1) / kWarps;
+    const int first = warp() * each;
+    compare<kAhead>(
+        task_.centres, max(0, min(each, task_.cells - first)), [&](int i) { return static_cast<uint32_t>(first + i); },
+        [&](bool there, uint32_t cell, uint32_t key) {
+          if (there) keys[cell] = key;
+        });
+    sync();
+    uint32_t least = 0xFFFFFFFFU;
+    for (int i = thread(); i < task_.cells; i += kThreads) least = min(least, keys[i]);
+    int before = 0;
+    KITH_UNROLL
+    for (int i = 0; i < 32; ++i) {
+      const uint32_t other = __shfl_sync(kAllLanes, least, i);
+      before += other < least || (other == least && i < lane()) ? 1 : 0;
+    }
+    if (before == kNearCells - 1) atomicMin(&counts_.bound, least);
+    sync();
+    const uint32_t bound = counts_.bound;
+    const FreshEntries to = fresh();
+    for (int i = thread(); i < task_.cells; i += kThreads) {
+      if (keys[i] > bound) continue;
+      const int place = atomicAdd(to.count, 1);
+      if (place < kRound) to.entries[place] = pack_neighbor(keys[i], static_cast<uint32_t>(i) << 1);
+    }
+    sync();
+    if (*to.count <= kRound) {
+      enter_cells(near);
+      return true;
+    }
+    sync();
+    if (thread() == 0) *to.count = 0;
+    sync();
+    return false;
+  }
+
+  // The nearest cells, where no kernel before has found them.
+  KITH_DEVICE_INLINE void rank_cells(SortedList& near) {
+    // Small rounds first: they bound those after them.
+    int round = 32;
+    for (int first = 0; first < task_.cells; first += round, round = min(2 * round, kRound)) {
+      const int some = min(round, task_.cells - first);
+      const uint64_t bound = near.bound();
+      const FreshEntries to = fresh();
+      for (int start = warp() * 16; start < some; start += kWarps * 16) {
+        const int from = first + start;
+        compare(
+            task_.centres, min(16, some - start), [&](int i) { return static_cast<uint32_t>(from + i); },
+            [&](bool there, uint32_t cell, uint32_t key) {
+              const uint64_t entry = pack_neighbor(key, cell << 1);
+              to.add(there && entry < bound, entry);
+            });
+      }
+      enter_cells(near);
+    }
+  }
+
+  // The cells whose entries begin the beam.
+  KITH_DEVICE_INLINE void find_cells(SortedList& near, int64_t query) {
+    const uint32_t* const ranked = task_.near_cells == nullptr ? nullptr : task_.near_cells + query * kNearCells;
+    if (ranked != nullptr && ranked[0] != kNotRanked) {
+      near.size = static_cast<int>(min(static_cast<int64_t>(task_.cells), kNearCells));
+      if (thread() < near.size) near.now[thread()] = ranked[thread()] << 1;
+      sync();
+    } else if (kWarps < kWalkMostWarps || task_.cells > kMostWalkCells || !rank_cells_at_once(near)) {
+      rank_cells(near);
+    }
+  }
+  // The entries of these cells, one cell's behind the other's: each of the first lanes has a cell.
+  struct NearEntries {
+    uint32_t first = 0;  // of the cell, among all entries
+    int begin = 0;       // among those of these cells
+    int count = 0;
+    int total = 0;
+  };
+  KITH_DEVICE_INLINE NearEntries entries_of(const SortedList& near) const {
+    NearEntries entries;
+    if (lane() < near.size) {
+      const uint32_t* const offsets = task_.entry_offsets + (row_of(near.now[lane()]) >> 1);
+      entries.first = offsets[0];
+      entries.count = static_cast<int>(offsets[1] - offsets[0]);
+    }
+    const int end = warp_inclusive(entries.count);
+    entries.begin = end - entries.count;
+    entries.total = __shfl_sync(kAllLanes, end, 31);
+    return entries;
+  }
+  // The n-th of them; any where there are fewer. All lanes call it.
+  KITH_DEVICE_INLINE uint32_t entry_at(const NearEntries& entries, int n) const {
+    uint32_t at = 0;
+    KITH_UNROLL
+    for (int i = 0; i < kNearCells; ++i) {
+      const int begin = __shfl_sync(kAllLanes, entries.begin, i);
+      const int count = __shfl_sync(kAllLanes, entries.count, i);
+      const uint32_t first = __shfl_sync(kAllLanes, entries.first, i);
+      if (n >= begin && n < begin + count) at = first + static_cast<uint32_t>(n - begin);
+    }
+    return n < entries.total ? task_.entries[at] : kNoEdge;
+  }
+};
+
+}  // namespace kith

@@ -1,0 +1,224 @@
+// The beam of a walk on a GPU, and how the next one is made of it: every entry of the beam and every fresh one counts
+// how many are before it, and moves there, into the beam's other half. Where one is there twice (the table of seen
+// places has forgotten it) that is noticed, and done again with care.
+#pragma once
+
+#include "core/ordered_key.hpp"
+#include "graph/search/walk/walk_block_cuda.hpp"
+
+namespace kith {
+
+inline constexpr int kBeamBit = 1;  // for the beam, in WalkCounts::twice
+inline constexpr int kKeptBit = 2;
+inline constexpr uint64_t kOpenedBit = 1;
+inline constexpr int kShortList = 128;  // up to which warps look through a list
+
+// Best entries so far, sorted: the beam, the kept places, the nearest cells. All threads know the same of it.
+struct SortedList {
+  uint64_t* now;
+  uint64_t* next;
+  int capacity;
+  int size = 0;
+
+  __device__ SortedList(uint64_t* memory, int most) : now(memory), next(memory + most), capacity(most) {}
+  // Only smaller entries enter.
+  __device__ uint64_t bound() const { return size < capacity ? kPadding : now[capacity - 1] & ~kOpenedBit; }
+};
+
+// Entries that want to enter a list.
+struct FreshEntries {
+  uint64_t* entries;
+  int* count;
+
+  // Of the lanes of a warp that want to; all lanes call it.
+  KITH_DEVICE_INLINE void add(bool wants, uint64_t entry) const {
+    const unsigned all = __ballot_sync(kAllLanes, wants);
+    if (all == 0) return;
+    int first = 0;
+    if (lane_index() == 0) first = atomicAdd(count, __popc(all));
+    first = __shfl_sync(kAllLanes, first, 0);
+    if (wants) entries[first + __popc(all & ((1U << lane_index()) - 1U))] = entry;
+  }
+};
+
+template <int kWarps>
+class NextBeam : public WalkBlock<kWarps> {
+ protected:
+  using Block = WalkBlock<kWarps>;
+  using Block::counts_;
+  using Block::kThreads;
+  using Block::lane;
+  using Block::sync;
+  using Block::task_;
+  using Block::thread;
+  using Block::turn_;
+  using Block::warp;
+
+  __device__ NextBeam(const WalkTaskCuda& task, std::byte* memory, WalkCounts& counts)
+      : Block(task, memory, counts),
+        beam_(this->template at<uint64_t>(task.layout.beam), task.beam),
+        kept_(this->template at<uint64_t>(task.layout.kept), task.kept),
+        ranks_(this->template at<uint32_t>(task.layout.ranks)) {}
+
+  __device__ FreshEntries fresh() const {
+    return {this->template at<uint64_t>(task_.layout.fresh), &counts_.fresh[0][turn_]};
+  }
+  __device__ FreshEntries fresh_kept() const {
+    return {this->template at<uint64_t>(task_.layout.fresh_kept), &counts_.fresh[1][turn_]};
+  }
+
+  __device__ void ready_turn(int turn) const {
+    counts_.fresh[0][turn] = counts_.fresh[1][turn] = 0;
+    counts_.first[turn] = 0x7FFFFFFF;
+    counts_.twice[turn] = 0;
+  }
+
+  // Where a fresh entry goes if no other is there twice; it takes that place, or notices that it is. By a thread.
+  KITH_DEVICE_INLINE void move_fresh(const SortedList& list, const FreshEntries& from, int count, int i,
+                                     int bit) const {
+    const uint64_t entry = from.entries[i];
+    int to = 0;
+    for (int high = list.size; to < high;) {
+      const int middle = (to + high) / 2;
+      if ((list.now[middle] & ~kOpenedBit) < entry) {
+        to = middle + 1;
+      } else {
+        high = middle;
+      }
+    }
+    bool twice = false;
+#pragma unroll 4
+    for (int j = 0; j < count; ++j) {
+      to += from.entries[j] < entry ? 1 : 0;
+      twice |= from.entries[j] == entry && j != i;
+    }
+    put(list, entry, to, bit);
+    if (twice) atomicOr(&counts_.twice[turn_], bit);
+  }
+  // The same by a warp, which looks at 32 entries at a time: sooner for short lists.
+  KITH_DEVICE_INLINE void move_fresh_by_warp(const SortedList& list, const FreshEntries& from, int count, int i,
+                                             int bit) const {
+    const uint64_t entry = from.entries[i];
+    int to = 0;
+    bool twice = false;
+    for (int start = 0; start < list.size; start += 32) {
+      const int j = start + lane();
+      const uint64_t other = j < list.size ? list.now[j] & ~kOpenedBit : kPadding;
+      to += __popc(__ballot_sync(kAllLanes, other < entry));
+    }
+    for (int start = 0; start < count; start += 32) {
+      const int j = start + lane();
+      const uint64_t other = j < count ? from.entries[j] : kPadding;
+      to += __popc(__ballot_sync(kAllLanes, other < entry));
+      twice |= other == entry && j != i;
+    }
+    twice = __any_sync(kAllLanes, twice);
+    if (lane() != 0) return;
+    put(list, entry, to, bit);
+    if (twice) atomicOr(&counts_.twice[turn_], bit);
+  }
+  __device__ void put(const SortedList& list, uint64_t entry, int to, int bit) const {
+    if (to >= list.capacity) return;
+    list.next[to] = entry;
+    if (bit == kBeamBit) atomicMin(&counts_.first[turn_], to);
+  }
+
+  // All entries of the list, and fresh ones, move to the other half. All threads, between two waits.
+  KITH_DEVICE_INLINE void move_all(const SortedList& list, const FreshEntries& from, int bit) const {
+    const int count = *from.count;
+    const int opened = bit == kBeamBit ? last_ : -1;
+    for (int i = thread(); i < list.size; i += kThreads) {
+      const uint64_t entry = list.now[i] & ~kOpenedBit;
+      int to = i;
+      bool twice = false;
+#pragma unroll 4
+      for (int j = 0; j < count; ++j) {
+        to += from.entries[j] < entry ? 1 : 0;
+        twice |= from.entries[j] == entry;
+      }
+      if (to < list.capacity) list.next[to] = i <= opened ? entry | kOpenedBit : list.now[i];
+      if (twice) atomicOr(&counts_.twice[turn_], bit);
+    }
+    if (kWarps >= 4 && list.size <= kShortList) {
+      // Those warps first that have no entries of the list.
+      for (int i = kWarps - 1 - warp(); i < count; i += kWarps) move_fresh_by_warp(list, from, count, i, bit);
+    } else {
+      for (int i = thread(); i < count; i += kThreads) move_fresh(list, from, count, i, bit);
+    }
+  }
+  __device__ void swap(SortedList& list, int size) const {
+    uint64_t* const before = list.now;
+    list.now = list.next;
+    list.next = before;
+    list.size = min(list.capacity, size);
+  }
+
+  // The same where entries may be there twice: which are is found first. All threads.
+  KITH_DEVICE_INLINE void enter_with_care(SortedList& list, const FreshEntries& from, int bit) {
+    const int count = *from.count;
+    const int opened = bit == kBeamBit ? last_ : -1;
+    sync();
+    if (thread() == 0) counts_.doubles = 0;
+    sync();
+    for (int i = thread(); i < count; i += kThreads) {
+      const uint64_t entry = from.entries[i];
+      bool twice = false;
+      for (int j = 0; j < i; ++j) twice |= from.entries[j] == entry;
+      for (int j = 0; j < list.size; ++j) twice |= (list.now[j] & ~kOpenedBit) == entry;
+      ranks_[i] = twice ? 1 : 0;
+      if (twice) atomicAdd(&counts_.doubles, 1);
+    }
+    sync();
+    for (int i = thread(); i < count + list.size; i += kThreads) {
+      const bool is_fresh = i < count;
+      if (is_fresh && ranks_[i] != 0) continue;
+      uint64_t entry = is_fresh ? from.entries[i] : list.now[i - count];
+      int to = is_fresh ? 0 : i - count;
+      for (int j = 0; j < count; ++j) to += ranks_[j] == 0 && from.entries[j] < entry ? 1 : 0;
+      for (int j = 0; is_fresh && j < list.size; ++j) to += list.now[j] < entry ? 1 : 0;
+      if (!is_fresh && i - count <= opened) entry |= kOpenedBit;
+      if (to < list.capacity) list.next[to] = entry;
+    }
+    sync();
+    swap(list, list.size + count - counts_.doubles);
+  }
+
+  // Fresh entries enter the beam and the kept places. All threads call it, after a wait; they have waited for each
+  // other when it returns. meanwhile() is called before that wait.
+  template <typename Meanwhile>
+  KITH_DEVICE_INLINE void enter_all(const Meanwhile& meanwhile) {
+    const bool filtered = task_.kept_bits != nullptr;
+    const FreshEntries to_beam = fresh();
+    const FreshEntries to_kept = fresh_kept();
+    move_all(beam_, to_beam, kBeamBit);
+    if (filtered) move_all(kept_, to_kept, kKeptBit);
+    if (thread() == 0) ready_turn(1 - turn_);
+    meanwhile();
+    sync();
+    const int twice = counts_.twice[turn_];
+    // Who is there twice may stand before what it is put before: the first place that was taken is no bound then.
+    first_ = (twice & kBeamBit) != 0 ? 0 : min(counts_.first[turn_], last_ + 1);
+    if ((twice & kBeamBit) != 0) {
+      enter_with_care(beam_, to_beam, kBeamBit);
+    } else {
+      swap(beam_, beam_.size + *to_beam.count);
+    }
+    if (filtered) {
+      if ((twice & kKeptBit) != 0) {
+        enter_with_care(kept_, to_kept, kKeptBit);
+      } else {
+        swap(kept_, kept_.size + *to_kept.count);
+      }
+    }
+    turn_ = 1 - turn_;
+    last_ = -1;
+  }
+
+  SortedList beam_;
+  SortedList kept_;
+  uint32_t* const ranks_;
+  int first_ = 0;  // no place of the beam before it is unopened
+  int last_ = -1;  // places of the beam up to it are opened in this round
+};
+
+}  // namespace kith

@@ -1,0 +1,153 @@
+#include "graph/search/walk/walk.hpp"
+
+#include "core/within_limits.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+namespace kith {
+namespace {
+
+constexpr int64_t kTogether = 256;  // places compared at a time; no list is longer
+constexpr int64_t kLine = 64;
+constexpr int64_t kPrefetchedBytes = 512;  // of a code; the rest comes as it is read
+
+// Into the second cache: a step asks for more lines than the first has room to wait for, and would wait at the
+// prefetches themselves (SIFT1M, Neoverse V1: 42 us instead of 59 for a walk).
+void prefetch(const std::byte* from, int64_t bytes) {
+  for (int64_t at = 0; at < bytes; at += kLine) __builtin_prefetch(from + at, 0, 2);
+}
+
+// Calls use(number, key) for the keys that are no larger, in their order. Which these are nobody can foresee, and most
+// are not: they are picked without a branch.
+template <typename Use>
+void visit_near(const uint32_t* keys, int64_t count, uint32_t largest, const Use& use) {
+  uint16_t picked[kTogether];
+  int64_t near = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    picked[near] = static_cast<uint16_t>(i);
+    near += keys[i] <= largest ? 1 : 0;
+  }
+  for (int64_t p = 0; p < near; ++p) use(picked[p], keys[picked[p]]);
+}
+
+}  // namespace
+
+Walk::Walk(const WalkWish& wish, int64_t degree, const Resources& resources)
+    : wish_(wish),
+      beam_memory_(wish.beam, "the beam of a walk", resources),
+      kept_memory_(wish.kept, "the kept places of a walk", resources),
+      seen_memory_(SeenPlaces::slots_for(wish.beam, degree), "the seen places of a walk", resources),
+      places_(kTogether, "the places of a walk", resources),
+      keys_(kTogether, "the places of a walk", resources),
+      numbers_(kTogether, "the places of a walk", resources),
+      beam_(beam_memory_.data(), wish.beam),
+      kept_(kept_memory_.data(), wish.kept),
+      seen_(seen_memory_.data(), only_counts(resources) ? 0 : seen_memory_.size()) {
+  std::iota(numbers_.begin(), numbers_.end(), 0U);
+}
+
+void Walk::begin(const WalkView& view, const WalkQuery& query, const PlaceFilter* filter) {
+  view_ = &view;
+  query_ = &query;
+  filter_ = filter;
+  beam_ = Beam(beam_memory_.data(), wish_.beam);
+  kept_ = Beam(kept_memory_.data(), wish_.kept);
+  seen_.clear();
+  collected_ = 0;
+  compared_ = view.centres.count() + view.tail.count();
+  begin_with_cells();
+  begin_with_tail();
+}
+
+void Walk::begin_with_cells() {
+  uint64_t memory[kNearCells];
+  Beam cells(memory, kNearCells);
+  const WalkRows& centres = view_->centres;
+  for (int64_t first = 0; first < centres.count(); first += kTogether) {
+    const int64_t some = std::min(kTogether, centres.count() - first);
+    walk_keys(centres.with(centres.values.slice(first, some)), *query_, numbers_.data(), some, keys_.data());
+    visit_near(keys_.data(), some, cells.largest_key(),
+               [&](int64_t i, uint32_t key) { cells.offer(key, static_cast<uint32_t>(first + i)); });
+  }
+  for (int64_t i = 0; i < cells.size(); ++i) {
+    const uint32_t* const offsets = view_->entry_offsets + cells.place(i);
+    for (int64_t e = offsets[0]; e < offsets[1]; e += kTogether) {
+      collect(view_->entries + e, std::min(kTogether, offsets[1] - e));
+    }
+  }
+  compare();
+}
+
+void Walk::begin_with_tail() {
+  const WalkRows& tail = view_->tail;
+  for (int64_t first = 0; first < tail.count(); first += kTogether) {
+    const int64_t some = std::min(kTogether, tail.count() - first);
+    walk_keys(tail.with(tail.values.slice(first, some)), *query_, numbers_.data(), some, keys_.data());
+    for (int64_t i = 0; i < some; ++i) places_[i] = static_cast<uint32_t>(view_->rows.count() + first + i);
+    offer_all(places_.data(), some);
+  }
+}
+
+// Those of a list that were not seen, up to kNoEdge, and asks for their codes.
+void Walk::collect(const uint32_t* list, int64_t most) {
+  if (collected_ + most > kTogether) compare();
+  uint32_t* const places = places_.data();
+  const uint32_t hidden = query_->hidden;
+  int64_t count = collected_;
+  const auto* const codes = static_cast<const std::byte*>(view_->rows.values.data());
+  const int64_t row_bytes = view_->rows.row_bytes();
+  const int64_t bytes = std::min(row_bytes, kPrefetchedBytes);
+  SeenPlaces seen = seen_;  // the same table; the compiler sees that no place is written over where it is
+  for (int64_t i = 0; i < most && list[i] != kNoEdge; ++i) {
+    const uint32_t place = list[i];
+    places[count] = place;
+    count += seen.add(place) & (place != hidden) ? 1 : 0;
+    // Before it is known whether the place is new: what was seen is in the cache, and waiting overlaps with looking.
+    prefetch(codes + place * row_bytes, bytes);
+  }
+  collected_ = count;
+}
+
+// Their keys are in keys_.
+void Walk::offer_all(const uint32_t* places, int64_t count) {
+  const uint32_t* const keys = keys_.data();
+  visit_near(keys, count, beam_.largest_key(), [&](int64_t i, uint32_t key) {
+    const int64_t entered = beam_.offer(key, places[i]);
+    // Likely to be opened soon: what is found meanwhile seldom is nearer than all before it.
+    if (entered >= 0 && entered < beam_.first_unopened() + 16 * wish_.width) prefetch_list(places[i]);
+  });
+  if (filter_ == nullptr) return;
+  for (int64_t i = 0; i < count; ++i) {
+    if (kept_.would_take(keys[i], places[i]) && filter_->keeps(places[i])) kept_.offer(keys[i], places[i]);
+  }
+}
+
+bool Walk::open() {
+  // All are chosen before the neighbours of any are compared.
+  uint32_t opened[kWidestStep];
+  int64_t count = 0;
+  for (; count < wish_.width; ++count) {
+    opened[count] = beam_.open_next();
+    if (opened[count] == kNoWalkPlace) break;
+  }
+  for (int64_t i = 0; i < count; ++i) {
+    if (opened[i] >= view_->rows.count()) continue;  // of the tail
+    collect(list_of(opened[i]), view_->degree);
+  }
+  return count > 0;
+}
+
+void Walk::compare() {
+  walk_keys(view_->rows, *query_, places_.data(), collected_, keys_.data());
+  offer_all(places_.data(), collected_);
+  compared_ += collected_;
+  collected_ = 0;
+}
+
+void Walk::prefetch_list(uint32_t place) const {
+  if (place >= view_->rows.count()) return;  // of the tail
+  prefetch(reinterpret_cast<const std::byte*>(list_of(place)), view_->degree * static_cast<int64_t>(sizeof(uint32_t)));
+}
+
+}  // namespace kith

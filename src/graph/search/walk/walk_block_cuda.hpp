@@ -1,0 +1,89 @@
+// A block that walks for one query (walk_cuda.cu): its threads, its shared memory, and the query's code, with which it
+// compares others.
+#pragma once
+
+#include "cuda/device_core.hpp"
+#include "cuda/warp.hpp"
+#include "graph/search/walk/code_query_cuda.hpp"
+#include "graph/search/walk/compare_codes_cuda.hpp"
+#include "graph/search/walk/walk_task_cuda.hpp"
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace kith {
+
+// What threads tell each other. Of two the one is used in a round while the other is made ready for the next.
+struct WalkCounts {
+  int fresh[2][2];  // entries for the beam, and for the kept places
+  int first[2];     // the first place in the beam that an entry has taken
+  int twice[2];     // lists in which an entry was found twice: bits
+  int doubles;      // entries of a list that are there twice
+  int opened;
+  int last;
+  uint32_t bound;                     // of the keys of the nearest cells
+  uint32_t places[kWalkLargestStep];  // that are opened, where a step takes several rounds
+};
+
+template <int kWarps>
+class WalkBlock {
+ public:
+  static constexpr int kThreads = kWarps * 32;
+  static constexpr int kRound = walk_round(kWarps);
+  static constexpr int kStaged = walk_staged(kWarps);
+
+ protected:
+  __device__ WalkBlock(const WalkTaskCuda& task, std::byte* memory, WalkCounts& counts)
+      : task_(task), memory_(memory), counts_(counts), chunks_(static_cast<int>(task.stride / 16)) {}
+
+  __device__ static int thread() { return static_cast<int>(threadIdx.x); }
+  __device__ static int lane() { return thread() % 32; }
+  __device__ static int warp() { return thread() / 32; }
+  __device__ static void sync() {
+    if constexpr (kWarps == 1) {
+      __syncwarp();
+    } else {
+      __syncthreads();
+    }
+  }
+  template <typename T>
+  __device__ T* at(int64_t offset) const {
+    return reinterpret_cast<T*>(memory_ + offset);
+  }
+  // The query's code; every warp knows all of it, the first one writes. False where a value is not finite.
+  KITH_DEVICE_INLINE bool load(const DeviceRowsView& queries, int64_t query) {
+    const CodedQuery coded(task_, queries, query);
+    if (!coded.finite()) return false;
+    bytes_ = coded.bytes();
+    norm_ = coded.visit([&](int col, int level) {
+      if (warp() != 0) return;
+      if (bytes_) {
+        at<int8_t>(task_.layout.query)[col] = static_cast<int8_t>(level);
+      } else {
+        at<int16_t>(task_.layout.query)[col] = static_cast<int16_t>(level);
+      }
+    });
+    if (task_.kind == WalkKind::products) norm_ = 0;
+    return true;
+  }
+
+  // Calls use(true, number, key) for `count` codes, as compare_codes() does.
+  template <int kAhead = kCodesAhead, typename NumberOf, typename Use>
+  KITH_DEVICE_INLINE void compare(const int8_t* codes, int count, const NumberOf& number_of, const Use& use) const {
+    const CodeQueryCuda query{at<uint4>(task_.layout.query), bytes_, task_.kind == WalkKind::products, norm_};
+    compare_codes<kAhead>(query, {codes, chunks_}, count, number_of,
+                          [&](bool there, int, uint32_t number, uint32_t key) { use(there, number, key); });
+  }
+
+  const WalkTaskCuda& task_;
+  std::byte* const memory_;
+  WalkCounts& counts_;
+  const int chunks_;
+  int turn_ = 0;       // of the counts
+  bool bytes_ = true;  // the query's values are bytes; else words
+  uint32_t norm_ = 0;  // squared, of the query
+};
+
+}  // namespace kith

@@ -1,0 +1,178 @@
+// A walk over a graph (walk.hpp) on a GPU, as its kernel gets it: pointers to device memory, and how a block lays out
+// its shared memory. No CUDA types, so that any machine can say which walks a GPU takes.
+#pragma once
+
+#include <kith/dtype.hpp>
+
+#include "core/divide.hpp"
+#include "core/host_device.hpp"
+#include "graph/search/graph/walk_cells.hpp"
+#include "graph/search/graph/walk_view.hpp"
+#include "rows/device_rows.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+
+namespace kith {
+
+// Places whose keys are computed before they enter the beam: less for blocks of one warp, of which a processor has
+// many.
+constexpr int walk_round(int warps) { return warps == 1 ? 128 : 256; }
+// Unseen places that a warp puts together before it compares them.
+constexpr int walk_staged(int warps) { return warps == 1 ? 64 : 32; }
+inline constexpr int64_t kWalkShared = 96 << 10;  // that a block has on every GPU from compute capability 8.0 on
+inline constexpr int kWalkMostWarps = 8;          // of a query
+inline constexpr int kWalkOpened = 16;            // lists of a round, at most
+inline constexpr int kWalkLargestStep = 64;       // kWidestStep of walk.hpp
+
+// Which places a walk remembers to have seen: a hash table that looks at kProbes slots from a place's own on, and then
+// forgets what is in the first of them (seen_places.hpp). What is forgotten seldom matters, but a place that is in the
+// beam and comes again makes a step twice as long.
+//
+// Where a block has several warps a slot is the place itself, taken by compare and swap, so that of two warps that come
+// to a place together one compares it. A single warp, of which a processor has many, has slots of two bytes: a place
+// times an odd number, modulo a power of two above all places, is another number for every place; its upper bits are
+// the slot, and the lower ones, which are kept there with the distance from it, tell the place. No place is taken for
+// another.
+struct SeenTable {
+  int slot_bits = 0;
+  int tag_bits = 0;
+  bool whole = false;  // slots of four bytes
+
+  static constexpr int kProbes = 4;
+  static constexpr int kMostTagBits = 13;  // beside the distance and a value for nothing
+  static constexpr int kFewestSlotBits = 11;
+  static constexpr int kMostSlotBits = 13;
+
+  // `places`: of the graph.
+  static SeenTable of(int64_t places, int64_t beam, int64_t degree, bool whole) {
+    const int likely = std::bit_width(static_cast<uint64_t>(beam * degree)) + (whole ? 1 : 0);
+    const int bits = std::bit_width(static_cast<uint64_t>(places));
+    SeenTable table;
+    table.whole = whole;
+    table.slot_bits = std::clamp(likely, kFewestSlotBits, kMostSlotBits);
+    if (!whole) table.slot_bits = std::max(table.slot_bits, bits - kMostTagBits);
+    table.tag_bits = whole ? 32 - table.slot_bits : std::max(bits - table.slot_bits, 0);
+    return table;
+  }
+  KITH_HOST_DEVICE int64_t bytes() const { return int64_t{whole ? 4 : 2} << slot_bits; }
+
+  KITH_HOST_DEVICE uint32_t mixed(uint32_t place) const {
+    const uint32_t product = place * 0x9E3779B1U;
+    return whole ? product : product & ((1U << (slot_bits + tag_bits)) - 1U);
+  }
+  KITH_HOST_DEVICE uint32_t slot(uint32_t mixed_place) const { return mixed_place >> tag_bits; }
+  KITH_HOST_DEVICE uint32_t slot_after(uint32_t slot, int probe) const {
+    return (slot + static_cast<uint32_t>(probe)) & ((1U << slot_bits) - 1U);
+  }
+  // What a slot of two bytes holds.
+  KITH_HOST_DEVICE uint16_t tag(uint32_t mixed_place, int probe) const {
+    const uint32_t low = mixed_place & ((1U << tag_bits) - 1U);
+    return static_cast<uint16_t>(low * kProbes + static_cast<uint32_t>(probe));
+  }
+};
+
+// Offsets in the shared memory of the block that walks for one query.
+struct WalkLayout {
+  WalkLayout() = default;
+  // `stride`: columns of a code.
+  WalkLayout(int64_t beam_places, int64_t kept_places, int64_t stride, int warps, const SeenTable& table)
+      : beam(take(2 * beam_places * 8)),
+        kept(take(2 * kept_places * 8)),
+        cells(take(2 * kNearCells * 8)),
+        fresh(take(walk_round(warps) * 8)),
+        fresh_kept(take(kept_places > 0 ? walk_round(warps) * 8 : 0)),
+        ranks(take(walk_round(warps) * 4)),
+        staged(take(int64_t{warps} * (walk_staged(warps) + kWalkOpened) * 4)),
+        cell_keys(take(warps == kWalkMostWarps ? kMostWalkCells * 4 : 0)),
+        query(take(stride * 2)),
+        seen(take(table.bytes())) {}
+
+  int64_t bytes = 0;
+  int64_t beam = 0;  // twice: entries are moved from one to the other
+  int64_t kept = 0;
+  int64_t cells = 0;
+  int64_t fresh = 0;  // entries that want to enter the beam
+  int64_t fresh_kept = 0;
+  int64_t ranks = 0;      // of the fresh entries
+  int64_t staged = 0;     // of each warp: places to be compared, and those that are opened
+  int64_t cell_keys = 0;  // of all cells, where queries are few
+  int64_t query = 0;      // bytes or words
+  int64_t seen = 0;
+
+ private:
+  int64_t take(int64_t size) {
+    const int64_t at = bytes;
+    bytes = round_up(bytes + size, 16);
+    return at;
+  }
+};
+
+struct WalkTaskCuda {
+  // The graph (WalkView). Codes have `stride` bytes, a multiple of 16.
+  WalkKind kind = WalkKind::squares;
+  const int8_t* codes = nullptr;
+  const int8_t* tail = nullptr;
+  const int8_t* centres = nullptr;
+  int64_t places = 0;
+  int64_t tail_places = 0;
+  int64_t stride = 0;
+  const uint32_t* edges = nullptr;
+  int degree = 0;
+  int cells = 0;
+  const uint32_t* entry_offsets = nullptr;
+  const uint32_t* entries = nullptr;
+  const uint32_t* centre_norms = nullptr;  // squared
+  PlaceRows rows;                          // for the filter
+  // How queries are coded (walk_coder.hpp).
+  const float* offsets = nullptr;
+  double inverse_step = 1;
+  double widest = 127;
+  bool unit_length = false;
+  // Queries of any dtype, and what is wanted.
+  DeviceRowsView queries;
+  int64_t cols = 0;
+  int beam = 0;
+  int width = 0;
+  int kept = 0;                         // as WalkWish has it
+  const uint64_t* kept_bits = nullptr;  // of rows; null where there is no filter
+  const uint32_t* hidden = nullptr;     // of each query a place that its walk does not see; null: none
+  // The nearest cells of each query, kNearCells each, found by a kernel before, for many queries; null: walks find
+  // them. kNotRanked: the walk does.
+  uint32_t* near_cells = nullptr;
+  // What comes out: for each query the first `most` places found, how many there are in all, and the first query with a
+  // value that is not finite, for which nothing is found: the least such number is written, where it is less.
+  int64_t most = 0;
+  uint32_t* found = nullptr;
+  uint32_t* found_count = nullptr;
+  uint32_t* bad_query = nullptr;
+  SeenTable seen;
+  WalkLayout layout;
+};
+
+inline constexpr uint32_t kNotRanked = 0xFFFFFFFFU;
+// From so many queries on a kernel of its own ranks cells, sixteen queries at a time: a walk reads all centres for
+// itself.
+inline constexpr int64_t kFewestRanked = 512;
+// Columns of codes that it takes.
+inline constexpr int64_t kMostRankedStride = 2048;
+
+// Warps for each of so many queries: as many as keep the device busy. (1,000 queries on an H200, beam 48: 0.41 ms with
+// one warp each, 0.32 with two, 0.39 with four.)
+inline int walk_warps(int64_t queries, int multiprocessors) {
+  constexpr int64_t kWarpsTogether = 16;  // of a multiprocessor, about
+  const int64_t each = int64_t{multiprocessors} * kWarpsTogether / std::max<int64_t>(1, queries);
+  return each >= kWalkMostWarps ? kWalkMostWarps : each >= 4 ? 4 : each >= 2 ? 2 : 1;
+}
+
+// Whether a block has room for such a walk, whatever its warps.
+inline bool suits_walk_cuda(int64_t places, int64_t beam, int64_t kept, int64_t degree, int64_t stride) {
+  const auto fits = [&](bool whole) {
+    const SeenTable table = SeenTable::of(places, beam, degree, whole);
+    return WalkLayout(beam, kept, stride, kWalkMostWarps, table).bytes <= kWalkShared;
+  };
+  return fits(true) && fits(false);
+}
+
+}  // namespace kith
