@@ -1,0 +1,137 @@
+// A round of a search of lists on a GPU: queries brought there, their lists ranked, and one segment after the other
+// searched (ivf_search_cuda.hpp, list_steps_cuda.hpp). What was found in each is brought together.
+#pragma once
+
+#include <kith/metric.hpp>
+#include <kith/resources.hpp>
+
+#include "cuda/device_array.hpp"
+#include "cuda/device_context.hpp"
+#include "cuda/device_guard.hpp"
+#include "cuda/device_info.hpp"
+#include "cuda/workspace_layout.hpp"
+#include "exact/exact_search.hpp"
+#include "ivf/model/gpu_model_cuda.hpp"
+#include "ivf/scan/prepared_segment_cuda.hpp"
+#include "ivf/search/ivf_search_cuda.hpp"
+#include "ivf/search/list_loop.hpp"
+#include "ivf/search/list_steps_cuda.hpp"
+#include "kernels/rerank/few_nearest_cuda.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace kith {
+
+inline constexpr int64_t kMostProbes = int64_t{1} << 24;  // of the queries searched together
+inline constexpr int64_t kHitBytes = 20;                  // of a hit: as it comes, and beside those of its query
+
+using GpuParts = std::vector<std::shared_ptr<const PreparedSegmentCuda>>;
+
+// What a round is made for.
+struct RoundShape {
+  int64_t cols = 0;
+  int64_t slots = 0;
+  int64_t k = 0;            // 0: hits in a range are wanted
+  int64_t found_lists = 1;  // of neighbours: the best so far, those of one part, and the best of both
+  bool stages = false;      // queries come by way of host memory
+  bool brings = false;      // queries do not lie on the device as they are
+  bool may_be_short = false;
+  bool writes_singly = false;  // results lie on the device, in the places of queries that do not follow each other
+  int64_t ranked_lists = 0;    // of few queries, which one launch ranks (few_nearest_cuda.hpp); 0: as many queries are
+  int multiprocessors = 0;
+};
+
+// The arrays of a batch on the device, in one block of memory: to take one from the device takes longer than most of
+// what a search of few queries does on the host.
+struct RoundLayout : WorkspaceLayout {
+  RoundLayout(const RoundShape& shape, int64_t batch, int64_t scan_bytes = 0)
+      : rows(take<float>(shape.brings ? batch : 0, shape.cols)),
+        rank_keys(take<uint32_t>(batch, shape.ranked_lists)),
+        rank_minima(take<uint32_t>(
+            shape.ranked_lists > 0 ? few_nearest_minima(batch, shape.ranked_lists, shape.multiprocessors) : 0)),
+        lists(take<int64_t>(shape.ranked_lists > 0 ? 0 : batch, shape.slots)),
+        distances(take<float>(shape.ranked_lists > 0 ? 0 : batch, shape.slots)),
+        probes(take<uint64_t>(batch, shape.slots)),
+        short_queries(take<uint32_t>(shape.may_be_short ? batch + 1 : 0)),
+        found(take<uint64_t>(batch, shape.k * shape.found_lists)),
+        written_ids(take<int64_t>(shape.writes_singly ? batch : 0, shape.k)),
+        written_distances(take<float>(shape.writes_singly ? batch : 0, shape.k)),
+        scan(take<std::byte>(scan_bytes)) {}
+
+  Slot<float> rows;  // queries
+  Slot<uint32_t> rank_keys;
+  Slot<uint32_t> rank_minima;
+  Slot<int64_t> lists;
+  Slot<float> distances;
+  Slot<uint64_t> probes;
+  Slot<uint32_t> short_queries;  // their number, and their places
+  Slot<uint64_t> found;
+  Slot<int64_t> written_ids;  // of neighbours on their way to the places of single queries
+  Slot<float> written_distances;
+  Slot<std::byte> scan;
+};
+
+// Where hits are put on the device.
+struct HitMemory {
+  HitMemory(int64_t queries, int64_t capacity, const std::shared_ptr<const DeviceContext>& context,
+            const Resources& resources)
+      : neighbors(capacity, "the vectors in range", context, resources),
+        grouped(capacity, "the vectors in range", context, resources),
+        queries_of(capacity, "the vectors in range", context, resources),
+        total(1, "the vectors in range", context, resources),
+        counts(queries, "the vectors in range", context, resources),
+        starts(queries, "the vectors in range", context, resources) {}
+
+  ListRangeHits hits() const {
+    return {total.data(), counts.data(), neighbors.data(), queries_of.data(), neighbors.size()};
+  }
+
+  DeviceArray<uint64_t> neighbors;
+  DeviceArray<uint64_t> grouped;
+  DeviceArray<uint32_t> queries_of;  // of each neighbour
+  DeviceArray<unsigned long long> total;
+  DeviceArray<uint32_t> counts;
+  DeviceArray<int64_t> starts;
+};
+
+// What the rounds of a search share.
+struct CudaSearchData {
+  // `rows` of the index, for the filter. The resources are the caller's; `resources` work on the search's stream.
+  CudaSearchData(int device, const GpuModelCuda& model, Metric metric, const GpuParts& parts, int64_t rows,
+                 const IvfSearch& task, int64_t queries, const Resources& given);
+
+  int64_t cols() const { return parts.front()->lists().codec.format.cols; }
+  // Whether one launch ranks the lists of a batch.
+  bool ranks_few(const ListsRound& round, int64_t batch) const {
+    return model.centres() != nullptr && suits_few_nearest(key_kind(metric), batch, cols(), round.slots);
+  }
+  IvfSearchShape shape_of(size_t part, int64_t queries, int64_t slots) const;
+  // `few`: one launch ranks.
+  RoundShape round_shape(const ListsRound& round, bool few) const;
+  // The ranking of lists: an exact search of the centres.
+  SearchTask ranking_task(const ListsRound& round, int64_t queries) const;
+
+  const DeviceGuard guard;
+  const std::shared_ptr<const DeviceContext> context;
+  const Resources resources;
+  const DeviceInfo gpu;
+  const GpuModelCuda& model;
+  const Metric metric;
+  const GpuParts& parts;
+  const IvfSearch task;
+  const int64_t lists;
+  DeviceArray<uint64_t> kept;    // bits of the filter
+  DeviceArray<uint32_t> sizes;   // of the lists, where queries may be short
+  std::vector<ScanTerms> terms;  // of each part
+};
+
+// Spare memory for one of so many segments: half is for what they keep, half for lookup terms.
+Resources sharing_spare(const Resources& resources, size_t segments);
+
+std::unique_ptr<ListsBackend> make_cuda_backend(const CudaSearchData& search, const ListsRound& round,
+                                                const ListsCudaPlan& plan, const Resources& planned);
+
+}  // namespace kith
