@@ -3,7 +3,7 @@
 // search, and the CPU. Rows: Gaussian of 24 dimensions that become ever narrower, turned into 128, with some noise, in
 // bytes or f32: at 80,000 rows a graph finds as much of their neighbours as of SIFT's with an equal beam. Or of a file.
 //
-//   graph_search_cuda_bench [--rows 1000000] [--cols 128] [--factory Graph32] [--floats] [--beam 0] [--cpu] [--ivf]
+//   graph_search_cuda_bench [--rows 1000000] [--cols 128] [--factory Graph32] [--floats] [--beam 0,...] [--cpu] [--ivf]
 //                           [--file graph.kith] [--profile] [--raw rows.u8] [--build-cpu]
 //
 // --build-cpu: the graph is built on the CPU, else on the GPU, where the second build is timed.
@@ -20,6 +20,7 @@
 #include <filesystem>
 #include <fstream>
 #include <random>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <utility>
@@ -111,6 +112,14 @@ Resources resources_on(Device device, bool tells = false) {
   return Resources(options);
 }
 
+// "48,64": 48 and 64.
+std::vector<int64_t> numbers_in(const std::string& text) {
+  std::vector<int64_t> numbers;
+  std::istringstream parts(text);
+  for (std::string part; std::getline(parts, part, ',');) numbers.push_back(std::stoll(part));
+  return numbers;
+}
+
 double recall_of(const Neighbors& found, const Neighbors& truth) {
   int64_t right = 0;
   for (int64_t q = 0; q < found.queries(); ++q) {
@@ -141,7 +150,7 @@ std::pair<double, double> times_of(const MatrixView& queries, int64_t batch, con
 int main(int argc, char** argv) {
   int64_t count = 1000000;
   int64_t cols = 128;
-  int64_t beam = 0;
+  std::vector<int64_t> beams;  // none: the default and twice that
   std::string factory = "Graph32";
   bool floats = false;
   bool with_cpu = false;
@@ -155,7 +164,7 @@ int main(int argc, char** argv) {
     const auto value = [&] { return i + 1 < argc ? std::string(argv[++i]) : std::string(); };
     if (name == "--rows") count = std::stoll(value());
     if (name == "--cols") cols = std::stoll(value());
-    if (name == "--beam") beam = std::stoll(value());
+    if (name == "--beam") beams = numbers_in(value());
     if (name == "--factory") factory = value();
     if (name == "--floats") floats = true;
     if (name == "--cpu") with_cpu = true;
@@ -202,12 +211,11 @@ int main(int argc, char** argv) {
   std::printf("first search, with the copy to the GPU: %.1f ms\n", 1e3 * (now() - start));
   if (profile) {
     for (const int64_t batch : {1, 100, 10000}) {
-      (void)index.search(queries.view().slice(0, batch), {.k = 10, .beam = beam}, gpu);
+      (void)index.search(queries.view().slice(0, batch), {.k = 10, .beam = beams.empty() ? 0 : beams[0]}, gpu);
     }
     return 0;
   }
-  std::vector<int64_t> beams = {beam > 0 ? beam : info.beam};
-  if (beam == 0) beams.push_back(2 * info.beam);
+  if (beams.empty()) beams = {info.beam, 2 * info.beam};
   for (const int64_t one : beams) {
     const SearchParams params{.k = 10, .beam = one};
     const Neighbors found = index.search(queries.view(), params, gpu);

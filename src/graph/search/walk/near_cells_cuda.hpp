@@ -46,7 +46,7 @@ class NearCells : public NextBeam<kWarps> {
     auto* const keys = this->template at<uint32_t>(task_.layout.cell_keys);
     const int each = (task_.cells + kWarps - 1) / kWarps;
     const int first = warp() * each;
-    compare<kAhead>(
+    this->template compare<kAhead>(
         task_.centres, max(0, min(each, task_.cells - first)), [&](int i) { return static_cast<uint32_t>(first + i); },
         [&](bool there, uint32_t cell, uint32_t key) {
           if (there) keys[cell] = key;

@@ -184,16 +184,14 @@ class NextBeam : public WalkBlock<kWarps> {
   }
 
   // Fresh entries enter the beam and the kept places. All threads call it, after a wait; they have waited for each
-  // other when it returns. meanwhile() is called before that wait.
-  template <typename Meanwhile>
-  KITH_DEVICE_INLINE void enter_all(const Meanwhile& meanwhile) {
+  // other when it returns.
+  KITH_DEVICE_INLINE void enter_all() {
     const bool filtered = task_.kept_bits != nullptr;
     const FreshEntries to_beam = fresh();
     const FreshEntries to_kept = fresh_kept();
     move_all(beam_, to_beam, kBeamBit);
     if (filtered) move_all(kept_, to_kept, kKeptBit);
     if (thread() == 0) ready_turn(1 - turn_);
-    meanwhile();
     sync();
     const int twice = counts_.twice[turn_];
     // Who is there twice may stand before what it is put before: the first place that was taken is no bound then.

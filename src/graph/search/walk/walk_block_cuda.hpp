@@ -24,7 +24,9 @@ struct WalkCounts {
   int opened;
   int last;
   uint32_t bound;                     // of the keys of the nearest cells
-  uint32_t places[kWalkLargestStep];  // that are opened, where a step takes several rounds
+  uint64_t near;                      // lists of places before it are likely to be asked for
+  uint32_t places[kWalkLargestStep];  // that are opened, where a step takes several rounds; or whose lists are compared
+  uint32_t slots[walk_lists_ahead(kWalkMostWarps)];  // for these lists
 };
 
 template <int kWarps>

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <cstdlib>
 
 namespace kith {
 
@@ -25,6 +26,10 @@ inline constexpr int64_t kWalkShared = 96 << 10;  // that a block has on every G
 inline constexpr int kWalkMostWarps = 8;          // of a query
 inline constexpr int kWalkOpened = 16;            // lists of a round, at most
 inline constexpr int kWalkLargestStep = 64;       // kWidestStep of walk.hpp
+inline constexpr int kWalkAhead = 32;             // lists that are compared ahead, at most (walk_ahead_cuda.hpp)
+// Lists that are asked for at a time.
+constexpr int walk_lists_ahead(int warps) { return warps > 4 ? 8 : 4; }
+inline constexpr int kWalkAheadBeam = 128;  // widest beam of such a walk
 
 // Which places a walk remembers to have seen: a hash table that looks at kProbes slots from a place's own on, and then
 // forgets what is in the first of them (seen_places.hpp). What is forgotten seldom matters, but a place that is in the
@@ -89,6 +94,9 @@ struct WalkLayout {
         query(take(stride * 2)),
         seen(take(table.bytes())) {}
 
+  // Room for lists that are compared ahead.
+  void add_ahead(int64_t degree) { ahead = take(kWalkAhead * round_up(degree, 32) * 8); }
+
   int64_t bytes = 0;
   int64_t beam = 0;  // twice: entries are moved from one to the other
   int64_t kept = 0;
@@ -100,6 +108,7 @@ struct WalkLayout {
   int64_t cell_keys = 0;  // of all cells, where queries are few
   int64_t query = 0;      // bytes or words
   int64_t seen = 0;
+  int64_t ahead = 0;
 
  private:
   int64_t take(int64_t size) {
@@ -158,12 +167,37 @@ inline constexpr int64_t kFewestRanked = 512;
 // Columns of codes that it takes.
 inline constexpr int64_t kMostRankedStride = 2048;
 
-// Warps for each of so many queries: as many as keep the device busy. (1,000 queries on an H200, beam 48: 0.41 ms with
-// one warp each, 0.32 with two, 0.39 with four.)
-inline int walk_warps(int64_t queries, int multiprocessors) {
+// How a query is walked for: by so many warps, and ahead (walk_ahead_cuda.hpp) or not.
+struct WalkForm {
+  int warps = 1;
+  bool ahead = false;
+
+  SeenTable seen(const WalkTaskCuda& task) const {
+    // A walk ahead remembers only what was near enough for the beam.
+    constexpr int kFewer = 4;
+    return SeenTable::of(task.places, task.beam, ahead ? task.degree / kFewer : task.degree, warps > 1);
+  }
+  WalkLayout layout(const WalkTaskCuda& task) const {
+    WalkLayout layout(task.beam, task.kept, task.stride, warps, seen(task));
+    if (ahead) layout.add_ahead(task.degree);
+    return layout;
+  }
+};
+
+// As many warps as keep the device busy. (1,000 queries on an H200, beam 48: 0.41 ms with one warp each, 0.32 with two,
+// 0.39 with four.)
+inline WalkForm walk_form(const WalkTaskCuda& task, int multiprocessors) {
   constexpr int64_t kWarpsTogether = 16;  // of a multiprocessor, about
-  const int64_t each = int64_t{multiprocessors} * kWarpsTogether / std::max<int64_t>(1, queries);
-  return each >= kWalkMostWarps ? kWalkMostWarps : each >= 4 ? 4 : each >= 2 ? 2 : 1;
+  const int64_t each = int64_t{multiprocessors} * kWarpsTogether / std::max<int64_t>(1, task.queries.count);
+  WalkForm form{each >= kWalkMostWarps ? kWalkMostWarps : each >= 4 ? 4 : each >= 2 ? 2 : 1, false};
+  if (const char* text = std::getenv("KITH_WALK_WARPS")) form.warps = std::atoi(text);  // TRIAL
+  if (const char* text = std::getenv("KITH_WALK_OLD")) return form;                     // TRIAL
+  const WalkForm ahead{form.warps, true};
+  const int64_t fresh = int64_t{task.width} * round_up(task.degree, 32);
+  const bool suits = task.kept_bits == nullptr && task.beam <= kWalkAheadBeam &&
+                     task.width <= walk_lists_ahead(ahead.warps) && fresh <= walk_round(ahead.warps);
+  if (form.warps >= 2 && suits && ahead.layout(task).bytes <= kWalkShared) return ahead;
+  return form;
 }
 
 // Whether a block has room for such a walk, whatever its warps.

@@ -1,0 +1,276 @@
+// The steps of a walk for few queries, which have the GPU to themselves and wait for memory above all.
+//
+// A walk of many steps, each of which waits for a list and then for codes, is slow however wide the GPU is. So lists
+// are compared ahead: of the nearest places that were not opened, not those of the next step alone. One warp then takes
+// as many steps as it has compared lists for, without another access to memory, and asks for more. What is found is the
+// same: a list that was compared ahead is looked at only once its place is opened, and what was compared for nothing is
+// forgotten. (1M rows of 128 bytes, beam 48, width 2: 27 steps in about 10 rounds.)
+//
+// That warp has the beam in registers, 32 * kHeld entries at most. Of a list that is opened it takes the entries before
+// the last of the beam; the table of seen places knows those that it was offered before, and only those. Each of the
+// others counts the entries before it, each entry of the beam the others before it, and all move there.
+#pragma once
+
+#include "graph/search/walk/walk_start_cuda.hpp"
+
+namespace kith {
+
+template <int kWarps, int kHeld>
+class WalkAhead : public WalkStart<kWarps> {
+  using Start = WalkStart<kWarps>;
+  using Start::beam_;
+  using Start::compare;
+  using Start::counts_;
+  using Start::hidden_;
+  using Start::lane;
+  using Start::see;
+  using Start::start;
+  using Start::sync;
+  using Start::task_;
+  using Start::thread;
+  using Start::warp;
+  using Start::write;
+
+ public:
+  __device__ WalkAhead(const WalkTaskCuda& task, std::byte* memory, WalkCounts& counts)
+      : Start(task, memory, counts),
+        lists_(this->template at<uint64_t>(task.layout.ahead)),
+        fresh_(this->template at<uint64_t>(task.layout.fresh)),
+        slots_(this->template at<uint32_t>(task.layout.ranks)),
+        turns_((task.degree + 31) / 32) {}
+
+  KITH_DEVICE_INLINE void run(const DeviceRowsView& queries, int64_t query) {
+    if (!start(queries, query)) return;
+    if (warp() == 0) take_beam();
+    for (;;) {
+      if (warp() == 0) {
+        while (step()) {
+        }
+        ask();
+      }
+      sync();
+      const int asked = counts_.opened;
+      if (asked == 0) break;
+      compare_lists(asked);
+      sync();
+    }
+    beam_.size = counts_.last;
+    write(query);
+  }
+
+ private:
+  static constexpr int kLists = walk_lists_ahead(kWarps);
+  static constexpr uint32_t kNoSlot = 0xFFFFFFFFU;
+
+  // The entries of the beam that a lane has, number i * 32 + lane; padding counts as opened. `slot`: where its list was
+  // compared.
+  struct Held {
+    uint64_t entry[kHeld];
+    uint32_t slot[kHeld];
+  };
+  __device__ static unsigned lanes_before() { return (1U << lane()) - 1U; }
+  __device__ static bool opened(uint64_t entry) { return (entry & kOpenedBit) != 0; }
+  __device__ static uint32_t place_of(uint64_t entry) { return row_of(entry) >> 1; }
+  // Whether its list would have to be compared before it is opened: places of the tail have none.
+  __device__ bool lacks_list(uint64_t entry, uint32_t slot) const {
+    return !opened(entry) && slot == kNoSlot && place_of(entry) < task_.places;
+  }
+
+  // Calls use(i, number) for the entries of the lane for which is(i) holds, with how many of these are before it in the
+  // beam. Returns how many there are. All lanes call it.
+  template <typename Is, typename Use>
+  KITH_DEVICE_INLINE int visit(const Is& is, const Use& use) const {
+    int before = 0;
+    KITH_UNROLL
+    for (int i = 0; i < kHeld; ++i) {
+      const bool mine = is(i);
+      const unsigned all = __ballot_sync(kAllLanes, mine);
+      if (mine) use(i, before + __popc(all & lanes_before()));
+      before += __popc(all);
+    }
+    return before;
+  }
+
+  KITH_DEVICE_INLINE void take_beam() {
+    for (int i = 0; i < kHeld; ++i) {
+      held_.entry[i] = i * 32 + lane() < beam_.size ? beam_.now[i * 32 + lane()] : kPadding;
+      held_.slot[i] = kNoSlot;
+    }
+  }
+
+  // Opens the next places. False where a list of theirs was not compared yet, or none is left.
+  KITH_DEVICE_INLINE bool step() {
+    uint32_t* const chosen = this->staged_;
+    bool lacks = false;
+    unsigned mine = 0;  // of the lane's entries, those that are opened: bits
+    const int closed = visit([&](int i) { return !opened(held_.entry[i]); },
+                             [&](int i, int number) {
+                               if (number >= task_.width) return;
+                               lacks |= lacks_list(held_.entry[i], held_.slot[i]);
+                               mine |= 1U << i;
+                               chosen[number] = held_.slot[i];
+                             });
+    if (closed == 0 || __any_sync(kAllLanes, lacks)) return false;
+    __syncwarp();
+    KITH_UNROLL
+    for (int i = 0; i < kHeld; ++i) {
+      if ((mine >> i & 1U) != 0) held_.entry[i] |= kOpenedBit;
+    }
+    const int count = collect(chosen, min(closed, task_.width));
+    for (int first = 0; first < count; first += 32) enter(fresh_ + first, min(32, count - first));
+    return true;
+  }
+
+  // The entries of these lists that enter the beam: of its own slot for each lane.
+  KITH_DEVICE_INLINE int collect(const uint32_t* chosen, int lists) const {
+    const uint64_t bound = beam_.bound();
+    int count = 0;
+    for (int list = 0; list < lists; list += 2) {
+      const uint32_t one = chosen[list];
+      const uint32_t other = list + 1 < lists ? chosen[list + 1] : kNoSlot;
+      for (int turn = 0; turn < turns_; ++turn) {
+        const uint64_t a = one == kNoSlot ? kPadding : list_at(one, turn)[lane()];
+        const uint64_t b = other == kNoSlot ? kPadding : list_at(other, turn)[lane()];
+        const bool takes_a = a < bound && see(place_of(a));
+        const bool takes_b = b < bound && see(place_of(b));
+        const unsigned all_a = __ballot_sync(kAllLanes, takes_a);
+        const unsigned all_b = __ballot_sync(kAllLanes, takes_b);
+        const int before_b = count + __popc(all_a);
+        if (takes_a) fresh_[count + __popc(all_a & lanes_before())] = a;
+        if (takes_b) fresh_[before_b + __popc(all_b & lanes_before())] = b;
+        count = before_b + __popc(all_b);
+      }
+    }
+    __syncwarp();
+    return count;
+  }
+
+  // Up to 32 fresh entries enter the beam.
+  KITH_DEVICE_INLINE void enter(uint64_t* fresh, int count) {
+    uint64_t own = kPadding;
+    int own_to = 0;
+    int to[kHeld];
+    for (;;) {
+      own = lane() < count ? fresh[lane()] : kPadding;
+      own_to = 0;
+      int fresh_before = 0;
+      bool twice = false;
+      KITH_UNROLL
+      for (int i = 0; i < kHeld; ++i) to[i] = i * 32 + lane();
+#pragma unroll 4
+      for (int j = 0; j < count; ++j) {
+        const uint64_t entry = fresh[j];
+        int behind = 0;
+        KITH_UNROLL
+        for (int i = 0; i < kHeld; ++i) {
+          const bool before = !(held_.entry[i] < entry);
+          to[i] += before ? 1 : 0;
+          behind += __popc(__ballot_sync(kAllLanes, before));
+        }
+        if (lane() == j) own_to = 32 * kHeld - behind;
+        fresh_before += entry < own ? 1 : 0;
+        twice |= entry == own && j < lane();
+      }
+      // One that the table of seen places has forgotten stands where it would enter.
+      twice |= lane() < count && own_to < beam_.size && (beam_.now[own_to] & ~kOpenedBit) == own;
+      own_to += fresh_before;
+      if (!__any_sync(kAllLanes, twice)) break;
+      const bool stays = lane() < count && !twice;
+      const unsigned all = __ballot_sync(kAllLanes, stays);
+      if (stays) fresh[__popc(all & lanes_before())] = own;
+      count = __popc(all);
+      __syncwarp();
+    }
+    __syncwarp();
+    KITH_UNROLL
+    for (int i = 0; i < kHeld; ++i) {
+      if (i * 32 + lane() < beam_.size) put(to[i], held_.entry[i], held_.slot[i]);
+    }
+    if (lane() < count) put(own_to, own, kNoSlot);
+    beam_.size = min(beam_.capacity, beam_.size + count);
+    __syncwarp();
+    KITH_UNROLL
+    for (int i = 0; i < kHeld; ++i) {
+      const int at = i * 32 + lane();
+      held_.entry[i] = at < beam_.size ? beam_.now[at] : kPadding;
+      held_.slot[i] = at < beam_.size ? slots_[at] : kNoSlot;
+    }
+  }
+  __device__ void put(int to, uint64_t entry, uint32_t slot) const {
+    if (to >= beam_.capacity) return;
+    beam_.now[to] = entry;
+    slots_[to] = slot;
+  }
+
+  // Asks for the lists of the nearest places that lack them.
+  KITH_DEVICE_INLINE void ask() {
+    static_assert(kWalkAhead == 32, "slots are bits of a word");
+    unsigned used = 0;
+    KITH_UNROLL
+    for (int i = 0; i < kHeld; ++i) {
+      if (!opened(held_.entry[i]) && held_.slot[i] != kNoSlot) used |= 1U << held_.slot[i];
+    }
+    used = __reduce_or_sync(kAllLanes, used);
+    if (__popc(used) > kWalkAhead - kLists) {
+      // Many of them stand far behind: what was compared is forgotten.
+      used = 0;
+      KITH_UNROLL
+      for (int i = 0; i < kHeld; ++i) held_.slot[i] = kNoSlot;
+    }
+    const int lacking = visit([&](int i) { return lacks_list(held_.entry[i], held_.slot[i]); },
+                              [&](int i, int number) {
+                                if (number >= kLists) return;
+                                const uint32_t slot = free_slot(used, number);
+                                held_.slot[i] = slot;
+                                counts_.places[number] = place_of(held_.entry[i]);
+                                counts_.slots[number] = slot;
+                              });
+    if (lane() != 0) return;
+    counts_.opened = min(lacking, kLists);
+    counts_.last = beam_.size;
+    counts_.near = beam_.bound();
+  }
+  // The n-th slot that is free, n being below kLists.
+  __device__ static uint32_t free_slot(unsigned used, int n) {
+    unsigned free = ~used;
+    KITH_UNROLL
+    for (int i = 0; i < kLists - 1; ++i) free = i < n ? free & (free - 1U) : free;
+    return static_cast<uint32_t>(__ffs(static_cast<int>(free)) - 1);
+  }
+
+  // 32 entries of a list that was compared, or is.
+  __device__ uint64_t* list_at(uint32_t slot, int turn) const {
+    return lists_ + (static_cast<int>(slot) * turns_ + turn) * 32;
+  }
+
+  // Compares the lists that were asked for. All warps.
+  KITH_DEVICE_INLINE void compare_lists(int asked) const {
+    constexpr int kAhead = 32 / kCodesOfWarp;  // a code for each lane
+    const uint64_t near = counts_.near;
+    for (int unit = warp(); unit < asked * turns_; unit += kWarps) {
+      const int list = unit / turns_;
+      const int turn = unit % turns_;
+      const int number = turn * 32 + lane();
+      const int64_t first_edge = int64_t{counts_.places[list]} * task_.degree;
+      uint32_t place = number < task_.degree ? __ldg(task_.edges + first_edge + number) : kNoEdge;
+      if (place == hidden_) place = kNoEdge;
+      uint64_t* const to = list_at(counts_.slots[list], turn);
+      this->template compare<kAhead>(
+          task_.codes, 32, [&](int i) { return __shfl_sync(kAllLanes, place, i); },
+          [&](bool there, uint32_t other, uint32_t key) {
+            const uint64_t entry = there ? pack_neighbor(key, other << 1) : kPadding;
+            to[lane()] = entry;
+            // It will be opened, likely, and its list be asked for.
+            if (entry < near) ptx::prefetch(task_.edges + int64_t{other} * task_.degree);
+          });
+    }
+  }
+
+  uint64_t* const lists_;  // that were compared: slots of entries
+  uint64_t* const fresh_;
+  uint32_t* const slots_;  // of the entries of the beam, while these move
+  const int turns_;        // of 32 entries, for a list
+  Held held_;
+};
+
+}  // namespace kith

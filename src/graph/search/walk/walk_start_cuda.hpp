@@ -1,0 +1,218 @@
+// How a walk on a GPU begins and ends, whatever its steps: the query's code, the entries of the nearest cells and the
+// tail enter the beam; the first places of it are written. And what steps need: places are compared where they were not
+// seen, and offered to the beam where they are near enough.
+#pragma once
+
+#include "cuda/ptx.hpp"
+#include "graph/search/walk/near_cells_cuda.hpp"
+
+namespace kith {
+
+template <int kWarps>
+class WalkStart : public NearCells<kWarps> {
+ protected:
+  using Cells = NearCells<kWarps>;
+  using Cells::beam_;
+  using Cells::compare;
+  using Cells::counts_;
+  using Cells::enter_all;
+  using Cells::entries_of;
+  using Cells::entry_at;
+  using Cells::find_cells;
+  using Cells::fresh;
+  using Cells::fresh_kept;
+  using Cells::kept_;
+  using Cells::kRound;
+  using Cells::kStaged;
+  using Cells::kThreads;
+  using Cells::lane;
+  using Cells::last_;
+  using Cells::load;
+  using Cells::ready_turn;
+  using Cells::sync;
+  using Cells::task_;
+  using Cells::thread;
+  using Cells::warp;
+  using typename Cells::NearEntries;
+
+  __device__ WalkStart(const WalkTaskCuda& task, std::byte* memory, WalkCounts& counts)
+      : Cells(task, memory, counts),
+        staged_(this->template at<uint32_t>(task.layout.staged) + warp() * (kStaged + kWalkOpened)) {}
+
+  // False where the query has a value that is not finite.
+  KITH_DEVICE_INLINE bool start(const DeviceRowsView& queries, int64_t query) {
+    if (task_.hidden != nullptr) hidden_ = task_.hidden[query];
+    clear();
+    if (!load(queries, query)) {
+      if (thread() == 0) {
+        atomicMin(task_.bad_query, static_cast<uint32_t>(query));
+        task_.found_count[query] = 0;
+      }
+      return false;
+    }
+    sync();
+    ptx::wait_for_kernel_before();  // which has ranked cells; and the next kernel may take its place
+    begin(query);
+    return true;
+  }
+
+  struct Bounds {
+    uint64_t beam;
+    uint64_t kept;
+    uint64_t near;  // the lists of places before it are asked for
+  };
+  KITH_DEVICE_INLINE Bounds bounds() const {
+    const int soon = last_ + 1 + task_.width;
+    return {beam_.bound(), task_.kept_bits == nullptr ? 0 : kept_.bound(),
+            soon < beam_.size ? beam_.now[soon] : kPadding};
+  }
+  KITH_DEVICE_INLINE void offer(bool there, uint32_t place, uint32_t key, const Bounds& bounds) const {
+    const uint64_t entry = pack_neighbor(key, place << 1);
+    const bool enters = there && entry < bounds.beam;
+    if (enters && entry < bounds.near && place < task_.places) {
+      ptx::prefetch(task_.edges + int64_t{place} * task_.degree);
+    }
+    fresh().add(enters, entry);
+    if (task_.kept_bits == nullptr) return;
+    fresh_kept().add(there && entry < bounds.kept && filter_keeps(place), entry);
+  }
+
+  // Whether a place was not seen; now it is. One warp does without atomics: lanes that meet in a slot may overwrite
+  // each other's tags (racecheck tells of it). A place is then forgotten, or of one that two lanes have both are told
+  // that it is new: either is compared again, and the beam refuses doubles.
+  KITH_DEVICE_INLINE bool see(uint32_t place) const {
+    const SeenTable& seen = task_.seen;
+    const uint32_t mixed = seen.mixed(place);
+    const uint32_t own = seen.slot(mixed);
+    if constexpr (kWarps > 1) {
+      auto* const slots = this->template at<uint32_t>(task_.layout.seen);
+      for (int probe = 0; probe < SeenTable::kProbes; ++probe) {
+        const uint32_t before = atomicCAS(slots + seen.slot_after(own, probe), kNoEdge, place);
+        if (before == kNoEdge) return true;
+        if (before == place) return false;
+      }
+      slots[own] = place;
+    } else {
+      auto* const slots = this->template at<uint16_t>(task_.layout.seen);
+      for (int probe = 0; probe < SeenTable::kProbes; ++probe) {
+        uint16_t& slot = slots[seen.slot_after(own, probe)];
+        const uint16_t tag = seen.tag(mixed, probe);
+        const uint16_t before = slot;
+        if (before == tag) return false;
+        if (before != kNothingSeen) continue;
+        slot = tag;
+        return true;
+      }
+      slots[own] = seen.tag(mixed, 0);
+    }
+    return true;
+  }
+
+  // A place of each lane, or kNoEdge, is put behind `count` staged ones where it was not seen. Returns how many there
+  // are then. All lanes call it.
+  KITH_DEVICE_INLINE int stage_unseen(uint32_t place, int count) const {
+    const bool there = place != kNoEdge && place != hidden_ && see(place);
+    const unsigned unseen = __ballot_sync(kAllLanes, there);
+    if (there) staged_[count + __popc(unseen & ((1U << lane()) - 1U))] = place;
+    __syncwarp();
+    return count + __popc(unseen);
+  }
+  // The staged places are compared and offered.
+  KITH_DEVICE_INLINE void compare_staged(int count, const Bounds& bounds) const {
+    const auto use = [&](bool is, uint32_t one, uint32_t key) { offer(is, one, key, bounds); };
+    // As few codes as there are in the last turn.
+    const int rest = count % (kCodesOfWarp * kCodesAhead);
+    const int wide = rest <= 2 * kCodesOfWarp ? count - rest : count;
+    compare(
+        task_.codes, wide, [&](int i) { return staged_[i]; }, use);
+    if (wide < count) {
+      this->template compare<2>(
+          task_.codes, count - wide, [&](int i) { return staged_[wide + i]; }, use);
+    }
+    __syncwarp();  // before the staged places are others
+  }
+
+  // Compares the places of a round, place_of(i) for i below `some`, spread over the warps.
+  template <typename PlaceOf>
+  KITH_DEVICE_INLINE void compare_round(int some, const Bounds& now, const PlaceOf& place_of) const {
+    const int each = min(32, (some + kWarps - 1) / kWarps);
+    int staged = 0;
+    for (int start = warp() * each; start < some; start += kWarps * each) {
+      const int i = start + lane();
+      staged = stage_unseen(place_of(i, lane() < each && i < some), staged);
+      if (staged + 32 <= kStaged && start + kWarps * each < some) continue;
+      compare_staged(staged, now);
+      staged = 0;
+    }
+  }
+
+  KITH_DEVICE_INLINE void write(int64_t query) const {
+    // No reference to one of both: the compiler would keep the walk in memory for it.
+    const bool filtered = task_.kept_bits != nullptr;
+    const uint64_t* const entries = filtered ? kept_.now : beam_.now;
+    const int size = filtered ? kept_.size : beam_.size;
+    uint32_t* const out = task_.found + query * task_.most;
+    for (int i = thread(); i < min(static_cast<int64_t>(size), task_.most); i += kThreads) {
+      out[i] = row_of(entries[i]) >> 1;
+    }
+    if (thread() == 0) task_.found_count[query] = static_cast<uint32_t>(size);
+  }
+
+  uint32_t* const staged_;
+  uint32_t hidden_ = kNoEdge;  // a place that the walk does not see
+
+ private:
+  static constexpr uint16_t kNothingSeen = 0xFFFF;
+
+  KITH_DEVICE_INLINE void clear() {
+    auto* const words = this->template at<uint4>(task_.layout.seen);
+    const auto count = static_cast<int>(task_.seen.bytes() / 16);
+    for (int i = thread(); i < count; i += kThreads) words[i] = make_uint4(~0U, ~0U, ~0U, ~0U);
+    if (thread() != 0) return;
+    ready_turn(0);
+    ready_turn(1);
+    counts_.bound = 0xFFFFFFFFU;
+  }
+  __device__ bool filter_keeps(uint32_t place) const {
+    bool kept = false;
+    const auto look = [&](uint32_t row) { kept = kept || (task_.kept_bits[row / 64] >> (row % 64) & 1) != 0; };
+    if (place >= task_.rows.places) {
+      look(static_cast<uint32_t>(task_.rows.graph_rows + place - task_.rows.places));
+    } else {
+      for (uint32_t i = task_.rows.offsets[place]; i < task_.rows.offsets[place + 1]; ++i) look(task_.rows.rows[i]);
+    }
+    return kept;
+  }
+
+  // Compares rows of the tail, from the first-th on.
+  KITH_DEVICE_INLINE void compare_tail(int64_t first, const Bounds& now) const {
+    const int some = static_cast<int>(min(static_cast<int64_t>(kRound), task_.tail_places - first));
+    for (int start = warp() * 16; start < some; start += kWarps * 16) {
+      compare(
+          task_.tail, min(16, some - start), [&](int i) { return static_cast<uint32_t>(first + start + i); },
+          [&](bool there, uint32_t number, uint32_t key) {
+            offer(there, static_cast<uint32_t>(task_.places) + number, key, now);
+          });
+    }
+  }
+
+  // The entries of the nearest cells and the tail enter the beam.
+  KITH_DEVICE_INLINE void begin(int64_t query) {
+    SortedList near(this->template at<uint64_t>(task_.layout.cells), static_cast<int>(kNearCells));
+    find_cells(near, query);
+    const NearEntries entries = entries_of(near);
+    for (int first = 0; first < entries.total; first += kRound) {
+      compare_round(min(kRound, entries.total - first), bounds(),
+                    [&](int i, bool has) { return entry_at(entries, has ? first + i : entries.total); });
+      sync();
+      enter_all();
+    }
+    for (int64_t first = 0; first < task_.tail_places; first += kRound) {
+      compare_tail(first, bounds());
+      sync();
+      enter_all();
+    }
+  }
+};
+
+}  // namespace kith
