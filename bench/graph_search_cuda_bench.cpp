@@ -8,7 +8,7 @@
 //
 // --build-cpu: the graph is built on the CPU, else on the GPU, where the second build is timed.
 // --raw: rows of bytes one after the other, the last 4,000 of which are queries. --file: where the index is kept from
-// run to run. --profile: a call of 1, 100 and 10,000 queries each, for a profiler.
+// run to run. --profile: a call of 1, 100, 1,000 and 10,000 queries each, for a profiler.
 #include <kith/index.hpp>
 #include <kith/knn.hpp>
 
@@ -210,7 +210,7 @@ int main(int argc, char** argv) {
   (void)index.search(queries.view().slice(0, 1), {.k = 10}, gpu);
   std::printf("first search, with the copy to the GPU: %.1f ms\n", 1e3 * (now() - start));
   if (profile) {
-    for (const int64_t batch : {1, 100, 10000}) {
+    for (const int64_t batch : {1, 100, 1000, 10000}) {
       (void)index.search(queries.view().slice(0, batch), {.k = 10, .beam = beams.empty() ? 0 : beams[0]}, gpu);
     }
     return 0;

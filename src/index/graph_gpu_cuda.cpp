@@ -86,18 +86,20 @@ class GraphSearcherCuda {
         queries_(queries),
         out_(out),
         multiprocessors_(usable_gpu_when_idle(Device::cuda(device)).multiprocessors),
-        by_page_(out.space.host_readable() && PageResults::bytes(queries.rows(), out.k) <= PinnedPage::kDownBytes),
+        by_page_(out.space.host_readable() && result_bytes() <= PinnedPage::kWide * PinnedPage::kDownBytes),
         shape_(shape_of()),
         together_(together_of(device)),
         layout_(shape_, together_),
-        memory_(layout_.bytes, "the search of a graph", context_, resources_),
+        in_room_(!context_->only_counts() && layout_.bytes <= PinnedPage::kRoomBytes),
+        memory_(in_room_ ? 0 : layout_.bytes, "the search of a graph", context_, resources_),
         failed_(by_page_ ? 0 : together_, "queries that are searched exactly", resources_),
         upload_(goes_pinned(), resources_) {}
 
   std::vector<int64_t> run() {
     std::vector<int64_t> failed;
     if (context_->only_counts()) return failed;
-    PinnedPage page(context_->device());
+    PinnedPage page(context_->device(), wants_wide_page());
+    base_ = in_room_ ? page.room() : memory_.data();
     if (search_.kept != nullptr) context_->copy_values(at(layout_.kept), search_.kept, shape_.kept_words);
     ProgressMeter meter("search", queries_.rows(), resources_);
     for (int64_t first = 0; first < queries_.rows(); first += together_) {
@@ -117,9 +119,15 @@ class GraphSearcherCuda {
  private:
   template <typename T>
   T* at(const Slot<T>& slot) const {
-    return slot.in(memory_.data());
+    return slot.in(base_);
   }
 
+  int64_t result_bytes() const { return PageResults::bytes(queries_.rows(), out_.k); }
+  bool wants_wide_page() const {
+    const int64_t sent = together_ * shape_.row_bytes;
+    return (by_page_ && result_bytes() > PinnedPage::kDownBytes) ||
+           (sent > PinnedPage::kUpBytes && sent <= PinnedPage::kWide * PinnedPage::kUpBytes);
+  }
   bool goes_pinned() const {
     return shape_.row_bytes > 0 && wants_pinned(queries_.space(), together_ * shape_.row_bytes, resources_);
   }
@@ -159,15 +167,17 @@ class GraphSearcherCuda {
     view.stride = some.cols();
     const int64_t bytes = count * shape_.row_bytes;
     const bool by_launch = bytes <= InlineQueries::kMostBytes;
-    if (by_launch || bytes <= PinnedPage::kUpBytes) {
+    if (by_launch || bytes <= page.up_bytes()) {
       std::byte* const to = by_launch ? inline_.values : page.up();
       for (int64_t i = 0; i < count; ++i) {
         std::memcpy(to + i * shape_.row_bytes, some.row(i), static_cast<size_t>(shape_.row_bytes));
       }
       if (by_launch) {
         inline_.bytes = bytes;
-      } else {
+      } else if (bytes <= PinnedPage::kUpBytes) {
         view.data = page.up();  // read once by each kernel
+      } else {
+        context_->copy_values(at(layout_.queries), page.up(), bytes);
       }
       return view;
     }
@@ -291,7 +301,9 @@ class GraphSearcherCuda {
   const GraphBatchShape shape_;
   const int64_t together_;
   const GraphBatchLayout layout_;
+  const bool in_room_;  // what the batch needs on the device has room in the page's
   const DeviceBuffer memory_;
+  std::byte* base_ = nullptr;  // of the layout
   const HostArray<uint8_t> failed_;
   RowUpload upload_;
   InlineQueries inline_;

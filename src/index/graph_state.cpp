@@ -500,7 +500,7 @@ GraphParts parts_of(const std::shared_ptr<const WalkGraph>& graph, const std::ve
   return own;
 }
 
-BeamTable measure_beams(const GraphState& state, uint64_t seed, const Resources& given) {
+BeamTable measure_beams(const GraphState& state, uint64_t seed, const Resources& given) try {
   const Resources resources = given.with_progress({}).with_device(Device::cpu());
   // A limit was not told of copies on a GPU.
   const bool on_gpu = given.device().kind == DeviceKind::cuda && !counts_memory(given);
@@ -564,6 +564,11 @@ BeamTable measure_beams(const GraphState& state, uint64_t seed, const Resources&
     if (recall >= kMeasuredRecall) break;
   }
   return BeamTable(std::move(measured));
+} catch (const OutOfMemory&) {
+  // The graph is there, and the CPU measures the same.
+  if (given.device().kind != DeviceKind::cuda) throw;
+  given.log(LogLevel::info, "recall is measured on the CPU: the GPU has no memory left for the graph and its rows");
+  return measure_beams(state, seed, given.with_device(Device::cpu()));
 }
 
 }  // namespace kith

@@ -191,7 +191,7 @@ inline WalkForm walk_form(const WalkTaskCuda& task, int multiprocessors) {
   const int64_t each = int64_t{multiprocessors} * kWarpsTogether / std::max<int64_t>(1, task.queries.count);
   WalkForm form{each >= kWalkMostWarps ? kWalkMostWarps : each >= 4 ? 4 : each >= 2 ? 2 : 1, false};
   if (const char* text = std::getenv("KITH_WALK_WARPS")) form.warps = std::atoi(text);  // TRIAL
-  if (const char* text = std::getenv("KITH_WALK_OLD")) return form;                     // TRIAL
+  if (std::getenv("KITH_WALK_OLD") != nullptr) return form;                     // TRIAL
   const WalkForm ahead{form.warps, true};
   const int64_t fresh = int64_t{task.width} * round_up(task.degree, 32);
   const bool suits = task.kept_bits == nullptr && task.beam <= kWalkAheadBeam &&
