@@ -18,7 +18,7 @@ constexpr int kThreads = 256;
 constexpr int kWarps = kThreads / 32;
 constexpr int kPairsPerBlock = kThreads / kRowThreads;
 constexpr int kMostBlocks = 132 * 32;  // each goes on until no pairs are left
-constexpr int64_t kStagedList = 64;  // the longest that comes to shared memory
+constexpr int64_t kStagedList = 128;  // the longest that comes to shared memory
 static_assert(kWarps * (kMostInboxSlots + kStagedList) * 8 <= 48 * 1024);
 
 __device__ void offer(const DeviceWorkingLists& lists, const CellInboxes& inboxes, uint32_t row, uint64_t neighbor) {
@@ -72,14 +72,14 @@ __global__ void __launch_bounds__(kThreads) merge_kernel(DeviceWorkingLists list
     while (room < count) room *= 2;
     uint64_t* const stored = lists.entries + row * lists.length;
     uint64_t* const list = staged > 0 ? here : stored;
-    for (int64_t i = lane; i < staged && i < lists.length; i += 32) here[i] = stored[i];
+    for (int64_t i = lane; i < staged; i += 32) here[i] = stored[i];
     for (int i = lane; i < room; i += 32) mine[i] = i < count ? inboxes.entries[row * inboxes.slots + i] : kPadding;
     __syncwarp();
     sort_neighbors(mine, room);
     const int fresh = leave_new(mine, count, list, lists.length);
     if (fresh > 0) {
       merge_into(list, lists.length, mine, fresh);
-      for (int64_t i = lane; i < staged && i < lists.length; i += 32) stored[i] = here[i];
+      for (int64_t i = lane; i < staged; i += 32) stored[i] = here[i];
     }
     __syncwarp();
   }
@@ -104,7 +104,7 @@ void launch_pair_keys(const PairKeysTask& task, cudaStream_t stream) {
 }
 
 void launch_merge_inboxes(const DeviceWorkingLists& lists, const CellInboxes& inboxes, cudaStream_t stream) {
-  const int64_t staged = lists.length <= kStagedList ? kStagedList : 0;
+  const int64_t staged = lists.length <= kStagedList ? lists.length : 0;
   const int64_t shared_bytes = kWarps * (inboxes.slots + staged) * 8;
   launch(merge_kernel, Grid::over(lists.rows, kThreads).with_shared(shared_bytes), stream, lists, inboxes, staged);
 }
