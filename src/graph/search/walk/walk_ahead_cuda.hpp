@@ -129,8 +129,8 @@ class WalkAhead : public WalkStart<kWarps> {
       const uint32_t one = chosen[list];
       const uint32_t other = list + 1 < lists ? chosen[list + 1] : kNoSlot;
       for (int turn = 0; turn < turns_; ++turn) {
-        const uint64_t a = one == kNoSlot ? kPadding : list_at(one, turn)[lane()];
-        const uint64_t b = other == kNoSlot ? kPadding : list_at(other, turn)[lane()];
+        const uint64_t a = one == kNoSlot ? kPadding : list_at(one)[turn * 32 + lane()];
+        const uint64_t b = other == kNoSlot ? kPadding : list_at(other)[turn * 32 + lane()];
         const bool takes_a = a < bound && see(place_of(a));
         const bool takes_b = b < bound && see(place_of(b));
         const unsigned all_a = __ballot_sync(kAllLanes, takes_a);
@@ -219,14 +219,14 @@ class WalkAhead : public WalkStart<kWarps> {
     }
     const int lacking = visit([&](int i) { return lacks_list(held_.entry[i], held_.slot[i]); },
                               [&](int i, int number) {
-                                if (number >= kLists) return;
+                                if (number >= task_.ahead) return;
                                 const uint32_t slot = free_slot(used, number);
                                 held_.slot[i] = slot;
                                 counts_.places[number] = place_of(held_.entry[i]);
                                 counts_.slots[number] = slot;
                               });
     if (lane() != 0) return;
-    counts_.opened = min(lacking, kLists);
+    counts_.opened = min(lacking, task_.ahead);
     counts_.last = beam_.size;
     counts_.near = beam_.bound();
   }
@@ -238,28 +238,33 @@ class WalkAhead : public WalkStart<kWarps> {
     return static_cast<uint32_t>(__ffs(static_cast<int>(free)) - 1);
   }
 
-  // 32 entries of a list that was compared, or is.
-  __device__ uint64_t* list_at(uint32_t slot, int turn) const {
-    return lists_ + (static_cast<int>(slot) * turns_ + turn) * 32;
-  }
+  // The entries of a list that was compared, or is: turns_ * 32.
+  __device__ uint64_t* list_at(uint32_t slot) const { return lists_ + static_cast<int>(slot) * turns_ * 32; }
 
   // Compares the lists that were asked for. All warps.
   KITH_DEVICE_INLINE void compare_lists(int asked) const {
-    constexpr int kAhead = 32 / kCodesOfWarp;  // a code for each lane
+    if (2 * asked * turns_ <= kWarps) return compare_parts<16>(asked);
+    compare_parts<32>(asked);
+  }
+  // The same by parts of kPart entries, one for a warp at a time.
+  template <int kPart>
+  KITH_DEVICE_INLINE void compare_parts(int asked) const {
+    constexpr int kAhead = kPart / kCodesOfWarp;
+    constexpr int kLanes = kCodeThreads / kAhead;  // that have the key of a code
     const uint64_t near = counts_.near;
-    for (int unit = warp(); unit < asked * turns_; unit += kWarps) {
-      const int list = unit / turns_;
-      const int turn = unit % turns_;
-      const int number = turn * 32 + lane();
-      const int64_t first_edge = int64_t{counts_.places[list]} * task_.degree;
-      uint32_t place = number < task_.degree ? __ldg(task_.edges + first_edge + number) : kNoEdge;
+    const int parts = turns_ * (32 / kPart);
+    for (int unit = warp(); unit < asked * parts; unit += kWarps) {
+      const int list = unit / parts;
+      const int first = (unit - list * parts) * kPart;
+      const int64_t edges = int64_t{counts_.places[list]} * task_.degree + first;
+      uint32_t place = lane() < min(kPart, task_.degree - first) ? __ldg(task_.edges + edges + lane()) : kNoEdge;
       if (place == hidden_) place = kNoEdge;
-      uint64_t* const to = list_at(counts_.slots[list], turn);
+      uint64_t* const to = list_at(counts_.slots[list]) + first;
       this->template compare<kAhead>(
-          task_.codes, 32, [&](int i) { return __shfl_sync(kAllLanes, place, i); },
+          task_.codes, kPart, [&](int i) { return __shfl_sync(kAllLanes, place, i); },
           [&](bool there, uint32_t other, uint32_t key) {
             const uint64_t entry = there ? pack_neighbor(key, other << 1) : kPadding;
-            to[lane()] = entry;
+            if (lane() % kLanes == 0) to[lane() / kLanes] = entry;
             // It will be opened, likely, and its list be asked for.
             if (entry < near) ptx::prefetch(task_.edges + int64_t{other} * task_.degree);
           });

@@ -158,6 +158,7 @@ struct WalkTaskCuda {
   uint32_t* bad_query = nullptr;
   SeenTable seen;
   WalkLayout layout;
+  int ahead = 0;  // lists that are asked for at a time, by walks that compare them ahead
 };
 
 inline constexpr uint32_t kNotRanked = 0xFFFFFFFFU;
