@@ -143,7 +143,7 @@ class GraphSearcherCuda {
     shape.kept_words = search_.kept == nullptr ? 0 : KeptRows::words_for(search_.stored);
     const bool ranks =
         queries_.rows() >= kFewestRanked && search_.graph.graph().coder.place_bytes() <= kMostRankedStride;
-    shape.ranked = ranks ? kNearCells : 0;
+    shape.ranked = ranks ? ranked_words(rank_slices(queries_.rows())) : 0;
     shape.hidden = search_.hidden == nullptr ? 0 : 1;
     return shape;
   }
@@ -224,6 +224,7 @@ class GraphSearcherCuda {
     task.entries = there.entries.as<uint32_t>();
     task.centre_norms = there.centre_norms.as<uint32_t>();
     task.near_cells = shape_.ranked > 0 ? at(layout_.near_cells) : nullptr;
+    task.rank_slices = rank_slices(queries_.rows());
     task.hidden = search_.hidden == nullptr ? nullptr : at(layout_.hidden);
     task.rows = place_rows();
     task.offsets = there.offsets.as<float>();

@@ -101,9 +101,29 @@ class NearCells : public NextBeam<kWarps> {
     }
   }
 
+  // The nearest cells, where those of each slice are known. False where they are not.
+  KITH_DEVICE_INLINE bool join_slices(SortedList& near, int64_t query) {
+    const int count = task_.rank_slices * static_cast<int>(kNearCells);
+    const auto* const ranked = reinterpret_cast<const uint64_t*>(task_.near_cells) + query * count;
+    if (ranked[0] == kPadding) return false;
+    const FreshEntries to = fresh();
+    for (int i = thread(); i < count; i += kThreads) {
+      const uint64_t entry = ranked[i];
+      if (entry == kPadding) continue;
+      to.entries[atomicAdd(to.count, 1)] = pack_neighbor(ordered_of(entry), row_of(entry) << 1);
+    }
+    enter_cells(near);
+    return true;
+  }
+
   // The cells whose entries begin the beam.
   KITH_DEVICE_INLINE void find_cells(SortedList& near, int64_t query) {
-    const uint32_t* const ranked = task_.near_cells == nullptr ? nullptr : task_.near_cells + query * kNearCells;
+    const bool some_ranked = task_.near_cells != nullptr;
+    if (some_ranked && task_.rank_slices > 1) {
+      if (join_slices(near, query)) return;
+    }
+    const uint32_t* const ranked =
+        some_ranked && task_.rank_slices == 1 ? task_.near_cells + query * kNearCells : nullptr;
     if (ranked != nullptr && ranked[0] != kNotRanked) {
       near.size = static_cast<int>(min(static_cast<int64_t>(task_.cells), kNearCells));
       if (thread() < near.size) near.now[thread()] = ranked[thread()] << 1;

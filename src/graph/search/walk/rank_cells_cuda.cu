@@ -1,6 +1,7 @@
 // The nearest cells of many queries, by code keys, on the matrix units: a block multiplies sixteen queries with all
 // centres, round after round, and keeps the best kNearCells of each by (key, cell). A walk that ranks for itself reads
-// all centres; here sixteen share that. Queries that are not bytes are left to their walks.
+// all centres; here sixteen share that. Where queries are not that many, several blocks have a slice of the cells each,
+// and the walk takes the best of theirs. Queries that are not bytes are left to their walks.
 #include "graph/search/walk/walk_cuda.hpp"
 
 #include "core/divide.hpp"
@@ -83,8 +84,12 @@ __global__ void __launch_bounds__(kRankThreads)
   // A lane has rows `high` and `high` + 8 of a product, and of each tile cells 2 * `part` and 2 * `part` + 1.
   const int high = lane / 4;
   const int part = lane % 4;
-  for (int first = 0; first < task.cells;) {
-    const int tiles = first == 0 ? 1 : kTilesAhead;  // a small round first: it bounds those after it
+  const auto slice = static_cast<int>(blockIdx.y);
+  const int slice_cells = (task.cells + task.rank_slices - 1) / task.rank_slices;
+  const int first_cell = slice * slice_cells;
+  const int end_cell = min(first_cell + slice_cells, task.cells);
+  for (int first = first_cell; first < end_cell;) {
+    const int tiles = first == first_cell ? 1 : kTilesAhead;  // a small round first: it bounds those after it
     const int start = first + warp * tiles * kTileCells;
     int32_t sums[kTilesAhead][4] = {};
     for (int offset = part * 8; offset - part * 8 < stride; offset += 32) {
@@ -102,7 +107,7 @@ __global__ void __launch_bounds__(kRankThreads)
         if (tile >= tiles) break;
         const int cell = start + tile * kTileCells + high;
         uint32_t b[2] = {};
-        if (cell < task.cells && offset < stride) {
+        if (cell < end_cell && offset < stride) {
           const auto code = __ldg(vectors<uint2>(task.centres + int64_t{cell} * task.stride + offset));
           b[0] = code.x;
           b[1] = code.y;
@@ -117,13 +122,13 @@ __global__ void __launch_bounds__(kRankThreads)
       for (int i = 0; i < 4; ++i) {
         const int row = high + i / 2 * 8;
         const int cell = start + tile * kTileCells + 2 * part + i % 2;
-        if (cell >= task.cells || !shared.ranked[row]) continue;
+        if (cell >= end_cell || !shared.ranked[row]) continue;
         const auto product = static_cast<uint32_t>(sums[tile][i]);
         const uint32_t key =
             task.kind == WalkKind::products ? 0U - product : shared.norms[row] + task.centre_norms[cell] - 2U * product;
         const uint64_t entry = pack_neighbor(key ^ kSignBit, static_cast<uint32_t>(cell));
         uint64_t* const list = shared.lists[row];
-        if (first > 0 && entry > list[kBest - 1]) continue;
+        if (first > first_cell && entry > list[kBest - 1]) continue;
         list[atomicAdd(&shared.counts[row], 1)] = entry;
       }
     }
@@ -139,7 +144,12 @@ __global__ void __launch_bounds__(kRankThreads)
     const int64_t query = first_query + row;
     if (query >= queries.count) break;
     const bool there = shared.ranked[row] && i % kBest < shared.counts[row];
-    task.near_cells[query * kBest + i % kBest] = there ? row_of(shared.lists[row][i % kBest]) : kNotRanked;
+    if (task.rank_slices > 1) {
+      auto* const out = reinterpret_cast<uint64_t*>(task.near_cells) + (query * task.rank_slices + slice) * kBest;
+      out[i % kBest] = there ? shared.lists[row][i % kBest] : kPadding;
+    } else {
+      task.near_cells[query * kBest + i % kBest] = there ? row_of(shared.lists[row][i % kBest]) : kNotRanked;
+    }
   }
 }
 
@@ -148,8 +158,8 @@ __global__ void __launch_bounds__(kRankThreads)
 void launch_rank_cells(const WalkTaskCuda& task, const InlineQueries& given, cudaStream_t stream) {
   allow_all_shared_memory(rank_cells_kernel);
   const int64_t blocks = divide_up(task.queries.count, int64_t{kRankQueries});
-  launch(rank_cells_kernel, Grid::of(blocks, kRankThreads).with_shared(kRankQueries * (task.stride + kRowPadding)),
-         stream, task, given);
+  const Grid grid = Grid::of(blocks, task.rank_slices, kRankThreads);
+  launch(rank_cells_kernel, grid.with_shared(kRankQueries * (task.stride + kRowPadding)), stream, task, given);
 }
 
 }  // namespace kith

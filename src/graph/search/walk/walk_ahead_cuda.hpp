@@ -23,7 +23,7 @@ class WalkAhead : public WalkStart<kWarps> {
   using Start::counts_;
   using Start::hidden_;
   using Start::lane;
-  using Start::see;
+  using Start::see_two;
   using Start::start;
   using Start::sync;
   using Start::task_;
@@ -131,13 +131,13 @@ class WalkAhead : public WalkStart<kWarps> {
       for (int turn = 0; turn < turns_; ++turn) {
         const uint64_t a = one == kNoSlot ? kPadding : list_at(one)[turn * 32 + lane()];
         const uint64_t b = other == kNoSlot ? kPadding : list_at(other)[turn * 32 + lane()];
-        const bool takes_a = a < bound && see(place_of(a));
-        const bool takes_b = b < bound && see(place_of(b));
-        const unsigned all_a = __ballot_sync(kAllLanes, takes_a);
-        const unsigned all_b = __ballot_sync(kAllLanes, takes_b);
+        bool takes[2] = {a < bound, b < bound};
+        see_two({place_of(a), place_of(b)}, takes);
+        const unsigned all_a = __ballot_sync(kAllLanes, takes[0]);
+        const unsigned all_b = __ballot_sync(kAllLanes, takes[1]);
         const int before_b = count + __popc(all_a);
-        if (takes_a) fresh_[count + __popc(all_a & lanes_before())] = a;
-        if (takes_b) fresh_[before_b + __popc(all_b & lanes_before())] = b;
+        if (takes[0]) fresh_[count + __popc(all_a & lanes_before())] = a;
+        if (takes[1]) fresh_[before_b + __popc(all_b & lanes_before())] = b;
         count = before_b + __popc(all_b);
       }
     }

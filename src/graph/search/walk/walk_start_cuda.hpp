@@ -86,12 +86,7 @@ class WalkStart : public NearCells<kWarps> {
     const uint32_t own = seen.slot(mixed);
     if constexpr (kWarps > 1) {
       auto* const slots = this->template at<uint32_t>(task_.layout.seen);
-      for (int probe = 0; probe < SeenTable::kProbes; ++probe) {
-        const uint32_t before = atomicCAS(slots + seen.slot_after(own, probe), kNoEdge, place);
-        if (before == kNoEdge) return true;
-        if (before == place) return false;
-      }
-      slots[own] = place;
+      return see_after(place, own, atomicCAS(slots + own, kNoEdge, place));
     } else {
       auto* const slots = this->template at<uint16_t>(task_.layout.seen);
       for (int probe = 0; probe < SeenTable::kProbes; ++probe) {
@@ -105,6 +100,33 @@ class WalkStart : public NearCells<kWarps> {
       }
       slots[own] = seen.tag(mixed, 0);
     }
+    return true;
+  }
+
+  // The same of a place of a lane and another, each only where it is asked for; their first looks wait together.
+  KITH_DEVICE_INLINE void see_two(const uint32_t (&places)[2], bool (&asked)[2]) const {
+    static_assert(kWarps > 1);
+    auto* const slots = this->template at<uint32_t>(task_.layout.seen);
+    uint32_t own[2];
+    uint32_t before[2];
+    KITH_UNROLL
+    for (int i = 0; i < 2; ++i) {
+      own[i] = task_.seen.slot(task_.seen.mixed(places[i]));
+      before[i] = asked[i] ? atomicCAS(slots + own[i], kNoEdge, places[i]) : places[i];
+    }
+    KITH_UNROLL
+    for (int i = 0; i < 2; ++i) asked[i] = before[i] != places[i] && see_after(places[i], own[i], before[i]);
+  }
+  // What see() says of a place whose own slot had `before`.
+  KITH_DEVICE_INLINE bool see_after(uint32_t place, uint32_t own, uint32_t before) const {
+    auto* const slots = this->template at<uint32_t>(task_.layout.seen);
+    for (int probe = 1;; ++probe) {
+      if (before == kNoEdge) return true;
+      if (before == place) return false;
+      if (probe == SeenTable::kProbes) break;
+      before = atomicCAS(slots + task_.seen.slot_after(own, probe), kNoEdge, place);
+    }
+    slots[own] = place;
     return true;
   }
 

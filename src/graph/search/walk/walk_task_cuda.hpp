@@ -148,8 +148,10 @@ struct WalkTaskCuda {
   const uint64_t* kept_bits = nullptr;  // of rows; null where there is no filter
   const uint32_t* hidden = nullptr;     // of each query a place that its walk does not see; null: none
   // The nearest cells of each query, kNearCells each, found by a kernel before, for many queries; null: walks find
-  // them. kNotRanked: the walk does.
+  // them. kNotRanked: the walk does. Where cells are ranked in slices, by more blocks, it is those of each slice, as
+  // (key, cell) packed, padded; padding first: the walk ranks.
   uint32_t* near_cells = nullptr;
+  int rank_slices = 1;
   // What comes out: for each query the first `most` places found, how many there are in all, and the first query with a
   // value that is not finite, for which nothing is found: the least such number is written, where it is less.
   int64_t most = 0;
@@ -165,6 +167,12 @@ inline constexpr uint32_t kNotRanked = 0xFFFFFFFFU;
 // From so many queries on a kernel of its own ranks cells, sixteen queries at a time: a walk reads all centres for
 // itself.
 inline constexpr int64_t kFewestRanked = 512;
+// Up to so many it ranks cells in kRankSlices slices: the device has room for more blocks.
+inline constexpr int64_t kMostSliced = 2048;
+inline constexpr int kRankSlices = 8;
+inline int rank_slices(int64_t queries) { return queries <= kMostSliced ? kRankSlices : 1; }
+// Words of task.near_cells for a query.
+inline int64_t ranked_words(int slices) { return slices == 1 ? kNearCells : 2 * slices * kNearCells; }
 // Columns of codes that it takes.
 inline constexpr int64_t kMostRankedStride = 2048;
 
