@@ -156,7 +156,6 @@ void launch_walks(WalkTaskCuda task, const InlineQueries& given, int multiproces
   task.seen = form.seen(task);
   task.layout = form.layout(task);
   task.ahead = walk_lists_ahead(form.warps);
-  if (const char* text = std::getenv("KITH_WALK_LISTS")) task.ahead = std::atoi(text);  // TRIAL
   if (form.warps == 1) return launch_with<1>(task, given, stream);
   const auto launch_of = [&](auto warps) {
     constexpr int kWarps = decltype(warps)::value;

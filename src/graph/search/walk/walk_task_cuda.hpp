@@ -13,7 +13,6 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
-#include <cstdlib>
 
 namespace kith {
 
@@ -27,7 +26,7 @@ inline constexpr int kWalkMostWarps = 8;          // of a query
 inline constexpr int kWalkOpened = 16;            // lists of a round, at most
 inline constexpr int kWalkLargestStep = 64;       // kWidestStep of walk.hpp
 inline constexpr int kWalkAhead = 32;             // lists that are compared ahead, at most (walk_ahead_cuda.hpp)
-// Lists that are asked for at a time.
+// Lists that are asked for at a time. (One query with eight warps: 4 lists are as soon as 8.)
 constexpr int walk_lists_ahead(int warps) { return warps > 4 ? 8 : 4; }
 inline constexpr int kWalkAheadBeam = 128;  // widest beam of such a walk
 
@@ -193,14 +192,12 @@ struct WalkForm {
   }
 };
 
-// As many warps as keep the device busy. (1,000 queries on an H200, beam 48: 0.41 ms with one warp each, 0.32 with two,
-// 0.39 with four.)
+// As many warps as keep the device busy. (1,000 queries on an H200, beam 48, ahead: 0.29 ms with two warps each, 0.38 with
+// four; 0.33 with two that do not look ahead.)
 inline WalkForm walk_form(const WalkTaskCuda& task, int multiprocessors) {
   constexpr int64_t kWarpsTogether = 16;  // of a multiprocessor, about
   const int64_t each = int64_t{multiprocessors} * kWarpsTogether / std::max<int64_t>(1, task.queries.count);
-  WalkForm form{each >= kWalkMostWarps ? kWalkMostWarps : each >= 4 ? 4 : each >= 2 ? 2 : 1, false};
-  if (const char* text = std::getenv("KITH_WALK_WARPS")) form.warps = std::atoi(text);  // TRIAL
-  if (std::getenv("KITH_WALK_OLD") != nullptr) return form;                     // TRIAL
+  const WalkForm form{each >= kWalkMostWarps ? kWalkMostWarps : each >= 4 ? 4 : each >= 2 ? 2 : 1, false};
   const WalkForm ahead{form.warps, true};
   const int64_t fresh = int64_t{task.width} * round_up(task.degree, 32);
   const bool suits = task.kept_bits == nullptr && task.beam <= kWalkAheadBeam &&
