@@ -79,10 +79,11 @@ void CpuScanner::scan(const MatrixView& base, int64_t first_row, const PreparedB
     thresholds_[static_cast<size_t>(query)] = threshold;
     for (int64_t split = 0; split < plan_.row_splits; ++split) list(query, split).reset(threshold, keys);
   }
+  const PackedRows* const packed = ready == nullptr ? nullptr : ready->packed();
   if (plan_.engine == CpuEngine::direct) {
-    scan_directly(ready == nullptr ? nullptr : ready->screened(), check);
+    scan_directly(packed != nullptr && has_screen(packed->format()) ? packed : nullptr, check);
   } else {
-    scan_products(ready == nullptr ? nullptr : ready->packed(), check);
+    scan_products(packed, check);
   }
   parallel_for(query_count_, meter, resources_, [&](int64_t query, int slot) {
     const auto score = scorer(query);
@@ -129,7 +130,8 @@ void CpuScanner::scan_products(const PackedRows* ready, bool check_finite) {
   if (ready != nullptr && ready->fits(plan_.format)) {
     packed_.set_scale(ready->scale());
     packed_.pack(query(0), query_count_, ready->origin(), *meter_, resources_);
-    return lacks_panels(ready->format()) ? scan_made_panels(*ready) : scan_packed(*ready, 0);
+    if (!lacks_panels(ready->format())) return scan_packed(*ready, 0);
+    return plan_.format == PanelFormat::bf16 ? scan_made_tiles(*ready) : scan_made_panels(*ready);
   }
   const int64_t step = std::min(plan_.panel_rows, base_.rows());
   PackedRows rows(kind_, plan_.format, choose_origin(kind_, base_), step, resources_);
@@ -150,6 +152,16 @@ void CpuScanner::scan_packed(const PackedRows& rows, int64_t first_row) {
   parallel_for(blocks * plan_.row_splits, *meter_, resources_, [&](int64_t task, int slot) {
     scan_block(*this, rows, first_row, {task % blocks, task / blocks, slot});
   });
+}
+
+void CpuScanner::scan_made_tiles(const PackedRows& known) {
+  const int64_t step = round_up(std::min(plan_.panel_rows, base_.rows()), panel_shape(plan_.format).rows_per_panel);
+  PackedRows rows(kind_, plan_.format, known.origin(), step, resources_);
+  rows.set_scale(known.scale());
+  for (int64_t first = 0; first < base_.rows(); first += step) {
+    rows.pack_known(known, base_, first, std::min(step, base_.rows() - first), *meter_, resources_);
+    scan_packed(rows, first);
+  }
 }
 
 void CpuScanner::scan_made_panels(const PackedRows& rows) {

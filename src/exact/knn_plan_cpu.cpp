@@ -20,7 +20,8 @@ namespace {
 // no time, and of rows that are packed already, or will be for searches to come.
 constexpr int64_t kProductFrom = 6;
 constexpr int64_t kPreparedProductFrom = 4;
-// The same where few queries have a screen and products are of tiles, which take as long for one query as for 32.
+// The same where few queries have a screen and products are of tiles, which take as long for one query as for 32, or
+// where tiles are made for the search.
 constexpr int64_t kTileProductFrom = 12;
 // Bits of rows of a vector or more are counted where they lie, where the processor can, for fewer queries than this;
 // where it cannot, for fewer than this of rows that would have to be packed first.
@@ -71,11 +72,18 @@ PanelFormat packed_format(const SearchTask& task, const CpuExtensions& cpu) {
   return format == PanelFormat::screened && !screens ? PanelFormat::f32 : format;
 }
 
-// Whether an index keeps the rows without f32 panels, which each thread makes as they are needed (PanelRing). A segment
-// of few rows has them all the same.
-bool makes_panels(const SearchTask& task, const CpuExtensions& cpu) {
+// Whether an index keeps the rows without panels. A segment of few rows has them all the same.
+bool keeps_no_panels(const SearchTask& task, const CpuExtensions& cpu) {
   if (!task.prepared) return false;
-  return lacks_panels(kept_format(best_format(task, cpu), task.shape.rows, task.shape.cols));
+  return lacks_panels(kept_format(best_format(task, cpu), task.shape.rows, task.shape.cols, cpu));
+}
+// Then f32 panels are made by each thread as they are needed (PanelRing),
+bool makes_panels(const SearchTask& task, PanelFormat format, const CpuExtensions& cpu) {
+  return keeps_no_panels(task, cpu) && format != PanelFormat::bf16;
+}
+// and tiles are packed as those of rows that are not prepared.
+bool packs_rows(const SearchTask& task, PanelFormat format, const CpuExtensions& cpu) {
+  return !task.prepared || (keeps_no_panels(task, cpu) && format == PanelFormat::bf16);
 }
 
 // Whether few queries look at a prepared base's screen first.
@@ -134,10 +142,10 @@ int64_t cpu_bytes(const SearchTask& task, const KnnCpuPlan& plan, const PlanBudg
   bytes += batch * plan.row_splits * CandidateList::bytes_for(plan.list_length);
   bytes += array_bytes<uint64_t>(2 * batch * task.k);  // the nearest so far, and their copy
   bytes += budget.threads * CandidateScratch::bytes_for(plan.list_length);
-  if (product && !task.prepared) {
+  if (product && packs_rows(task, plan.format, budget.cpu)) {
     bytes += PackedRows::bytes_for(plan.format, plan.panel_rows, task.shape.cols, budget.threads);
   }
-  if (product && makes_panels(task, budget.cpu)) {
+  if (product && makes_panels(task, plan.format, budget.cpu)) {
     bytes += budget.threads * PanelRing::bytes_for(plan.panel_rows, task.shape.cols);
   }
   if (plan.dense) bytes += budget.threads * dense_block_bytes(task.shape.cols);
@@ -161,7 +169,7 @@ void choose_tasks(const SearchTask& task, const PlanBudget& budget, int64_t most
   const int64_t tasks = plan->format == PanelFormat::f32 ? kTasksPerThread : kFastTasksPerThread;
   const int64_t wanted = budget.threads == 1 ? 1 : divide_up(tasks * budget.threads, blocks);
   plan->row_splits = std::clamp<int64_t>(wanted, 1, most);
-  if (!makes_panels(task, budget.cpu)) return;
+  if (!makes_panels(task, plan->format, budget.cpu)) return;
   plan->blocks_together =
       budget.threads == 1 ? blocks : std::max<int64_t>(1, blocks * plan->row_splits / (tasks * budget.threads));
 }
@@ -182,9 +190,9 @@ bool shrink(const SearchTask& task, const PlanBudget& budget, KnnCpuPlan* plan, 
                                  task.wish.k * 12) +
                 list_bytes
           : 0;
-  const bool ring = makes_panels(task, budget.cpu);
+  const bool ring = makes_panels(task, plan->format, budget.cpu);
   const int64_t smallest_panels = ring ? std::min(smallest_rows, kMostRowsPerPanel) : smallest_rows;
-  const bool packs = plan->engine == CpuEngine::panels && (ring || !task.prepared);
+  const bool packs = plan->engine == CpuEngine::panels && (ring || packs_rows(task, plan->format, budget.cpu));
   const int64_t panel_bytes = packs && plan->panel_rows > smallest_panels
                                   ? (ring ? budget.threads : 1) * plan->panel_rows *
                                         vector_bytes(ring ? PanelFormat::f32 : plan->format, task.shape.cols)
@@ -218,8 +226,8 @@ KnnCpuPlan fit_plan(const SearchTask& task, const PlanBudget& budget, CpuEngine 
   plan.query_batch = std::clamp<int64_t>(kListBytes / CandidateList::bytes_for(plan.list_length), kQueryBlock, 1 << 14);
   plan.query_batch = std::min(plan.query_batch, task.shape.queries);
   plan.base_chunk = task.base_in_memory() ? task.rows : std::clamp<int64_t>(kReadBytes / row_bytes, 1, task.rows);
-  plan.panel_rows = makes_panels(task, budget.cpu) ? kRingBytes / array_bytes<float>(task.shape.cols)
-                                                   : kPackedBytes / vector_bytes(plan.format, task.shape.cols);
+  plan.panel_rows = makes_panels(task, format, budget.cpu) ? kRingBytes / array_bytes<float>(task.shape.cols)
+                                                           : kPackedBytes / vector_bytes(plan.format, task.shape.cols);
   plan.panel_rows = std::clamp<int64_t>(plan.panel_rows, 1, plan.base_chunk);
   int64_t most_splits = INT64_MAX;
   do {
@@ -249,10 +257,10 @@ CpuEngine cpu_engine(const SearchTask& task, const CpuExtensions& cpu) {
     return pays ? CpuEngine::panels : CpuEngine::direct;
   }
   const bool screens = looks_at_screen(task, cpu);
-  const bool tiles = screens && format == PanelFormat::bf16;
+  const bool tiles = format == PanelFormat::bf16 && (screens || keeps_no_panels(task, cpu));
   if (task.shape.queries >= (tiles ? kTileProductFrom : kProductFrom)) return CpuEngine::panels;
   if (format == PanelFormat::bits) return CpuEngine::panels;  // fewer operations, also for one query
-  if (screens) return CpuEngine::direct;
+  if (screens || tiles) return CpuEngine::direct;
   return task.shape.queries >= kPreparedProductFrom ? CpuEngine::panels : CpuEngine::direct;
 }
 

@@ -27,7 +27,7 @@ struct KnnCpuPlan : KnnPlan {
   int64_t query_block = 0;                // queries that one task searches for
   int64_t row_splits = 1;                 // tasks that share a block's rows
   int64_t blocks_together = 1;            // blocks of a task, where they share the panels that are made for them
-  int64_t panel_rows = 0;                 // rows packed at a time, by each thread where an index lacks panels
+  int64_t panel_rows = 0;                 // rows packed at a time, by each thread where an index lacks f32 panels
 
   // What the queries are packed in, if at all.
   std::optional<PanelFormat> packed_queries() const {

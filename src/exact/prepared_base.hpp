@@ -18,9 +18,8 @@ class PreparedBase {
   virtual ~PreparedBase() = default;
   // Whether queries of this type can be searched in it, on the processor as it is used now.
   virtual bool serves(DType) const { return true; }
-  // The rows packed for the CPU, or null; and those with a screen (kernels/panels/screen.hpp), the same or others.
+  // The rows packed for the CPU, or null.
   virtual const PackedRows* packed() const { return nullptr; }
-  virtual const PackedRows* screened() const { return nullptr; }
   // Called before a search of one query: makes what only such searches use, unless it is there, if the resources have room
   // for it. Any thread may call it.
   virtual void expect_one(int64_t /*k*/, const Resources&) const {}

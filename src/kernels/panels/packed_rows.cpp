@@ -20,6 +20,11 @@
 #include <cstring>
 
 namespace kith {
+namespace {
+
+constexpr int64_t kPanelsPerTask = 16;
+
+}  // namespace
 
 PanelStep panel_step(KeyKind kind) {
   switch (kind) {
@@ -98,6 +103,9 @@ int64_t PackedRows::bytes_for(PanelFormat format, int64_t rows, int64_t cols, in
 }
 
 bool PackedRows::fits(PanelFormat format) const {
+  if (lacks_panels(format_) && format == PanelFormat::bf16) {
+    return panel_shape(format_).rows_per_panel == shape_.rows_per_panel;  // of the screen, if there is one
+  }
   const bool makes_panels = lacks_panels(format_) && holds_f32(format);
   const PanelShape shape = panel_shape(makes_panels ? format_ : format);
   const bool same = format == format_ || (holds_f32(format) && holds_f32(format_)) ||
@@ -116,7 +124,6 @@ BytePanelBase PackedRows::byte_panels() const {
 void PackedRows::pack(const RowGather& rows, const PackOptions& options, ProgressMeter& meter,
                       const Resources& resources) {
   begin(rows);
-  constexpr int64_t kPanelsPerTask = 16;
   std::atomic<int64_t> first_bad{INT64_MAX};  // the first panel with a value that is not finite
   const int64_t bytes = PanelScratch::bytes_for(format_, cols(), shape_.rows_per_panel);
   const HostBuffer scratch(resources.threads() * bytes, "packing", resources);
@@ -183,27 +190,68 @@ void PackedRows::count_repeats(const RowGather& rows) {
             static_cast<uint8_t>(kMostRepeats));
 }
 
+void PackedRows::move_known(const MatrixView& rows, int64_t row, float* out) const {
+  const float* values = out;
+  if (rows.dtype() == DType::f32) {
+    values = typed_row<float>(rows, row);
+  } else {
+    widen_row(rows, row, out);
+  }
+  if (!has_differences(kind_)) {
+    move_vector(kind_, origin_, values, out);
+    return;
+  }
+  for (int64_t c = 0; c < cols(); ++c) out[c] = (values[c] - origin_[static_cast<size_t>(c)]) * scale_;
+}
+
 void PackedRows::copy_panel(const MatrixView& rows, int64_t panel, float* scratch, float* out) const {
   const int64_t width = shape_.rows_per_panel;
   const int64_t first = panel * width;
   const int64_t count = std::min(width, rows_ - first);
-  const bool as_they_are = rows.dtype() == DType::f32 && !has_differences(kind_) && kind_ != KeyKind::cosine;
-  if (as_they_are) return pack_units(typed_row<float>(rows, first), rows.row_stride(), count, cols(), width, out);
-  for (int64_t i = 0; i < count; ++i) {
-    float* const row = scratch + i * cols();
-    const float* values = row;
-    if (rows.dtype() == DType::f32) {
-      values = typed_row<float>(rows, first + i);
-    } else {
-      widen_row(rows, first + i, row);
-    }
-    if (!has_differences(kind_)) {
-      move_vector(kind_, origin_, values, row);
-      continue;
-    }
-    for (int64_t c = 0; c < cols(); ++c) row[c] = (values[c] - origin_[static_cast<size_t>(c)]) * scale_;
+  if (packs_as_given(rows.dtype())) {
+    return pack_units(typed_row<float>(rows, first), rows.row_stride(), count, cols(), width, out);
   }
+  for (int64_t i = 0; i < count; ++i) move_known(rows, first + i, scratch + i * cols());
   pack_units(scratch, cols(), count, cols(), width, out);
+}
+
+void PackedRows::pack_known(const PackedRows& known, const MatrixView& rows, int64_t first, int64_t count,
+                            ProgressMeter& meter, const Resources& resources) {
+  begin(rows.slice(first, count));
+  has_repeats_ = known.has_repeats_;
+  const int64_t width = shape_.rows_per_panel;
+  const int64_t bytes = packed_bytes(format_, cols());
+  const int64_t scratch_bytes = PanelScratch::bytes_for(format_, cols(), width);
+  const HostBuffer scratch(resources.threads() * scratch_bytes, "packing", resources);
+  parallel_for(divide_up(panel_count(), kPanelsPerTask), meter, resources, [&](int64_t task, int slot) {
+    const PanelScratch room(scratch.data() + slot * scratch_bytes, cols());
+    const int64_t end = std::min((task + 1) * kPanelsPerTask, panel_count());
+    for (int64_t panel = task * kPanelsPerTask; panel < end; ++panel) {
+      const int64_t at = panel * width;
+      const int64_t some = std::min(width, count - at);
+      float* const terms = terms_.as<float>() + at;
+      float* const norms = row_norms_.data() + at;
+      std::fill(std::copy_n(known.terms_.as<float>() + first + at, some, terms), terms + width, kInfinity);
+      std::fill(std::copy_n(known.row_norms_.data() + first + at, some, norms), norms + width, 0.0f);
+      norms_[panel] = *std::max_element(norms, norms + width);
+      if (has_repeats_) {
+        uint8_t* const repeats = repeats_.data() + at;
+        std::fill(std::copy_n(known.repeats_.data() + first + at, some, repeats), repeats + width,
+                  static_cast<uint8_t>(kMostRepeats));
+      }
+      for (int64_t i = 0; i < some; ++i) {
+        const int64_t row = first + at + i;
+        const float* values = room.vector;
+        if (known.packs_as_given(rows.dtype())) {
+          values = typed_row<float>(rows, row);
+        } else {
+          known.move_known(rows, row, room.vector);
+        }
+        encode_floats(format_, values, cols(), 1.0f, room.packed + i * bytes / 4);
+      }
+      pack_panel(format_, cols(), room.packed, some, width, panels_.data() + at * bytes);
+    }
+  });
 }
 
 bool PackedRows::pack_bytes(const RowGather& rows, int64_t panel, std::byte* scratch) {

@@ -75,6 +75,10 @@ class PackedRows {
   // The same on one thread, for small sets that are packed often: with scratch_bytes() of memory, nothing is checked.
   void pack(const RowGather& rows, std::byte* scratch);
   static int64_t scratch_bytes(PanelFormat format, int64_t cols);
+  // Packs rows first .. first + count - 1 of those that `known` was packed from, which the caller keeps: their norms
+  // are known. `first` begins a panel.
+  void pack_known(const PackedRows& known, const MatrixView& rows, int64_t first, int64_t count, ProgressMeter& meter,
+                  const Resources& resources);
   // One panel in f32 of the rows that were packed, which the caller keeps; their norms are known. `scratch` has room
   // for a panel.
   void copy_panel(const MatrixView& rows, int64_t panel, float* scratch, float* out) const;
@@ -88,8 +92,8 @@ class PackedRows {
   int64_t rows() const { return rows_; }
   int64_t rows_per_panel() const { return shape_.rows_per_panel; }
   int64_t panel_count() const { return divide_up(rows_, shape_.rows_per_panel); }
-  // Whether the product in use, for this format, takes these panels: with or without the screen. Of rows
-  // that lack f32 panels these are made as they are needed (panel_ring.hpp).
+  // Whether the product in use, for this format, takes these panels, with or without the screen, or panels that are
+  // made of the rows as they are needed.
   bool fits(PanelFormat format) const;
   PanelBase panels() const;
   BytePanelBase byte_panels() const;
@@ -109,6 +113,12 @@ class PackedRows {
   bool pack_floats(const RowGather& rows, int64_t panel, std::byte* scratch);
   bool pack_bytes(const RowGather& rows, int64_t panel, std::byte* scratch);
   void count_repeats(const RowGather& rows);
+  // Whether rows are packed as they lie.
+  bool packs_as_given(DType dtype) const {
+    return dtype == DType::f32 && !has_differences(kind_) && kind_ != KeyKind::cosine;
+  }
+  // A row as it is packed, in `out`.
+  void move_known(const MatrixView& rows, int64_t row, float* out) const;
 
   KeyKind kind_;
   PanelFormat format_;

@@ -40,10 +40,11 @@ bool prepares_screen(PanelFormat format, int64_t cols, const CpuExtensions& cpu)
   return format == PanelFormat::screened;
 }
 
-PanelFormat kept_format(PanelFormat format, int64_t rows, int64_t cols) {
-  if (!holds_f32(format)) return format;
-  if (cols < kFewestScreenedColumns || rows < kFewestKeptRows) return PanelFormat::f32;
-  return format == PanelFormat::screened ? PanelFormat::rounded : PanelFormat::norms;
+PanelFormat kept_format(PanelFormat format, int64_t rows, int64_t cols, const CpuExtensions& cpu) {
+  const bool tiles = format == PanelFormat::bf16;
+  if (!holds_f32(format) && !tiles) return format;
+  if (cols < kFewestScreenedColumns || rows < kFewestKeptRows) return tiles ? format : PanelFormat::f32;
+  return prepares_screen(format, cols, cpu) ? PanelFormat::rounded : PanelFormat::norms;
 }
 
 int64_t columns_per_step(PanelFormat format, int64_t cols) {

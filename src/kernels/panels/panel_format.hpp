@@ -9,10 +9,10 @@
 //   screened  the same, beside a byte each that rules      DOTPROD, AVX2       within error_bound.hpp
 //             most rows out first (rounded_panels.hpp)
 //   rounded   that byte alone                              DOTPROD, AVX2       within rounded_panels.hpp
-//   norms     nothing: for rows whose f32 panels are       every CPU
-//             made as they are needed (panel_ring.hpp)
+//   norms     nothing: for rows whose panels are made      every CPU
+//             as they are needed: of f32 by each thread (panel_ring.hpp), of bf16 by all of them for all queries of a
+//             batch (PackedRows::pack_known)
 //   bf16      f32 as a sum of two bf16, 4 bytes together   AMX                 within error_bound.hpp
-//             (a prepared base keeps it beside `rounded`, for few queries)
 //   u8, i8    bytes as they are; graphs on every x86       DOTPROD, VNNI, AMX  exact
 //   bits      bytes that are compared bit by bit           every CPU           exact
 #pragma once
@@ -35,7 +35,7 @@ constexpr bool has_screen(PanelFormat format) {
   return format == PanelFormat::screened || format == PanelFormat::rounded;
 }
 
-// Whether f32 panels of such rows are made as they are needed.
+// Whether panels of such rows, f32 or bf16, are made as they are needed.
 constexpr bool lacks_panels(PanelFormat format) {
   return format == PanelFormat::rounded || format == PanelFormat::norms;
 }
@@ -56,11 +56,12 @@ constexpr int64_t rounded_words(int64_t cols) { return divide_up(cols, 4); }
 // For queries and a base of these types on a CPU with these extensions.
 PanelFormat choose_panel_format(KeyKind kind, DType queries, DType base, int64_t cols, const CpuExtensions& cpu);
 
-// What an index keeps of so many rows for searches by `format`: f32 panels would take as much as the rows, and are made
-// as they are needed, except where rows are narrow, for which that takes as long as their products, or few.
+// What an index keeps of so many rows for searches by `format`: panels of f32 or bf16 would take as much as the rows,
+// and are made as they are needed, except where rows are narrow, for which that takes as long as their products, or
+// few.
 inline constexpr int64_t kFewestKeptRows = 2048;
-PanelFormat kept_format(PanelFormat format, int64_t rows, int64_t cols);
-// Whether a base that is prepared in this format has a screen, its own or beside it.
+PanelFormat kept_format(PanelFormat format, int64_t rows, int64_t cols, const CpuExtensions& cpu);
+// Whether a base of that many rows that is prepared for searches by `format` has a screen, for few queries.
 bool prepares_screen(PanelFormat format, int64_t cols, const CpuExtensions& cpu);
 
 // Of a format and an instruction set.
