@@ -21,7 +21,7 @@ TEST(WeightedBytes, ValuesAreTheSumsAndLimitsHold) {
   const CounterRng rng(5, 0);
   for (const std::string& target : cpu_targets()) {
     const ForcedTarget forced(target);
-    for (const int64_t cols : {16, 17, 31, 48, 100, 128, 1536}) {
+    for (const int64_t cols : {16, 17, 31, 32, 48, 100, 128, 1536}) {
       for (const int64_t count : {1, 3, 4, 23}) {
         SCOPED_TRACE(testing::Message() << target << ' ' << cols << ' ' << count);
         std::vector<uint8_t> bytes(static_cast<size_t>(count * cols));

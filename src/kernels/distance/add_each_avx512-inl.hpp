@@ -35,6 +35,14 @@ KITH_FOR("avx512f") inline __m512i add_each(const __m512i (&sums)[kSumsTogether]
   return add_halves(add_halves(fours[0], fours[1]), add_halves(fours[2], fours[3]));
 }
 
+// Lane 4 i + j: the sum of the j-th quarter of sums[i].
+KITH_FOR("avx512f") inline __m512i add_quarters(const __m512i (&sums)[4]) {
+  const __m512i a = _mm512_add_epi32(_mm512_unpacklo_epi32(sums[0], sums[1]), _mm512_unpackhi_epi32(sums[0], sums[1]));
+  const __m512i b = _mm512_add_epi32(_mm512_unpacklo_epi32(sums[2], sums[3]), _mm512_unpackhi_epi32(sums[2], sums[3]));
+  const __m512i all = _mm512_add_epi32(_mm512_unpacklo_epi64(a, b), _mm512_unpackhi_epi64(a, b));
+  return _mm512_permutexvar_epi32(_mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15), all);
+}
+
 }  // namespace kith
 
 #endif

@@ -6,6 +6,7 @@
 
 #if defined(KITH_X86)
 
+#include "kernels/distance/add_each_avx2-inl.hpp"
 #include "kernels/panels/x86_intrinsics.hpp"
 
 #include <algorithm>
@@ -45,22 +46,7 @@ KITH_FOR_BYTE_KEYS inline __m256i add_eight_keys(const __m512i (&sums)[kKeyRows]
   for (int i = 0; i < kKeyRows; ++i) {
     halves[i] = _mm256_add_epi32(_mm512_castsi512_si256(sums[i]), _mm512_extracti64x4_epi64(sums[i], 1));
   }
-  __m256i pairs[kKeyRows / 2];
-#pragma GCC unroll 4
-  for (int i = 0; i < kKeyRows / 2; ++i) {
-    const __m256i a = halves[2 * i];
-    const __m256i b = halves[2 * i + 1];
-    pairs[i] = _mm256_add_epi32(_mm256_unpacklo_epi32(a, b), _mm256_unpackhi_epi32(a, b));
-  }
-  __m256i fours[2];
-#pragma GCC unroll 2
-  for (int i = 0; i < 2; ++i) {
-    const __m256i a = pairs[2 * i];
-    const __m256i b = pairs[2 * i + 1];
-    fours[i] = _mm256_add_epi32(_mm256_unpacklo_epi64(a, b), _mm256_unpackhi_epi64(a, b));
-  }
-  return _mm256_add_epi32(_mm256_permute2x128_si256(fours[0], fours[1], 0x20),
-                          _mm256_permute2x128_si256(fours[0], fours[1], 0x31));
+  return add_each(halves);
 }
 
 template <ByteKeyKind kKind, typename Query>

@@ -5,6 +5,7 @@
 
 #if defined(KITH_X86)
 
+#include "kernels/distance/add_each_avx2-inl.hpp"
 #include "kernels/panels/x86_intrinsics.hpp"
 
 #define KITH_FOR_WEIGHTS KITH_FOR("avx2,fma")
@@ -33,10 +34,18 @@ struct Avx2Set {
     return add(sum, _mm256_madd_epi16(_mm256_maddubs_epi16(bytes, weights), _mm256_set1_epi16(1)));
   }
   // Lane i: the sum of sums[i].
-  KITH_FOR_WEIGHTS static Ints add_each(const Ints (&sums)[kRows]) {
-    const Ints first = _mm256_hadd_epi32(_mm256_hadd_epi32(sums[0], sums[1]), _mm256_hadd_epi32(sums[2], sums[3]));
-    const Ints second = _mm256_hadd_epi32(_mm256_hadd_epi32(sums[4], sums[5]), _mm256_hadd_epi32(sums[6], sums[7]));
-    return add(_mm256_permute2x128_si256(first, second, 0x20), _mm256_permute2x128_si256(first, second, 0x31));
+  KITH_FOR_WEIGHTS static Ints add_each(const Ints (&sums)[kRows]) { return kith::add_each(sums); }
+  // Rows that lie one after the other, several in a register.
+  static bool takes_together(int64_t row_bytes) { return row_bytes == 16; }
+  KITH_FOR_WEIGHTS static Ints sum_together(const uint8_t* rows, int64_t, const int8_t* weights) {
+    const Ints w = _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(weights)));
+    Ints halves[4];
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i) {
+      const auto* const two = reinterpret_cast<const __m256i*>(rows + 32 * i);
+      halves[i] = add_products(zero(), _mm256_loadu_si256(two), w);
+    }
+    return add_halves(halves);
   }
   KITH_FOR_WEIGHTS static Ints load_bytes(const int8_t* from) {
     return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));

@@ -28,6 +28,25 @@ struct VnniSet {
     return _mm512_dpbusd_epi32(sum, bytes, weights);
   }
   KITH_FOR_WEIGHTS static Ints add_each(const Ints (&sums)[kRows]) { return kith::add_each(sums); }
+  // Rows that lie one after the other, several in a register.
+  static bool takes_together(int64_t row_bytes) { return row_bytes == 16 || row_bytes == 32; }
+  KITH_FOR_WEIGHTS static Ints sum_together(const uint8_t* rows, int64_t row_bytes, const int8_t* weights) {
+    Ints quarters[4];
+    if (row_bytes == 16) {
+      const Ints w = _mm512_broadcast_i32x4(_mm_loadu_si128(reinterpret_cast<const __m128i*>(weights)));
+#pragma GCC unroll 4
+      for (int i = 0; i < 4; ++i) quarters[i] = add_products(zero(), _mm512_loadu_si512(rows + 64 * i), w);
+    } else {
+      const Ints w = _mm512_broadcast_i64x4(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(weights)));
+#pragma GCC unroll 4
+      for (int i = 0; i < 4; ++i) {
+        const Ints first = add_products(zero(), _mm512_loadu_si512(rows + 128 * i), w);
+        const Ints second = add_products(zero(), _mm512_loadu_si512(rows + 128 * i + 64), w);
+        quarters[i] = add_halves(first, second);
+      }
+    }
+    return add_quarters(quarters);
+  }
   KITH_FOR_WEIGHTS static Ints load_bytes(const int8_t* from) { return _mm512_loadu_si512(from); }
   KITH_FOR_WEIGHTS static Ints load_some_bytes(const int8_t* from, int64_t count) {
     return _mm512_maskz_loadu_epi8(first_bytes(count), from);

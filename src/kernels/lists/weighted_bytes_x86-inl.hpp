@@ -1,9 +1,10 @@
 // Rows of bytes against a query's weights on x86, whichever products of bytes it has: rows side by side, so that
-// weights are loaded once for four of them, whose sums are added in a tree that leaves one sum in each lane. Several
-// queries take turns with rows that are near by then.
+// weights are loaded once for four of them, whose sums are added in a tree that leaves one sum in each lane. Of rows of
+// few bytes that lie one after the other a register takes several. Several queries take turns with rows that are near
+// by then.
 //
 // The including file defines KITH_FOR_WEIGHTS, its instructions, and a Set of them: registers `Ints` and `Floats` with
-// a lane for each of kRows rows, and what is done with them.
+// a lane for each of kRows rows, and what is done with them; sum_together() of rows that takes_together() allows.
 #pragma once
 
 #include "kernels/lists/weighted_bytes.hpp"
@@ -82,6 +83,7 @@ KITH_FOR_WEIGHTS void scan_one_query(const ByteRows& given, uint32_t first, bool
   const PlaneTerms planes = plane_terms(rows, query, 0);
   const auto* const high = static_cast<const int8_t*>(query.weights.weights);
   const int8_t* const low = high + weight_bytes(rows.cols) / 2;
+  const bool together = Packing::kValues == 1 && row_bytes == rows.stride && Set::takes_together(row_bytes);
   const Floats factor = Set::all(query.factor);
   const Floats tilt = Set::all(query.tilt);
   const Floats limit = Set::all(query.limit);
@@ -106,11 +108,14 @@ KITH_FOR_WEIGHTS void scan_one_query(const ByteRows& given, uint32_t first, bool
     const auto value_of = [&](Ints sums, float constant) KITH_FOR_WEIGHTS {
       return Set::add_product(terms, Set::add_product(Set::all(constant), Set::to_floats(sums), factor), scales);
     };
-    const Ints upper =
-        Set::add(Set::times_128(sum_rows_of<Set, Packing>(of, ~0u, row_bytes, high)), Set::all(planes.high_shift));
+    const auto sums_of = [&](uint32_t wanted, const int8_t* weights) KITH_FOR_WEIGHTS {
+      return together && here == Set::kRows ? Set::sum_together(of[0], row_bytes, weights)
+                                            : sum_rows_of<Set, Packing>(of, wanted, row_bytes, weights);
+    };
+    const Ints upper = Set::add(Set::times_128(sums_of(~0u, high)), Set::all(planes.high_shift));
     const uint32_t left = passing(value_of(upper, planes.rough_constant));
     if (left == 0) continue;  // nearly always
-    const Ints lower = Set::add(sum_rows_of<Set, Packing>(of, left, row_bytes, low), Set::all(planes.low_shift));
+    const Ints lower = Set::add(sums_of(left, low), Set::all(planes.low_shift));
     const Floats value = value_of(Set::add(upper, lower), query.constant);
     alignas(64) float values[Set::kRows];
     Set::store(value, values);
