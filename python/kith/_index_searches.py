@@ -139,16 +139,24 @@ def search(
     Neighbors
         ``(ids, distances)``, nearest first, as of `knn` over the vectors in those lists as the index keeps them.
     """
-    refuse_unknown("search()", unknown)
-    limited = memory_limit is not None or device_memory_limit is not None
-    chosen = refine_from is not None or filter is not None or width is not None or recall is not None
-    if progress is False and not (chosen or limited):
+    if unknown:
+        refuse_unknown("search()", unknown)
+    if (  # nothing that nearly all calls leave out: one condition, since calls of microseconds notice each step
+        progress is False
+        and refine_from is None
+        and filter is None
+        and width is None
+        and recall is None
+        and memory_limit is None
+        and device_memory_limit is None
+    ):
         plain = self._index.search_plain(queries, k, self._device, threads, probes, refine, beam, out)
-        simple = out is None and beam is None
-        if plain is None and simple and type(k) is int and type(threads) is int:
-            plain = _search_tensors(self, queries, k, threads, probes, refine)
         if plain is not None:
-            return plain_neighbors(plain)
+            return plain_neighbors(Neighbors, plain)
+        if out is None and beam is None and type(k) is int and type(threads) is int:
+            plain = _search_tensors(self, queries, k, threads, probes, refine)
+            if plain is not None:
+                return plain_neighbors(Neighbors, plain)
     number = whole_number(k, "k")
     lists, times = count_or_default(probes, "probes"), count_or_default(refine, "refine")
     wide, step_width = count_or_default(beam, "beam"), count_or_default(width, "width")

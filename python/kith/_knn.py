@@ -170,7 +170,7 @@ def knn(
         if plain is None and type(k) is int and type(threads) is int and device == "auto":
             plain = _knn_of_tensors(queries, base, k, metric, threads)
         if plain is not None:
-            return plain_neighbors(plain)
+            return plain_neighbors(Neighbors, plain)
     number = whole_number(k, "k")
     name = metric_name(metric)
     finite = flag(check_finite, "check_finite")

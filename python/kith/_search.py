@@ -141,9 +141,8 @@ def as_neighbors(fresh: Found | None, out: Output | None, *, single: bool = Fals
     return Neighbors(ids[0], distances[0]) if single else Neighbors(ids, distances)
 
 
-def plain_neighbors(found: tuple[Any, Any]) -> Neighbors:
-    """As `Neighbors(*found)`, which takes several times as long."""
-    return tuple.__new__(Neighbors, found)
+# plain_neighbors(Neighbors, found) is `Neighbors(*found)`, which takes several times as long.
+plain_neighbors: Callable[[type[Neighbors], tuple[Any, Any]], Neighbors] = tuple.__new__
 
 
 def tensor_place(x: Any, threads: int, k: int = 1) -> TensorPlace | None:

@@ -62,13 +62,15 @@ Call::Call(const CallOptions& options) : progress_(options.progress) {
     resources_.emplace(std::move(limited));
     return;
   }
-  Resources shared =
-      shared_resources(options.threads).with_device(options.device).with_log(log).with_cancel(cancel_, stop_asked);
+  Resources shared = shared_resources(options.threads, options.device).with_log(log).with_cancel(cancel_, stop_asked);
   if (stream != nullptr) shared = shared.with_stream(stream);
   resources_.emplace(sink ? shared.with_progress(std::move(sink)) : std::move(shared));
 }
 
 bool Call::interrupted() {
+  // Python runs its handlers by itself right after a short call, which need not wait for the GIL once more.
+  constexpr std::chrono::milliseconds kShort{5};
+  if (std::chrono::steady_clock::now() - begun_ < kShort) return false;
   WithGil gil;
   if (error_) return true;
   if (PyErr_CheckSignals() == 0) return false;

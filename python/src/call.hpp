@@ -13,6 +13,7 @@
 
 #include <nanobind/nanobind.h>
 
+#include <chrono>
 #include <cstdint>
 #include <mutex>
 #include <optional>
@@ -74,6 +75,7 @@ class Call {
   // What the library has warned of, as Python's warnings.
   void show_warnings();
 
+  const std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
   nb::object progress_;
   CancelToken cancel_;
   std::optional<Resources> resources_;

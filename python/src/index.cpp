@@ -265,9 +265,9 @@ nb::object search_plain(const BorrowingIndex& self, nb::handle queries, nb::hand
   };
   if (!out.is_none()) {
     if (!self.borrowed.empty()) return nb::none();  // which must not be written to
-    const GivenNeighbors given(out, *rows.view(), *count, rows.single());
-    if (!given.view()) return nb::none();
-    search_into(*given.view());
+    const std::optional<NeighborsView> given = given_neighbors(out, *rows.view(), *count, rows.single());
+    if (!given) return nb::none();
+    search_into(*given);
     return nb::borrow(out);
   }
   const PlainNeighbors found(rows.view()->rows(), *count, rows.single());

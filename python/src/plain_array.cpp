@@ -1,7 +1,28 @@
 #include "plain_array.hpp"
 
+#include <algorithm>
+#include <array>
+
 namespace kith::python {
 namespace {
+
+// How an array begins (PyArrayObject), which is the same in every numpy.
+struct NumpyArray {
+  PyObject head;
+  void* data;
+  int axes;
+  Py_ssize_t* shape;
+  Py_ssize_t* strides;  // bytes
+  PyObject* base;
+  PyObject* dtype;
+  int flags;
+};
+constexpr int kWritable = 0x0001 | 0x0100 | 0x0400;  // C-contiguous, aligned, writeable
+
+struct NumpyDType {
+  PyObject* object;
+  DType dtype;
+};
 
 // Kept for ever: at exit numpy may be gone before static objects are.
 struct Numpy {
@@ -9,72 +30,102 @@ struct Numpy {
   PyObject* empty;
   PyObject* int64;
   PyObject* float32;
+  std::array<NumpyDType, 5> dtypes;
+  bool readable;  // arrays lie as NumpyArray
 };
+
+nb::object empty(const Numpy& numpy, PyObject* shape, PyObject* dtype) {
+  PyObject* const arguments[] = {shape, dtype};
+  nb::object array = nb::steal(PyObject_Vectorcall(numpy.empty, arguments, 2, nullptr));
+  if (!array.is_valid()) throw nb::python_error();
+  return array;
+}
+
+const NumpyArray& array_of(const nb::object& array) { return *reinterpret_cast<const NumpyArray*>(array.ptr()); }
+
+// Whether an array lies as NumpyArray, by what the buffer protocol says of it. What is no pointer is not followed.
+bool lies_so(const Numpy& numpy, const nb::object& array) {
+  if (nb::cast<int64_t>(nb::handle(numpy.ndarray).attr("__basicsize__")) < int64_t{sizeof(NumpyArray)}) return false;
+  Py_buffer buffer;
+  if (PyObject_GetBuffer(array.ptr(), &buffer, PyBUF_STRIDED) != 0) {
+    PyErr_Clear();
+    return false;
+  }
+  const NumpyArray& fields = array_of(array);
+  const bool same = fields.data == buffer.buf && fields.axes == buffer.ndim && fields.base == nullptr &&
+                    fields.dtype == numpy.float32 && (fields.flags & kWritable) == kWritable &&
+                    std::equal(buffer.shape, buffer.shape + buffer.ndim, fields.shape) &&
+                    std::equal(buffer.strides, buffer.strides + buffer.ndim, fields.strides);
+  PyBuffer_Release(&buffer);
+  return same;
+}
 
 const Numpy& numpy() {
   static const Numpy known = [] {
     const nb::module_ module = nb::module_::import_("numpy");
     const auto dtype = [&](const char* name) { return nb::object(module.attr("dtype")(name)).release().ptr(); };
-    return Numpy{nb::object(module.attr("ndarray")).release().ptr(), nb::object(module.attr("empty")).release().ptr(),
-                 dtype("int64"), dtype("float32")};
+    Numpy made{nb::object(module.attr("ndarray")).release().ptr(),
+               nb::object(module.attr("empty")).release().ptr(),
+               dtype("int64"),
+               dtype("float32"),
+               {},
+               false};
+    made.dtypes = {{{made.float32, DType::f32},
+                    {dtype("float16"), DType::f16},
+                    {dtype("uint8"), DType::u8},
+                    {dtype("int8"), DType::i8},
+                    {dtype("float64"), DType::f64}}};
+    made.readable = lies_so(made, empty(made, nb::make_tuple(2, 3).ptr(), made.float32));
+    return made;
   }();
   return known;
 }
 
-std::optional<DType> dtype_of(const char* format) {
-  if (format == nullptr || format[0] == '\0' || format[1] != '\0') return std::nullopt;
-  switch (format[0]) {
-    case 'f': return DType::f32;
-    case 'e': return DType::f16;
-    case 'B': return DType::u8;
-    case 'b': return DType::i8;
-    case 'd': return DType::f64;
-    default: return std::nullopt;
+// Null where it is not an array of numpy's own.
+const NumpyArray* plain_array(PyObject* array) {
+  const Numpy& known = numpy();
+  if (!known.readable || reinterpret_cast<PyObject*>(Py_TYPE(array)) != known.ndarray) return nullptr;
+  return reinterpret_cast<const NumpyArray*>(array);
+}
+
+// Nearly always the one object that numpy has for it; of an array that was pickled, an equal one.
+bool is_dtype(PyObject* given, PyObject* wanted) {
+  if (given == wanted) return true;
+  const int equal = PyObject_RichCompareBool(given, wanted, Py_EQ);
+  if (equal < 0) PyErr_Clear();
+  return equal == 1;
+}
+
+std::optional<DType> dtype_of(PyObject* given) {
+  for (const NumpyDType& one : numpy().dtypes) {
+    if (given == one.object) return one.dtype;
   }
+  for (const NumpyDType& one : numpy().dtypes) {
+    if (is_dtype(given, one.object)) return one.dtype;
+  }
+  return std::nullopt;
+}
+
+bool is_aligned(const void* data, int64_t bytes) {
+  return reinterpret_cast<uintptr_t>(data) % static_cast<uintptr_t>(bytes) == 0;
 }
 
 // Columns contiguous, rows apart by whole values and not overlapping, all of them aligned; as the package's
 // readable_in_place() has it.
-bool readable_in_place(const Py_buffer& buffer, const MatrixShape& shape) {
-  const auto bytes = static_cast<int64_t>(buffer.itemsize);
-  if (reinterpret_cast<uintptr_t>(buffer.buf) % static_cast<uintptr_t>(bytes) != 0) return false;
-  if (shape.cols > 1 && buffer.strides[buffer.ndim - 1] != bytes) return false;
-  return shape.rows <= 1 || (buffer.strides[0] >= shape.cols * bytes && buffer.strides[0] % bytes == 0);
+bool readable_in_place(const NumpyArray& array, const MatrixShape& shape, int64_t bytes) {
+  if (!is_aligned(array.data, bytes)) return false;
+  if (shape.cols > 1 && array.strides[array.axes - 1] != bytes) return false;
+  return shape.rows <= 1 || (array.strides[0] >= shape.cols * bytes && array.strides[0] % bytes == 0);
 }
 
-nb::object empty(PyObject* shape, PyObject* dtype) {
-  PyObject* const arguments[] = {shape, dtype};
-  nb::object array = nb::steal(PyObject_Vectorcall(numpy().empty, arguments, 2, nullptr));
-  if (!array.is_valid()) throw nb::python_error();
-  return array;
-}
-
-// Where a fresh array begins, which does not move.
+// The values of an array of this shape and dtype that can be written to, row after row; null where it is another.
 template <typename T>
-T* begin_of(const nb::object& array) {
-  Py_buffer buffer;
-  if (PyObject_GetBuffer(array.ptr(), &buffer, PyBUF_CONTIG) != 0) throw nb::python_error();
-  PyBuffer_Release(&buffer);
-  return static_cast<T*>(buffer.buf);
-}
-
-// Takes hold of an array of numpy's that can be written to, row after row, with values of so many bytes and one of these
-// formats; false where it is something else.
-bool take_writable(PyObject* array, Py_ssize_t bytes, std::string_view formats, Py_buffer& buffer) {
-  if (reinterpret_cast<PyObject*>(Py_TYPE(array)) != numpy().ndarray) return false;
-  if (PyObject_GetBuffer(array, &buffer, PyBUF_CONTIG | PyBUF_FORMAT) != 0) {
-    PyErr_Clear();
-    buffer = {};
-    return false;
-  }
-  const std::string_view format = buffer.format == nullptr ? "" : buffer.format;
-  return buffer.itemsize == bytes && format.size() == 1 && formats.find(format[0]) != std::string_view::npos &&
-         reinterpret_cast<uintptr_t>(buffer.buf) % static_cast<uintptr_t>(bytes) == 0;
-}
-
-bool has_shape(const Py_buffer& buffer, int64_t queries, int64_t k, bool single) {
-  if (single) return buffer.ndim == 1 && buffer.shape[0] == k;
-  return buffer.ndim == 2 && buffer.shape[0] == queries && buffer.shape[1] == k;
+T* writable(PyObject* given, PyObject* dtype, int64_t queries, int64_t k, bool single) {
+  const NumpyArray* const array = plain_array(given);
+  if (array == nullptr || (array->flags & kWritable) != kWritable || !is_dtype(array->dtype, dtype)) return nullptr;
+  const bool shaped = single ? array->axes == 1 && array->shape[0] == k
+                             : array->axes == 2 && array->shape[0] == queries && array->shape[1] == k;
+  return shaped && is_aligned(array->data, sizeof(T)) ? static_cast<T*>(array->data) : nullptr;
 }
 
 bool overlap(const void* a, int64_t a_bytes, const void* b, int64_t b_bytes) {
@@ -85,57 +136,47 @@ bool overlap(const void* a, int64_t a_bytes, const void* b, int64_t b_bytes) {
 
 }  // namespace
 
-PlainRows::PlainRows(nb::handle array) {
-  if (reinterpret_cast<PyObject*>(Py_TYPE(array.ptr())) != numpy().ndarray) return;
-  if (PyObject_GetBuffer(array.ptr(), &buffer_, PyBUF_STRIDED_RO | PyBUF_FORMAT) != 0) {
-    PyErr_Clear();  // a dtype that the protocol has no word for
-    buffer_ = {};
-    return;
-  }
-  const std::optional<DType> dtype = dtype_of(buffer_.format);
-  if (!dtype || (buffer_.ndim != 1 && buffer_.ndim != 2)) return;
+PlainRows::PlainRows(nb::handle given) {
+  const NumpyArray* const array = plain_array(given.ptr());
+  if (array == nullptr || (array->axes != 1 && array->axes != 2)) return;
+  const std::optional<DType> dtype = dtype_of(array->dtype);
+  if (!dtype) return;
+  const int64_t bytes = size_of(*dtype);
+  single_ = array->axes == 1;
   MatrixShape shape;
-  shape.rows = single() ? 1 : buffer_.shape[0];
-  shape.cols = buffer_.shape[buffer_.ndim - 1];
-  if (!readable_in_place(buffer_, shape)) return;
-  shape.row_stride = shape.rows > 1 ? buffer_.strides[0] / buffer_.itemsize : shape.cols;
-  view_.emplace(buffer_.buf, *dtype, shape);
-}
-
-PlainRows::~PlainRows() {
-  if (buffer_.obj != nullptr) PyBuffer_Release(&buffer_);
+  shape.rows = single_ ? 1 : array->shape[0];
+  shape.cols = array->shape[array->axes - 1];
+  if (!readable_in_place(*array, shape, bytes)) return;
+  shape.row_stride = shape.rows > 1 ? array->strides[0] / bytes : shape.cols;
+  view_.emplace(array->data, *dtype, shape);
 }
 
 PlainNeighbors::PlainNeighbors(int64_t queries, int64_t k, bool single) {
   const nb::tuple shape = single ? nb::make_tuple(k) : nb::make_tuple(queries, k);
-  ids_ = empty(shape.ptr(), numpy().int64);
-  distances_ = empty(shape.ptr(), numpy().float32);
-  view_ = {begin_of<int64_t>(ids_), begin_of<float>(distances_), queries, k, {}};
+  ids_ = empty(numpy(), shape.ptr(), numpy().int64);
+  distances_ = empty(numpy(), shape.ptr(), numpy().float32);
+  view_ = {static_cast<int64_t*>(array_of(ids_).data), static_cast<float*>(array_of(distances_).data), queries, k, {}};
 }
 
-GivenNeighbors::GivenNeighbors(nb::handle out, const MatrixView& queries, int64_t k, bool single) {
-  if (!PyTuple_CheckExact(out.ptr()) || PyTuple_Size(out.ptr()) != 2) return;
-  const bool plain = take_writable(PyTuple_GetItem(out.ptr(), 0), sizeof(int64_t), "lq", ids_) &&
-                     take_writable(PyTuple_GetItem(out.ptr(), 1), sizeof(float), "f", distances_);
-  if (!plain || !has_shape(ids_, queries.rows(), k, single) || !has_shape(distances_, queries.rows(), k, single)) return;
+std::optional<NeighborsView> given_neighbors(nb::handle out, const MatrixView& queries, int64_t k, bool single) {
+  if (!PyTuple_CheckExact(out.ptr()) || PyTuple_Size(out.ptr()) != 2) return std::nullopt;
+  auto* const ids = writable<int64_t>(PyTuple_GetItem(out.ptr(), 0), numpy().int64, queries.rows(), k, single);
+  auto* const distances = writable<float>(PyTuple_GetItem(out.ptr(), 1), numpy().float32, queries.rows(), k, single);
+  if (ids == nullptr || distances == nullptr) return std::nullopt;
+  const int64_t count = queries.rows() * k;
+  const int64_t id_bytes = count * int64_t{sizeof(int64_t)};
+  const int64_t distance_bytes = count * int64_t{sizeof(float)};
   const int64_t read = queries.rows() * queries.row_stride() * size_of(queries.dtype());
-  if (overlap(ids_.buf, ids_.len, distances_.buf, distances_.len) ||
-      overlap(ids_.buf, ids_.len, queries.data(), read) ||
-      overlap(distances_.buf, distances_.len, queries.data(), read)) {
-    return;
+  if (overlap(ids, id_bytes, distances, distance_bytes) || overlap(ids, id_bytes, queries.data(), read) ||
+      overlap(distances, distance_bytes, queries.data(), read)) {
+    return std::nullopt;
   }
-  view_ = {static_cast<int64_t*>(ids_.buf), static_cast<float*>(distances_.buf), queries.rows(), k, {}};
-}
-
-GivenNeighbors::~GivenNeighbors() {
-  for (Py_buffer* const buffer : {&ids_, &distances_}) {
-    if (buffer->obj != nullptr) PyBuffer_Release(buffer);
-  }
+  return NeighborsView{ids, distances, queries.rows(), k, {}};
 }
 
 PlainMatrix::PlainMatrix(int64_t rows, int64_t cols)
-    : values_(empty(nb::make_tuple(rows, cols).ptr(), numpy().float32)),
-      view_(begin_of<float>(values_), rows, cols) {}
+    : values_(empty(numpy(), nb::make_tuple(rows, cols).ptr(), numpy().float32)),
+      view_(static_cast<float*>(array_of(values_).data), rows, cols) {}
 
 std::optional<int64_t> plain_number(nb::handle value) {
   if (!PyLong_CheckExact(value.ptr())) return std::nullopt;

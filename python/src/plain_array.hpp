@@ -1,5 +1,6 @@
-// Arrays of numpy as most people pass them, taken by the buffer protocol, and results made by numpy: a fraction of what
-// DLPack takes, which a search of few rows would notice. What is not so goes the way that takes every kind of array.
+// Arrays of numpy as most people pass them, read where numpy's binary interface says that their address and shape lie,
+// and results made by numpy: a fraction of what the buffer protocol takes, and that is a fraction of DLPack; a search
+// of few rows would notice. What is not so goes the way that takes every kind of array.
 #pragma once
 
 #include <kith/neighbors.hpp>
@@ -15,21 +16,18 @@ namespace kith::python {
 
 namespace nb = nanobind;
 
-// Vectors that the library reads in place. With the GIL, at both ends of its life.
+// Vectors that the library reads in place, in an array that the caller holds. Made with the GIL held.
 class PlainRows {
  public:
   explicit PlainRows(nb::handle array);
-  ~PlainRows();
-  PlainRows(const PlainRows&) = delete;
-  PlainRows& operator=(const PlainRows&) = delete;
 
   // None where the array is not numpy's own, or has another dtype, layout or number of axes.
   const std::optional<MatrixView>& view() const { return view_; }
   // One vector, given as an array of one axis.
-  bool single() const { return buffer_.ndim == 1; }
+  bool single() const { return single_; }
 
  private:
-  Py_buffer buffer_ = {};
+  bool single_ = false;
   std::optional<MatrixView> view_;
 };
 
@@ -54,22 +52,8 @@ class PlainNeighbors {
 };
 
 // The caller's (ids, distances), a tuple of two arrays of numpy's that lie as PlainNeighbors' do, for such queries and
-// apart from them. Made and destroyed with the GIL held.
-class GivenNeighbors {
- public:
-  GivenNeighbors(nb::handle out, const MatrixView& queries, int64_t k, bool single);
-  ~GivenNeighbors();
-  GivenNeighbors(const GivenNeighbors&) = delete;
-  GivenNeighbors& operator=(const GivenNeighbors&) = delete;
-
-  // None where it is something else.
-  const std::optional<NeighborsView>& view() const { return view_; }
-
- private:
-  Py_buffer ids_ = {};
-  Py_buffer distances_ = {};
-  std::optional<NeighborsView> view_;
-};
+// apart from them; none where it is something else.
+std::optional<NeighborsView> given_neighbors(nb::handle out, const MatrixView& queries, int64_t k, bool single);
 
 // A fresh matrix of few f32.
 class PlainMatrix {

@@ -13,27 +13,32 @@ struct Entry {
   Resources resources;
 };
 
-// A program uses one or two thread counts; one that tries many, as a benchmark does, keeps the last few pools alone.
-constexpr std::size_t kKept = 4;
+// A program uses one or two thread counts and devices; one that tries many, as a benchmark does, keeps the last few
+// pools alone.
+constexpr std::size_t kKept = 8;
 
 }  // namespace
 
-Resources shared_resources(int threads) {
+const Resources& shared_resources(int threads, Device device) {
   // Guarded by the GIL, which a fork hands over in a sound state; a mutex it might copy locked. Never destroyed: at
   // exit a pool's threads may still be at work for a daemon thread.
   static auto* entries = new std::vector<Entry>;
-  const auto known =
-      std::find_if(entries->begin(), entries->end(), [&](const Entry& e) { return e.threads == threads; });
-  if (known != entries->end()) {
-    std::rotate(known, known + 1, entries->end());  // the last one used stands last
+  const auto last_used = [](auto entry) -> const Resources& {  // it stands last
+    if (entry + 1 != entries->end()) std::rotate(entry, entry + 1, entries->end());
     return entries->back().resources;
-  }
+  };
+  const auto same_threads = [&](const Entry& e) { return e.threads == threads; };
+  const auto known = std::find_if(entries->begin(), entries->end(),
+                                  [&](const Entry& e) { return same_threads(e) && e.resources.device() == device; });
+  if (known != entries->end()) return last_used(known);
+  const auto others = std::find_if(entries->begin(), entries->end(), same_threads);
   ResourceOptions options;
   options.threads = threads;
-  Resources fresh(std::move(options));
+  options.device = device;
+  Resources fresh = others != entries->end() ? others->resources.with_device(device) : Resources(std::move(options));
   if (entries->size() == kKept) entries->erase(entries->begin());
-  entries->push_back({threads, fresh});
-  return fresh;
+  entries->push_back({threads, std::move(fresh)});
+  return entries->back().resources;
 }
 
 }  // namespace kith::python

@@ -1,11 +1,13 @@
 // Resources that calls share, so that not every call starts threads of its own.
 #pragma once
 
+#include <kith/device.hpp>
 #include <kith/resources.hpp>
 
 namespace kith::python {
 
-// Without memory limits, for this number of threads (0: one per hardware thread). Call with the GIL held.
-Resources shared_resources(int threads);
+// Without memory limits, for this number of threads (0: one per hardware thread) and a device, those of all devices
+// with the same threads. Call with the GIL held; the next call may change what it refers to.
+const Resources& shared_resources(int threads, Device device);
 
 }  // namespace kith::python
