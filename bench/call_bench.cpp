@@ -1,10 +1,11 @@
-// What one call costs in C++: a single query against a Flat index, k = 10. bench/python_call.py runs it for the column
-// beside its own.
+// What one call costs in C++: a single query against a Flat index of some vectors, or against an index in a file, k
+// = 10. bench/python_call.py runs it for the column beside its own.
 //
-//   call_bench --base FILE --queries FILE [--device cpu|cuda:N] [--calls N]
+//   call_bench (--base FILE | --index FILE) --queries FILE [--device cpu|cuda:N] [--calls N] [--probes N] [--threads N]
 //
 // Prints a line for each place of query and results, its name and the median microseconds of a call, the wait for its
-// results included. In a GPU's memory the call works on the legacy default stream, as torch and cupy do.
+// results included; each call has the next of the queries, on a GPU the first. In a GPU's memory the call works on the
+// legacy default stream, as torch and cupy do.
 #include <kith/kith.hpp>
 
 #include "cuda/device_memory.hpp"
@@ -14,6 +15,7 @@
 #include <chrono>
 #include <cstdio>
 #include <exception>
+#include <string>
 #include <vector>
 
 namespace {
@@ -40,14 +42,21 @@ void run(const Options& given) {
   const int64_t calls = std::max<int64_t>(1, given.number("--calls", 1000));
   ResourceOptions options;
   options.device = device;
+  options.threads = static_cast<int>(given.number("--threads", 0));
   Resources resources(options);
-  const MatrixBuffer base = read_vectors(given.text("--base"));
+  const std::string file = given.text("--index", "");
+  const MatrixBuffer base = file.empty() ? read_vectors(given.text("--base")) : MatrixBuffer();
   const MatrixBuffer queries = read_vectors(given.text("--queries"));
   const MatrixView query = queries.view().slice(0, 1);
-  Index index("Flat");
-  index.add(base.view(), Ownership::borrow, resources);
+  Index index = file.empty() ? Index("Flat") : Index::load(file, resources);
+  if (file.empty()) index.add(base.view(), Ownership::borrow, resources);
   Neighbors found(1, kNeighbors, resources);
-  measure("host", calls, [&] { index.search(query, found.view(), {}, resources); });
+  const SearchParams params{.k = kNeighbors, .probes = given.number("--probes", 0)};
+  int64_t next = 0;
+  measure("host", calls, [&] {
+    index.search(queries.view().slice(next, 1), found.view(), params, resources);
+    if (++next == queries.view().rows()) next = 0;
+  });
   if (device.kind != DeviceKind::cuda) return;
 
   constexpr uintptr_t kLegacyStream = 1;
@@ -73,7 +82,7 @@ void run(const Options& given) {
 
 int main(int argc, char** argv) {
   try {
-    run({argc, argv, {"--base", "--queries", "--device", "--calls"}});
+    run({argc, argv, {"--base", "--index", "--queries", "--device", "--calls", "--probes", "--threads"}});
     return 0;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "call_bench: %s\n", error.what());

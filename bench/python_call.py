@@ -1,7 +1,7 @@
 """What one call of `Index.search` costs in Python, beside the same call in C++: a single query, k = 10.
 
-A small index on the CPU shows the fixed cost of a call. On a machine with a GPU a large one follows, with arrays of every
-library that is there: numpy on the host; torch, cupy and jax in the GPU's memory, with fresh results and with `out=`. Times
+A small index on the CPU shows the fixed cost of a call, lists of 60,000 x 128 vectors what it is where the search has taken
+the caches. On a machine with a GPU a large one follows, with arrays of every library that is there: numpy on the host; torch, cupy and jax in the GPU's memory, with fresh results and with `out=`. Times
 are medians in microseconds, the wait for the results included. "over C++" is what Python adds to the call in C++ with its
 arrays in the same place; "search alone" is the compiled half, called with arrays and options that are ready.
 
@@ -13,6 +13,7 @@ Needs the package kith, and for the C++ column the program call_bench of the sam
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import subprocess
 import tempfile
@@ -60,17 +61,41 @@ class Table:
         print(f"{name:<44}{taken:>14.1f}{over}", flush=True)
 
 
-def run_program(program: Path | None, device: str, calls: int, base: Any, queries: Any) -> dict[str, float]:
-    """What call_bench prints for these vectors, by place."""
+def run_program(program: Path | None, device: str, calls: int, base: Any, queries: Any, *more: str) -> dict[str, float]:
+    """What call_bench prints for these vectors, or for this index, by place."""
     if program is None:
         return {}
     with tempfile.TemporaryDirectory() as folder:
-        kith.write_vectors(f"{folder}/base.fbin", base)
         kith.write_vectors(f"{folder}/queries.fbin", queries)
-        files = ["--base", f"{folder}/base.fbin", "--queries", f"{folder}/queries.fbin"]
-        command = [str(program), *files, "--device", device, "--calls", str(calls)]
+        if isinstance(base, kith.Index):
+            base.save(f"{folder}/index.kith")
+            searched = ["--index", f"{folder}/index.kith"]
+        else:
+            kith.write_vectors(f"{folder}/base.fbin", base)
+            searched = ["--base", f"{folder}/base.fbin"]
+        files = [*searched, "--queries", f"{folder}/queries.fbin"]
+        command = [str(program), *files, "--device", device, "--calls", str(calls), *more]
         printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     return {name: float(value) for name, value in (line.split("\t") for line in printed.splitlines())}
+
+
+def _search_alone(inner: Any, queries: Any, options: Any, out: Any) -> None:
+    """The compiled half, with the defaults of all that is not given."""
+    inner.search(queries, K, 0, 0, None, 0, 0, 0.0, None, options, out)
+
+
+def list_rows(program: Path | None, calls: int, rng: np.random.Generator) -> None:
+    """Lists of codes on the CPU, one thread, 16 of 256 lists; each call has another query."""
+    base, queries = (make_data("mixture", rows, 128, rng) for rows in (60_000, 256))
+    for factory in ("IVF256,SQfp16", "IVF256,PQ16"):
+        index = kith.Index(factory, device="cpu")
+        index.train(base)
+        index.add(base)
+        in_cpp = run_program(program, "cpu", calls, index, queries, "--probes", "16", "--threads", "1")
+        table = Table(calls, in_cpp)
+        table.title(f"{factory} of 60,000 x 128 on the CPU, one query, k = 10, 16 probes, one thread")
+        several = itertools.cycle([row[None].copy() for row in queries])
+        table.row("numpy", "host", lambda given=several, at=index: at.search(next(given), K, probes=16, threads=1))
 
 
 def host_rows(table: Table, index: kith.Index, device: str, query: Any) -> None:
@@ -81,7 +106,7 @@ def host_rows(table: Table, index: kith.Index, device: str, query: Any) -> None:
     table.row("numpy", "host", lambda: index.search(query, K))
     table.row("numpy, 1-D", "host", lambda: index.search(query[0], K))
     table.row("numpy, out=", "host", lambda: index.search(query, K, out=out))
-    table.row("numpy, search alone", "host", lambda: inner.search(query, K, 0, 0, None, None, options, out))
+    table.row("numpy, search alone", "host", lambda: _search_alone(inner, query, options, out))
     try:
         import torch
     except ImportError:
@@ -108,7 +133,7 @@ def device_rows(table: Table, name: str, index: kith.Index, given: Any, wait: Ca
     queries, ids, distances = (library.export(x, stream, "x") for x in (given, *results))
 
     def search_alone() -> None:
-        inner.search(queries, K, 0, 0, None, None, options, (ids, distances))
+        _search_alone(inner, queries, options, (ids, distances))
         wait()
 
     table.row(f"{name}, search alone", "device", search_alone)
@@ -164,6 +189,8 @@ def main() -> None:
     index = kith.Index("Flat", device="cpu")
     index.add(base)
     host_rows(table, index, "cpu", queries)
+
+    list_rows(options.program, options.calls, rng)
 
     devices: Any = kith.info()["cuda_devices"]
     if not devices:

@@ -175,6 +175,16 @@ void pairwise_case(Case& c) {
   });
 }
 
+// Several blocks of queries, over rows that are enough for a screen and wide enough for tiles.
+void knn_blocks_case(Case& c) {
+  SearchShape shape;
+  shape.queries = c.number % 2 == 0 ? 300 : 1100;
+  shape.rows = c.draws.between(2048, 3000);
+  shape.cols = c.draws.of<int64_t>({32, 48, 64, 100});
+  const Metric metric = kMetrics[c.number / 2 % 8];
+  hash_knn(c, draw_search_data(c.draws, metric, shape));
+}
+
 void custom_knn_case(Case& c) {
   SearchShape shape;
   shape.queries = c.draws.between(1, 20);
@@ -314,7 +324,7 @@ std::vector<EntryPoint> exact_cases() {
           {"range_search", 560, range_case}, {"pairwise_distances", 320, pairwise_case},
           {"knn_by", 120, custom_knn_case},  {"knn_graph_by", 40, custom_graph_case},
           {"recall", 30, recall_case},       {"refused", 24, refused_case},
-          {"names", 1, names_case}};
+          {"names", 1, names_case},          {"knn_blocks", 16, knn_blocks_case}};
 }
 
 }  // namespace hashes

@@ -1,6 +1,10 @@
 // Index: every kind that a factory string can name, through its life: trained, filled, searched, changed, saved.
 #include "case.hpp"
 
+#include <iterator>
+#include <string>
+#include <string_view>
+
 namespace hashes {
 namespace {
 
@@ -337,13 +341,47 @@ void lsq_train_case(Case& c) {
   life(c, kind, c.draws.between(260, 300), c.resources);
 }
 
+// Many queries at once, so that they are cut into blocks, in prepared rows that are enough for a screen; beside them
+// some of the same queries, which go other ways.
+void blocks_case(Case& c) {
+  constexpr std::string_view kKinds[] = {
+      "Flat",     "Flat",     "SQ8",         "SQ4",      "SQfp16",      "PQ8",       "PQ16x4",        "IVF8,Flat",
+      "IVF8,SQ8", "IVF8,SQ4", "IVF8,SQfp16", "IVF8,PQ8", "IVF8,PQ16x4", "PCA16,SQ8", "OPQ4,IVF8,PQ4", "IVF8,PQ4,RFlat"};
+  constexpr int64_t kCount = std::size(kKinds);
+  Draws& draws = c.draws;
+  const Metric metric = draws.of({Metric::l2, Metric::inner_product, Metric::cosine});
+  const Source source = draw_plain_source(draws);
+  const int64_t rows = draws.between(2048, 2600);
+  const int64_t cols = draws.of<int64_t>({32, 64});
+  const int64_t asked = c.number % 2 == c.number / kCount % 2 ? 300 : 1100;
+  const Rows x(source, DType::f32, 0, rows, cols);
+  const Rows queries(source, DType::f32, rows, asked, cols);
+  Index index(std::string(kKinds[c.number % kCount]), {.metric = metric, .seed = draws.bits()});
+  const SearchParams params{.k = draws.of<int64_t>({1, 10, 33}), .probes = 3};
+  c.note(index.factory());
+  c.note(name_of(metric));
+  c.note(queries);
+  const auto hash_search = [&](std::string_view step, int64_t count) {
+    c.call(step, [&](Hash& hash) { hash.add(index.search(queries.view().slice(0, count), params, c.resources)); });
+  };
+  c.call("fill", [&](Hash& hash) {
+    index.train(x.view(), c.resources);
+    index.add(x.view(), Ownership::copy, c.resources);
+    hash.add(index.info());
+  });
+  hash_search("all", asked);
+  hash_search("some", 100);
+  hash_search("few", 7);
+}
+
 }  // namespace
 
 std::vector<EntryPoint> index_cases() {
   return {{"index", 280, index_case},
           {"index_flat", 80, flat_case},
           {"index_lsq", 30, lsq_case},
-          {"index_lsq_train", 10, lsq_train_case}};
+          {"index_lsq_train", 10, lsq_train_case},
+          {"index_blocks", 32, blocks_case}};
 }
 
 }  // namespace hashes
