@@ -97,7 +97,7 @@ class CpuScanner {
   void scan_products(const PackedRows* ready, bool check_finite);
   void scan_packed(const PackedRows& rows, int64_t first_row);
   // The same for rows that are kept without panels. Of f32 each thread makes those that it needs (PanelRing). Tiles of
-  // bf16, whose products take less time than making them for some hundred queries, are made by all threads together,
+  // bf16, whose products with some hundred queries take no longer than making them, are made by all threads together,
   // plan.panel_rows rows at a time, once for all queries of the batch.
   void scan_made_panels(const PackedRows& rows);
   void scan_made_tiles(const PackedRows& known);

@@ -20,9 +20,9 @@ namespace {
 // no time, and of rows that are packed already, or will be for searches to come.
 constexpr int64_t kProductFrom = 6;
 constexpr int64_t kPreparedProductFrom = 4;
-// The same where few queries have a screen and products are of tiles, which take as long for one query as for 32, or
-// where tiles are made for the search.
-constexpr int64_t kTileProductFrom = 12;
+// From so many queries, and neighbours of each, tiles are made of an index's rows; for less a screen is as fast.
+constexpr int64_t kMadeTilesFrom = 256;
+constexpr int64_t kMadeTilesFromNeighbors = 50;
 // Bits of rows of a vector or more are counted where they lie, where the processor can, for fewer queries than this;
 // where it cannot, for fewer than this of rows that would have to be packed first.
 constexpr int64_t kFewestCountedColumns = 64;
@@ -64,26 +64,40 @@ bool suits_screen(const SearchTask& task) {
   return task.rows >= kScreenFromRows && few;
 }
 
-// What a base is packed in: with a screen where that suits, and there are many queries or it is there already.
-PanelFormat packed_format(const SearchTask& task, const CpuExtensions& cpu) {
-  const PanelFormat format = best_format(task, cpu);
-  const bool many = task.shape.queries >= kScreenFrom && task.shape.queries * task.shape.cols >= kScreenFromValues;
-  const bool screens = (task.prepared || many) && suits_screen(task);
-  return format == PanelFormat::screened && !screens ? PanelFormat::f32 : format;
-}
-
 // Whether an index keeps the rows without panels. A segment of few rows has them all the same.
 bool keeps_no_panels(const SearchTask& task, const CpuExtensions& cpu) {
   if (!task.prepared) return false;
   return lacks_panels(kept_format(best_format(task, cpu), task.shape.rows, task.shape.cols, cpu));
 }
-// Then f32 panels are made by each thread as they are needed (PanelRing),
+
+// Whether tiles that have to be made for a search save that time: they do where a screen would let much through.
+bool pays_to_make_tiles(const SearchTask& task) {
+  return task.shape.queries >= kMadeTilesFrom && (!suits_screen(task) || task.k >= kMadeTilesFromNeighbors);
+}
+
+// What a base is packed in: with a screen where that suits, and there are many queries or it is there already.
+PanelFormat packed_format(const SearchTask& task, const CpuExtensions& cpu) {
+  PanelFormat format = best_format(task, cpu);
+  if (format == PanelFormat::bf16 && keeps_no_panels(task, cpu) && !pays_to_make_tiles(task)) {
+    format = prepares_screen(format, task.shape.cols, cpu) ? PanelFormat::screened : PanelFormat::f32;
+  }
+  const bool many = task.shape.queries >= kScreenFrom && task.shape.queries * task.shape.cols >= kScreenFromValues;
+  const bool screens = (task.prepared || many) && suits_screen(task);
+  return format == PanelFormat::screened && !screens ? PanelFormat::f32 : format;
+}
+
+// Where there are none, f32 panels are made by each thread as they are needed (PanelRing),
 bool makes_panels(const SearchTask& task, PanelFormat format, const CpuExtensions& cpu) {
   return keeps_no_panels(task, cpu) && format != PanelFormat::bf16;
 }
-// and tiles are packed as those of rows that are not prepared.
+// and tiles are packed as those of rows that are not prepared,
 bool packs_rows(const SearchTask& task, PanelFormat format, const CpuExtensions& cpu) {
   return !task.prepared || (keeps_no_panels(task, cpu) && format == PanelFormat::bf16);
+}
+// while a segment of few rows has tiles, and is packed anew where others are multiplied.
+int64_t packed_anew(const SearchTask& task, const KnnCpuPlan& plan, const CpuExtensions& cpu) {
+  const bool others = makes_panels(task, plan.format, cpu) && best_format(task, cpu) == PanelFormat::bf16;
+  return others ? std::min(plan.panel_rows, kFewestKeptRows) : 0;
 }
 
 // Whether few queries look at a prepared base's screen first.
@@ -144,6 +158,9 @@ int64_t cpu_bytes(const SearchTask& task, const KnnCpuPlan& plan, const PlanBudg
   bytes += budget.threads * CandidateScratch::bytes_for(plan.list_length);
   if (product && packs_rows(task, plan.format, budget.cpu)) {
     bytes += PackedRows::bytes_for(plan.format, plan.panel_rows, task.shape.cols, budget.threads);
+  }
+  if (const int64_t rows = packed_anew(task, plan, budget.cpu); product && rows > 0) {
+    bytes += PackedRows::bytes_for(plan.format, rows, task.shape.cols, budget.threads);
   }
   if (product && makes_panels(task, plan.format, budget.cpu)) {
     bytes += budget.threads * PanelRing::bytes_for(plan.panel_rows, task.shape.cols);
@@ -256,11 +273,9 @@ CpuEngine cpu_engine(const SearchTask& task, const CpuExtensions& cpu) {
                           : RowCosts(task.shape.cols, dots_bytes(task.shape, cpu)).packing_pays(task.shape.queries);
     return pays ? CpuEngine::panels : CpuEngine::direct;
   }
-  const bool screens = looks_at_screen(task, cpu);
-  const bool tiles = format == PanelFormat::bf16 && (screens || keeps_no_panels(task, cpu));
-  if (task.shape.queries >= (tiles ? kTileProductFrom : kProductFrom)) return CpuEngine::panels;
+  if (task.shape.queries >= kProductFrom) return CpuEngine::panels;
   if (format == PanelFormat::bits) return CpuEngine::panels;  // fewer operations, also for one query
-  if (screens || tiles) return CpuEngine::direct;
+  if (looks_at_screen(task, cpu)) return CpuEngine::direct;
   return task.shape.queries >= kPreparedProductFrom ? CpuEngine::panels : CpuEngine::direct;
 }
 

@@ -148,8 +148,8 @@ TEST(KnnPlan, BlocksOfQueriesBeginWithAPanelOfTheScreen) {
   }
 }
 
-// Tiles multiply 32 queries in the time of one: fewer look at the screen that a prepared base keeps beside them.
-TEST(KnnPlan, FewQueriesHaveAScreenWhereManyAreMultipliedByTiles) {
+// An index keeps a screen and no tiles: these are made where they save more than that.
+TEST(KnnPlan, AnIndexHasAScreenWhereTilesMultiply) {
   const PlanBudget tiles{kNoLimit, 0, 2, {false, true, true}};
   SearchTask prepared = problem(1, 100000, 128, 10);
   EXPECT_FALSE(plan_knn_cpu(prepared, tiles).screens);
@@ -159,12 +159,14 @@ TEST(KnnPlan, FewQueriesHaveAScreenWhereManyAreMultipliedByTiles) {
   EXPECT_TRUE(one.screens);
   EXPECT_EQ(one.packed_queries(), PanelFormat::rounded);
   prepared.shape.queries = 30;
-  EXPECT_EQ(plan_knn_cpu(prepared, tiles).packed_queries(), PanelFormat::bf16);
-  EXPECT_FALSE(plan_knn_cpu(prepared, tiles).screens);
-  // They are made for the search, within its memory.
+  EXPECT_EQ(plan_knn_cpu(prepared, tiles).packed_queries(), PanelFormat::screened);
+  // Tiles are made for the search, within its memory, where a screen would let much through.
+  prepared = problem(1000, 100000, 128, 100);
+  prepared.prepared = true;
   const KnnCpuPlan made = plan_knn_cpu(prepared, tiles);
+  EXPECT_EQ(made.packed_queries(), PanelFormat::bf16);
   EXPECT_GE(made.host_bytes, made.panel_rows * packed_bytes(PanelFormat::bf16, 128));
-  const int64_t limit = int64_t{4} << 20;
+  const int64_t limit = int64_t{8} << 20;
   EXPECT_LE(plan_knn_cpu(prepared, {limit, 0, 2, {false, true, true}}).host_bytes, limit);
   SearchTask short_rows = problem(1, 100000, 16, 10);
   short_rows.prepared = true;

@@ -201,7 +201,7 @@ void PackedRows::move_known(const MatrixView& rows, int64_t row, float* out) con
     move_vector(kind_, origin_, values, out);
     return;
   }
-  for (int64_t c = 0; c < cols(); ++c) out[c] = (values[c] - origin_[static_cast<size_t>(c)]) * scale_;
+  move_floats(values, origin_.data(), cols(), scale_, out);
 }
 
 void PackedRows::copy_panel(const MatrixView& rows, int64_t panel, float* scratch, float* out) const {

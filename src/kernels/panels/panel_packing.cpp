@@ -115,6 +115,17 @@ int64_t EncodeBf16(const float* values, int64_t cols, float scale, uint32_t* hig
   return c;
 }
 
+// Whole vectors, of which it returns how many values they hold.
+int64_t MoveFloats(const float* values, const float* origin, int64_t cols, float scale, float* out) {
+  const F32 d;
+  const auto times = hn::Set(d, scale);
+  int64_t c = 0;
+  for (; c + kFloats <= cols; c += kFloats) {
+    hn::StoreU(hn::Mul(hn::Sub(hn::LoadU(d, values + c), hn::LoadU(d, origin + c)), times), d, out + c);
+  }
+  return c;
+}
+
 // Rounded once; whole vectors, of which it returns how many values they hold.
 int64_t ScaleVector(const float* vector, int64_t cols, double scale, float* out) {
   const F64 d;
@@ -136,6 +147,7 @@ HWY_AFTER_NAMESPACE();
 namespace kith {
 
 HWY_EXPORT(EncodeBf16);
+HWY_EXPORT(MoveFloats);
 HWY_EXPORT(RoundToBytes);
 HWY_EXPORT(ScaleVector);
 
@@ -240,6 +252,12 @@ void encode_floats(PanelFormat format, const float* values, int64_t cols, float 
   for (int64_t u = done / 2; u < units; ++u) {
     const float first = 2 * u < cols ? values[2 * u] * scale : 0.0f;
     encode_pair(first, 2 * u + 1 < cols ? values[2 * u + 1] * scale : 0.0f, out + u, low + u);
+  }
+}
+
+void move_floats(const float* values, const float* origin, int64_t cols, float scale, float* out) {
+  for (int64_t c = HWY_DYNAMIC_DISPATCH(MoveFloats)(values, origin, cols, scale, out); c < cols; ++c) {
+    out[c] = (values[c] - origin[c]) * scale;
   }
 }
 

@@ -13,6 +13,8 @@ namespace kith {
 
 // values * scale as units of the format, f32 (screened or not) or bf16 (both parts, one after the other).
 void encode_floats(PanelFormat format, const float* values, int64_t cols, float scale, uint32_t* out);
+// (values - origin) * scale, each step rounded.
+void move_floats(const float* values, const float* origin, int64_t cols, float scale, float* out);
 
 // Rounding a vector of floats to signed bytes with one scale, and how far that is from the vector.
 //
