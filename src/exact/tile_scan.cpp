@@ -256,7 +256,7 @@ class TileScan {
 };
 
 // The same behind the screen of a prepared base: the rows that it does not rule out, in stretches of panels, where it
-// is of use.
+// is of use. Such a row lies anywhere in memory: it is asked for, and looked at once some others have been.
 class ScreenedTileScan final : private PanelHits {
  public:
   // `scan` does what is left of the work. The queries are packed for `packed`.
@@ -272,6 +272,7 @@ class ScreenedTileScan final : private PanelHits {
         use_(kWorthwhile) {}
 
   void run(int64_t first_panel, int64_t end_panel) {
+    int64_t stretches = 0;
     for (int64_t panel = first_panel; panel < end_panel; panel += ScreenUse::kStretch) {
       const int64_t panels = std::min(ScreenUse::kStretch, end_panel - panel);
       const int64_t first = panel * rows_per_panel_;
@@ -283,13 +284,19 @@ class ScreenedTileScan final : private PanelHits {
       }
       read_ = 0;
       scan_rounded_panels(queries_, base_, panel, panels, *this);
+      look_at_waiting();
       use_.count((end - first) * scanner_.queries(), read_);
       scanner_.meter().add(scanner_.queries() * (end - first));
-      scanner_.meter().checkpoint();
+      if (++stretches % kStretchesBetweenCheckpoints == 0) scanner_.meter().checkpoint();
     }
   }
 
  private:
+  static constexpr int64_t kMostWaiting = 8;
+  static constexpr int64_t kAskedBytes = 1024;  // of a row; then a core's own prefetching follows
+  static constexpr int64_t kLine = 64;
+  static constexpr int64_t kStretchesBetweenCheckpoints = 8;
+
   void on_hit(int64_t query, int64_t panel, const float* rounded) override {
     const int64_t first = panel * rows_per_panel_;
     const int64_t count = std::min(rows_per_panel_, scanner_.base().rows() - first);
@@ -298,15 +305,34 @@ class ScreenedTileScan final : private PanelHits {
     int64_t passed = 0;
     for (int64_t i = 0; i < count; ++i) passed += passes(i);
     if (passed * kAlone >= count) {
+      look_at_waiting();  // a query's rows come in their order
       read_ += count;
       scan_.scan_tile(query, scanner_.base().slice(first, count), first);
+      set_limit(query);
     } else {
       read_ += passed * kAlone;
       for (int64_t i = 0; i < count; ++i) {
-        if (passes(i)) scan_.scan_tile(query, scanner_.base().slice(first + i, 1), first + i);
+        if (passes(i)) ask_for(query, first + i);
       }
     }
-    set_limit(query);
+  }
+
+  void ask_for(int64_t query, int64_t row) {
+    const MatrixView& base = scanner_.base();
+    const std::byte* const values = base.row(row);
+    const int64_t bytes = std::min(base.cols() * size_of(base.dtype()), kAskedBytes);
+    for (int64_t at = 0; at < bytes; at += kLine) __builtin_prefetch(values + at);
+    waiting_[waiting_count_++] = {query, row};
+    if (waiting_count_ == kMostWaiting) look_at_waiting();
+  }
+
+  void look_at_waiting() {
+    for (int64_t i = 0; i < waiting_count_; ++i) {
+      const auto [query, row] = waiting_[i];
+      scan_.scan_tile(query, scanner_.base().slice(row, 1), row);
+      set_limit(query);
+    }
+    waiting_count_ = 0;
   }
 
   // On value + offset, which is the key, or its square.
@@ -327,6 +353,12 @@ class ScreenedTileScan final : private PanelHits {
   const RoundedQueries queries_;
   ScreenUse use_;
   int64_t read_ = 0;  // rows, in this stretch
+  struct Waiting {
+    int64_t query;
+    int64_t row;
+  };
+  Waiting waiting_[kMostWaiting];
+  int64_t waiting_count_ = 0;
 };
 
 }  // namespace
