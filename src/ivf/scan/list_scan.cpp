@@ -98,12 +98,20 @@ uint32_t ListedVectors::row_of(int64_t place) const {
   return found.segment.rows()[found.place];
 }
 
-void ListedVectors::prefetch(size_t segment, int64_t first) const {
-  constexpr int64_t kBytes = 2048;  // then a core's own prefetching follows
+void ListedVectors::prefetch(size_t segment, int64_t first, int64_t end) const {
+  // Then a core's own prefetching follows. On x86, whose list scans take what they have in less time, it needs more of
+  // a start: 16 lists of 15 KB are scanned in 8.8 µs with 6 KiB, in 12.4 with 2.
+#if defined(__x86_64__)
+  constexpr int64_t kBytes = 6144;
+#else
+  constexpr int64_t kBytes = 2048;
+#endif
   constexpr int64_t kLine = 64;
   const ByteRows beside = screened() ? screens_[segment]->rows(first, 1) : ByteRows();
-  const uint8_t* const scanned = beside.bytes != nullptr ? beside.bytes : segments_[segment]->code(first);
-  for (int64_t at = 0; at < kBytes; at += kLine) __builtin_prefetch(scanned + at);
+  const bool bytes = beside.bytes != nullptr;
+  const uint8_t* const scanned = bytes ? beside.bytes : segments_[segment]->code(first);
+  const int64_t all = (end - first) * (bytes ? beside.stride : segments_[segment]->code_bytes());
+  for (int64_t at = 0; at < std::min(kBytes, all); at += kLine) __builtin_prefetch(scanned + at);
   for (const float* const of_rows : {beside.terms, beside.scales, beside.spreads}) __builtin_prefetch(of_rows);
 }
 

@@ -87,7 +87,7 @@ class ListedVectors {
   uint32_t row_of(int64_t place) const;
   // The first lines of what a scan reads from this place of a segment on: nothing else knows where the next list
   // begins.
-  void prefetch(size_t segment, int64_t first) const;
+  void prefetch(size_t segment, int64_t first, int64_t end) const;
 
  private:
   struct Found {

@@ -273,7 +273,7 @@ class CpuBackend final : public ListsBackend {
           here = group_at(first);
           if (first + here < count) {
             const ListTask& next = tasks_[static_cast<size_t>(first + here)];
-            search_.vectors.prefetch(next.segment, next.first);
+            search_.vectors.prefetch(next.segment, next.first, next.end);
           }
           scan_of(0).run(tasks_.data() + first, here);
         }
