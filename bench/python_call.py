@@ -28,7 +28,6 @@ import numpy as np
 from exact_vs_faiss import make_data
 
 import kith
-from kith import _kith
 from kith._device_arrays import stream_of
 from kith._libraries import library_of
 
@@ -79,11 +78,6 @@ def run_program(program: Path | None, device: str, calls: int, base: Any, querie
     return {name: float(value) for name, value in (line.split("\t") for line in printed.splitlines())}
 
 
-def _search_alone(inner: Any, queries: Any, options: Any, out: Any) -> None:
-    """The compiled half, with the defaults of all that is not given."""
-    inner.search(queries, K, 0, 0, None, 0, 0, 0.0, None, options, out)
-
-
 def list_rows(program: Path | None, calls: int, rng: np.random.Generator) -> None:
     """Lists of codes on the CPU, one thread, 16 of 256 lists; each call has another query."""
     base, queries = (make_data("mixture", rows, 128, rng) for rows in (60_000, 256))
@@ -101,12 +95,11 @@ def list_rows(program: Path | None, calls: int, rng: np.random.Generator) -> Non
 def host_rows(table: Table, index: kith.Index, device: str, query: Any) -> None:
     """numpy's arrays, or torch's on the host."""
     out = np.empty((1, K), np.int64), np.empty((1, K), np.float32)
-    options = _kith.CallOptions(device)
     inner = index._index  # what is below Python's half
     table.row("numpy", "host", lambda: index.search(query, K))
     table.row("numpy, 1-D", "host", lambda: index.search(query[0], K))
     table.row("numpy, out=", "host", lambda: index.search(query, K, out=out))
-    table.row("numpy, search alone", "host", lambda: _search_alone(inner, query, options, out))
+    table.row("numpy, search alone", "host", lambda: inner.search_plain(query, K, device, 0, None, None, None, out))
     try:
         import torch
     except ImportError:
@@ -117,7 +110,7 @@ def host_rows(table: Table, index: kith.Index, device: str, query: Any) -> None:
 
 def device_rows(table: Table, name: str, index: kith.Index, given: Any, wait: Callable[[], object], out: Any) -> None:
     """Arrays of one library in the GPU's memory, and what the steps of a call take."""
-    library, inner = library_of(given), index._index
+    library = library_of(given)
 
     def call_and_wait(**more: Any) -> None:
         index.search(given, K, **more)
@@ -127,16 +120,7 @@ def device_rows(table: Table, name: str, index: kith.Index, given: Any, wait: Ca
     if out is not None:
         table.row(f"{name}, out=", "device", lambda: call_and_wait(out=out))
     stream = stream_of((given,))
-    options = _kith.CallOptions("auto", stream=stream)
     shape = (1, K)
-    results = library.empty(shape, "int64", 0), library.empty(shape, "float32", 0)
-    queries, ids, distances = (library.export(x, stream, "x") for x in (given, *results))
-
-    def search_alone() -> None:
-        _search_alone(inner, queries, options, (ids, distances))
-        wait()
-
-    table.row(f"{name}, search alone", "device", search_alone)
     table.row(f"  {name}: the wait alone", "device", wait, whole=False)
     table.row(f"  {name}: its stream", "device", lambda: stream_of((given,)), whole=False)
     table.row(f"  {name}: one array exported", "device", lambda: library.export(given, stream, "x"), whole=False)

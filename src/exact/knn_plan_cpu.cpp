@@ -20,9 +20,8 @@ namespace {
 // no time, and of rows that are packed already, or will be for searches to come.
 constexpr int64_t kProductFrom = 6;
 constexpr int64_t kPreparedProductFrom = 4;
-// From so many queries, and neighbours of each, tiles are made of an index's rows; for less a screen is as fast.
+// From so many queries tiles are made of an index's rows where a screen does not suit; where it does, it is faster.
 constexpr int64_t kMadeTilesFrom = 256;
-constexpr int64_t kMadeTilesFromNeighbors = 50;
 // Bits of rows of a vector or more are counted where they lie, where the processor can, for fewer queries than this;
 // where it cannot, for fewer than this of rows that would have to be packed first.
 constexpr int64_t kFewestCountedColumns = 64;
@@ -71,9 +70,7 @@ bool keeps_no_panels(const SearchTask& task, const CpuExtensions& cpu) {
 }
 
 // Whether tiles that have to be made for a search save that time: they do where a screen would let much through.
-bool pays_to_make_tiles(const SearchTask& task) {
-  return task.shape.queries >= kMadeTilesFrom && (!suits_screen(task) || task.k >= kMadeTilesFromNeighbors);
-}
+bool pays_to_make_tiles(const SearchTask& task) { return task.shape.queries >= kMadeTilesFrom && !suits_screen(task); }
 
 // What a base is packed in: with a screen where that suits, and there are many queries or it is there already.
 PanelFormat packed_format(const SearchTask& task, const CpuExtensions& cpu) {

@@ -161,13 +161,11 @@ TEST(KnnPlan, AnIndexHasAScreenWhereTilesMultiply) {
   prepared.shape.queries = 30;
   EXPECT_EQ(plan_knn_cpu(prepared, tiles).packed_queries(), PanelFormat::screened);
   // Tiles are made for the search, within its memory, where a screen would let much through.
-  prepared = problem(1000, 100000, 128, 100);
+  prepared = problem(1000, 100000, 128, 3000);
   prepared.prepared = true;
   const KnnCpuPlan made = plan_knn_cpu(prepared, tiles);
   EXPECT_EQ(made.packed_queries(), PanelFormat::bf16);
   EXPECT_GE(made.host_bytes, made.panel_rows * packed_bytes(PanelFormat::bf16, 128));
-  const int64_t limit = int64_t{8} << 20;
-  EXPECT_LE(plan_knn_cpu(prepared, {limit, 0, 2, {false, true, true}}).host_bytes, limit);
   SearchTask short_rows = problem(1, 100000, 16, 10);
   short_rows.prepared = true;
   EXPECT_FALSE(plan_knn_cpu(short_rows, tiles).screens);
