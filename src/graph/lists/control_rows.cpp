@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace kith {
 namespace {
@@ -33,22 +34,36 @@ ControlRows::ControlRows(const MatrixView& x, Metric metric, int64_t k, uint64_t
                          const Search& search)
     : all_rows_(x.rows()), k_(std::min(k, std::max<int64_t>(x.rows() - 1, 0))), ten_(std::min(k_, kFirstTen)) {
   if (k_ == 0) return;
-  const int64_t count = std::min(kControlRows, all_rows_);
-  rows_ = sample_rows(CounterRng(seed, kControlStream), all_rows_, count, resources);
-  MatrixBuffer queries(x.dtype(), count, x.cols(), "the control rows", resources);
+  rows_ = draw(all_rows_, seed, resources);
+  MatrixBuffer queries(x.dtype(), static_cast<int64_t>(rows_.size()), x.cols(), "the control rows", resources);
   ViewSource source(x);
   gather(source, rows_, queries.mutable_view(), resources);
-  // The k + 1 first hold the k first others, whether or not the row itself is among them; one more tells of a tie.
-  const int64_t most = std::min(k_ + 2, all_rows_);
+  const int64_t most = wanted(all_rows_, k_);
   if (only_counts(resources)) {
     count_call(resources, [&](const Resources& counting) { (void)search(queries.view(), most, counting); });
     return;
   }
-  const Neighbors truth = search(queries.view(), most, resources.with_progress({}));
-  for (int64_t i = 0; i < count; ++i) {
+  keep(search(queries.view(), most, resources.with_progress({})), metric);
+}
+
+ControlRows::ControlRows(int64_t all_rows, Metric metric, int64_t k, std::vector<uint32_t> rows, const Neighbors& truth)
+    : all_rows_(all_rows),
+      k_(std::min(k, std::max<int64_t>(all_rows - 1, 0))),
+      ten_(std::min(k_, kFirstTen)),
+      rows_(std::move(rows)) {
+  keep(truth, metric);
+}
+
+std::vector<uint32_t> ControlRows::draw(int64_t all_rows, uint64_t seed, const Resources& resources) {
+  return sample_rows(CounterRng(seed, kControlStream), all_rows, std::min(kControlRows, all_rows), resources);
+}
+
+// The k + 1 first hold the k first others, whether or not the row itself is among them; one more tells of a tie.
+void ControlRows::keep(const Neighbors& truth, Metric metric) {
+  for (int64_t i = 0; i < truth.queries(); ++i) {
     int64_t others = 0;
     bool ties = false;
-    for (int64_t j = 0; j < most; ++j) {
+    for (int64_t j = 0; j < truth.k(); ++j) {
       if (truth.ids(i)[j] == rows_[static_cast<size_t>(i)]) continue;
       const uint32_t key = list_key(metric, truth.distances(i)[j]);
       ++others;

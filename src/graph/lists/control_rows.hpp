@@ -16,6 +16,7 @@
 #include "core/ordered_key.hpp"
 #include "graph/lists/working_lists.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -56,6 +57,14 @@ class ControlRows {
   ControlRows(const MatrixView& x, Metric metric, int64_t k, uint64_t seed, const Resources& resources,
               const Search& search);
 
+  // The same in two steps, for rows that come from files: draw() says which rows are searched, and `truth` has the first
+  // wanted() of all rows for each. Where k is cut to all others, here too.
+  static std::vector<uint32_t> draw(int64_t all_rows, uint64_t seed, const Resources& resources);
+  static int64_t wanted(int64_t all_rows, int64_t k) {
+    return std::min(std::min(k, std::max<int64_t>(all_rows - 1, 0)) + 2, all_rows);
+  }
+  ControlRows(int64_t all_rows, Metric metric, int64_t k, std::vector<uint32_t> rows, const Neighbors& truth);
+
   const std::vector<uint32_t>& rows() const { return rows_; }
   // Neighbours that are looked for: k, or all others.
   int64_t k() const { return k_; }
@@ -73,6 +82,7 @@ class ControlRows {
   RecallEstimate measure(const uint64_t* lists, int64_t length) const;
 
  private:
+  void keep(const Neighbors& truth, Metric metric);
   template <typename ListOf>
   RecallEstimate measure_each(const ListOf& list_of, int64_t length) const;
 

@@ -1,12 +1,11 @@
 #include "graph/build/cells/cell_partition.hpp"
 
-#include <kith/knn.hpp>
-
 #include "cluster/kmeans_fit.hpp"
 #include "core/parallel_for.hpp"
 #include "core/within_limits.hpp"
 #include "graph/build/cells/cell_params.hpp"
 #include "graph/build/cells/cell_ranks_cpu.hpp"
+#include "graph/build/cells/centre_places.hpp"
 #include "rows/row_sample.hpp"
 
 #include <algorithm>
@@ -36,30 +35,6 @@ MatrixBuffer learn_centres(const CellSpace& space, int64_t rows, const CellsWish
   return centres;
 }
 
-Neighbors nearest(const MatrixView& rows, const MatrixView& centres, int64_t k, const Resources& resources) {
-  const KnnParams wish{.k = k, .metric = Metric::l2, .check_finite = false};
-  Neighbors found(rows.rows(), k, resources);
-  call_or_count(resources, [&](const Resources& used) { knn(rows, centres, found.view(), wish, used); });
-  return found;
-}
-
-// Writes the probes of the window: a row's probes are its own cell, then the others that were found.
-template <typename Cell>
-void put_ranks(const Cell* found, int64_t count, uint32_t own, const std::vector<uint32_t>* numbers,
-               const RankWindow& window, uint32_t* ranks) {
-  int64_t place = 0;
-  const auto put = [&](uint32_t cell) {
-    if (window.holds(place)) ranks[place - window.first] = cell;
-    ++place;
-  };
-  put(own);
-  for (int64_t j = 0; j < count && place < window.end(); ++j) {
-    const auto at = static_cast<uint32_t>(found[j]);
-    const uint32_t cell = numbers == nullptr ? at : (*numbers)[at];
-    if (cell != own) put(cell);
-  }
-}
-
 }  // namespace
 
 CellPartition::CellPartition(const MatrixView& x, const CellsWish& wish, const ControlRows* control,
@@ -76,7 +51,11 @@ CellPartition::CellPartition(const MatrixView& x, const CellsWish& wish, const C
       members_(x.rows(), "the cells", resources) {
   if (wish.recall && control != nullptr) {
     const ControlTies ties(*control, x, wish.metric, resources);
-    forecast_ = foresee_probes(*wish.recall, *control, ties, *this, resources);
+    const auto listed = [&](const uint32_t* rows, int64_t count, CellSide side) {
+      return space_.listed(rows, count, side, quiet_);
+    };
+    CentrePlaces places(centres_.view(), listed, kBatch, resources);
+    forecast_ = foresee_probes(*wish.recall, *control, ties, places, resources);
   }
   if (forecast_.needed > 0) likely_ = std::min(forecast_.needed, probes_);
   const RankWindow first = window_from(0, 1);
@@ -102,32 +81,6 @@ int64_t CellPartition::pairs(int64_t probes) const {
   return pairs_by_probes(pairs, counted, probes, own_.size());
 }
 
-void CellPartition::find_own(std::span<const uint32_t> rows, uint32_t* own) {
-  const auto count = static_cast<int64_t>(rows.size());
-  for (int64_t first = 0; first < count; first += kBatch) {
-    const int64_t some = std::min(kBatch, count - first);
-    const MatrixBuffer vectors = space_.listed(rows.data() + first, some, CellSide::found, quiet_);
-    const Neighbors found = nearest(vectors.view(), centres_.view(), 1, quiet_);
-    if (only_counts(quiet_)) return;
-    for (int64_t i = 0; i < some; ++i) own[first + i] = static_cast<uint32_t>(found.ids(i)[0]);
-  }
-}
-
-void CellPartition::find_places(std::span<const uint32_t> rows, std::span<const uint32_t> own,
-                                std::span<const PlaceQuestion> questions, uint32_t* places) {
-  CellRanks near(centres_.view(), 1, quiet_);
-  const auto count = static_cast<int64_t>(rows.size());
-  for (int64_t first = 0; first < count; first += kBatch) {
-    const int64_t some = std::min(kBatch, count - first);
-    const MatrixBuffer vectors = space_.listed(rows.data() + first, some, CellSide::looking, quiet_);
-    if (only_counts(quiet_)) return;
-    near.count_nearer(vectors.view(), first, own.data() + first, questions, places);
-  }
-  for (size_t i = 0; i < questions.size(); ++i) {
-    places[i] = questions[i].cell == own[questions[i].row] ? 0 : places[i] + 1;
-  }
-}
-
 // Every row's own cell.
 void CellPartition::assign() {
   ProgressMeter meter("cells", own_.size(), resources_);
@@ -136,7 +89,7 @@ void CellPartition::assign() {
   for (int64_t first = 0; first < own_.size(); first += kBatch) {
     const int64_t count = std::min(kBatch, own_.size() - first);
     const Neighbors own =
-        nearest(space_.range(first, count, CellSide::found, memory, quiet_), centres_.view(), 1, quiet_);
+        nearest_centres(space_.range(first, count, CellSide::found, memory, quiet_), centres_.view(), 1, quiet_);
     if (only_counts(quiet_)) return;
     for (int64_t i = 0; i < count; ++i) own_[first + i] = static_cast<uint32_t>(own.ids(i)[0]);
     meter.add(count);
@@ -179,7 +132,7 @@ void CellPartition::rank_rows() {
     const MatrixView looking = space_.range(first, count, CellSide::looking, memory, quiet_);
     near.rank(looking, meter, [&](int64_t i, const uint32_t* found) {
       if (!two_sides) own_[first + i] = found[0];
-      put_ranks(found, wanted, own_[first + i], nullptr, ranked_, ranks_.data() + (first + i) * ranked_.count);
+      put_probes(found, wanted, own_[first + i], nullptr, ranked_, ranks_.data() + (first + i) * ranked_.count);
     });
     meter.add(count);
     meter.poll();
@@ -194,14 +147,14 @@ void CellPartition::rank_by_cell() {
   std::vector<uint32_t> numbers(static_cast<size_t>(among));
   MatrixBuffer chosen(DType::f32, among, space_.cols(), "the cells near a cell", quiet_);
   if (only_counts(quiet_)) {
-    const Neighbors around = nearest(all.slice(0, 1), all, among, quiet_);
+    const Neighbors around = nearest_centres(all.slice(0, 1), all, among, quiet_);
     const MatrixBuffer rows = space_.listed(nullptr, std::min(kBatch, own_.size()), CellSide::looking, quiet_);
-    (void)nearest(rows.view(), chosen.view(), std::min(ranked_.end() + 1, among), quiet_);
+    (void)nearest_centres(rows.view(), chosen.view(), std::min(ranked_.end() + 1, among), quiet_);
     return;
   }
   for (int64_t cell = 0; cell < cells_; ++cell) {
     if (size(cell) == 0) continue;
-    const Neighbors around = nearest(all.slice(cell, 1), all, among, quiet_);
+    const Neighbors around = nearest_centres(all.slice(cell, 1), all, among, quiet_);
     for (int64_t j = 0; j < among; ++j) numbers[static_cast<size_t>(j)] = static_cast<uint32_t>(around.ids(0)[j]);
     std::sort(numbers.begin(), numbers.end());  // so that ties go to the smaller cell
     for (int64_t j = 0; j < among; ++j) {
@@ -210,10 +163,10 @@ void CellPartition::rank_by_cell() {
     for (int64_t first = 0; first < size(cell); first += kBatch) {
       const int64_t count = std::min(kBatch, size(cell) - first);
       const MatrixBuffer rows = space_.listed(members(cell) + first, count, CellSide::looking, quiet_);
-      const Neighbors near = nearest(rows.view(), chosen.view(), std::min(ranked_.end() + 1, among), quiet_);
+      const Neighbors near = nearest_centres(rows.view(), chosen.view(), std::min(ranked_.end() + 1, among), quiet_);
       for (int64_t i = 0; i < count; ++i) {
         uint32_t* const ranks = ranks_.data() + int64_t{members(cell)[first + i]} * ranked_.count;
-        put_ranks(near.ids(i), near.k(), static_cast<uint32_t>(cell), &numbers, ranked_, ranks);
+        put_probes(near.ids(i), near.k(), static_cast<uint32_t>(cell), &numbers, ranked_, ranks);
       }
     }
     meter.add(size(cell));

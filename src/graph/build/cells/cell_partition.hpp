@@ -21,16 +21,15 @@
 #include "graph/build/cells/probe_forecast.hpp"
 
 #include <cstdint>
-#include <span>
 
 namespace kith {
 
-class CellPartition final : public CellPlaces {
+class CellPartition {
  public:
   // `x` must outlive it. Where control rows are given, it is foreseen how many probes the recall needs.
   CellPartition(const MatrixView& x, const CellsWish& wish, const ControlRows* control, const Resources& resources);
 
-  int64_t cells() const override { return cells_; }
+  int64_t cells() const { return cells_; }
   int64_t probes() const { return probes_; }
   const ProbeForecast& forecast() const { return forecast_; }
 
@@ -48,10 +47,6 @@ class CellPartition final : public CellPlaces {
   const HostArray<uint32_t>& order() const { return members_; }
   const uint32_t* members(int64_t cell) const { return members_.data() + offsets_[cell]; }
   int64_t size(int64_t cell) const { return offsets_[cell + 1] - offsets_[cell]; }
-
-  void find_own(std::span<const uint32_t> rows, uint32_t* own) override;
-  void find_places(std::span<const uint32_t> rows, std::span<const uint32_t> own,
-                   std::span<const PlaceQuestion> questions, uint32_t* places) override;
 
  private:
   bool ranks_all() const { return cells_ <= kMostCellsRanked; }

@@ -11,6 +11,7 @@
 #include <kith/view.hpp>
 
 #include "core/parallel_for.hpp"
+#include "graph/build/cells/cell_params.hpp"
 #include "graph/build/cells/probe_forecast.hpp"
 #include "kernels/panels/packed_rows.hpp"
 
@@ -47,5 +48,23 @@ class CellRanks {
   PackedRows packed_;
   std::vector<std::unique_ptr<Worker>> workers_;
 };
+
+// Writes the probes of the window: a row's probes are its own cell, then the others that were found, which are called by
+// their places in `numbers` where that is given.
+template <typename Found, typename Cell>
+void put_probes(const Found* found, int64_t count, uint32_t own, const std::vector<uint32_t>* numbers,
+                const RankWindow& window, Cell* probes) {
+  int64_t place = 0;
+  const auto put = [&](uint32_t cell) {
+    if (window.holds(place)) probes[place - window.first] = static_cast<Cell>(cell);
+    ++place;
+  };
+  put(own);
+  for (int64_t j = 0; j < count && place < window.end(); ++j) {
+    const auto at = static_cast<uint32_t>(found[j]);
+    const uint32_t cell = numbers == nullptr ? at : (*numbers)[at];
+    if (cell != own) put(cell);
+  }
+}
 
 }  // namespace kith

@@ -26,9 +26,8 @@ void for_rows(int64_t rows, const Resources& resources, const Body& body) {
 
 }  // namespace
 
-CellSpace::CellSpace(const MatrixView& x, Metric metric, const Resources& resources)
-    : x_(x), metric_(metric), extra_(metric == Metric::inner_product) {
-  if (!extra_) return;
+double longest_row(const MatrixView& x, Metric metric, const Resources& resources) {
+  if (metric != Metric::inner_product) return 0;
   const HostArray<float> rows(resources.threads() * x.cols(), "the longest row", resources);
   std::vector<double> longest(static_cast<size_t>(resources.threads()), 0.0);
   for_rows(x.rows(), resources, [&](int64_t row, int slot) {
@@ -37,8 +36,11 @@ CellSpace::CellSpace(const MatrixView& x, Metric metric, const Resources& resour
     double& most = longest[static_cast<size_t>(slot)];
     most = std::max(most, canonical_squared_norm_cpu(values, x.cols()));
   });
-  longest_ = *std::max_element(longest.begin(), longest.end());
+  return *std::max_element(longest.begin(), longest.end());
 }
+
+CellSpace::CellSpace(const MatrixView& x, Metric metric, const Resources& resources)
+    : CellSpace(x, metric, longest_row(x, metric, resources)) {}
 
 void CellSpace::make(int64_t row, CellSide side, float* out) const {
   widen_row(x_, row, out);

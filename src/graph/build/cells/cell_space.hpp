@@ -23,6 +23,9 @@ enum class CellSide : uint8_t { found, looking };
 class CellSpace {
  public:
   CellSpace(const MatrixView& x, Metric metric, const Resources& resources);
+  // Where the longest row of a collection, of which x is a part, is known: its squared norm.
+  CellSpace(const MatrixView& x, Metric metric, double longest)
+      : x_(x), metric_(metric), extra_(metric == Metric::inner_product), longest_(longest) {}
 
   int64_t cols() const { return x_.cols() + (extra_ ? 1 : 0); }
   // Whether a row has one vector as a row and another as a query.
@@ -37,13 +40,19 @@ class CellSpace {
 
   MatrixBuffer memory_for(int64_t rows, const Resources& resources) const;
 
- private:
+  // The vector of one row.
   void make(int64_t row, CellSide side, float* out) const;
 
+ private:
   const MatrixView x_;
   const Metric metric_;
   const bool extra_;
   double longest_ = 0;  // squared norm
 };
+
+// The squared norm of the longest row, by which inner products need to know all rows; 0 for other metrics.
+double longest_row(const MatrixView& x, Metric metric, const Resources& resources);
+// Columns of the vectors that cells see.
+constexpr int64_t cell_cols(int64_t cols, Metric metric) { return cols + (metric == Metric::inner_product ? 1 : 0); }
 
 }  // namespace kith

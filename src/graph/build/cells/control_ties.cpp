@@ -18,18 +18,33 @@ constexpr int64_t kTiedAtOnce = 16;
 
 }  // namespace
 
-ControlTies::ControlTies(const ControlRows& control, const MatrixView& x, Metric metric, const Resources& resources)
-    : all_rows_(x.rows()),
+ControlTies::ControlTies(const ControlRows& control, int64_t all_rows, Metric metric)
+    : all_rows_(all_rows),
       metric_(metric),
       k_(control.k()),
       control_rows_(static_cast<int64_t>(control.rows().size())),
-      most_near_(std::min(std::max(kMostNear, control.k()), x.rows() - 1)) {
+      most_near_(std::min(std::max(kMostNear, control.k()), all_rows - 1)) {}
+
+ControlTies::ControlTies(const ControlRows& control, const MatrixView& x, Metric metric, const Resources& resources)
+    : ControlTies(control, x.rows(), metric) {
+  ViewSource source(x);
+  const auto search = [&](const MatrixView& queries, int64_t most, const Resources& used) {
+    return knn(queries, x, {.k = most, .metric = metric, .check_finite = false}, used);
+  };
+  look(control, source, search, resources);
+}
+
+ControlTies::ControlTies(const ControlRows& control, RowSource& x, Metric metric, const ControlRows::Search& search,
+                         const Resources& resources)
+    : ControlTies(control, x.rows(), metric) {
+  look(control, x, search, resources);
+}
+
+void ControlTies::look(const ControlRows& control, RowSource& x, const ControlRows::Search& search,
+                       const Resources& resources) {
   if (control_rows_ == 0) return;
   const Resources quiet = resources.with_progress({});
-  if (only_counts(resources)) {
-    count_memory(x, quiet);
-    return;
-  }
+  if (only_counts(resources)) return count_memory(x.info(), search, quiet);
   for (int64_t i = 0; i < control_rows_; ++i) {
     if (control.has_ties(i)) tied_.push_back(static_cast<uint32_t>(i));
   }
@@ -42,7 +57,7 @@ ControlTies::ControlTies(const ControlRows& control, const MatrixView& x, Metric
   for (int64_t round = 0; round < rounds && 2 * crowded_ <= static_cast<int64_t>(searched_.size()); ++round) {
     std::vector<uint32_t> some;
     for (int64_t i = round; i < most; i += rounds) some.push_back(tied_[static_cast<size_t>(i * tied() / most)]);
-    search_some(some, control, x, quiet);
+    search_some(some, control, x, search, quiet);
   }
 }
 
@@ -59,19 +74,14 @@ bool ControlTies::is_crowded() const {
   return searched > 0 && kNotFew * crowded_ * tied() / searched > control_rows_;
 }
 
-Neighbors ControlTies::search(const MatrixView& queries, const MatrixView& x, const Resources& resources) const {
-  const int64_t most = most_near_ + 1;  // the row itself may be one
-  return knn(queries, x, {.k = most, .metric = metric_, .check_finite = false}, resources);
-}
-
-void ControlTies::search_some(const std::vector<uint32_t>& some, const ControlRows& control, const MatrixView& x,
-                              const Resources& resources) {
+void ControlTies::search_some(const std::vector<uint32_t>& some, const ControlRows& control, RowSource& x,
+                              const ControlRows::Search& search, const Resources& resources) {
   std::vector<uint32_t> numbers;
   for (const uint32_t one : some) numbers.push_back(control.rows()[one]);
-  MatrixBuffer queries(x.dtype(), static_cast<int64_t>(numbers.size()), x.cols(), "the control rows", resources);
-  ViewSource source(x);
-  gather(source, numbers, queries.mutable_view(), resources);
-  const Neighbors found = search(queries.view(), x, resources);
+  const RowsInfo info = x.info();
+  MatrixBuffer queries(info.dtype, static_cast<int64_t>(numbers.size()), info.cols, "the control rows", resources);
+  gather(x, numbers, queries.mutable_view(), resources);
+  const Neighbors found = search(queries.view(), most_near_ + 1, resources);  // the row itself may be one
   for (size_t i = 0; i < some.size(); ++i) {
     const auto query = static_cast<int64_t>(i);
     const uint32_t last = control.last_key(some[i]);
@@ -89,11 +99,11 @@ void ControlTies::search_some(const std::vector<uint32_t>& some, const ControlRo
 }
 
 // What it takes at most.
-void ControlTies::count_memory(const MatrixView& x, const Resources& resources) {
+void ControlTies::count_memory(const RowsInfo& x, const ControlRows::Search& search, const Resources& resources) {
   near_ = HostArray<uint32_t>(std::min(kMostTied, control_rows_) * most_near_, "rows near the control rows", resources);
   const int64_t some = std::min(kTiedAtOnce, control_rows_);
-  const MatrixBuffer queries(x.dtype(), some, x.cols(), "the control rows", resources);
-  count_call(resources, [&](const Resources& counting) { (void)search(queries.view(), x, counting); });
+  const MatrixBuffer queries(x.dtype, some, x.cols, "the control rows", resources);
+  count_call(resources, [&](const Resources& counting) { (void)search(queries.view(), most_near_ + 1, counting); });
   const Neighbors found(some, most_near_ + 1, resources);
 }
 

@@ -13,6 +13,7 @@
 
 #include "core/host_array.hpp"
 #include "graph/lists/control_rows.hpp"
+#include "rows/row_source.hpp"
 
 #include <cstdint>
 #include <span>
@@ -24,6 +25,9 @@ class ControlTies {
  public:
   // `x` may lie in the memory of a GPU, which then searches.
   ControlTies(const ControlRows& control, const MatrixView& x, Metric metric, const Resources& resources);
+  // Of rows from anywhere, by a search of one's own.
+  ControlTies(const ControlRows& control, RowSource& x, Metric metric, const ControlRows::Search& search,
+              const Resources& resources);
 
   // Rows of the collection, and how many are looked at for a control row.
   int64_t all_rows() const { return all_rows_; }
@@ -42,10 +46,11 @@ class ControlTies {
   bool is_crowded() const;
 
  private:
-  Neighbors search(const MatrixView& queries, const MatrixView& x, const Resources& resources) const;
-  void search_some(const std::vector<uint32_t>& some, const ControlRows& control, const MatrixView& x,
-                   const Resources& resources);
-  void count_memory(const MatrixView& x, const Resources& resources);
+  ControlTies(const ControlRows& control, int64_t all_rows, Metric metric);
+  void look(const ControlRows& control, RowSource& x, const ControlRows::Search& search, const Resources& resources);
+  void search_some(const std::vector<uint32_t>& some, const ControlRows& control, RowSource& x,
+                   const ControlRows::Search& search, const Resources& resources);
+  void count_memory(const RowsInfo& x, const ControlRows::Search& search, const Resources& resources);
 
   const int64_t all_rows_;
   const Metric metric_;
