@@ -18,10 +18,20 @@ KITH_EXPORT KnnGraph knn_graph(const VectorFile& x, const KnnGraphParams& params
 KITH_EXPORT GraphReport knn_graph(const VectorFile& x, const NeighborsView& out, const KnnGraphParams& params,
                                   const Resources& resources = Resources());
 
-// The graph goes to a folder (graph_folder.hpp), the same bytes under any limit. Where a limit has no room for the rows and
-// the graph, `exact` (or a recall of 1) goes over the files and writes rows as they are found; other methods need the
-// memory that their OutOfMemory names.
+// Where work that does not fit in memory is kept.
+struct GraphWork {
+  std::string folder;  // empty: "work" in the graph's folder
+  bool keep = false;   // its files, once the graph is there
+};
+
+// The graph goes to a folder (graph_folder.hpp), the same bytes under any limit. Where a limit has no room for the rows
+// and the graph, `exact` (or a recall of 1) goes over the files and writes rows as they are found, and `cells` works
+// from disk on the CPU: the same call goes on after a kill, also with another limit, and its files are deleted at the
+// end. Changed vectors, other parameters and a second process in the work folder are refused. Other methods, and more
+// than 16,384 cells, need the memory that their OutOfMemory names.
 KITH_EXPORT GraphReport knn_graph_folder(const VectorFile& x, const std::string& folder,
                                          const KnnGraphParams& params = {}, const Resources& resources = Resources());
+KITH_EXPORT GraphReport knn_graph_folder(const VectorFile& x, const std::string& folder, const KnnGraphParams& params,
+                                         const GraphWork& work, const Resources& resources = Resources());
 
 }  // namespace kith

@@ -121,6 +121,21 @@ void StepWriter::add(std::span<const std::byte> section) {
   table_.push_back(xxh3(section));
 }
 
+void StepWriter::lay_out(std::span<const int64_t> bytes) {
+  for (const int64_t section : bytes) {
+    offsets_.push_back(at_);
+    at_ += section;
+    table_.push_back(static_cast<uint64_t>(section));
+    table_.push_back(0);
+  }
+}
+
+void StepWriter::put(int64_t section, std::span<const std::byte> bytes) {
+  const auto at = static_cast<size_t>(section);
+  file_->write(offsets_[at], bytes.data(), static_cast<int64_t>(bytes.size()));
+  table_[2 * at + 1] = xxh3(bytes);
+}
+
 void StepWriter::commit() {
   StepEnd end;
   end.sections = static_cast<uint64_t>(sections());
@@ -158,12 +173,16 @@ StepFile::StepFile(std::unique_ptr<DiskFile> file, std::string name, uint64_t wo
   if (offsets_.back() != room - table_bytes) refuse("the step is shorter or longer than its sections");
 }
 
-void StepFile::read(int64_t section, void* out) const {
-  file_->read(offset(section), out, bytes(section));
-  const std::span<const std::byte> read(static_cast<const std::byte*>(out), static_cast<size_t>(bytes(section)));
-  if (xxh3(read) == hashes_[static_cast<size_t>(section)]) return;
-  throw DamagedStep(file_->path(), name_, offset(section),
-                    fmt::format("section {} is not as it was written: its hash differs", section));
+void StepFile::read(int64_t section, void* out) const { read(section, section + 1, out); }
+
+void StepFile::read(int64_t first, int64_t end, void* out) const {
+  file_->read(offset(first), out, bytes(first, end));
+  const auto* at = static_cast<const std::byte*>(out);
+  for (int64_t section = first; section < end; at += bytes(section), ++section) {
+    if (xxh3({at, static_cast<size_t>(bytes(section))}) == hashes_[static_cast<size_t>(section)]) continue;
+    throw DamagedStep(file_->path(), name_, offset(section),
+                      fmt::format("section {} is not as it was written: its hash differs", section));
+  }
 }
 
 WorkFolder::WorkFolder(Disk& disk, std::string path, const WorkManifest& manifest, const Resources& resources)

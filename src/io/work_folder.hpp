@@ -70,6 +70,9 @@ class StepWriter {
 
   // The number of the section is how many there were before.
   void add(std::span<const std::byte> section);
+  // Instead of that: sections of known sizes, each of which is then put once, in any order.
+  void lay_out(std::span<const int64_t> bytes);
+  void put(int64_t section, std::span<const std::byte> bytes);
   int64_t sections() const { return static_cast<int64_t>(table_.size()) / 2; }
   void commit();
 
@@ -78,7 +81,8 @@ class StepWriter {
   const std::string name_;
   std::unique_ptr<DiskFile> file_;
   int64_t at_ = 0;
-  std::vector<uint64_t> table_;  // bytes and hash of each section
+  std::vector<uint64_t> table_;   // bytes and hash of each section
+  std::vector<int64_t> offsets_;  // of sections that are laid out
 };
 
 // A finished step.
@@ -89,6 +93,11 @@ class StepFile {
   int64_t bytes(int64_t section) const { return offset(section + 1) - offset(section); }
   // Verified: DamagedStep where it is not what was written.
   void read(int64_t section, void* out) const;
+  // Sections first .. end - 1, one behind the other: one read.
+  void read(int64_t first, int64_t end, void* out) const;
+  int64_t bytes(int64_t first, int64_t end) const { return offset(end) - offset(first); }
+  // The memory that the table of so many sections takes, which no limit counts by itself.
+  static constexpr int64_t table_bytes(int64_t sections) { return 16 * sections; }
 
  private:
   friend class WorkFolder;

@@ -51,20 +51,9 @@ GraphProblem problem_of(const MatrixView& x, const KnnGraphParams& params) {
   return {x.rows(), x.cols(), params.k, params.metric, params.recall};
 }
 
-CellsWish cells_wish(const MatrixView& x, const KnnGraphParams& params) {
-  CellsWish wish;
-  wish.metric = params.metric;
-  wish.k = params.k;
-  wish.cells = std::min(params.cells.value_or(default_cells(x.rows(), params.k)), x.rows());
-  wish.probes = std::min(params.probes.value_or(wish.cells), wish.cells);
-  wish.recall = params.recall;
-  wish.seed = params.seed;
-  return wish;
-}
-
 // The cells that NN-Descent begins with.
 CellsWish start_wish(const MatrixView& x, const KnnGraphParams& params) {
-  CellsWish wish = cells_wish(x, params);
+  CellsWish wish = cells_wish(x.rows(), params);
   wish.probes = start_probes(problem_of(x, params), wish.cells);
   wish.keeps_order = true;
   return wish;
@@ -115,7 +104,7 @@ BuildOutcome begin_by_cells(CellSteps& steps, GraphLists& lists, const CellsWish
 
 BuildOutcome build_cells(GraphLists& lists, const MatrixView& x, const KnnGraphParams& params, GraphReport& report,
                          const Resources& resources) {
-  const CellsWish wish = cells_wish(x, params);
+  const CellsWish wish = cells_wish(x.rows(), params);
   lists.begin(params.k);
   const std::unique_ptr<CellSteps> steps = make_cell_steps(lists, wish);
   steps->cut();
@@ -171,7 +160,7 @@ std::optional<BuildOutcome> build_soonest(GraphLists& lists, const MatrixView& x
   const GraphCosts costs = predict_graph_costs(problem, likely_work(problem), device);
   const bool exact_is_refused = is_refused(problem, problem.pairs(), device);
   const bool may_descend = exact_is_refused ? std::isfinite(costs.nn_descent) : costs.nn_descent < costs.exact;
-  CellsWish wish = cells_wish(x, params);
+  CellsWish wish = cells_wish(x.rows(), params);
   const int64_t begins = start_probes(problem, wish.cells);  // of rounds
   wish.probes = std::max(affordable_probes(problem, wish.cells, device), may_descend ? begins : 1);
   wish.keeps_order = may_descend;
@@ -320,6 +309,17 @@ GraphReport chosen_report(const MatrixView& x, const NeighborsView& out, const K
 }
 
 }  // namespace
+
+CellsWish cells_wish(int64_t rows, const KnnGraphParams& params) {
+  CellsWish wish;
+  wish.metric = params.metric;
+  wish.k = params.k;
+  wish.cells = std::min(params.cells.value_or(default_cells(rows, params.k)), rows);
+  wish.probes = std::min(params.probes.value_or(wish.cells), wish.cells);
+  wish.recall = params.recall;
+  wish.seed = params.seed;
+  return wish;
+}
 
 Counts graph_counts(const std::vector<MatrixView>& rows, double products) {
   Counts counts{{CostUnit::grouped_product, 2 * products}};

@@ -52,20 +52,28 @@ PanelFormat choose_ordered_format(KeyKind kind, DType dtype, int64_t cols, const
 }
 
 PairRows::PairRows(const MatrixView& x, KeyKind kind, const Resources& resources)
+    : PairRows(x, kind, Later(), resources) {
+  prepare(0, x.rows(), resources);
+}
+
+PairRows::PairRows(const MatrixView& x, KeyKind kind, Later, const Resources& resources)
     : x_(x), kind_(kind), format_(choose_pair_format(kind, x.dtype(), x.cols(), cpu_extensions())) {
-  if (!only_counts(resources)) origin_ = choose_origin(kind, x);
+  if (format_ == PanelFormat::rounded) {
+    bytes_ = HostArray<int8_t>(x.rows() * rounded_stride(), "rows rounded to bytes", resources);
+    rounded_ = HostArray<Rounded>(x.rows(), "rows rounded to bytes", resources);
+  } else if (format_ == PanelFormat::u8 || format_ == PanelFormat::i8) {
+    sums_ = HostArray<ByteSums>(x.rows(), "the sums of rows", resources);
+  }
+}
+
+void PairRows::prepare(int64_t first_row, int64_t count, const Resources& resources) {
+  if (first_row == 0 && !only_counts(resources)) origin_ = choose_origin(kind_, x_.slice(0, count));
   const bool rounds = format_ == PanelFormat::rounded;
   const bool sums = format_ == PanelFormat::u8 || format_ == PanelFormat::i8;
   if (!rounds && !sums) return;
-  if (rounds) {
-    bytes_ = HostArray<int8_t>(x.rows() * rounded_stride(), "rows rounded to bytes", resources);
-    rounded_ = HostArray<Rounded>(x.rows(), "rows rounded to bytes", resources);
-  } else {
-    sums_ = HostArray<ByteSums>(x.rows(), "the sums of rows", resources);
-  }
   const HostArray<float> scratch(resources.threads() * cols(), "rounding", resources);
-  const auto prepare = [&](int64_t first, int64_t end, int slot) {
-    for (int64_t row = first; row < end; ++row) {
+  const auto prepare_some = [&](int64_t first, int64_t end, int slot) {
+    for (int64_t row = first_row + first; row < first_row + end; ++row) {
       if (rounds) {
         widen_row(x_, row, scratch.data() + slot * cols());
         round(row, scratch.data() + slot * cols());
@@ -74,7 +82,7 @@ PairRows::PairRows(const MatrixView& x, KeyKind kind, const Resources& resources
       }
     }
   };
-  for_row_blocks("prepare", x.rows(), resources.with_progress({}), prepare, kRowsPerTask);
+  for_row_blocks("prepare", count, resources.with_progress({}), prepare_some, kRowsPerTask);
 }
 
 PairRows::PairRows(const PairRows& rows, const uint32_t* order, const Resources& resources)

@@ -49,6 +49,11 @@ class PairRows {
 
   // `x` must outlive it.
   PairRows(const MatrixView& x, KeyKind kind, const Resources& resources);
+  // Rows that come later, some at a time: each is ready after prepare(), and may be another one after the next. The
+  // origin follows from the first that are prepared from row 0 on.
+  struct Later {};
+  PairRows(const MatrixView& x, KeyKind kind, Later, const Resources& resources);
+  void prepare(int64_t first, int64_t count, const Resources& resources);
   // To be compared by a user's metric, which must outlive it too: nothing is prepared.
   PairRows(const MatrixView& x, const custom::PanelMetric& metric)
       : x_(x), kind_(KeyKind::l1), format_(PanelFormat::f32), custom_(&metric) {}

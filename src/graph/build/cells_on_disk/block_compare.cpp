@@ -1,0 +1,350 @@
+#include "graph/build/cells_on_disk/block_compare.hpp"
+
+#include <kith/matrix_buffer.hpp>
+
+#include "core/divide.hpp"
+#include "core/footprint.hpp"
+#include "core/host_array.hpp"
+#include "core/within_limits.hpp"
+#include "graph/build/cells/cell_worker.hpp"
+#include "graph/lists/pairs/pair_rows.hpp"
+#include "graph/lists/working_lists.hpp"
+#include "rows/row_blocks.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <future>
+#include <memory>
+#include <numeric>
+#include <span>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+namespace kith {
+namespace {
+
+// Probes 1, 2, then up to 7, then all: within a block near cells come first, so that few pairs of far ones pass.
+constexpr std::array<int64_t, 2> kClassEnds{3, 8};
+constexpr int64_t kClasses = 3;
+
+int64_t class_of(int64_t probe) { return probe < kClassEnds[0] ? 0 : probe < kClassEnds[1] ? 1 : 2; }
+
+// Rows of a cell that are there, by their places in memory.
+struct CellPart {
+  uint32_t cell = 0;
+  uint32_t first = 0;
+  int64_t rows = 0;
+};
+
+// Some rows of a cell and some rows that probe it; no list of these: the rows themselves.
+struct BlockTask {
+  CellPart rows;
+  const uint32_t* queries = nullptr;
+  uint32_t first_query = 0;
+  int64_t count = 0;
+};
+
+struct BlockMemory {
+  BlockMemory(const BlockShape& shape, const Resources& resources)
+      : rows(shape.dtype, shape.rows + shape.chunk, shape.cols, "a block of rows", resources),
+        numbers(shape.rows + shape.chunk, "a block of rows", resources),
+        pairs(rows.view(), key_kind(shape.metric), PairRows::Later(), resources),
+        lists(shape.rows, shape.k, resources),
+        raw(shape.chunk * record(shape).bytes(), "rows that pass by", resources),
+        probing(shape.rows * (shape.probes - 1), "the rows that probe a cell", resources),
+        probing_ends(kClasses * shape.cells + 1, "the rows that probe a cell", resources),
+        passing(shape.chunk * (shape.probes - 1), "the rows that probe a cell", resources),
+        passing_ends(shape.cells + 1, "the rows that probe a cell", resources),
+        part_of_cell(shape.cells, "the cells of a block", resources),
+        tasks_memory(kBytesPerCell * shape.cells + 4 * shape.rows, 0, resources) {
+    pairs.prepare(shape.rows, 0, resources);
+    for (int slot = 0; slot < resources.threads(); ++slot) {
+      workers.push_back(std::make_unique<CellWorker>(pairs, numbers.data(), lists, resources));
+    }
+  }
+  static StoredRecord record(const BlockShape& shape) {
+    return {shape.cols * size_of(shape.dtype), shape.probes, shape.cells};
+  }
+  static constexpr int64_t kBytesPerCell = 64;  // of parts and tasks
+
+  MatrixBuffer rows;
+  HostArray<uint32_t> numbers;
+  PairRows pairs;
+  WorkingLists lists;
+  HostArray<std::byte> raw;
+  // Rows of the block that probe each cell, by class and cell; and rows of the chunk that probe a cell of the block.
+  HostArray<uint32_t> probing;
+  HostArray<int64_t> probing_ends;
+  HostArray<uint32_t> passing;
+  HostArray<int64_t> passing_ends;
+  HostArray<int32_t> part_of_cell;  // of the block, or -1
+  const Reservation tasks_memory;   // and the order in which lists are written
+  std::vector<std::unique_ptr<CellWorker>> workers;
+};
+
+class BlockCompare {
+ public:
+  BlockCompare(const CellStore& store, int64_t first_piece, const BlockShape& shape, ProgressMeter& meter,
+               const Resources& resources)
+      : store_(store),
+        layout_(store.layout()),
+        shape_(shape),
+        first_(first_piece),
+        end_(layout_.pieces_within(first_piece, layout_.pieces(), shape.rows)),
+        meter_(meter),
+        resources_(resources.with_progress({})),
+        memory_(shape, resources_) {}
+
+  void run(ListChain& chain) {
+    load();
+    compare_inside();
+    int64_t left = first_;
+    int64_t right = end_;
+    bool goes_right = true;
+    read_ahead(next_chunk(left, right, goes_right));
+    while (ahead_.first < ahead_.second) {
+      const auto chunk = ahead_;
+      take_chunk();
+      (chunk.first == right ? right : left) = chunk.first == right ? chunk.second : chunk.first;
+      goes_right = !goes_right;
+      read_ahead(next_chunk(left, right, goes_right));
+      compare_chunk(chunk.first, chunk.second);
+      meter_.add(rows() * (layout_.place(chunk.second) - layout_.place(chunk.first)) / layout_.place(layout_.pieces()));
+      meter_.poll();
+    }
+    chain.append({layout_.place(first_), layout_.place(end_), pairs_}, memory_.numbers.data(), memory_.lists);
+  }
+
+ private:
+  using Pieces = std::pair<int64_t, int64_t>;
+
+  int64_t rows() const { return layout_.place(end_) - layout_.place(first_); }
+  // Where rows of the chunk lie in memory.
+  uint32_t chunk_place() const { return static_cast<uint32_t>(shape_.rows); }
+
+  // The parts of cells in pieces, the first row of which lies at a place in memory.
+  std::vector<CellPart> parts_of(int64_t first, int64_t end, uint32_t place) const {
+    std::vector<CellPart> parts;
+    for (int64_t piece = first; piece < end;) {
+      const int64_t position = layout_.position(piece);
+      const int64_t next = std::min(end, layout_.first_piece(position + 1));
+      const int64_t rows = layout_.place(next) - layout_.place(piece);
+      parts.push_back({layout_.cell(position), place, rows});
+      place += static_cast<uint32_t>(rows);
+      piece = next;
+    }
+    return parts;
+  }
+
+  // Copies the rows and numbers of pieces that were read to a place in memory.
+  void unpack(int64_t first, int64_t end, int64_t place) {
+    const int64_t row_bytes = store_.record().row_bytes;
+    store_.for_pieces(first, end, memory_.raw.data(), [&](int64_t rows, int64_t, const std::byte* piece) {
+      std::memcpy(memory_.rows.mutable_view().row(place), piece, static_cast<size_t>(rows * row_bytes));
+      std::memcpy(memory_.numbers.data() + place, store_.record().numbers(piece, rows), static_cast<size_t>(rows * 4));
+      place += rows;
+    });
+  }
+
+  // body(place in memory, probe, cell), for all probes but the own cell of the rows that were read.
+  template <typename Body>
+  void for_probes(int64_t first, int64_t end, int64_t place, const Body& body) const {
+    const StoredRecord& record = store_.record();
+    store_.for_pieces(first, end, memory_.raw.data(), [&](int64_t rows, int64_t, const std::byte* piece) {
+      for (int64_t i = 0; i < rows; ++i, ++place) {
+        const std::byte* const probes = record.probes_of(piece, rows, i);
+        for (int64_t p = 1; p < record.probes; ++p) body(place, p, record.cell(probes, p));
+      }
+    });
+  }
+
+  // The block's pieces, as many at a time as a chunk has.
+  template <typename Body>
+  void for_block(const Body& body) {
+    int64_t place = 0;
+    for (int64_t piece = first_; piece < end_;) {
+      const int64_t next = layout_.pieces_within(piece, end_, shape_.chunk);
+      store_.read(piece, next, memory_.raw.data());
+      body(piece, next, place);
+      place += layout_.place(next) - layout_.place(piece);
+      piece = next;
+      meter_.poll();
+    }
+  }
+
+  // It is read twice: to count who probes which cell, and to list them.
+  void load() {
+    const HostArray<int64_t>& ends = memory_.probing_ends;
+    std::fill(ends.begin(), ends.end(), int64_t{0});
+    for_block([&](int64_t first, int64_t end, int64_t place) {
+      unpack(first, end, place);
+      for_probes(first, end, place,
+                 [&](int64_t, int64_t probe, uint32_t cell) { ++ends[list_of(cell, class_of(probe)) + 1]; });
+    });
+    std::partial_sum(ends.begin(), ends.end(), ends.begin());
+    std::vector<int64_t> next(ends.begin(), ends.end() - 1);
+    for_block([&](int64_t first, int64_t end, int64_t place) {
+      for_probes(first, end, place, [&](int64_t at, int64_t probe, uint32_t cell) {
+        memory_.probing[next[static_cast<size_t>(list_of(cell, class_of(probe)))]++] = static_cast<uint32_t>(at);
+      });
+    });
+    memory_.pairs.prepare(0, rows(), resources_);
+    parts_ = parts_of(first_, end_, 0);
+    std::fill(memory_.part_of_cell.begin(), memory_.part_of_cell.end(), -1);
+    for (size_t i = 0; i < parts_.size(); ++i) memory_.part_of_cell[parts_[i].cell] = static_cast<int32_t>(i);
+  }
+
+  // Tasks of rows of a cell and queries.
+  void add_tasks(const CellPart& part, const uint32_t* queries, uint32_t first_query, int64_t count,
+                 std::vector<BlockTask>& tasks) {
+    pairs_ += part.rows * count;
+    for (int64_t query = 0; query < count; query += kCellTaskQueries) {
+      const int64_t some = std::min(kCellTaskQueries, count - query);
+      for (int64_t row = 0; row < part.rows; row += kCellTileRows) {
+        tasks.push_back({{part.cell, static_cast<uint32_t>(part.first + row), std::min(kCellTileRows, part.rows - row)},
+                         queries == nullptr ? nullptr : queries + query,
+                         static_cast<uint32_t>(first_query + query),
+                         some});
+      }
+    }
+  }
+
+  void add_listed(const CellPart& part, std::span<const uint32_t> queries, std::vector<BlockTask>& tasks) {
+    add_tasks(part, queries.data(), 0, static_cast<int64_t>(queries.size()), tasks);
+  }
+
+  template <typename Body>
+  void run_tasks_of(const std::vector<BlockTask>& tasks, const Body& body) {
+    parallel_for(static_cast<int64_t>(tasks.size()), meter_, resources_, [&](int64_t number, int slot) {
+      body(tasks[static_cast<size_t>(number)], *memory_.workers[static_cast<size_t>(slot)]);
+    });
+  }
+  void run_listed(const std::vector<BlockTask>& tasks) {
+    run_tasks_of(tasks, [&](const BlockTask& task, CellWorker& worker) {
+      worker.run(task.rows.first, task.rows.rows, task.queries, task.count, meter_);
+    });
+  }
+
+  static int64_t list_of(uint32_t cell, int64_t of_class) { return int64_t{cell} * kClasses + of_class; }
+  // Rows of the block that probe a cell, of classes first .. end - 1.
+  std::span<const uint32_t> probing(uint32_t cell, int64_t first, int64_t end) const {
+    const HostArray<int64_t>& ends = memory_.probing_ends;
+    const int64_t from = ends[list_of(cell, first)];
+    return {memory_.probing.data() + from, static_cast<size_t>(ends[list_of(cell, end)] - from)};
+  }
+
+  void compare_inside() {
+    std::vector<BlockTask> tasks;
+    for (const CellPart& part : parts_) add_tasks(part, nullptr, part.first, part.rows, tasks);
+    run_tasks_of(tasks, [&](const BlockTask& task, CellWorker& worker) {
+      worker.run_own(task.rows.first, task.rows.rows, task.first_query, task.count, meter_);
+    });
+    for (int64_t of_class = 0; of_class < kClasses; ++of_class) {
+      tasks.clear();
+      for (const CellPart& part : parts_) {
+        add_listed(part, probing(part.cell, of_class, of_class + 1), tasks);
+      }
+      run_listed(tasks);
+    }
+  }
+
+  // Behind the block or before it, in turns while there is something on both sides.
+  Pieces next_chunk(int64_t left, int64_t right, bool goes_right) const {
+    if (right == layout_.pieces()) goes_right = false;
+    if (left == 0) goes_right = true;
+    if (goes_right) {
+      return {right, right == layout_.pieces() ? right : layout_.pieces_within(right, layout_.pieces(), shape_.chunk)};
+    }
+    return {layout_.pieces_before(left, 0, shape_.chunk), left};
+  }
+
+  void read_ahead(const Pieces& pieces) {
+    ahead_ = pieces;
+    if (pieces.first == pieces.second) return;
+    const auto read = [this, pieces] { store_.read(pieces.first, pieces.second, memory_.raw.data()); };
+    try {
+      reading_ = std::async(std::launch::async, read);
+    } catch (const std::system_error&) {  // no thread is to be had
+      reading_ = std::async(std::launch::deferred, read);
+    }
+  }
+
+  // What was read becomes the chunk in memory; the memory that it was read to is free then.
+  void take_chunk() {
+    reading_.get();
+    const auto [first, end] = ahead_;
+    unpack(first, end, chunk_place());
+    memory_.pairs.prepare(chunk_place(), layout_.place(end) - layout_.place(first), resources_);
+    const HostArray<int64_t>& ends = memory_.passing_ends;
+    const auto parts = static_cast<int64_t>(parts_.size());
+    std::fill(ends.begin(), ends.begin() + parts + 1, int64_t{0});
+    const auto for_ours = [&](const auto& body) {
+      for_probes(first, end, chunk_place(), [&](int64_t place, int64_t, uint32_t cell) {
+        if (memory_.part_of_cell[cell] >= 0) body(place, memory_.part_of_cell[cell]);
+      });
+    };
+    for_ours([&](int64_t, int32_t part) { ++ends[part + 1]; });
+    std::partial_sum(ends.begin(), ends.begin() + parts + 1, ends.begin());
+    std::vector<int64_t> next(ends.begin(), ends.begin() + parts);
+    for_ours([&](int64_t place, int32_t part) {
+      memory_.passing[next[static_cast<size_t>(part)]++] = static_cast<uint32_t>(place);
+    });
+  }
+
+  void compare_chunk(int64_t first, int64_t end) {
+    std::vector<BlockTask> tasks;
+    std::vector<std::vector<uint32_t>> halves;  // rows of cells that are cut
+    for (const CellPart& part : parts_of(first, end, chunk_place())) {
+      add_listed(part, probing(part.cell, 0, kClasses), tasks);
+      const int32_t here = memory_.part_of_cell[part.cell];
+      if (here < 0) continue;
+      const CellPart& own = parts_[static_cast<size_t>(here)];
+      halves.emplace_back(static_cast<size_t>(own.rows));
+      std::iota(halves.back().begin(), halves.back().end(), own.first);
+      add_listed(part, halves.back(), tasks);
+    }
+    for (size_t i = 0; i < parts_.size(); ++i) {
+      const int64_t* const ends = memory_.passing_ends.data() + i;
+      add_listed(parts_[i], {memory_.passing.data() + ends[0], static_cast<size_t>(ends[1] - ends[0])}, tasks);
+    }
+    run_listed(tasks);
+  }
+
+  const CellStore& store_;
+  const PieceLayout& layout_;
+  const BlockShape shape_;
+  const int64_t first_;  // piece
+  const int64_t end_;
+  ProgressMeter& meter_;
+  const Resources resources_;
+  BlockMemory memory_;
+  std::vector<CellPart> parts_;  // of the block
+  int64_t pairs_ = 0;
+  Pieces ahead_;
+  std::future<void> reading_;  // the last member: it ends first
+};
+
+}  // namespace
+
+BlockShape with_rows(BlockShape shape, int64_t rows) {
+  constexpr int64_t kChunkShare = 4;
+  constexpr int64_t kMostChunkRows = 32768;
+  shape.rows = rows;
+  shape.chunk = std::max(fewest_block_rows(shape), std::min(rows / kChunkShare, kMostChunkRows));
+  return shape;
+}
+
+int64_t fewest_block_rows(const BlockShape& shape) { return most_piece_rows(BlockMemory::record(shape)); }
+
+int64_t block_bytes(const BlockShape& shape, const Resources& resources) {
+  return footprint_of<BlockMemory>(resources, shape).host;
+}
+
+void compare_block(const CellStore& store, int64_t first_piece, const BlockShape& shape, ListChain& chain,
+                   ProgressMeter& meter, const Resources& resources) {
+  BlockCompare(store, first_piece, shape, meter, resources).run(chain);
+}
+
+}  // namespace kith

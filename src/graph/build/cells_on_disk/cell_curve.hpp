@@ -1,0 +1,17 @@
+// An order of cells in which neighbours come near each other: the centres are halved again and again, along the line
+// between two that lie far apart. Blocks of cells that follow one another then have most of their pairs inside.
+//
+// Cost: cells x log2(cells) x columns. Any order gives the same graph.
+#pragma once
+
+#include <kith/view.hpp>
+
+#include <cstdint>
+#include <vector>
+
+namespace kith {
+
+// Of centres in f32: the cell at each place.
+std::vector<uint32_t> cell_curve(const MatrixView& centres);
+
+}  // namespace kith

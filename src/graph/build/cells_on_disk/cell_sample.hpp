@@ -1,0 +1,41 @@
+// The rows that cells are learned from, kept as a step of the work and read back as vectors that cells see, so that
+// k-means under a limit takes them for a file.
+#pragma once
+
+#include <kith/metric.hpp>
+#include <kith/row_reader.hpp>
+
+#include "io/work_folder.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+
+namespace kith {
+
+// Rows in a section of such a step.
+inline constexpr int64_t kSampleSection = 64;
+
+class CellSample final : public RowReader {
+ public:
+  // Of `rows` rows of this type, whose collection's longest row has this squared norm.
+  CellSample(StepFile step, int64_t rows, int64_t cols, DType dtype, Metric metric, double longest);
+
+  const std::string& path() const override { return name_; }
+  DType dtype() const override { return DType::f32; }
+  int64_t rows() const override { return rows_; }
+  int64_t cols() const override;
+  void read_rows(int64_t first, int64_t count, void* out) const override;
+
+ private:
+  const std::string name_ = "the cells' sample";
+  const StepFile step_;
+  const int64_t rows_;
+  const int64_t stored_cols_;
+  const DType stored_dtype_;
+  const Metric metric_;
+  const double longest_;
+};
+
+}  // namespace kith

@@ -1,0 +1,56 @@
+// The graph by cells (cells.hpp) of vectors that are read from files, with steps kept in a work folder: the same bytes
+// as in memory, under any limit that has room for its least, after any number of kills.
+//
+//   survey         one pass: the fingerprint of the source, checks of values, the longest row, the sample for the cells
+//   centres        k-means of the sample
+//   plan           exact search of the control rows; the probes that the recall needs (probe_forecast.hpp)
+//   probes, rows   two passes: the cells near each row, then all rows in the order of cells (cell_store.hpp)
+//   lists          block by block (block_compare.hpp)
+//
+// Then lists are measured by the control rows, with more probes in the rare case that the forecast fell short, and
+// written in the order of rows.
+//
+// Reads: four passes over the source, and (blocks + 1) x the rows. Disk: the rows with their probes, and the lists.
+#pragma once
+
+#include <kith/graph_report.hpp>
+#include <kith/knn_graph.hpp>
+#include <kith/neighbors.hpp>
+#include <kith/resources.hpp>
+#include <kith/vector_file.hpp>
+
+#include "core/footprint.hpp"
+#include "graph/build/cells/cell_params.hpp"
+#include "io/disk.hpp"
+
+#include <cstdint>
+#include <string>
+
+namespace kith {
+
+struct DiskWork {
+  Disk& disk;
+  std::string folder;
+  bool keep = false;              // the steps, once all is done
+  int64_t most_rows = INT64_MAX;  // of a block, for tests
+};
+
+// Whether the vectors' graph can be built so: on the CPU, with cells that are all ranked.
+bool has_cells_on_disk(const CellsWish& wish);
+
+// Where the graph goes: begin(), then the neighbours of all rows in order, then finish(). Where a step turns out to be
+// damaged while it is read, all begins anew. Steps are deleted after finish().
+class GraphSink {
+ public:
+  virtual ~GraphSink() = default;
+  virtual void begin() = 0;
+  virtual void append(const NeighborsView& part) = 0;
+  virtual void finish(const GraphReport& report) = 0;  // without its time and memory
+};
+
+GraphReport cells_on_disk(const VectorFile& x, const CellsWish& wish, bool check_finite, const DiskWork& work,
+                          GraphSink& sink, const Resources& resources);
+// What that needs at least.
+Footprint cells_on_disk_footprint(const VectorFile& x, const CellsWish& wish, const Resources& resources);
+
+}  // namespace kith

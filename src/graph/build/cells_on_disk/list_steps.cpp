@@ -1,0 +1,164 @@
+#include "graph/build/cells_on_disk/list_steps.hpp"
+
+#include "core/divide.hpp"
+#include "core/host_array.hpp"
+#include "core/parallel_for.hpp"
+#include "core/result_exit.hpp"
+#include "core/within_limits.hpp"
+#include "graph/build/cells_on_disk/rows_that_fit.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <utility>
+
+namespace kith {
+namespace {
+
+constexpr int64_t kSectionRows = 256;
+constexpr int64_t kFewestWritten = 64;
+constexpr int64_t kMostWritten = 65536;
+
+}  // namespace
+
+ListChain::ListChain(WorkFolder& folder, int64_t probes, int64_t k, int64_t rows)
+    : folder_(folder), probes_(probes), k_(k), rows_(rows) {
+  while (done() < rows_) {
+    const std::optional<StepFile> step = folder_.find(name_of(done()));
+    if (!step) return;
+    ListBlock block;
+    if (step->sections() < 1 || step->bytes(step->sections() - 1) != static_cast<int64_t>(sizeof(block))) {
+      throw DamagedStep(step->name(), step->name(), 0, "the step has no end");
+    }
+    step->read(step->sections() - 1, &block);
+    if (block.first != done() || block.end <= block.first || block.end > rows_ ||
+        step->sections() != sections(block) + 1) {
+      throw DamagedStep(step->name(), step->name(), 0, "the step is of other places");
+    }
+    blocks_.push_back(block);
+  }
+}
+
+std::string ListChain::name_of(int64_t place) const { return fmt::format("lists-{}-{}", probes_, place); }
+
+StepFile ListChain::open(const ListBlock& block) const {
+  std::optional<StepFile> step = folder_.find(name_of(block.first));
+  if (!step) throw DamagedStep(name_of(block.first), name_of(block.first), 0, "the step is not there");
+  return std::move(*step);
+}
+
+int64_t ListChain::sections(const ListBlock& block) const { return divide_up(block.end - block.first, kSectionRows); }
+int64_t ListChain::section_bytes() const { return kSectionRows * (4 + 8 * k_); }
+
+int64_t ListChain::pairs() const {
+  return std::accumulate(blocks_.begin(), blocks_.end(), int64_t{0},
+                         [](int64_t sum, const ListBlock& block) { return sum + block.pairs; });
+}
+
+void ListChain::append(const ListBlock& block, const uint32_t* numbers, const WorkingLists& lists) {
+  const int64_t count = block.end - block.first;
+  std::vector<uint32_t> order(static_cast<size_t>(count));
+  std::iota(order.begin(), order.end(), 0u);
+  std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return numbers[a] < numbers[b]; });
+  StepWriter writer(folder_, name_of(block.first), count * (4 + 8 * k_));
+  std::vector<std::byte> section;
+  for (int64_t first = 0; first < count; first += kSectionRows) {
+    const int64_t some = std::min(kSectionRows, count - first);
+    section.resize(static_cast<size_t>(some * (4 + 8 * k_)));
+    for (int64_t i = 0; i < some; ++i) {
+      const uint32_t row = order[static_cast<size_t>(first + i)];
+      std::memcpy(section.data() + i * 4, numbers + row, 4);
+      std::memcpy(section.data() + some * 4 + i * 8 * k_, lists.list(row), static_cast<size_t>(8 * k_));
+    }
+    writer.add(section);
+  }
+  writer.add(std::as_bytes(std::span(&block, 1)));
+  writer.commit();
+  blocks_.push_back(block);
+}
+
+// body(number, list) of each row of a section.
+template <typename Body>
+void ListChain::for_lists(const ListBlock& block, const StepFile& step, int64_t section, std::byte* memory,
+                          const Body& body) const {
+  step.read(section, memory);
+  const int64_t some = std::min(kSectionRows, block.end - block.first - section * kSectionRows);
+  std::vector<uint64_t> list(static_cast<size_t>(k_));
+  for (int64_t i = 0; i < some; ++i) {
+    uint32_t number = 0;
+    std::memcpy(&number, memory + i * 4, 4);
+    std::memcpy(list.data(), memory + some * 4 + i * 8 * k_, static_cast<size_t>(8 * k_));
+    if (number >= rows_) throw DamagedStep(step.name(), step.name(), 0, "a row that is none");
+    body(number, list.data());
+  }
+}
+
+RecallEstimate ListChain::measure(const ControlRows& control, const Resources& resources) const {
+  const auto& rows = control.rows();
+  const HostArray<std::byte> memory(section_bytes(), "lists", resources);
+  const HostArray<uint64_t> lists(static_cast<int64_t>(rows.size()) * k_, "the control rows' lists", resources);
+  if (only_counts(resources)) return {};
+  std::fill(lists.begin(), lists.end(), kPadding);
+  for (const ListBlock& block : blocks_) {
+    const StepFile step = open(block);
+    for (int64_t section = 0; section < sections(block); ++section) {
+      for_lists(block, step, section, memory.data(), [&](uint32_t number, const uint64_t* list) {
+        const auto at = std::lower_bound(rows.begin(), rows.end(), number);
+        if (at != rows.end() && *at == number) std::copy_n(list, k_, lists.data() + (at - rows.begin()) * k_);
+      });
+    }
+    resources.check_cancelled();
+  }
+  return control.measure(lists.data(), k_);
+}
+
+void ListChain::write(Metric metric, const Resources& resources,
+                      const std::function<void(const NeighborsView& part)>& sink) const {
+  const HostArray<std::byte> memory(section_bytes(), "lists", resources);
+  const int64_t batch = rows_that_fit(kFewestWritten, std::min(kMostWritten, rows_), resources,
+                                      [&](int64_t rows) { return 12 * k_ * rows; });
+  Neighbors part(std::min(batch, rows_), k_, resources);
+  if (only_counts(resources)) return;
+  const ResultExit exit(metric);
+  // The section of each block that the next row may be in: steps are read from front to back, and the section where a
+  // batch ends once more for the next.
+  std::vector<int64_t> next(blocks_.size(), 0);
+  ProgressMeter meter("write", rows_, resources);
+  for (int64_t first = 0; first < rows_; first += batch) {
+    const int64_t end = std::min(first + batch, rows_);
+    int64_t found = 0;
+    for (size_t b = 0; b < blocks_.size(); ++b) {
+      const StepFile step = open(blocks_[b]);
+      for (int64_t& section = next[b]; section < sections(blocks_[b]); ++section) {
+        bool beyond = false;
+        for_lists(blocks_[b], step, section, memory.data(), [&](uint32_t number, const uint64_t* list) {
+          beyond |= number >= end;
+          if (number < first || number >= end) return;
+          const int64_t at = (number - first) * k_;
+          write_results(exit, list, k_, part.view().ids + at, part.view().distances + at);
+          ++found;
+        });
+        if (beyond) break;
+      }
+      meter.poll();
+    }
+    if (found != end - first) {
+      throw InvalidState(
+          fmt::format("the work folder '{}' has lists of {} of the rows {} to {}; remove it and begin anew",
+                      folder_.path(), found, first, end - 1));
+    }
+    sink({part.view().ids, part.view().distances, end - first, k_, {}});
+    meter.add(end - first);
+    meter.poll();
+  }
+  meter.finish();
+}
+
+void ListChain::remove() {
+  for (const ListBlock& block : blocks_) folder_.remove(name_of(block.first));
+  blocks_.clear();
+}
+
+}  // namespace kith

@@ -1,0 +1,69 @@
+// Finished lists on disk: a step for each block of places, in it the rows of the block by ascending number, so that all
+// are put together in the order of rows by reading every step from front to back.
+//
+// A step is called after the place that its block begins with, and says where it ends: together they are a chain, which
+// goes on where it was left, with blocks of any other size.
+//
+// Disk: 4 + 8 k bytes a row.
+#pragma once
+
+#include <kith/metric.hpp>
+#include <kith/neighbors.hpp>
+#include <kith/resources.hpp>
+
+#include "graph/lists/control_rows.hpp"
+#include "graph/lists/working_lists.hpp"
+#include "io/work_folder.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace kith {
+
+// What a block's step says of it.
+struct ListBlock {
+  int64_t first = 0;  // place
+  int64_t end = 0;
+  int64_t pairs = 0;  // that were compared
+};
+
+class ListChain {
+ public:
+  // Of lists of k made with so many probes, in a collection of so many rows. Looks at what is there.
+  ListChain(WorkFolder& folder, int64_t probes, int64_t k, int64_t rows);
+
+  // Places that are done.
+  int64_t done() const { return blocks_.empty() ? 0 : blocks_.back().end; }
+  bool complete() const { return done() == rows_; }
+  int64_t pairs() const;
+
+  // The lists of the next block, whose rows have these numbers.
+  void append(const ListBlock& block, const uint32_t* numbers, const WorkingLists& lists);
+  // Once it is complete.
+  RecallEstimate measure(const ControlRows& control, const Resources& resources) const;
+  // The neighbours of all rows, in order, some at a time.
+  void write(Metric metric, const Resources& resources,
+             const std::function<void(const NeighborsView& part)>& sink) const;
+  // Of no more use.
+  void remove();
+
+ private:
+  std::string name_of(int64_t place) const;
+  StepFile open(const ListBlock& block) const;
+  int64_t sections(const ListBlock& block) const;
+  int64_t section_bytes() const;
+  template <typename Body>
+  void for_lists(const ListBlock& block, const StepFile& step, int64_t section, std::byte* memory,
+                 const Body& body) const;
+
+  WorkFolder& folder_;
+  const int64_t probes_;
+  const int64_t k_;
+  const int64_t rows_;
+  std::vector<ListBlock> blocks_;
+};
+
+}  // namespace kith

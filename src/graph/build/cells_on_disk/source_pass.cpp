@@ -1,0 +1,76 @@
+#include "graph/build/cells_on_disk/source_pass.hpp"
+
+#include <kith/error.hpp>
+
+#include "core/parallel_for.hpp"
+#include "core/within_limits.hpp"
+#include "rows/row_source.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace kith {
+namespace {
+
+constexpr int64_t kHashedBytes = int64_t{64} << 20;
+
+}  // namespace
+
+SourceHasher::SourceHasher(const VectorFile& x)
+    : x_(x), rows_per_hash_(std::max<int64_t>(1, kHashedBytes / std::max<int64_t>(1, RowsInfo(x).row_bytes()))) {}
+
+void SourceHasher::update(const MatrixView& rows, const std::vector<uint64_t>* known) {
+  const int64_t row_bytes = RowsInfo(x_).row_bytes();
+  for (int64_t at = 0; at < rows.rows();) {
+    const int64_t some = std::min(rows.rows() - at, rows_per_hash_ - row_ % rows_per_hash_);
+    hash_.update({static_cast<const std::byte*>(rows.row(at)), static_cast<size_t>(some * row_bytes)});
+    at += some;
+    row_ += some;
+    if (row_ % rows_per_hash_ == 0) end_piece(known);
+  }
+}
+
+std::vector<uint64_t> SourceHasher::finish(const std::vector<uint64_t>* known) {
+  if (row_ % rows_per_hash_ != 0) end_piece(known);
+  return std::move(hashes_);
+}
+
+void SourceHasher::end_piece(const std::vector<uint64_t>* known) {
+  const size_t number = hashes_.size();
+  hashes_.push_back(std::exchange(hash_, Xxh3()).digest());
+  if (known == nullptr || (number < known->size() && (*known)[number] == hashes_.back())) return;
+  const int64_t first = static_cast<int64_t>(number) * rows_per_hash_;
+  const RowPlace from = x_.place_of(first);
+  const RowPlace to = x_.place_of(row_ - 1);
+  throw InvalidArgument(
+      fmt::format("the vectors have changed since this work began: rows {} to {}, from row {} of '{}' to "
+                  "row {} of '{}'; give the same vectors, or remove the work folder",
+                  first, row_ - 1, from.row, from.path, to.row, to.path));
+}
+
+std::vector<uint64_t> pass_over(const VectorFile& x, std::string_view stage, int64_t batch,
+                                const std::vector<uint64_t>* known, const Resources& resources,
+                                const std::function<void(int64_t first, const MatrixView& rows)>& body) {
+  const ReadMemory memory = x.reserve_memory(resources);
+  FileSource source(x);
+  source.open(batch, resources);
+  if (only_counts(resources)) return {};
+  SourceHasher hasher(x);
+  ProgressMeter meter(stage, x.rows(), resources);
+  for (int64_t first = 0; first < x.rows(); first += batch) {
+    const int64_t count = std::min(batch, x.rows() - first);
+    const MatrixView rows = source.fetch(first, count);
+    hasher.update(rows, known);
+    body(first, rows);
+    meter.add(count);
+    meter.poll();
+  }
+  meter.finish();
+  return hasher.finish(known);
+}
+
+int64_t pass_bytes(const VectorFile& x, int64_t batch) { return x.memory_bytes() + RowsInfo(x).read_bytes(batch); }
+
+}  // namespace kith

@@ -1,0 +1,46 @@
+// Passes over a source's rows, and its fingerprint: the hash of every 64 MiB of its rows, taken by the first pass and
+// verified by all that follow, also by those of another process. A source that changed is refused; one that was only
+// touched, copied or moved is the same.
+#pragma once
+
+#include <kith/resources.hpp>
+#include <kith/vector_file.hpp>
+#include <kith/view.hpp>
+
+#include "io/container/xxh3.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <string_view>
+#include <vector>
+
+namespace kith {
+
+class SourceHasher {
+ public:
+  explicit SourceHasher(const VectorFile& x);
+  // The next rows, packed. Where `known` is given, hashes are compared as they come: InvalidArgument names the file.
+  void update(const MatrixView& rows, const std::vector<uint64_t>* known);
+  // After the last row.
+  std::vector<uint64_t> finish(const std::vector<uint64_t>* known);
+
+ private:
+  void end_piece(const std::vector<uint64_t>* known);
+
+  const VectorFile& x_;
+  const int64_t rows_per_hash_;
+  int64_t row_ = 0;
+  Xxh3 hash_;
+  std::vector<uint64_t> hashes_;
+};
+
+// Calls body(first, rows) for all rows, in order, `batch` at a time, and returns the hashes. The stage is told
+// progress.
+std::vector<uint64_t> pass_over(const VectorFile& x, std::string_view stage, int64_t batch,
+                                const std::vector<uint64_t>* known, const Resources& resources,
+                                const std::function<void(int64_t first, const MatrixView& rows)>& body);
+
+// What a pass takes beside what its body does.
+int64_t pass_bytes(const VectorFile& x, int64_t batch);
+
+}  // namespace kith
