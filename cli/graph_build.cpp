@@ -83,6 +83,9 @@ Report run_graph_build(const GraphBuildOptions& options, const RunOptions& run) 
   const bool to_folder = !options.folder.empty();
   check_folder_or_files(options.folder, options.out.ids, options.out.distances, "graph build",
                         "--out FOLDER, or --out-ids and --out-distances");
+  if (!to_folder && (!options.work.folder.empty() || options.work.keep)) {
+    throw UsageError("--work and --keep-work go with --out");
+  }
   std::vector<NamedPath> outputs{{"--out-ids", options.out.ids}, {"--out-distances", options.out.distances}};
   if (to_folder) outputs = {{"--out", options.folder + "/ids.npy"}, {"--out", options.folder + "/distances.npy"}};
   options.params.validate();
@@ -99,7 +102,7 @@ Report run_graph_build(const GraphBuildOptions& options, const RunOptions& run) 
     threads = resources.threads();
     device = name_of(resources.device());
     if (to_folder && run.memory_limit) {  // it may be too little for all rows
-      made = knn_graph_folder(data, options.folder, options.params, resources);
+      made = knn_graph_folder(data, options.folder, options.params, options.work, resources);
       hashes = graph_folder_info(options.folder).hashes;
       return;
     }

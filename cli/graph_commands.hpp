@@ -4,6 +4,7 @@
 
 #include <kith/graph_folder.hpp>
 #include <kith/graph_merge.hpp>
+#include <kith/graph_of_files.hpp>
 #include <kith/graph_recall.hpp>
 #include <kith/graph_report.hpp>
 #include <kith/knn_graph.hpp>
@@ -26,6 +27,7 @@ struct GraphBuildOptions {
   std::string data;
   std::string folder;  // or
   NeighborPaths out;   // both
+  GraphWork work;      // with a folder
   KnnGraphParams params;
 };
 Report run_graph_build(const GraphBuildOptions& options, const RunOptions& run);

@@ -43,6 +43,9 @@ void offer_graph_build(Commands& graph) {
   command.file("--out", options->folder, "Folder for ids.npy, distances.npy and report.json, which has their hashes");
   command.file("--out-ids", options->out.ids, "Instead of --out, a file for the ids: .npy, .ibin, .ivecs or .hdf5");
   command.file("--out-distances", options->out.distances, "With --out-ids, a file for the distances: .npy, .fbin, .fvecs or .hdf5");
+  command.file("--work", options->work.folder,
+               "With --out, folder for the work of cells where a memory limit is too little for all rows (OUT/work)");
+  command.flag("--keep-work", options->work.keep, "Keep the files in it once the graph is there");
   command.number("-k", params.k, "Neighbours per row");
   command.word("--method", params.method, parse_graph_method, "auto",
                "exact; cells, by k-means cells; nn_descent, by neighbours' neighbours; auto, the fastest");

@@ -35,6 +35,8 @@ def knn_graph(
     delta: SupportsFloat | None = None,
     update: str | None = None,
     out: PathLike | None = None,
+    work: PathLike | None = None,
+    keep_work: bool = False,
     device: str = "auto",
     threads: SupportsIndex = 0,
     memory_limit: SupportsIndex | None = None,
@@ -83,7 +85,13 @@ def knn_graph(
     out : str or path-like, optional
         A folder for ``ids.npy``, ``distances.npy`` and ``report.json``, which are mapped then (`KnnGraph.load`); `x` are files,
         or a numpy array of float32, float16, uint8 or int8. Where `memory_limit` is too little for all rows,
-        ``method="exact"`` goes over the files.
+        ``method="exact"`` goes over the files, and ``method="cells"`` works from disk: the same call goes on after a kill
+        (docs/knn-graph.md).
+    work : str or path-like, optional
+        With `out`: the folder in which ``"cells"`` keeps its work where that does not fit in memory, on another disk perhaps;
+        by default ``work`` in `out`.
+    keep_work : bool, default False
+        Keep the files of that folder once the graph is there.
     device, threads, memory_limit, device_memory_limit, check_finite, progress
         As in `knn`.
 
@@ -113,6 +121,9 @@ def knn_graph(
     number = whole_number(k, "k")
     name, way = metric_name(metric), text(method, "method")
     finite = flag(check_finite, "check_finite")
+    keeps = flag(keep_work, "keep_work")
+    if out is None and (work is not None or keeps):
+        raise ValueError("work and keep_work go with out, the folder of the graph")
     wish = given_wish(
         recall=recall, seed=seed, cells=cells, probes=probes, start=start, samples=samples, list_length=list_length,
         iterations=iterations, delta=delta, update=update,
@@ -122,7 +133,8 @@ def knn_graph(
         if out is not None:
             if source is None:
                 raise ValueError("out needs files, or a numpy array of float32, float16, uint8 or int8")
-            told = _kith.knn_graph_folder(source, path_bytes(out), number, name, way, finite, wish, options)
+            kept = b"" if work is None else path_bytes(work)
+            told = _kith.knn_graph_folder(source, path_bytes(out), kept, keeps, number, name, way, finite, wish, options)
             (ids, distances), _ = _kith.load_graph_folder(path_bytes(out), options)
             return KnnGraph._found(ids.view(np.int64), distances, name, GraphReport._of(told))
         if source is not None:

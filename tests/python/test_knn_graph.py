@@ -339,3 +339,24 @@ def test_out_is_a_folder_of_the_same_bytes(tmp_path: Path) -> None:
             assert graph.report.method == "exact"
     with pytest.raises(ValueError, match="out needs files"):
         kith.knn_graph(x.tolist(), k=5, out=tmp_path / "g")
+
+
+def test_cells_from_disk(tmp_path):
+    """A limit below the vectors gives the graph in memory, and the work folder is gone."""
+    x = np.random.default_rng(3).standard_normal((12_000, 160)).astype(np.float32)
+    np.save(tmp_path / "x.npy", x)
+    wish = {"k": 5, "method": "cells", "cells": 40, "recall": 0.7, "device": "cpu"}
+    truth = kith.knn_graph(x, **wish)
+    for limit in (10 << 20, 1 << 30):
+        graph = kith.knn_graph(tmp_path / "x.npy", out=tmp_path / "g", memory_limit=limit, **wish)
+        assert (graph.ids == truth.ids).all() and (graph.distances == truth.distances).all()
+        assert graph.report.method == "cells" and graph.report.recall == truth.report.recall
+        assert not (tmp_path / "g" / "work").exists()
+    again = kith.knn_graph(
+        tmp_path / "x.npy", out=tmp_path / "g", work=tmp_path / "w", keep_work=True, memory_limit=10 << 20, **wish
+    )
+    assert (again.ids == truth.ids).all() and (tmp_path / "w" / "manifest").exists()
+    with pytest.raises(ValueError, match="seed is 1, and was 0"):
+        kith.knn_graph(tmp_path / "x.npy", out=tmp_path / "g", work=tmp_path / "w", seed=1, memory_limit=10 << 20, **wish)
+    with pytest.raises(ValueError, match="work and keep_work go with out"):
+        kith.knn_graph(tmp_path / "x.npy", work=tmp_path / "w")

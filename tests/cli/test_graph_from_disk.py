@@ -1,0 +1,135 @@
+"""kith graph build --method cells with a limit below the vectors: one graph, whatever happens on the way."""
+
+import signal
+import subprocess
+import time
+
+import numpy as np
+import pytest
+
+from test_interrupt import hear_signals
+
+ROWS, COLS = 20_000, 96
+# Some 10.6 MiB of it are the program itself.
+LIMIT = "18M"
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """A file, the same in seven shards, and the arguments that are the same for all."""
+    folder = tmp_path_factory.mktemp("vectors")
+    random = np.random.default_rng(5)
+    x = (random.standard_normal((200, COLS))[random.integers(0, 200, ROWS)] * 2).astype(np.float32)
+    x += random.standard_normal(x.shape).astype(np.float32)
+    np.save(folder / "whole.npy", x)
+    for number, part in enumerate(np.split(x, [10, 3000, 3001, 9000, 15_000, 15_000])):
+        np.save(folder / f"part-{number}.npy", part)
+    return folder
+
+
+def build(data, out, limit=LIMIT, *more):
+    limits = () if limit is None else ("--memory-limit", limit)
+    return ["graph", "build", "--data", data, "-k", 8, "--method", "cells", "--cells", 60, "--recall", 0.9,
+            "--device", "cpu", "--threads", 2, "--out", out, *limits, *more]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def truth(kith, files, tmp_path_factory):
+    out = tmp_path_factory.mktemp("truth")
+    kith.ok(*build(files / "whole.npy", out, None))
+    return out
+
+
+def assert_same(truth, out):
+    for name in ("ids.npy", "distances.npy", "report.json"):
+        assert (truth / name).read_bytes() == (out / name).read_bytes(), name
+    assert sorted(path.name for path in out.iterdir()) == ["distances.npy", "ids.npy", "report.json"]
+
+
+@pytest.mark.parametrize("limit", [LIMIT, "21M"])
+@pytest.mark.parametrize("data", ["whole.npy", "part-*.npy"])
+def test_the_bytes_of_memory(kith, files, truth, tmp_path, data, limit):
+    report = kith.ok(*build(files / data, tmp_path / "g", limit, "--json")).json
+    assert report["result"]["report"]["peak_host_bytes"] <= report["memory"]["limit_bytes"]
+    assert_same(truth, tmp_path / "g")
+
+
+def test_work_folder(kith, files, truth, tmp_path):
+    work = tmp_path / "elsewhere"
+    kith.ok(*build(files / "whole.npy", tmp_path / "g", LIMIT, "--work", work, "--keep-work"))
+    assert_same(truth, tmp_path / "g")
+    assert {"manifest", "survey", "centres", "plan"} < {path.name for path in work.iterdir()}
+    # All is done: it is written once more.
+    kith.ok(*build(files / "whole.npy", tmp_path / "h", "19M", "--work", work))
+    assert_same(truth, tmp_path / "h")
+    assert list(work.iterdir()) == []
+
+
+def test_other_work_is_refused(kith, files, tmp_path):
+    work = tmp_path / "w"
+    kith.ok(*build(files / "whole.npy", tmp_path / "g", LIMIT, "--work", work, "--keep-work"))
+    other = [*build(files / "whole.npy", tmp_path / "g", LIMIT, "--work", work)]
+    other[other.index("-k") + 1] = 9
+    assert "k is 9, and was 8" in kith.fails(2, *other)
+    told = kith.fails(2, *build(files / "part-*.npy", tmp_path / "g", LIMIT, "--work", work))
+    assert "part-0.npy (10 rows), part-1.npy (2990 rows)" in told and "was whole.npy (20000 rows)" in told
+    x = np.load(files / "whole.npy")
+    x[-1, -1] += 1
+    (tmp_path / "changed").mkdir()
+    np.save(tmp_path / "changed" / "whole.npy", x)
+    told = kith.fails(2, *build(tmp_path / "changed" / "whole.npy", tmp_path / "g", LIMIT, "--work", work))
+    assert "the vectors have changed since this work began" in told
+    assert "--work and --keep-work go with --out" in kith.fails(
+        2, "graph", "build", "--data", files / "whole.npy", "--out-ids", tmp_path / "i.npy", "--out-distances",
+        tmp_path / "d.npy", "--work", work
+    )  # fmt: skip
+
+
+def start(kith, arguments):
+    return subprocess.Popen([kith.path, *map(str, arguments)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                            preexec_fn=hear_signals)  # fmt: skip
+
+
+def test_killed_again_and_again(kith, files, truth, tmp_path):
+    """Each run lives a little longer than the one before, until one ends by itself; limits change all the time."""
+    seconds, kills = 0.05, 0
+    for run in range(200):
+        process = start(kith, build(files / "part-*.npy", tmp_path / "g", ["18M", "19M", "21M"][run % 3]))
+        try:
+            process.wait(seconds)
+            break
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            kills += 1
+            seconds += 0.05
+    assert process.returncode == 0
+    assert kills >= 3 or kith.sanitized
+    assert_same(truth, tmp_path / "g")
+
+
+def test_one_process_at_a_time(kith, files, truth, tmp_path):
+    arguments = build(files / "whole.npy", tmp_path / "g")
+    process = start(kith, arguments)
+    while not (tmp_path / "g" / "work" / "manifest").exists():
+        assert process.poll() is None
+        time.sleep(0.005)
+    second = kith(*arguments)
+    if process.poll() is None:  # else it was too late
+        assert second.code != 0 and "another process works in the folder" in second.err
+    assert process.wait() == 0
+    if second.code != 0:
+        assert_same(truth, tmp_path / "g")
+
+
+def test_interrupt(kith, files, truth, tmp_path):
+    arguments = build(files / "whole.npy", tmp_path / "g")
+    process = start(kith, arguments)
+    while not (tmp_path / "g" / "work" / "plan").exists():
+        assert process.poll() is None
+        time.sleep(0.005)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(10) == 130
+    assert not (tmp_path / "g" / "report.json").exists()
+    kith.ok(*arguments)
+    assert_same(truth, tmp_path / "g")
