@@ -138,21 +138,45 @@ class BlockCompare {
     return parts;
   }
 
-  // Copies the rows and numbers of pieces that were read to a place in memory.
-  void unpack(int64_t first, int64_t end, int64_t place) {
+  // Pieces that were read, and the place in memory of their first row.
+  struct ReadPieces {
+    int64_t first = 0;
+    int64_t end = 0;
+    int64_t place = 0;
+    const std::byte* bytes = nullptr;
+  };
+
+  // body(share, some of the pieces), for a share of every thread.
+  template <typename Body>
+  void for_shares(const ReadPieces& all, const Body& body) {
+    const int64_t shares = resources_.threads();
+    parallel_for(shares, meter_, resources_, [&](int64_t share, int) {
+      const int64_t first = all.first + (all.end - all.first) * share / shares;
+      const int64_t end = all.first + (all.end - all.first) * (share + 1) / shares;
+      const int64_t before = layout_.place(first) - layout_.place(all.first);
+      body(share, ReadPieces{first, end, all.place + before, all.bytes + before * store_.record().bytes()});
+    });
+  }
+
+  // Copies rows and numbers to their place.
+  void unpack(const ReadPieces& read) {
     const int64_t row_bytes = store_.record().row_bytes;
-    store_.for_pieces(first, end, memory_.raw.data(), [&](int64_t rows, int64_t, const std::byte* piece) {
-      std::memcpy(memory_.rows.mutable_view().row(place), piece, static_cast<size_t>(rows * row_bytes));
-      std::memcpy(memory_.numbers.data() + place, store_.record().numbers(piece, rows), static_cast<size_t>(rows * 4));
-      place += rows;
+    for_shares(read, [&](int64_t, ReadPieces some) {
+      store_.for_pieces(some.first, some.end, some.bytes, [&](int64_t rows, int64_t, const std::byte* piece) {
+        std::memcpy(memory_.rows.mutable_view().row(some.place), piece, static_cast<size_t>(rows * row_bytes));
+        std::memcpy(memory_.numbers.data() + some.place, store_.record().numbers(piece, rows),
+                    static_cast<size_t>(rows * 4));
+        some.place += rows;
+      });
     });
   }
 
   // body(place in memory, probe, cell), for all probes but the own cell of the rows that were read.
   template <typename Body>
-  void for_probes(int64_t first, int64_t end, int64_t place, const Body& body) const {
+  void for_probes(const ReadPieces& read, const Body& body) const {
     const StoredRecord& record = store_.record();
-    store_.for_pieces(first, end, memory_.raw.data(), [&](int64_t rows, int64_t, const std::byte* piece) {
+    int64_t place = read.place;
+    store_.for_pieces(read.first, read.end, read.bytes, [&](int64_t rows, int64_t, const std::byte* piece) {
       for (int64_t i = 0; i < rows; ++i, ++place) {
         const std::byte* const probes = record.probes_of(piece, rows, i);
         for (int64_t p = 1; p < record.probes; ++p) body(place, p, record.cell(probes, p));
@@ -167,7 +191,7 @@ class BlockCompare {
     for (int64_t piece = first_; piece < end_;) {
       const int64_t next = layout_.pieces_within(piece, end_, shape_.chunk);
       store_.read(piece, next, memory_.raw.data());
-      body(piece, next, place);
+      body(ReadPieces{piece, next, place, memory_.raw.data()});
       place += layout_.place(next) - layout_.place(piece);
       piece = next;
       meter_.poll();
@@ -178,15 +202,14 @@ class BlockCompare {
   void load() {
     const HostArray<int64_t>& ends = memory_.probing_ends;
     std::fill(ends.begin(), ends.end(), int64_t{0});
-    for_block([&](int64_t first, int64_t end, int64_t place) {
-      unpack(first, end, place);
-      for_probes(first, end, place,
-                 [&](int64_t, int64_t probe, uint32_t cell) { ++ends[list_of(cell, class_of(probe)) + 1]; });
+    for_block([&](const ReadPieces& read) {
+      unpack(read);
+      for_probes(read, [&](int64_t, int64_t probe, uint32_t cell) { ++ends[list_of(cell, class_of(probe)) + 1]; });
     });
     std::partial_sum(ends.begin(), ends.end(), ends.begin());
     std::vector<int64_t> next(ends.begin(), ends.end() - 1);
-    for_block([&](int64_t first, int64_t end, int64_t place) {
-      for_probes(first, end, place, [&](int64_t at, int64_t probe, uint32_t cell) {
+    for_block([&](const ReadPieces& read) {
+      for_probes(read, [&](int64_t at, int64_t probe, uint32_t cell) {
         memory_.probing[next[static_cast<size_t>(list_of(cell, class_of(probe)))]++] = static_cast<uint32_t>(at);
       });
     });
@@ -274,23 +297,28 @@ class BlockCompare {
   // What was read becomes the chunk in memory; the memory that it was read to is free then.
   void take_chunk() {
     reading_.get();
-    const auto [first, end] = ahead_;
-    unpack(first, end, chunk_place());
-    memory_.pairs.prepare(chunk_place(), layout_.place(end) - layout_.place(first), resources_);
-    const HostArray<int64_t>& ends = memory_.passing_ends;
-    const auto parts = static_cast<int64_t>(parts_.size());
-    std::fill(ends.begin(), ends.begin() + parts + 1, int64_t{0});
+    const ReadPieces read{ahead_.first, ahead_.second, chunk_place(), memory_.raw.data()};
+    unpack(read);
+    memory_.pairs.prepare(chunk_place(), layout_.place(read.end) - layout_.place(read.first), resources_);
+    // Every thread counts its share, learns where its rows of a cell begin, and puts them there.
+    const size_t parts = parts_.size();
+    std::vector<int64_t> next(static_cast<size_t>(resources_.threads()) * parts, 0);
     const auto for_ours = [&](const auto& body) {
-      for_probes(first, end, chunk_place(), [&](int64_t place, int64_t, uint32_t cell) {
-        if (memory_.part_of_cell[cell] >= 0) body(place, memory_.part_of_cell[cell]);
+      for_shares(read, [&](int64_t share, const ReadPieces& some) {
+        int64_t* const mine = next.data() + static_cast<size_t>(share) * parts;
+        for_probes(some, [&](int64_t place, int64_t, uint32_t cell) {
+          if (memory_.part_of_cell[cell] >= 0) body(place, mine[memory_.part_of_cell[cell]]);
+        });
       });
     };
-    for_ours([&](int64_t, int32_t part) { ++ends[part + 1]; });
-    std::partial_sum(ends.begin(), ends.begin() + parts + 1, ends.begin());
-    std::vector<int64_t> next(ends.begin(), ends.begin() + parts);
-    for_ours([&](int64_t place, int32_t part) {
-      memory_.passing[next[static_cast<size_t>(part)]++] = static_cast<uint32_t>(place);
-    });
+    for_ours([](int64_t, int64_t& counted) { ++counted; });
+    int64_t at = 0;
+    for (size_t part = 0; part < parts; ++part) {
+      memory_.passing_ends[static_cast<int64_t>(part)] = at;
+      for (size_t i = part; i < next.size(); i += parts) at += std::exchange(next[i], at);
+    }
+    memory_.passing_ends[static_cast<int64_t>(parts)] = at;
+    for_ours([&](int64_t place, int64_t& to) { memory_.passing[to++] = static_cast<uint32_t>(place); });
   }
 
   void compare_chunk(int64_t first, int64_t end) {

@@ -119,17 +119,6 @@ int64_t most_piece_rows(const StoredRecord& record) {
   return std::clamp<int64_t>(kMostPieceBytes / record.bytes(), 1, kMostPieceRows);
 }
 
-uint32_t StoredRecord::cell(const std::byte* probes_of_row, int64_t probe) const {
-  if (probe_bytes == 2) {
-    uint16_t cell = 0;
-    std::memcpy(&cell, probes_of_row + 2 * probe, sizeof(cell));
-    return cell;
-  }
-  uint32_t cell = 0;
-  std::memcpy(&cell, probes_of_row + 4 * probe, sizeof(cell));
-  return cell;
-}
-
 PieceLayout::PieceLayout(std::span<const uint32_t> order, std::span<const int64_t> sizes, int64_t rows_per_piece)
     : rows_per_piece_(rows_per_piece), order_(order.begin(), order.end()) {
   for (const uint32_t cell : order_) {

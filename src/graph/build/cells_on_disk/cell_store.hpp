@@ -19,6 +19,7 @@
 #include "io/work_folder.hpp"
 
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <span>
 #include <string>
@@ -41,7 +42,16 @@ struct StoredRecord {
   const std::byte* probes_of(const std::byte* piece, int64_t rows, int64_t row) const {
     return numbers(piece, rows) + rows * 4 + row * probes * probe_bytes;
   }
-  uint32_t cell(const std::byte* probes_of_row, int64_t probe) const;
+  uint32_t cell(const std::byte* probes_of_row, int64_t probe) const {
+    if (probe_bytes == 2) {
+      uint16_t cell = 0;
+      std::memcpy(&cell, probes_of_row + 2 * probe, sizeof(cell));
+      return cell;
+    }
+    uint32_t cell = 0;
+    std::memcpy(&cell, probes_of_row + 4 * probe, sizeof(cell));
+    return cell;
+  }
 };
 
 // Rows of a piece, at most.
