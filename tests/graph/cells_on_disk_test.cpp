@@ -302,11 +302,11 @@ TEST(CellsOnDisk, OtherWorkAndChangedVectorsAreRefused) {
   }
   rows.row(599)[7] += 1;
   const VectorFile changed = file_of(directory, rows.view());
-  expect_refusal<InvalidArgument>(
-      [&] {
-        Task{changed, params}.run(disk, found, kNoLimit);
-      },
-      "the vectors have changed since this work began");
+  const auto run_changed = [&] { Task{changed, params}.run(disk, found, kNoLimit); };
+  expect_refusal<InvalidArgument>(run_changed, "the vectors have changed since this work began");
+  disk.remove("w/sample");
+  disk.remove("w/centres");
+  expect_refusal<InvalidArgument>(run_changed, "the vectors have changed since this work began");
   const VectorFile fewer = file_of(directory, rows.view().slice(0, 599));
   expect_refusal<InvalidArgument>([&] { Task{fewer, params}.run(disk, found, kNoLimit); }, "rows is 599, and was 600");
   write_vectors(directory.path("a.npy"), rows.view().slice(0, 300));

@@ -152,9 +152,13 @@ class CellsOnDisk {
   }
 
   GraphReport run(GraphSink& sink) {
-    const bool resumed = folder_->find("survey").has_value();
-    if (!find_survey()) take_survey();
-    if (resumed) verify_source();
+    const bool surveyed = find_survey();
+    // The sample is there as long as there are no centres.
+    if (!surveyed || (!folder_->find("centres") && !folder_->find("sample"))) {
+      take_survey();
+    } else {
+      verify_source();
+    }
     const MatrixBuffer centres = find_centres();
     centres_ = centres.view();
     if (!keep_) folder_->remove("sample");
@@ -205,8 +209,7 @@ class CellsOnDisk {
 
   bool find_survey() {
     const std::optional<StepFile> step = folder_->find("survey");
-    // The sample is there as long as there are no centres.
-    if (!step || (!folder_->find("centres") && !folder_->find("sample"))) return false;
+    if (!step) return false;
     const std::vector<double> longest = section_of<double>(*step, 0);
     survey_ = {longest.at(0), section_of<uint64_t>(*step, 1)};
     return true;
@@ -238,8 +241,9 @@ class CellsOnDisk {
         if (++filled == kSampleSection) end_section();
       }
     };
-    survey_.longest = 0;
-    survey_.hashes = pass_over(x_, "survey", batch, nullptr, resources_, look);
+    // Where the sample alone has to be made again, the vectors are those that were hashed.
+    const std::vector<uint64_t> known = std::exchange(survey_, Survey()).hashes;
+    survey_.hashes = pass_over(x_, "survey", batch, known.empty() ? nullptr : &known, resources_, look);
     end_section();
     writer.commit();
     StepWriter survey(*folder_, "survey");
