@@ -26,7 +26,7 @@ std::string path_of(const nb::handle& path) {
 }
 
 // Rows that an object of Python's brings, on whichever thread asks: for each read it is called with the GIL. What it
-// raises becomes an IoError with the rows that were asked for.
+// raises becomes an IoError with the rows that were asked for, unless it is to end the program.
 class PythonRows final : public RowReader {
  public:
   explicit PythonRows(nb::object rows) : rows_(std::move(rows)) {
@@ -60,6 +60,8 @@ class PythonRows final : public RowReader {
         std::memcpy(to, view.row(i), static_cast<size_t>(row_bytes));
       }
     } catch (const nb::python_error& error) {
+      // KeyboardInterrupt and SystemExit end the call as they are.
+      if (!error.matches(PyExc_Exception)) throw;
       const auto kind = nb::cast<std::string>(error.type().attr("__name__"));
       fail(first, count, fmt::format("{}: {}", kind, nb::str(error.value()).c_str()));
     } catch (const nb::cast_error&) {

@@ -2,6 +2,7 @@
 // candidates with vectors of a file.
 #include <kith/index.hpp>
 
+#include "core/reused_memory.hpp"
 #include "cuda/device_memory.hpp"
 #include "exact/range_loop.hpp"
 #include "index/host_rows.hpp"
@@ -125,15 +126,15 @@ class FileVectors final : public RefineVectors {
   // InvalidArgument for a vector whose id is no row of the file, and for values that cannot be searched.
   void fetch(const int64_t* rows, int64_t count, float* out) const override {
     const int64_t cols = file_.cols();
-    for (int64_t i = 0; i < count; ++i) {
-      const int64_t id = version_.ids.id(rows[i]);
+    for (const IdPlace& at : in_order_of_ids(rows, count)) {
+      const int64_t id = at.id;
       if (id >= file_.rows()) {
         throw InvalidArgument(
             fmt::format("refine_from: the vector with id {} was found, and '{}' has {} rows: row i of the file must be "
                         "the vector with id i",
                         id, file_.path(), file_.rows()));
       }
-      const MutableMatrixView row(out + i * cols, 1, cols);
+      const MutableMatrixView row(out + at.place * cols, 1, cols);
       file_.read(id, row);
       naming_files({{"refine_from", file_}}, [&] {
         if (params_.check_finite && !row_is_finite(row, 0)) throw_not_finite("refine_from", id);
@@ -143,6 +144,19 @@ class FileVectors final : public RefineVectors {
   }
 
  private:
+  struct IdPlace {
+    int64_t id = 0;
+    int64_t place = 0;  // among the rows
+  };
+
+  // Of several files each is read from once, not as candidates come.
+  ReusedVector<IdPlace> in_order_of_ids(const int64_t* rows, int64_t count) const {
+    ReusedVector<IdPlace> ids(static_cast<size_t>(count));
+    for (int64_t i = 0; i < count; ++i) ids[static_cast<size_t>(i)] = {version_.ids.id(rows[i]), i};
+    if (file_.files() > 1) std::sort(ids.begin(), ids.end(), [](const auto& a, const auto& b) { return a.id < b.id; });
+    return ids;
+  }
+
   const VectorFile& file_;
   const IndexVersion& version_;
   const IndexParams& params_;

@@ -9,14 +9,17 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <mutex>
 #include <utility>
 
 namespace kith {
 namespace {
 
-// Descriptors that stay open between reads; a pass needs one or two at a time.
-constexpr size_t kKeptOpen = 4;
+// Descriptors that stay open between reads. A pass needs one or two at a time; rows that are read one by one, as
+// candidates ask for them, come from any file, and opening one costs far more than reading a row. Half of the 64 that a
+// process may be left with.
+constexpr size_t kKeptOpen = 32;
 
 std::string shape_of(const RowReader& file) {
   return fmt::format("{} x {} {}", file.rows(), file.cols(), name_of(file.dtype()));
@@ -104,6 +107,17 @@ class FileListRows final : public RowReader {
     file->read(first, out);
   }
 
+  // Under the lock. A process that has no descriptor left gives up those that are kept here first.
+  std::shared_ptr<const FileRows> open_part(const Part& part) const {
+    try {
+      return std::make_shared<const FileRows>(part.path);
+    } catch (const IoError& error) {
+      if (error.code() != EMFILE && error.code() != ENFILE) throw;
+    }
+    open_ = {};
+    return std::make_shared<const FileRows>(part.path);
+  }
+
   // Under the lock.
   std::shared_ptr<const FileRows> opened(size_t number) const {
     const auto is_it = [&](const Open& open) { return open.file != nullptr && open.number == number; };
@@ -115,7 +129,7 @@ class FileListRows final : public RowReader {
     }
     (kept - 1)->file.reset();  // its memory goes before another's comes
     const Part& part = parts_[number];
-    auto file = std::make_shared<const FileRows>(part.path);
+    std::shared_ptr<const FileRows> file = open_part(part);
     if (file->rows() != part.rows || file->cols() != cols_ || file->dtype() != dtype_) {
       throw_corrupt(part.path, 0,
                     fmt::format("the file has changed since it was opened: it holds {}, and held {} x {} {}",

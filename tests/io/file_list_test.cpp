@@ -165,6 +165,28 @@ TEST(FileList, ManyFilesNeedFewDescriptors) {
   setrlimit(RLIMIT_NOFILE, &before);
 }
 
+// Rows one by one from every file in turn: files stay open between them, and are given up where descriptors run out.
+TEST(FileList, SingleRowsOfManyFilesWithFewDescriptors) {
+  const Shards shards(std::vector<int64_t>(50, 4));
+  const VectorFile file(shards.pattern());
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  for (const rlim_t most : {rlim_t{24}, rlim_t{64}}) {
+    rlimit few = before;
+    few.rlim_cur = most;
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+    MatrixBuffer row(DType::f32, 1, 8, "a row", Resources());
+    bool same = true;
+    for (int64_t i = 0; i < 400; ++i) {
+      const int64_t at = i * 77 % file.rows();
+      file.read(at, row.mutable_view());
+      same = same && same_rows(row.view(), shards.all().slice(at, 1));
+    }
+    EXPECT_TRUE(same);
+    setrlimit(RLIMIT_NOFILE, &before);
+  }
+}
+
 TEST(FileList, ThreadsReadAtOnce) {
   const Shards shards(std::vector<int64_t>(12, 50));
   const VectorFile file(shards.pattern());

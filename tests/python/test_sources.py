@@ -133,6 +133,19 @@ def test_what_the_object_raises_is_told_with_its_rows(rows: Rows) -> None:
         kith.KMeans(5).fit(short)
 
 
+def test_what_ends_the_program_is_no_error_of_the_file(rows: Rows) -> None:
+    class Interrupted(Sliced):
+        def __getitem__(self, part: slice) -> Any:
+            if part.stop > 300:
+                raise KeyboardInterrupt
+            return super().__getitem__(part)
+
+    with pytest.raises(KeyboardInterrupt):
+        kith.KMeans(5).fit(Interrupted(rows))
+    with pytest.raises(KeyboardInterrupt):
+        kith.knn(rows[:3], Interrupted(rows), k=2)
+
+
 def test_errors_name_the_file_and_the_row_in_it(folder: Path, rows: Rows) -> None:
     bad = rows[201:].copy()
     bad[17, 3] = np.nan
