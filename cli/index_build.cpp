@@ -38,6 +38,21 @@ void save(const Index& index, const std::string& path, Times& times, const Resou
   times.save = watch.seconds();
 }
 
+// Whether the index is written as its vectors come: under a limit, which it may be larger than.
+bool is_streamed(const std::string& out, const RunOptions& run) { return run.memory_limit && is_kith_file(out); }
+
+// Returns what the file holds.
+IndexInfo write_added(const Index& index, const VectorFile& base, const std::string& ids_path, const std::string& out,
+                      Times& times, const Resources& resources) {
+  {
+    const HostArray<int64_t> ids = read_index_ids(ids_path, base.rows(), resources);
+    const Stopwatch add;
+    index.save_added(base, {ids.data(), ids.size(), {}}, out, resources);
+    times.add = add.seconds();
+  }
+  return Index::load(out, {.mmap = true}, resources).info();
+}
+
 struct Grown {
   Grown(std::string done, std::string path) : command(std::move(done)), out(std::move(path)) {}
 
@@ -91,6 +106,10 @@ Report run_index_build(const IndexBuildOptions& options, const RunOptions& run) 
       index.train(train ? *train : base, resources);
       grown.times.train = watch.seconds();
     }
+    if (is_streamed(options.out, run)) {
+      grown.info = write_added(index, base, options.ids, options.out, grown.times, resources);
+      return;
+    }
     add_rows(index, base, options.ids, grown.times, resources);
     grown.info = index.info();
     save(index, options.out, grown.times, resources);
@@ -109,6 +128,13 @@ Report run_index_add(const IndexAddOptions& options, const RunOptions& run) {
   const VectorFile base(options.base);
   Grown grown("index add", out);
   grown.log = with_resources(run, [&](const Resources& resources) {
+    if (is_streamed(out, run) && is_kith_file(options.index)) {
+      const Index index = Index::load(options.index, {.mmap = true}, resources);
+      if (index.info().degree == 0) {  // what a graph index holds must fit into memory
+        grown.info = write_added(index, base, options.ids, out, grown.times, resources);
+        return;
+      }
+    }
     Index index = open_index(options.index, resources);
     add_rows(index, base, options.ids, grown.times, resources);
     grown.info = index.info();

@@ -38,6 +38,7 @@ struct IndexSearchOptions {
   std::string refine_from;  // empty: what the index keeps
   NeighborPaths out;
   SearchParams params;
+  LoadParams load;
 };
 Report run_index_search(const IndexSearchOptions& options, const RunOptions& run);
 

@@ -15,8 +15,6 @@
 namespace kith::cli {
 namespace {
 
-bool is_kith(const std::string& path) { return path.ends_with(".kith"); }
-
 // Whether the extension is one of vectors or ids; FAISS's files have any.
 bool is_matrix_file(const std::string& path) {
   try {
@@ -35,8 +33,14 @@ double highest_recall(const TuneTable& table) {
 
 }  // namespace
 
-Index open_index(const std::string& path, const Resources& resources) {
-  if (is_kith(path)) return Index::load(path, resources);
+bool is_kith_file(const std::string& path) { return path.ends_with(".kith"); }
+
+Index open_index(const std::string& path, const Resources& resources, const LoadParams& params) {
+  if (is_kith_file(path)) return Index::load(path, params, resources);
+  if (params.mmap || params.lists == ListsPlace::disk) {
+    throw InvalidArgument(fmt::format(
+        "'{}' is read into memory: --mmap and --lists disk are for .kith files, which kith index convert makes", path));
+  }
   if (is_matrix_file(path)) {
     throw InvalidArgument(
         fmt::format("'{}' is a file of vectors or ids, not an index; kith index build makes one of vectors", path));
@@ -45,7 +49,7 @@ Index open_index(const std::string& path, const Resources& resources) {
 }
 
 void write_index(const Index& index, const std::string& path, const Resources& resources) {
-  if (is_kith(path)) {
+  if (is_kith_file(path)) {
     index.save(path, resources);
   } else {
     write_faiss_index(index, path, resources);

@@ -11,7 +11,10 @@
 
 namespace kith::cli {
 
-Index open_index(const std::string& path, const Resources& resources);
+// Whether the name is that of a file of Kith's own format; any other is one of FAISS's.
+bool is_kith_file(const std::string& path);
+
+Index open_index(const std::string& path, const Resources& resources, const LoadParams& params = {});
 void write_index(const Index& index, const std::string& path, const Resources& resources);
 
 // What a report says of an index: a few lines, and JSON.

@@ -17,9 +17,10 @@ namespace kith::cli {
 namespace {
 
 // Whatever is wrong is said in the program's words.
-void merge(Index& index, const Index& other, const MergeParams& params, const Resources& resources) {
+template <typename Merge>
+void in_words_of_the_program(const Merge& merge) {
   try {
-    index.merge(other, params, resources);
+    merge();
   } catch (const InvalidArgument& error) {
     constexpr std::string_view kName = "shift_ids";
     std::string text = error.what();
@@ -36,11 +37,24 @@ Report run_index_merge(const IndexMergeOptions& options, const RunOptions& run) 
   IndexInfo info;
   int64_t added = 0;
   const std::vector<std::string> log = with_resources(run, [&](const Resources& resources) {
+    // Under a limit the vectors go from file to file.
+    const bool all_kith = is_kith_file(options.index) && is_kith_file(options.other) && is_kith_file(options.out);
+    if (run.memory_limit && all_kith) {
+      const Index other = Index::load(options.other, {.mmap = true}, resources);
+      if (other.info().degree == 0) {
+        added = other.size();
+        in_words_of_the_program([&] {
+          Index::merge_files({options.index, options.other}, options.out, options.params, resources);
+        });
+        info = Index::load(options.out, {.mmap = true}, resources).info();
+        return;
+      }
+    }
     Index index = open_index(options.index, resources);
     {
       const Index other = open_index(options.other, resources);
       added = other.size();
-      merge(index, other, options.params, resources);
+      in_words_of_the_program([&] { index.merge(other, options.params, resources); });
     }
     info = index.info();
     write_index(index, options.out, resources);

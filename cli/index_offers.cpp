@@ -1,6 +1,10 @@
 // The commands under `kith index` and their options.
 #include "index_commands.hpp"
 
+#include <kith/error.hpp>
+
+#include <fmt/format.h>
+
 #include <memory>
 #include <string>
 
@@ -18,6 +22,12 @@ void offer_index_output(OfferedCommand& command, std::string& path) {
 void offer_index_rows(OfferedCommand& command, std::string& base, std::string& ids) {
   command.file("--base", base, "Vectors to add, in any format; may be larger than memory").required();
   command.file("--ids", ids, "Their ids: one row or column of whole numbers (default: 0, 1, 2, ...)").without_default();
+}
+
+ListsPlace parse_lists_place(const std::string& word) {
+  if (word == "host") return ListsPlace::host;
+  if (word == "disk") return ListsPlace::disk;
+  throw InvalidArgument(fmt::format("lists are on 'host' or on 'disk', not on '{}'", word));
 }
 
 void offer_index_build(Commands& index) {
@@ -53,7 +63,10 @@ void offer_search(Commands& index) {
   const auto options = std::make_shared<IndexSearchOptions>();
   OfferedCommand command = index.offer("search", "Find the k nearest vectors of an index for every query",
                                        [options](const RunOptions& run) { return run_index_search(*options, run); });
-  offer_index_path(command, options->index);
+  command
+      .file("--index", options->index,
+            "File of an index: .kith, a pattern of such files trained alike, or any other name for FAISS's format")
+      .required();
   command.file("--queries", options->queries, "Vectors to search for").required();
   command.number("-k", options->params.k, "Neighbours per query");
   command.number("--probes", options->params.probes,
@@ -72,6 +85,10 @@ void offer_search(Commands& index) {
       "--filter", options->filter,
       "Which vectors may be found: their ids (.ibin, .ivecs, .npy), or one byte or bool for each vector in the "
       "order of add, 0 for those left out (.u8bin, .npy)");
+  command.flag("--mmap", options->load.mmap, "Leave vectors and lists in their file, which is mapped");
+  command.word("--lists", options->load.lists, parse_lists_place, "host",
+               "Where lists are searched: host (in memory), or disk (in their file)");
+  command.flag("--verify", options->load.verify, "With --mmap or --lists disk: hash the whole file first");
   command.file("--out-ids", options->out.ids, "Where ids go: .ibin or .ivecs (int32), .npy or .hdf5 (int64)");
   command.file("--out-distances", options->out.distances, "Where distances go: .fbin, .fvecs, .npy or .hdf5");
   command.run_options();

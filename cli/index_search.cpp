@@ -71,7 +71,7 @@ Report run_index_search(const IndexSearchOptions& options, const RunOptions& run
     threads = resources.threads();
     device = name_of(resources.device());
     const Stopwatch load;
-    const Index index = open_index(options.index, resources);
+    const Index index = open_index(options.index, resources, options.load);
     load_seconds = load.seconds();
     info = index.info();
     const FilterFile filter(options.filter, resources);

@@ -76,6 +76,21 @@ struct MergeParams {
   bool shift_ids = false;  // the other's vectors get ids behind all that this one ever had: their own plus that
 };
 
+// Where the lists of a loaded index are: in memory, or in their file, from which searches fetch what they look at.
+enum class ListsPlace : uint8_t { host, disk };
+
+struct LoadParams {
+  // Everything with a value for each vector stays in the file, which is mapped: codes and rows of lists, vectors of
+  // Flat, and those that candidates are compared with again. (A graph, and ids that are not row numbers, come into
+  // memory.)
+  bool mmap = false;
+  ListsPlace lists = ListsPlace::host;  // disk: of lists alone
+  // Of a file that is mapped header, sizes, offsets and centres are hashed when it is opened. The rest is checked when
+  // it is used: searches that meet rows which cannot be are CorruptFile; damaged codes are found as they are. With this
+  // all of it is hashed at once, which reads it.
+  bool verify = false;
+};
+
 struct RangeSearchParams {
   float radius = 0;                                // in the metric's unit, and included; see kith/range_search.hpp
   RowFilter filter = {};                           // as in SearchParams
@@ -209,8 +224,25 @@ class KITH_EXPORT Index {
 
   // Of one version, to a .kith file (docs/file-formats.md), written under another name and renamed.
   void save(const std::string& path, const Resources& resources = Resources()) const;
+  // The file that save() would write after add(rows, ids), also where the index would not fit into the memory limit:
+  // rows that are coded go to files beside it, which have no names, and these become one. The index stays as it is, and
+  // may lie on disk. What a graph index holds must fit.
+  void save_added(const VectorFile& rows, VectorView<const int64_t> ids, const std::string& path,
+                  const Resources& resources = Resources()) const;
   // InvalidArgument for a file that is no such index, CorruptFile for a damaged one.
   static Index load(const std::string& path, const Resources& resources = Resources());
+  // The path may be a pattern, as a VectorFile's: files of one training, InvalidArgument for others, are one index,
+  // with the rows of each behind those of the one before. Where no file has ids of its own vectors are numbered
+  // through; else all keep theirs, and one that is there twice is InvalidArgument. An index that lies on disk finds
+  // what it would in memory; it is not changed: train(), add(), remove() and merge() are InvalidState. save() writes it
+  // as one file.
+  static Index load(const std::string& path, const LoadParams& params, const Resources& resources = Resources());
+  static Index load(const std::vector<std::string>& files, const LoadParams& params,
+                    const Resources& resources = Resources());
+  // The file that merge() of one after the other would leave, written without their vectors ever in memory all
+  // together. Unsupported for graph indexes.
+  static void merge_files(const std::vector<std::string>& files, const std::string& path,
+                          const MergeParams& params = {}, const Resources& resources = Resources());
 
  private:
   friend class IndexAccess;

@@ -47,7 +47,7 @@ from kith._graph_build import knn_graph
 from kith._graph_merge import extend_graph, merge_graphs, refine_graph
 from kith._graph_report import GraphForecast, GraphRecall, GraphReport, GraphRound
 from kith._index import Index
-from kith._index_files import load, read_faiss, read_hnswlib, write_faiss, write_hnswlib
+from kith._index_files import load, merge_files, read_faiss, read_hnswlib, write_faiss, write_hnswlib
 from kith._index_info import IndexInfo
 from kith._index_tune import TunedSearch, TuneReport
 from kith._info import CudaDevice, Info, info
@@ -105,6 +105,7 @@ __all__ = [
     "knn",
     "knn_graph",
     "load",
+    "merge_files",
     "merge_graphs",
     "pairwise_distances",
     "range_search",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn, SupportsIndex, cast
 
@@ -321,6 +323,47 @@ class Index:
         with calling(self._device, threads, memory_limit, device_memory_limit, progress) as options:
             self._index.save(path_bytes(path), options)
 
+    def save_added(
+        self,
+        path: PathLike,
+        x: SourceLike,
+        ids: IdsLike | None = None,
+        *,
+        threads: SupportsIndex = 0,
+        memory_limit: SupportsIndex | None = None,
+        device_memory_limit: SupportsIndex | None = None,
+        progress: Progress = False,
+        **unknown: NoReturn,
+    ) -> None:
+        """Write the file that ``add(x, ids)`` and ``save(path)`` would write, however small the memory limit is.
+
+        Vectors are coded piece by piece. What has become a quarter of the limit goes to the disk beside the file, and all of
+        it becomes one file at the end: the same bytes. The index itself stays as it is; it may lie on disk (`kith.load` with
+        ``mmap=True``). A graph index (``"Graph32"``) must fit into memory.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The ``.kith`` file.
+        x : path, pattern, list of paths, or rows with slices
+            The vectors, as in `add`; an array is added by `add`.
+        ids : array_like of int, (rows,), optional
+            As in `add`. Ids of your own are kept in memory, up to 20 bytes each.
+        threads, memory_limit, device_memory_limit, progress
+            As in `knn`.
+
+        Examples
+        --------
+        >>> index.save_added("large.kith", "parts/*.npy", memory_limit=2**30)  # doctest: +SKIP
+        """
+        refuse_unknown("save_added()", unknown)
+        names = None if ids is None else as_ids(ids)[0]
+        source = as_source(x)
+        if source is None:
+            raise TypeError("x is an array, which is in memory: add() it and save(); save_added() takes files")
+        with calling(self._device, threads, memory_limit, device_memory_limit, progress) as options:
+            self._index.save_added(source, names, path_bytes(path), options)
+
     def edges(
         self, *, threads: SupportsIndex = 0, memory_limit: SupportsIndex | None = None
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
@@ -503,8 +546,17 @@ def _restored(kind: type[Index], content: bytes, device: str) -> Index:
         return read_index(path, device, kind)
 
 
-def read_index(path: PathLike, device: str, kind: type[Index] = Index, **settings: Any) -> Index:
-    """The index of a .kith file."""
+def read_index(
+    path: PathLike | Sequence[PathLike],
+    device: str,
+    kind: type[Index] = Index,
+    mmap: bool = False,
+    lists: str = "host",
+    verify: bool = False,
+    **settings: Any,
+) -> Index:
+    """The index of a .kith file, or of several."""
+    paths = path_bytes(path) if isinstance(path, (str, os.PathLike)) else [path_bytes(one) for one in path]
     with calling(check_device(device), **settings) as options:
-        index = _kith.load_index(path_bytes(path), options)
+        index = _kith.load_index(paths, mmap, lists == "disk", verify, options)
     return kind._of(index, device)

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from typing import NoReturn, SupportsIndex
+import os
+from collections.abc import Sequence
+from typing import Literal, NoReturn, SupportsIndex
 
 from kith import _kith
 from kith._files import PathLike, path_bytes
 from kith._index import Index, read_index
-from kith._options import calling, check_device
+from kith._options import calling, check_device, flag
 from kith._other_names import refuse_unknown
 from kith._progress import Progress
 
 
 def load(
-    path: PathLike,
+    path: PathLike | Sequence[PathLike],
     device: str = "auto",
     *,
+    mmap: bool = False,
+    lists: Literal["host", "disk"] = "host",
+    verify: bool = False,
     threads: SupportsIndex = 0,
     memory_limit: SupportsIndex | None = None,
     device_memory_limit: SupportsIndex | None = None,
@@ -24,14 +29,28 @@ def load(
 ) -> Index:
     """Read an index that `Index.save` has written.
 
-    It finds what the saved one found, with the same bytes. The whole file is checked while it is read.
+    It finds what the saved one found, with the same bytes. The whole file is checked while it is read, unless it stays on
+    disk.
 
     Parameters
     ----------
-    path : str or path-like
-        A ``.kith`` file. A file of FAISS's is read by `read_faiss`.
+    path : str or path-like, or a list of them
+        A ``.kith`` file. A file of FAISS's is read by `read_faiss`. Several files, a list or a pattern (``"shards/*.kith"``,
+        in the order of names), are one index: they must have one training, as copies of one trained index have, and the
+        vectors of each come behind those of the one before. Where no file has ids of its own vectors are numbered through.
     device : str, default "auto"
         Where searches run, as in `Index`.
+    mmap : bool, default False
+        Leave all that is kept of vectors in the file, which is mapped: searches read what they look at, through the
+        system's page cache, which no memory limit counts. A graph, and ids of your own, come into memory. The index is not
+        changed then: `train`, `add`, `remove` and `merge` are a RuntimeError; `save_added` writes a larger file. The files
+        must stay as they are.
+    lists : {"host", "disk"}, default "host"
+        ``"disk"``: the same of the codes in lists alone; vectors to refine with come into memory.
+    verify : bool, default False
+        Of a mapped file header, sizes, offsets and centres are hashed at once, and damage in the rest is found late: row
+        numbers that cannot be are a CorruptFileError of the search that meets them, and damaged codes are searched as they
+        are. With True the whole file is hashed first.
     threads, memory_limit, device_memory_limit, progress
         As in `knn`.
 
@@ -47,14 +66,62 @@ def load(
     >>> index = kith.load("vectors.kith")  # doctest: +SKIP
     """
     refuse_unknown("kith.load()", unknown)
+    if lists not in ("host", "disk"):
+        raise ValueError(f"lists is {lists!r}; it must be 'host' or 'disk'")
     return read_index(
         path,
         device,
+        mmap=flag(mmap, "mmap"),
+        lists=lists,
+        verify=flag(verify, "verify"),
         threads=threads,
         memory_limit=memory_limit,
         device_memory_limit=device_memory_limit,
         progress=progress,
     )
+
+
+def merge_files(
+    paths: Sequence[PathLike],
+    out: PathLike,
+    *,
+    shift_ids: bool = False,
+    threads: SupportsIndex = 0,
+    memory_limit: SupportsIndex | None = None,
+    progress: Progress = False,
+    **unknown: NoReturn,
+) -> None:
+    """Write the indexes of several ``.kith`` files, trained alike, as one file.
+
+    It has the bytes that `Index.merge` of one after the other, then `Index.save`, would write. Vectors go from file to file,
+    so that the limit may be far smaller than they are.
+
+    Parameters
+    ----------
+    paths : list of str or path-like
+        The files, in the order of their vectors.
+    out : str or path-like
+        The file to write.
+    shift_ids : bool, default False
+        As in `Index.merge`.
+    threads, memory_limit, progress
+        As in `knn`.
+
+    Raises
+    ------
+    NotImplementedError
+        For graph indexes, which are merged in memory.
+
+    Examples
+    --------
+    >>> kith.merge_files(["a.kith", "b.kith"], "both.kith", shift_ids=True, memory_limit=2**26)  # doctest: +SKIP
+    """
+    refuse_unknown("kith.merge_files()", unknown)
+    if isinstance(paths, (str, bytes, os.PathLike)):
+        raise TypeError("paths is one path; it must be a list of them")
+    shift = flag(shift_ids, "shift_ids")
+    with calling("cpu", threads, memory_limit, progress=progress) as options:
+        _kith.merge_index_files([path_bytes(path) for path in paths], path_bytes(out), shift, options)
 
 
 def read_faiss(

@@ -370,11 +370,37 @@ void save(const BorrowingIndex& self, const nb::bytes& path, const CallOptions& 
   call.run([&] { self.index.save(path_of(path), call.resources()); });
 }
 
-BorrowingIndex load(const nb::bytes& path, const CallOptions& options) {
+void save_added(const BorrowingIndex& self, const nb::object& source, const std::optional<ConstIdList>& ids,
+                const nb::bytes& path, const CallOptions& options) {
+  const VectorFile file = vector_file_of(source);
+  Call call(options);
+  call.run([&] { self.index.save_added(file, ids_of(ids), path_of(path), call.resources()); });
+}
+
+std::vector<std::string> paths_of(const nb::list& paths) {
+  std::vector<std::string> all;
+  for (const nb::handle path : paths) all.push_back(path_of(nb::cast<nb::bytes>(path)));
+  return all;
+}
+
+// `paths`: one, which may be a pattern, or a list of them.
+BorrowingIndex load(const nb::object& paths, bool mmap, bool lists_on_disk, bool verify, const CallOptions& options) {
+  const LoadParams params{mmap, lists_on_disk ? ListsPlace::disk : ListsPlace::host, verify};
+  const bool several = nb::isinstance<nb::list>(paths);
+  const std::vector<std::string> files = several ? paths_of(nb::cast<nb::list>(paths)) : std::vector<std::string>();
+  const std::string path = several ? std::string() : path_of(nb::cast<nb::bytes>(paths));
   Call call(options);
   std::optional<Index> index;
-  call.run([&] { index = Index::load(path_of(path), call.resources()); });
+  call.run([&] {
+    index = several ? Index::load(files, params, call.resources()) : Index::load(path, params, call.resources());
+  });
   return {std::move(*index), {}};
+}
+
+void merge_files(const nb::list& paths, const nb::bytes& out, bool shift_ids, const CallOptions& options) {
+  const std::vector<std::string> files = paths_of(paths);
+  Call call(options);
+  call.run([&] { Index::merge_files(files, path_of(out), {.shift_ids = shift_ids}, call.resources()); });
 }
 
 BorrowingIndex read_faiss(const nb::bytes& path, const CallOptions& options) {
@@ -488,6 +514,10 @@ void bind_index(nb::module_& module) {
                    "-> tuple[dict[str, typing.Any], bool, list[dict[str, typing.Any]]]"),
            "The chosen search, whether it has the recall, and all that were measured.")
       .def("save", &save, nb::arg("path"), nb::arg("options"))
+      .def("save_added", &save_added, nb::arg("source"), nb::arg("ids").noconvert().none(), nb::arg("path"),
+           nb::arg("options"),
+           nb::sig("def save_added(self, source: object, ids: " KITH_PY_IDS
+                   " | None, path: bytes, options: CallOptions) -> None"))
       .def("write_faiss", &write_faiss, nb::arg("path"), nb::arg("options"))
       .def("write_hnswlib", &write_hnsw, nb::arg("path"), nb::arg("options"))
       .def("edges", &edges, nb::arg("options"),
@@ -511,7 +541,15 @@ void bind_index(nb::module_& module) {
       .def_prop_ro("prepare", [](const BorrowingIndex& self) { return self.index.params().prepare; })
       .def_prop_ro("expected_rows", [](const BorrowingIndex& self) { return self.index.params().expected_rows; })
       .def_prop_ro("seed", [](const BorrowingIndex& self) { return self.index.params().seed; });
-  module.def("load_index", &load, nb::arg("path"), nb::arg("options"), "The index of a .kith file.");
+  module.def("load_index", &load, nb::arg("paths"), nb::arg("mmap"), nb::arg("lists_on_disk"), nb::arg("verify"),
+             nb::arg("options"),
+             nb::sig("def load_index(paths: bytes | list[bytes], mmap: bool, lists_on_disk: bool, verify: bool, "
+                     "options: CallOptions) -> Index"),
+             "The index of a .kith file, or of several.");
+  module.def("merge_index_files", &merge_files, nb::arg("paths"), nb::arg("out"), nb::arg("shift_ids"),
+             nb::arg("options"),
+             nb::sig("def merge_index_files(paths: list[bytes], out: bytes, shift_ids: bool, options: CallOptions) -> "
+                     "None"));
   module.def("read_faiss", &read_faiss, nb::arg("path"), nb::arg("options"));
   module.def("read_hnswlib", &read_hnsw, nb::arg("path"), nb::arg("metric"), nb::arg("options"));
 }

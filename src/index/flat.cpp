@@ -266,20 +266,38 @@ class FlatKind final : public IndexKind {
 
   SharedState restored(IndexParts& parts, const Resources& resources) const override {
     Vectors vectors;
+    IndexParams params = params_;
     bool checked = true;
     for (PartMatrix& rows : parts.flat) {
       if (rows.rows() == 0) continue;
       const int64_t first_row = vectors.rows();
+      if (rows.unchecked()) {  // of a mapped file: searches look at its values, and no layout takes memory
+        vectors.push_back(std::make_shared<VectorSegment>(mapped_rows(rows)));
+        params.prepare = false;
+        checked = false;
+        continue;
+      }
       vectors.push_back(std::make_shared<VectorSegment>(
           std::make_shared<const VectorRows>(std::move(rows).take("the index's rows", resources))));
       checked = prepare(*vectors.all().back(), first_row, resources) && checked;
     }
     const DType dtype = parts.transforms.empty() ? parts.dtype : DType::f32;
-    return std::make_shared<FlatState>(IndexContent{vectors.rows(), parts.stored_cols(), dtype, {}}, params_,
+    return std::make_shared<FlatState>(IndexContent{vectors.rows(), parts.stored_cols(), dtype, {}}, params,
                                        std::move(vectors), checked);
   }
 
  private:
+  // Borrowed from the file, which lives as long as they do.
+  static std::shared_ptr<const VectorRows> mapped_rows(const PartMatrix& rows) {
+    struct Kept {
+      explicit Kept(const PartMatrix& from) : keeper(from.keeper()), rows(from.view()) {}
+      const std::shared_ptr<const void> keeper;
+      const VectorRows rows;
+    };
+    const auto kept = std::make_shared<const Kept>(rows);
+    return {kept, &kept->rows};
+  }
+
   // Returns whether its values have been looked at.
   bool prepare(const VectorSegment& segment, int64_t first_row, const Resources& resources) const {
     const MemorySpace space = segment.space();

@@ -3,13 +3,13 @@
 #include <kith/index.hpp>
 
 #include "core/divide.hpp"
-#include "core/named_limit.hpp"
 #include "core/within_limits.hpp"
 #include "cuda/device_memory.hpp"
 #include "index/factory.hpp"
 #include "index/index_access.hpp"
 #include "index/index_checks.hpp"
 #include "index/index_impl.hpp"
+#include "index/whole_host_limit.hpp"
 #include "rows/finite_check.hpp"
 #include "rows/naming_files.hpp"
 #include "rows/row_source.hpp"
@@ -94,25 +94,6 @@ Footprint narrowed_footprint(const MatrixView& rows, const Offset& offset, const
   return footprint_of<NarrowedRows>(resources, "x", rows, offset, OfRounding::silent);
 }
 
-// Does the work; an OutOfMemory of the host limit leaves it as a NamedLimit. `needed()`: all bytes of the work. Its
-// steps may name limits of their own, which would not do for what comes after them: the larger one is named.
-template <typename Needed, typename Work>
-decltype(auto) naming_whole_host_limit(const Needed& needed, const Resources& resources, const Work& work) {
-  const int64_t before = resources.host_memory()->used();
-  try {
-    return work();
-  } catch (const OutOfMemory& error) {
-    const auto* const named = dynamic_cast<const NamedLimit*>(&error);
-    const int64_t limit = resources.host_memory()->limit();
-    if (limit == kNoLimit || (named != nullptr && named->which() != "host")) throw;
-    const int64_t bytes = needed();
-    const int64_t whole = std::max(bytes > kNoLimit - before ? kNoLimit : before + bytes,
-                                   named == nullptr ? int64_t{0} : named->bytes_needed());
-    if (whole <= limit) throw;  // it was not this limit
-    throw NamedLimit("host", whole, named == nullptr ? std::string(error.what()) : named->refused());
-  }
-}
-
 }  // namespace
 
 Index::Index(std::string_view factory, IndexParams params)
@@ -123,6 +104,7 @@ Index IndexAccess::make(std::shared_ptr<const IndexKind> kind, std::string_view 
 }
 
 void Index::train(const MatrixView& rows, const Resources& given) {
+  impl_->refuse_on_disk("training");
   const Resources resources = impl_->on_device(given);
   const IndexParams& own = impl_->params;
   check_trained_on(RowsInfo(rows), own.metric);
@@ -143,6 +125,7 @@ void Index::train(const MatrixView& rows, const Resources& given) {
 }
 
 void Index::train(const VectorFile& rows, const Resources& given) {
+  impl_->refuse_on_disk("training");
   const Resources resources = impl_->on_device(given);
   check_trained_on(RowsInfo(rows), impl_->params.metric);
   FileSource source(rows);
@@ -168,6 +151,7 @@ void Index::add(const MatrixView& rows, Ownership ownership, const Resources& re
 }
 
 void Index::add(const MatrixView& rows, VectorView<const int64_t> ids, Ownership ownership, const Resources& given) {
+  impl_->refuse_on_disk("add()");
   const Resources resources = impl_->on_device(given);
   const IndexParams& own = impl_->params;
   check_ids(ids, rows.rows());
@@ -207,6 +191,7 @@ void Index::add(const MatrixView& rows, VectorView<const int64_t> ids, Ownership
 }
 
 void Index::add(const VectorFile& file, VectorView<const int64_t> ids, const Resources& given) {
+  impl_->refuse_on_disk("add()");
   const Resources resources = impl_->on_device(given);
   check_ids(ids, file.rows());
   const RowsInfo info(file);
@@ -240,6 +225,7 @@ void Index::add(const VectorFile& file, VectorView<const int64_t> ids, const Res
 }
 
 int64_t Index::remove(VectorView<const int64_t> ids, const Resources& given) {
+  impl_->refuse_on_disk("remove()");
   const Resources resources = impl_->on_device(given);
   check_ids(ids, ids.size);
   int64_t removed = 0;

@@ -14,6 +14,9 @@
 
 namespace kith {
 
+class IdTable;
+struct IndexVersion;
+
 class KITH_EXPORT IndexAccess {
  public:
   // `factory` is only its name.
@@ -24,8 +27,12 @@ class KITH_EXPORT IndexAccess {
 
   // One version, whole. InvalidState for an index that must be trained and is not.
   static IndexParts parts(const Index& index, const Resources& resources);
+  // Of a version without dead rows, but for its ids.
+  static IndexParts parts_of(const Index::Impl& impl, const IndexVersion& version, const Resources& resources);
   // Parts that were checked. The factory string is theirs.
   static Index from_parts(IndexParts parts, const Resources& resources);
+  // The same with ids that are not in the parts.
+  static Index from_parts(IndexParts parts, const IdTable& ids, const Resources& resources);
 
   // The current version as an index of its own, which takes vectors and queries as they are, and what they must have
   // lost before.

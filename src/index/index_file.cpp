@@ -7,6 +7,8 @@
 #include "index/index_about.hpp"
 #include "index/index_parts_check.hpp"
 #include "io/container/container_file.hpp"
+#include "io/container/xxh3.hpp"
+#include "io/file_mapping.hpp"
 #include "quantize/additive/code_norms.hpp"
 
 #include <fmt/format.h>
@@ -85,7 +87,7 @@ void add_lists(ContainerWriter& writer, const ListParts& lists, int64_t rows) {
   // A single list holds the rows in their order.
   if (lists.lists > 1) {
     add_array(writer, "offsets", SectionType::i64, lists.offsets);
-    add_array(writer, "rows", SectionType::u32, lists.rows);
+    writer.add("rows", SectionType::u32, {rows}, {lists.rows.bytes()});
   }
   add_codes(writer, "codes", lists.codes, rows, lists.codec.format);
 }
@@ -116,13 +118,18 @@ void add_graph(ContainerWriter& writer, const IndexParts& parts) {
 // A file of one kind: what it says of its parts, and the sections that add(writer) adds.
 template <typename Parts, typename Add>
 void save(std::string_view kind, const Parts& parts, const std::string& path, const Resources& resources,
-          const Add& add) {
+          const Add& add, const ProducedFile& produced = {}) {
   const AboutText about = about_parts(parts);
   ContainerWriter writer(kind, about.version);
+  for (const auto& [name, bytes] : produced.sections) writer.produce(name, bytes);
   writer.add("about", SectionType::text, {static_cast<int64_t>(about.text.size())},
              {std::as_bytes(std::span(about.text))});
   add(writer);
-  writer.write(path, resources);
+  if (produced.synced) {
+    writer.write(path, resources);
+  } else {
+    writer.write_unsynced(path, resources);
+  }
 }
 
 // --- loading
@@ -136,8 +143,8 @@ std::string_view kind_in_words(std::string_view kind) {
 
 class PartsReader {
  public:
-  PartsReader(const std::string& path, std::string_view kind, const Resources& resources)
-      : file_(path), resources_(resources) {
+  PartsReader(const std::string& path, std::string_view kind, const Resources& resources, const LoadMode& mode = {})
+      : file_(path), resources_(resources), mode_(mode) {
     if (file_.kind() != kind) {
       throw InvalidArgument(fmt::format("'{}' holds {}; give a .kith file of {}", path, kind_in_words(file_.kind()),
                                         kind_in_words(kind)));
@@ -149,6 +156,19 @@ class PartsReader {
     for (const Section& section : file_.sections()) all += section.bytes;
     return all;
   }
+  // Of sections that are not read.
+  int64_t bytes_elsewhere() const {
+    int64_t all = 0;
+    const auto count = [&](std::string_view name, RowArrays where) {
+      const Section* const section = file_.find(name);
+      if (section != nullptr && where != RowArrays::read) all += section->bytes;
+    };
+    for (const std::string_view name : {"rows", "codes"}) count(name, mode_.lists);
+    for (const std::string_view name : {"flat", "refine.codes"}) count(name, mode_.vectors);
+    return all;
+  }
+  const LoadMode& mode() const { return mode_; }
+  const std::string& path() const { return file_.path(); }
   bool has(std::string_view name) const { return file_.find(name) != nullptr; }
   uint32_t version() const { return file_.version(); }
   const Resources& resources() const { return resources_; }
@@ -170,6 +190,21 @@ class PartsReader {
     HostArray<T> values(section.bytes / static_cast<int64_t>(sizeof(T)), purpose(name), resources_);
     file_.read(section, values.data(), resources_);
     return values;
+  }
+  // The same where it may lie elsewhere.
+  template <typename T>
+  PartArray<T> array(std::string_view name, SectionType type, const std::vector<int64_t>& shape, RowArrays where) {
+    if (where == RowArrays::read) return array<T>(name, type, shape);
+    const Section& section = expect(name, type, shape);
+    if (where == RowArrays::left_out) return {};
+    const auto* const values = reinterpret_cast<const T*>(mapped(section));
+    return {{values, static_cast<size_t>(section.bytes) / sizeof(T)}, mapping_, true};
+  }
+  PartMatrix matrix(std::string_view name, DType dtype, int64_t rows, int64_t cols, RowArrays where) {
+    if (where == RowArrays::read) return matrix(name, dtype, rows, cols);
+    const Section& section = expect(name, section_type(dtype), {rows, cols});
+    if (where == RowArrays::left_out) return {};
+    return {MatrixView(mapped(section), dtype, {rows, cols, cols}), mapping_, true};
   }
   // Small and kept in a vector; too small a limit is found before it is made.
   template <typename T = float>
@@ -216,6 +251,16 @@ class PartsReader {
     return *section;
   }
 
+  // In the file, which is mapped once.
+  const std::byte* mapped(const Section& section) {
+    if (mapping_ == nullptr) {
+      mapping_ = std::make_shared<const FileMapping>(file_.descriptor(), file_.size(), file_.path());
+    }
+    const std::byte* const values = mapping_->data() + section.offset;
+    if (mode_.verify) file_.verify(section, xxh3({values, static_cast<size_t>(section.bytes)}));
+    return values;
+  }
+
   [[noreturn]] void fail(const std::string& name, std::string_view reason) const {
     const Section* const section = file_.find(name);
     if (section == nullptr) file_.corrupt(fmt::format("section '{}': {}", name, reason));
@@ -224,6 +269,8 @@ class PartsReader {
 
   ContainerFile file_;
   Resources resources_;
+  const LoadMode mode_;
+  std::shared_ptr<const FileMapping> mapping_;
   size_t used_ = 0;
 };
 
@@ -251,20 +298,30 @@ void read_transforms(PartsReader& reader, std::vector<TransformParts>& transform
   }
 }
 
-PartArray<uint8_t> read_codes(PartsReader& reader, std::string_view name, int64_t rows, const CodeFormat& format) {
-  return reader.array<uint8_t>(name, SectionType::u8, {rows, format.bytes()});
+PartArray<uint8_t> read_codes(PartsReader& reader, std::string_view name, int64_t rows, const CodeFormat& format,
+                              RowArrays where) {
+  return reader.array<uint8_t>(name, SectionType::u8, {rows, format.bytes()}, where);
+}
+
+void put_in_no_list(ListParts& lists, const Resources& resources) {
+  HostArray<int64_t> begins(lists.lists + 1, "the lists", resources);
+  std::fill(begins.begin(), begins.end(), int64_t{0});
+  lists.offsets = std::move(begins);
 }
 
 void read_lists(PartsReader& reader, IndexParts& parts) {
   ListParts& lists = *parts.lists;
+  const RowArrays where = reader.mode().lists;
   check_list_count(lists.lists);
   lists.codec = read_codec(reader, "codec", std::move(lists.codec));
   if (reader.has("centres")) lists.centres = reader.matrix("centres", DType::f32, lists.lists, parts.stored_cols());
   if (lists.lists > 1) {
     lists.offsets = reader.array<int64_t>("offsets", SectionType::i64, {lists.lists + 1});
-    lists.rows = reader.array<uint32_t>("rows", SectionType::u32, {parts.rows});
+    lists.rows = reader.array<uint32_t>("rows", SectionType::u32, {parts.rows}, where);
   }
-  lists.codes = read_codes(reader, "codes", parts.rows, lists.codec.format);
+  lists.codes = read_codes(reader, "codes", parts.rows, lists.codec.format, where);
+  if (where == RowArrays::mapped) lists.path = reader.path();
+  if (where == RowArrays::left_out) return put_in_no_list(lists, reader.resources());
   // Last, since now the file is known to have so many rows.
   if (lists.lists == 1) lists.put_in_one_list(parts.rows, reader.resources());
 }
@@ -287,8 +344,9 @@ void read_graph(PartsReader& reader, IndexParts& parts) {
 
 // A file of one kind: what it says of its parts, and the sections that read(reader, parts) reads.
 template <typename Parts, typename Read>
-Parts load(const std::string& path, std::string_view kind, const Resources& resources, const Read& read) {
-  PartsReader reader(path, kind, resources);
+Parts load(const std::string& path, std::string_view kind, const Resources& resources, const Read& read,
+           const LoadMode& mode = {}) {
+  PartsReader reader(path, kind, resources, mode);
   Parts parts;
   reader.naming_the_file([&] {
     parts = parse_about<Parts>(reader.about());
@@ -307,13 +365,14 @@ void read_index(PartsReader& reader, IndexParts& parts) {
     read_lists(reader, parts);
   } else {
     const DType dtype = parts.transforms.empty() ? parts.dtype : DType::f32;
-    parts.flat.emplace_back(reader.matrix("flat", dtype, parts.rows, parts.stored_cols()));
+    parts.flat.emplace_back(reader.matrix("flat", dtype, parts.rows, parts.stored_cols(), reader.mode().vectors));
   }
   if (parts.graph) read_graph(reader, parts);
   if (reader.has("ids")) parts.ids = reader.array<int64_t>("ids", SectionType::i64, {parts.rows});
   if (parts.refine) {
     parts.refine->codec = read_codec(reader, "refine.codec", std::move(parts.refine->codec));
-    parts.refine->codes = read_codes(reader, "refine.codes", parts.rows, parts.refine->codec.format);
+    parts.refine->codes =
+        read_codes(reader, "refine.codes", parts.rows, parts.refine->codec.format, reader.mode().vectors);
   }
   if (parts.tuned) {
     check_tuned_counts(*parts.tuned);
@@ -321,6 +380,12 @@ void read_index(PartsReader& reader, IndexParts& parts) {
   }
   if (reader.has("subtracted")) parts.subtracted = reader.vector<double>("subtracted", {parts.cols});
   reader.finish();
+  if (reader.mode().lists == RowArrays::left_out) {
+    parts.rows = 0;
+    parts.next_id = 0;
+    parts.ids = {};
+    parts.flat.clear();
+  }
   check_parts(parts, reader.resources());
 }
 
@@ -328,16 +393,27 @@ void read_index(PartsReader& reader, IndexParts& parts) {
 
 void save_parts(const IndexParts& parts, const std::string& path, const Resources& resources) {
   check_parts(parts, resources);
-  save("index", parts, path, resources, [&](ContainerWriter& writer) {
+  save_parts(parts, ProducedFile(), path, resources);
+}
+
+void save_parts(const IndexParts& parts, const ProducedFile& produced, const std::string& path,
+                const Resources& resources) {
+  const auto add_sections = [&](ContainerWriter& writer) {
     add_transforms(writer, parts.transforms);
     if (parts.lists) {
       add_lists(writer, *parts.lists, parts.rows);
     } else {
       const DType dtype = parts.transforms.empty() ? parts.dtype : DType::f32;
-      add_blocks(writer, "flat", dtype, parts.stored_cols(), parts.flat);
+      if (produced.sections.contains("flat")) {
+        writer.add("flat", section_type(dtype), {parts.rows, parts.stored_cols()}, {});
+      } else {
+        add_blocks(writer, "flat", dtype, parts.stored_cols(), parts.flat);
+      }
     }
     if (parts.graph) add_graph(writer, parts);
-    if (!parts.ids.empty()) add_array(writer, "ids", SectionType::i64, parts.ids);
+    if (!parts.ids.empty() || produced.sections.contains("ids")) {
+      writer.add("ids", SectionType::i64, {parts.rows}, {parts.ids.bytes()});
+    }
     if (parts.refine) {
       add_codec(writer, "refine.codec", parts.refine->codec);
       add_codes(writer, "refine.codes", parts.refine->codes, parts.rows, parts.refine->codec.format);
@@ -349,18 +425,19 @@ void save_parts(const IndexParts& parts, const std::string& path, const Resource
     if (!parts.subtracted.empty()) {
       writer.add("subtracted", SectionType::f64, {parts.cols}, {std::as_bytes(std::span(parts.subtracted))});
     }
-  });
+  };
+  save("index", parts, path, resources, add_sections, produced);
 }
 
-IndexParts load_parts(const std::string& path, const Resources& resources) {
-  return load<IndexParts>(path, "index", resources, read_index);
+IndexParts load_parts(const std::string& path, const Resources& resources, const LoadMode& mode) {
+  return load<IndexParts>(path, "index", resources, read_index, mode);
 }
 
-int64_t load_bytes(const std::string& path, const Resources& resources) {
-  PartsReader reader(path, "index", resources);
+int64_t load_bytes(const std::string& path, const Resources& resources, const LoadMode& mode) {
+  PartsReader reader(path, "index", resources, mode);
   const IndexParts parts = parse_about<IndexParts>(reader.about());
   // Row numbers of a single list, ids by number, and the checks of both.
-  int64_t bytes = reader.bytes() + parts.rows / 8 + 64;
+  int64_t bytes = reader.bytes() - reader.bytes_elsewhere() + parts.rows / 8 + 64;
   if (parts.lists && parts.lists->lists <= 1) bytes += array_bytes<uint32_t>(parts.rows);
   if (reader.has("ids")) bytes += parts.rows * (12 + 8);
   for (const TransformParts& transform : parts.transforms) {  // kept in another form, made from the file's

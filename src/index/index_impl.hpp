@@ -13,6 +13,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace kith {
 
@@ -63,6 +64,15 @@ struct Index::Impl {
     return named ? given : given.with_device(device);
   }
 
+  // Of an index that lies on disk: its files stay as they are.
+  void refuse_on_disk(std::string_view what) const {
+    if (files.empty()) return;
+    throw InvalidState(fmt::format(
+        "the index lies on disk ('{}'{}) and cannot be changed by {}: load it into memory, or write another "
+        "file with save_added()",
+        files.front(), files.size() > 1 ? ", ..." : "", what));
+  }
+
   void refuse_untrained(const IndexVersion* current, std::string_view before_what) const {
     if (!kind->needs_training() || state_of(current) != nullptr) return;
     throw InvalidState(fmt::format("the index {} must be trained before {}: call train() first", factory, before_what));
@@ -72,6 +82,7 @@ struct Index::Impl {
   const IndexParams params;
   const Device device;  // that calls run on; automatic: each chooses
   const std::shared_ptr<const IndexKind> kind;
+  std::vector<std::string> files;  // that its lists or vectors are mapped from, in the order of their rows
   IndexPublisher versions;
 };
 

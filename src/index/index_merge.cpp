@@ -73,6 +73,7 @@ void publish_merged(Impl& impl, const Impl& other, const IndexPublisher::Writer&
 }  // namespace
 
 void Index::merge(const Index& other, const MergeParams& params, const Resources& given) {
+  impl_->refuse_on_disk("merge()");
   const Resources resources = impl_->on_device(given);
   if (other.impl_->params.metric != impl_->params.metric) {
     throw_not_alike(fmt::format("one is searched by {}, the other by {}", name_of(impl_->params.metric),
@@ -103,6 +104,7 @@ Index Index::to(Device device, const Resources& resources) const {
   if (device.kind == DeviceKind::cuda && !built_with_cuda()) throw_no_cuda();
   const std::shared_ptr<const IndexVersion> version = impl_->versions.current();
   auto impl = std::make_shared<Impl>(impl_->kind, impl_->factory, impl_->params, device);
+  impl->files = impl_->files;
   if (version == nullptr) return Index(std::move(impl));
   IndexVersion shared = *version;
   const IndexState* const state = state_of(version.get());

@@ -31,9 +31,10 @@ class PartArray {
   PartArray() = default;
   PartArray(HostArray<T> owned)  // NOLINT: an owned array is one of these
       : owned_(std::move(owned)), values_(owned_.data(), static_cast<size_t>(owned_.size())) {}
-  // `keeper` holds the values, and they do not change while it lives.
-  PartArray(std::span<const T> values, std::shared_ptr<const void> keeper)
-      : keeper_(std::move(keeper)), values_(values) {}
+  // `keeper` holds the values, and they do not change while it lives. `unchecked`: of a mapped file, which nobody has
+  // looked at.
+  PartArray(std::span<const T> values, std::shared_ptr<const void> keeper, bool unchecked = false)
+      : keeper_(std::move(keeper)), values_(values), unchecked_(unchecked) {}
 
   const T* data() const { return values_.data(); }
   int64_t size() const { return static_cast<int64_t>(values_.size()); }
@@ -42,6 +43,7 @@ class PartArray {
   const T* begin() const { return data(); }
   const T* end() const { return data() + size(); }
   std::span<const std::byte> bytes() const { return std::as_bytes(values_); }
+  bool unchecked() const { return unchecked_; }
 
   // Moved out where it is owned, else copied.
   HostArray<T> take(std::string_view purpose, const Resources& resources) && {
@@ -56,19 +58,23 @@ class PartArray {
   HostArray<T> owned_;
   std::shared_ptr<const void> keeper_;
   std::span<const T> values_;
+  bool unchecked_ = false;
 };
 
 class PartMatrix {
  public:
   PartMatrix() = default;
   PartMatrix(MatrixBuffer owned) : owned_(std::move(owned)), view_(owned_.view()) {}  // NOLINT: as above
-  // Rows in host memory; they may be apart.
-  PartMatrix(const MatrixView& view, std::shared_ptr<const void> keeper) : keeper_(std::move(keeper)), view_(view) {}
+  // Rows in host memory; they may be apart. `unchecked` as above.
+  PartMatrix(const MatrixView& view, std::shared_ptr<const void> keeper, bool unchecked = false)
+      : keeper_(std::move(keeper)), view_(view), unchecked_(unchecked) {}
 
   const MatrixView& view() const { return view_; }
   int64_t rows() const { return view_.rows(); }
   int64_t cols() const { return view_.cols(); }
   DType dtype() const { return view_.dtype(); }
+  bool unchecked() const { return unchecked_; }
+  const std::shared_ptr<const void>& keeper() const { return keeper_; }
 
   MatrixBuffer take(std::string_view purpose, const Resources& resources) && {
     const MatrixView view = std::exchange(view_, {});
@@ -84,6 +90,7 @@ class PartMatrix {
   MatrixBuffer owned_;
   std::shared_ptr<const void> keeper_;
   MatrixView view_;
+  bool unchecked_ = false;
 };
 
 // Values of a trained codec: product: the codewords; scalar: the least value of each column, then the span of each;
@@ -128,14 +135,20 @@ struct SavedTransforms {
   uint64_t seed = 0;
 };
 
-struct ListParts {
+// The vectors of lists, in the order of lists.
+struct ListArrayParts {
+  PartArray<int64_t> offsets;  // lists + 1, of vectors: where each list begins
+  PartArray<uint8_t> codes;
+  PartArray<uint32_t> rows;  // the row of each; ascending within a list
+  std::string path = {};     // of the file that they are mapped from; empty: they lie in memory and were checked
+};
+
+struct ListParts : ListArrayParts {
   int64_t lists = 1;
   PartMatrix centres;     // lists x cols, f32; none for a single list without one
   bool residual = false;  // codes are of vectors less their centre
   CodecParts codec;
-  PartArray<int64_t> offsets;  // lists + 1, of vectors: where each list begins
-  PartArray<uint8_t> codes;    // in the order of lists
-  PartArray<uint32_t> rows;    // likewise: the row of each; ascending within a list
+  std::vector<ListArrayParts> behind;  // further vectors, of later rows, where an index is in several files
 
   // All of so many vectors are in one list, in the order of rows.
   void put_in_one_list(int64_t count, const Resources& resources) {
@@ -154,7 +167,8 @@ struct ListParts {
 struct RefineParts {
   CodecParts codec;
   PartArray<uint8_t> codes;
-  float factor = 0;  // candidates for each neighbour by default; 0: chosen by the index
+  std::vector<PartArray<uint8_t>> behind = {};  // of later rows, where an index is in several files
+  float factor = 0;                             // candidates for each neighbour by default; 0: chosen by the index
 };
 
 // A graph in front of the vectors (graph/search): its first `rows` rows lie at `places`. The others are compared with

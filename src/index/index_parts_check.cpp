@@ -58,6 +58,7 @@ void check_values(const IndexParts& parts, const MatrixView& rows, int64_t first
 void check_codes(const CodecParts& codec, const PartArray<uint8_t>& codes, int64_t rows, std::string_view section) {
   const int64_t bytes = codec.format.bytes();
   require_size(codes.size(), saturating_multiply(rows, bytes), section);
+  if (codes.unchecked()) return;
   const auto used = static_cast<int>(codec.format.used_bits() % 8);
   if (used == 0) return;
   for (int64_t i = 1; i <= rows; ++i) {
@@ -68,7 +69,7 @@ void check_codes(const CodecParts& codec, const PartArray<uint8_t>& codes, int64
 void check_stored_codes(const IndexParts& parts, const CodecParts& codec, const PartArray<uint8_t>& codes,
                         std::string_view section, const Resources& resources) {
   check_codes(codec, codes, parts.rows, section);
-  if (!codec.format.stores_values() || parts.rows == 0) return;
+  if (!codec.format.stores_values() || parts.rows == 0 || codes.unchecked()) return;
   const int64_t cols = codec.format.cols;
   check_values(parts, MatrixView(codes.data(), codec.format.dtype, {parts.rows, cols, cols}), 0, section, resources);
 }
@@ -84,6 +85,7 @@ void check_offsets(const ListParts& lists, int64_t rows) {
 
 void check_list_rows(const ListParts& lists, int64_t count, const Resources& resources) {
   require_size(lists.rows.size(), count, "rows");
+  if (lists.rows.unchecked()) return;  // each list when it is first searched (list_segment.hpp)
   HostArray<uint64_t> seen(divide_up(count, kWordBits), "the check of row numbers", resources);
   std::fill(seen.begin(), seen.end(), 0);
   for (int64_t list = 0; list < lists.lists; ++list) {
@@ -130,7 +132,7 @@ void check_flat(const IndexParts& parts, const Resources& resources) {
   for (const PartMatrix& block : parts.flat) {
     require(block.cols() == parts.stored_cols() || block.rows() == 0, "flat", "its columns are not those of the index");
     require(block.dtype() == dtype || block.rows() == 0, "flat", "its dtype is not that of the index");
-    check_values(parts, block.view(), rows, "flat", resources);
+    if (!block.unchecked()) check_values(parts, block.view(), rows, "flat", resources);
     rows += block.rows();
   }
   require_size(rows, parts.rows, "flat");

@@ -7,14 +7,63 @@
 #include "index/index_file.hpp"
 #include "index/index_impl.hpp"
 #include "index/index_parts_check.hpp"
+#include "index/index_runs.hpp"
 #include "io/file_error.hpp"
+#include "io/file_list.hpp"
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace kith {
+
+namespace {
+
+// Streams that a file is written through, and the offsets of its lists.
+constexpr int64_t kStreamedRoom = int64_t{1} << 20;
+
+// The parts of what a file holds, without its rows.
+IndexParts trained_parts(const std::string& path, const Resources& resources) {
+  return load_parts(path, resources, {RowArrays::left_out, RowArrays::left_out});
+}
+
+// The first that has seen vectors: a Flat index without any does not know their columns.
+const std::string& first_with_columns(const std::vector<std::string>& files, const Resources& resources) {
+  for (const std::string& file : files) {
+    if (trained_parts(file, resources).cols > 0) return file;
+  }
+  return files.front();
+}
+
+// Of a section with a value for each row; 0 where there is none.
+int64_t section_bytes_in(const std::string& path, std::string_view name) {
+  const ContainerFile file(path);
+  const Section* const section = file.find(name);
+  return section == nullptr ? 0 : section->bytes;
+}
+
+// Of an index on disk: all files as one, with what a version knows beside their rows.
+void save_files(const std::vector<std::string>& files, const IndexVersion& version, const std::string& path,
+                const Resources& resources) {
+  const std::string& first = first_with_columns(files, resources);
+  IndexRuns runs(path, [&] { return trained_parts(first, resources); });
+  for (const std::string& file : files) runs.add_file(file, resources);
+  IndexParts whole = trained_parts(first, resources);
+  if (version.tuned != nullptr) whole.tuned = TunedParts::of(*version.tuned);
+  runs.write(version.ids, std::move(whole), resources);
+}
+
+}  // namespace
 
 void Index::save(const std::string& path, const Resources& resources) const {
   const auto version = impl_->versions.current();
+  if (!impl_->files.empty()) {
+    const auto streamed = [&] {
+      return Footprint{load_bytes(impl_->files.front(), resources, {RowArrays::left_out, RowArrays::left_out})}.beside(
+          {kStreamedRoom});
+    };
+    return within_limits("the file", resources, streamed, [&] { save_files(impl_->files, *version, path, resources); });
+  }
   const auto least = [&] {
     const IndexState* const state = state_of(version.get());
     if (state == nullptr) return Footprint();
@@ -31,38 +80,35 @@ void Index::save(const std::string& path, const Resources& resources) const {
                 [&] { save_parts(IndexAccess::parts(*this, resources), path, resources); });
 }
 
-Index Index::load(const std::string& path, const Resources& resources) {
-  const auto least = [&] { return Footprint{load_bytes(path, resources)}; };
-  return within_limits("the index", resources, least, [&] {
-    IndexParts parts = load_parts(path, resources);
-    try {
-      return IndexAccess::from_parts(std::move(parts), resources);
-    } catch (const PartsProblem& problem) {
-      throw_corrupt(path, 0, problem.what());
-    }
-  });
+Index Index::load(const std::string& path, const Resources& resources) { return load(path, {}, resources); }
+
+IndexParts IndexAccess::parts_of(const Index::Impl& impl, const IndexVersion& version, const Resources& resources) {
+  IndexParts parts;
+  static_cast<IndexParams&>(parts) = impl.params;
+  parts.factory = impl.factory;
+  if (version.state == nullptr) return parts;
+  const IndexContent& content = version.state->content();
+  parts.cols = content.cols;
+  parts.rows = content.rows;
+  parts.dtype = content.dtype;
+  parts.next_id = content.rows;
+  if (version.offset != nullptr) parts.subtracted = *version.offset;
+  if (version.tuned != nullptr) parts.tuned = TunedParts::of(*version.tuned);
+  version.state->give_parts(parts, resources);
+  return parts;
 }
 
 IndexParts IndexAccess::parts(const Index& index, const Resources& resources) {
   const Index::Impl& impl = *index.impl_;
   const std::shared_ptr<const IndexVersion> current = impl.versions.current();
   impl.refuse_untrained(current.get(), "it is saved");
-  IndexParts parts;
-  static_cast<IndexParams&>(parts) = impl.params;
-  parts.factory = impl.factory;
-  if (state_of(current.get()) == nullptr) return parts;
+  if (state_of(current.get()) == nullptr) return parts_of(impl, {}, resources);
   const IndexVersion version = compacted(*impl.kind, *current, resources);
-  const IndexContent& content = version.state->content();
-  parts.cols = content.cols;
-  parts.rows = content.rows;
-  parts.dtype = content.dtype;
-  if (version.offset != nullptr) parts.subtracted = *version.offset;
-  if (version.tuned != nullptr) parts.tuned = TunedParts::of(*version.tuned);
-  version.state->give_parts(parts, resources);
+  IndexParts parts = parts_of(impl, version, resources);
   parts.next_id = version.ids.next_id();
   if (!version.ids.plain()) {
-    HostArray<int64_t> ids(content.rows, "the ids to be saved", resources);
-    for (int64_t row = 0; row < content.rows; ++row) ids[row] = version.ids.id(row);
+    HostArray<int64_t> ids(parts.rows, "the ids to be saved", resources);
+    for (int64_t row = 0; row < parts.rows; ++row) ids[row] = version.ids.id(row);
     parts.ids = std::move(ids);
   }
   return parts;
@@ -93,11 +139,16 @@ std::shared_ptr<const IndexKind> kind_of(const IndexParts& parts) {
 }  // namespace
 
 Index IndexAccess::from_parts(IndexParts parts, const Resources& resources) {
+  if (parts.cols == 0) return from_parts(std::move(parts), IdTable(), resources);
+  const bool own_ids = parts.ids.size() > 0;
+  const IdTable ids(own_ids ? parts.ids.data() : nullptr, parts.rows, parts.next_id, resources);
+  return from_parts(std::move(parts), ids, resources);
+}
+
+Index IndexAccess::from_parts(IndexParts parts, const IdTable& ids, const Resources& resources) {
   Index index = make(kind_of(parts), parts.factory, parts);
   if (parts.cols == 0) return index;
   Index::Impl& impl = *index.impl_;
-  const bool own_ids = parts.ids.size() > 0;
-  IdTable ids(own_ids ? parts.ids.data() : nullptr, parts.rows, parts.next_id, resources);
   Offset offset;
   if (!parts.subtracted.empty()) offset = std::make_shared<const std::vector<double>>(parts.subtracted);
   std::shared_ptr<const TuneTable> tuned;
@@ -108,6 +159,142 @@ Index IndexAccess::from_parts(IndexParts parts, const Resources& resources) {
       },
       resources);
   return index;
+}
+
+namespace {
+
+LoadMode mode_of(const LoadParams& params) {
+  LoadMode mode;
+  if (params.mmap) mode.lists = mode.vectors = RowArrays::mapped;
+  if (params.lists == ListsPlace::disk) mode.lists = RowArrays::mapped;
+  mode.verify = params.verify;
+  return mode;
+}
+
+// The files of a pattern, in the order of names; a path that exists is one file.
+std::vector<std::string> index_files(const std::string& path) {
+  return is_file_pattern(path) ? matching_files(path) : std::vector<std::string>{path};
+}
+
+// Puts the rows of another file of the same training behind those of `parts`.
+void join_parts(IndexParts& parts, IndexParts more, const Resources& resources) {
+  const int64_t first_row = parts.rows;
+  parts.rows += more.rows;
+  if (more.rows == 0) return;
+  if (parts.lists) {
+    ListArrayParts& arrays = *more.lists;
+    if (first_row > 0) {
+      HostArray<uint32_t> numbered(arrays.rows.size(), "the rows of several files", resources);
+      std::transform(arrays.rows.begin(), arrays.rows.end(), numbered.begin(),
+                     [&](uint32_t row) { return static_cast<uint32_t>(row + first_row); });
+      arrays.rows = std::move(numbered);
+    }
+    parts.lists->behind.push_back(std::move(arrays));
+  }
+  for (PartMatrix& block : more.flat) parts.flat.push_back(std::move(block));
+  if (parts.refine) parts.refine->behind.push_back(std::move(more.refine->codes));
+}
+
+IdTable ids_of(const IndexParts& parts, const Resources& resources) {
+  return {parts.ids.size() > 0 ? parts.ids.data() : nullptr, parts.rows, parts.next_id, resources};
+}
+
+// Several files of one training on disk.
+Index join_files(const std::vector<std::string>& files, const LoadMode& mode, const Resources& resources) {
+  const ContainerFile first(files.front());
+  IndexParts parts = load_parts(files.front(), resources, mode);
+  IdTable ids = ids_of(parts, resources);
+  bool numbered = ids.plain();  // else ids stay as they are, and none may be there twice
+  for (size_t i = 1; i < files.size(); ++i) {
+    refuse_other_training(first, ContainerFile(files[i]), resources);
+    IndexParts more = load_parts(files[i], resources, mode);
+    const IdTable others = ids_of(more, resources);
+    numbered = numbered && others.plain();
+    ids = ids.joined(others, numbered, resources);
+    if (parts.cols == 0) {
+      parts = std::move(more);
+    } else {
+      join_parts(parts, std::move(more), resources);
+    }
+  }
+  return IndexAccess::from_parts(std::move(parts), ids, resources);
+}
+
+Index load_file(const std::string& path, const LoadMode& mode, const Resources& resources) {
+  IndexParts parts = load_parts(path, resources, mode);
+  try {
+    return IndexAccess::from_parts(std::move(parts), resources);
+  } catch (const PartsProblem& problem) {
+    throw_corrupt(path, 0, problem.what());
+  }
+}
+
+}  // namespace
+
+Index Index::load(const std::string& path, const LoadParams& params, const Resources& resources) {
+  return load(index_files(path), params, resources);
+}
+
+Index Index::load(const std::vector<std::string>& files, const LoadParams& params, const Resources& resources) {
+  if (files.empty()) throw InvalidArgument("an index is loaded from at least one file");
+  const LoadMode mode = mode_of(params);
+  const bool on_disk = params.mmap || params.lists == ListsPlace::disk;
+  const auto least = [&] {
+    Footprint all;
+    for (const std::string& file : files) all = all.beside({load_bytes(file, resources, mode)});
+    if (files.size() == 1) return all;
+    if (!on_disk) return all.times(3);       // of which one is made
+    for (const std::string& file : files) {  // rows numbered through, and ids
+      all = all.beside({section_bytes_in(file, "rows") + 3 * section_bytes_in(file, "ids")});
+    }
+    return all;
+  };
+  return within_limits("the index", resources, least, [&] {
+    if (files.size() == 1 || !on_disk) {
+      Index index = load_file(files.front(), mode, resources);
+      for (size_t i = 1; i < files.size(); ++i) {
+        const Index more = load_file(files[i], mode, resources);
+        const auto plain = [](const auto& impl) {
+          const auto version = impl.versions.current();
+          return version == nullptr || version->ids.plain();
+        };
+        const bool numbered = plain(*index.impl_) && plain(*more.impl_);
+        index.merge(more, {.shift_ids = numbered}, resources);
+      }
+      if (on_disk) index.impl_->files = files;
+      return index;
+    }
+    Index index = join_files(files, mode, resources);
+    index.impl_->files = files;
+    return index;
+  });
+}
+
+void Index::merge_files(const std::vector<std::string>& files, const std::string& path, const MergeParams& params,
+                        const Resources& resources) {
+  if (files.empty()) throw InvalidArgument("at least one file is needed to merge");
+  const LoadMode mapped{RowArrays::mapped, RowArrays::mapped};
+  const auto least = [&] {
+    Footprint one;
+    Footprint ids;
+    for (const std::string& file : files) {
+      one = one.then({load_bytes(file, resources, mapped)});
+      ids = ids.beside({3 * section_bytes_in(file, "ids")});
+    }
+    return one.beside(ids).beside({kStreamedRoom});
+  };
+  within_limits("the merged file", resources, least, [&] {
+    const std::string& described = first_with_columns(files, resources);
+    IndexRuns runs(path, [&] { return trained_parts(described, resources); });
+    IdTable ids;
+    for (const std::string& file : files) {
+      const bool first = runs.empty();
+      runs.add_file(file, resources);
+      const IdTable more = ids_of(load_parts(file, resources, mapped), resources);
+      ids = first ? more : ids.joined(more, params.shift_ids, resources);
+    }
+    runs.write(ids, trained_parts(described, resources), resources);
+  });
 }
 
 }  // namespace kith

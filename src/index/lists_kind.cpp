@@ -405,17 +405,37 @@ class ListsKind final : public IndexKind {
     model->codec = Codec::from_parts(own.codec.recipe(), own.codec.format.cols, std::move(own.codec.values), resources);
     model->validate();
     Lists segments;
-    const int64_t rows = own.rows.size();
-    if (rows > 0) {
-      constexpr std::string_view kPurpose = "the index's lists";
-      segments.push_back(std::make_shared<SegmentCopies>(std::make_shared<ListSegment>(
-          std::move(own.offsets).take(kPurpose, resources), std::move(own.codes).take(kPurpose, resources),
-          std::move(own.rows).take(kPurpose, resources), model->codec->format().bytes(), resources)));
-    }
-    return std::make_shared<ListsState>(content(*model, rows), params_, model, std::move(segments), parts.probes);
+    IndexParams params = params_;
+    const auto restore = [&](ListArrayParts& arrays) {
+      if (arrays.rows.empty()) return;
+      if (!arrays.path.empty()) params.prepare = false;  // what lies on the disk gets no copies in memory
+      segments.push_back(restored_segment(arrays, own.lists, parts.rows, model->codec->format().bytes(), resources));
+    };
+    restore(own);
+    for (ListArrayParts& arrays : own.behind) restore(arrays);
+    const IndexContent whole = content(*model, segments.rows());
+    return std::make_shared<ListsState>(whole, params, model, std::move(segments), parts.probes);
   }
 
  private:
+  static SharedSegment restored_segment(ListArrayParts& arrays, int64_t lists, int64_t rows, int64_t code_bytes,
+                                        const Resources& resources) {
+    constexpr std::string_view kPurpose = "the index's lists";
+    if (arrays.path.empty()) {
+      return std::make_shared<SegmentCopies>(std::make_shared<ListSegment>(
+          std::move(arrays.offsets).take(kPurpose, resources), std::move(arrays.codes).take(kPurpose, resources),
+          std::move(arrays.rows).take(kPurpose, resources), code_bytes, resources));
+    }
+    const auto held = std::make_shared<const ListArrayParts>(std::move(arrays));
+    ListSegment::Unchecked unchecked{rows, held->path};
+    unchecked.own_bytes = static_cast<int64_t>(held->offsets.bytes().size());
+    if (!held->rows.unchecked()) unchecked.own_bytes += static_cast<int64_t>(held->rows.bytes().size());
+    const ListSegment::Arrays there{held->offsets.data(), held->codes.data(), held->rows.data(), lists,
+                                    held->rows.size()};
+    return std::make_shared<SegmentCopies>(
+        std::make_shared<ListSegment>(there, code_bytes, held, unchecked, resources));
+  }
+
   IvfSpec training_for(const RowsInfo& rows) const {
     IvfSpec spec;
     spec.lists = spec_.has_lists ? spec_.lists : kOneList;

@@ -42,9 +42,25 @@ class CodeStore {
     if (rows > 0) codes_.push_back(std::make_shared<Codes>(std::make_shared<const RowCodes>(std::move(codes), rows)));
   }
 
+  // Behind the others: codes of a file's, which are taken, or stay where they are mapped.
+  void restore(PartArray<uint8_t> codes, const Resources& resources) {
+    const int64_t rows = codes.size() / codec_->format().bytes();
+    if (rows == 0) return;
+    if (!codes.unchecked()) {
+      codes_.push_back(std::make_shared<Codes>(
+          std::make_shared<const RowCodes>(std::move(codes).take(kCodesPurpose, resources), rows)));
+      return;
+    }
+    const auto held = std::make_shared<const PartArray<uint8_t>>(std::move(codes));
+    mapped_bytes_ += held->size();
+    codes_.push_back(std::make_shared<Codes>(
+        std::make_shared<const RowCodes>(held->data(), rows, held->size(), MemorySpace::host(), held)));
+  }
+
   const Codec& codec() const { return *codec_; }
   int64_t rows() const { return codes_.rows(); }
   int64_t bytes() const { return rows() * codec_->format().bytes(); }
+  int64_t bytes_in_memory() const { return bytes() - mapped_bytes_; }
   // Of copies on GPUs.
   int64_t device_bytes() const { return codec_there_->bytes(DeviceKind::cuda) + codes_.bytes(DeviceKind::cuda); }
 
@@ -123,6 +139,7 @@ class CodeStore {
   std::shared_ptr<const Codec> codec_;
   std::shared_ptr<const Placed<CodecOnDevice>> codec_there_;
   Segments<Codes> codes_;
+  int64_t mapped_bytes_ = 0;
 };
 
 // Vectors in the order of rows, behind a codec.
@@ -267,13 +284,13 @@ class RefinedState final : public IndexState {
 
   IndexBytes bytes() const override {
     IndexBytes total = inner_->bytes();
-    total.host += vectors_.bytes() + vectors_.codec().bytes();
+    total.host += vectors_.bytes_in_memory() + vectors_.codec().bytes();
     total.device += vectors_.device_bytes();
     return total;
   }
   void describe(IndexInfo& info, const LiveRows& live) const override {
     inner_->describe(info, live);
-    info.parts.emplace_back("refine", vectors_.bytes() + vectors_.codec().bytes());
+    info.parts.emplace_back("refine", vectors_.bytes_in_memory() + vectors_.codec().bytes());
   }
   void give_parts(IndexParts& parts, const Resources& resources) const override {
     const auto inner = [&](const Resources& used) { inner_->give_parts(parts, used); };
@@ -284,6 +301,7 @@ class RefinedState final : public IndexState {
     const Codec& codec = vectors_.codec();
     parts.refine = RefineParts{{codec.format(), codec.values(), codec.recipe().code, codec.recipe().effort},
                                vectors_.copy(resources),
+                               {},
                                factor_};
   }
 
@@ -388,8 +406,10 @@ class RefinedKind final : public IndexKind {
     RefineParts& own = *parts.refine;
     std::shared_ptr<const Codec> codec =
         Codec::from_parts(own.codec.recipe(), own.codec.format.cols, std::move(own.codec.values), resources);
-    return made(std::move(state), CodeStore(std::move(codec), std::move(own.codes).take(kCodesPurpose, resources)),
-                own.factor);
+    CodeStore vectors(std::move(codec));
+    vectors.restore(std::move(own.codes), resources);
+    for (PartArray<uint8_t>& codes : own.behind) vectors.restore(std::move(codes), resources);
+    return made(std::move(state), std::move(vectors), own.factor);
   }
 
  private:

@@ -90,26 +90,50 @@ void AtomicFileWriter::keep_permissions() {
 void AtomicFileWriter::write(const void* data, int64_t bytes) {
   check_open();
   if (bytes > kBufferBytes - buffered_) {
-    write_through(buffer_.get(), std::exchange(buffered_, 0));
+    flush();
     if (bytes >= kBufferBytes) return write_through(data, bytes);
   }
   if (bytes > 0) std::memcpy(buffer_.get() + buffered_, data, static_cast<size_t>(bytes));
   buffered_ += bytes;
 }
 
+void AtomicFileWriter::overwrite(int64_t offset, const void* data, int64_t bytes) {
+  check_open();
+  flush();
+  const auto* from = static_cast<const std::byte*>(data);
+  while (bytes > 0) {
+    const ssize_t done = ::pwrite(file_.get(), from, static_cast<size_t>(bytes), offset);
+    if (done < 0 && errno == EINTR) continue;
+    if (done < 0) fail("write", errno);
+    from += done;
+    offset += done;
+    bytes -= done;
+  }
+}
+
 void AtomicFileWriter::sync() {
   check_open();
-  write_through(buffer_.get(), std::exchange(buffered_, 0));
+  flush();
   if (::fsync(file_.get()) != 0) fail("sync", errno);
 }
 
 void AtomicFileWriter::commit() {
   sync();
+  rename_into_place();
+  if (const int code = sync_directory(directory_); code != 0) throw_io_error("sync the directory of", path_, code);
+}
+
+void AtomicFileWriter::commit_unsynced() {
+  check_open();
+  flush();
+  rename_into_place();
+}
+
+void AtomicFileWriter::rename_into_place() {
   if (::renameat(directory_.get(), temporary_.c_str(), directory_.get(), name_.c_str()) != 0) {
     fail("put the finished file in the place of", errno);
   }
   file_.close();
-  if (const int code = sync_directory(directory_); code != 0) throw_io_error("sync the directory of", path_, code);
 }
 
 void AtomicFileWriter::check_open() const {

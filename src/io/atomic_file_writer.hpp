@@ -27,14 +27,20 @@ class AtomicFileWriter {
 
   // After an error of these the temporary file is gone, and every further call is InvalidState.
   void write(const void* data, int64_t bytes);
+  // Over bytes that were written before: a header that is known last.
+  void overwrite(int64_t offset, const void* data, int64_t bytes);
   // Brings everything to the disk: what is left for commit() is the rename.
   void sync();
   void commit();
+  // Renames what may not be on the disk yet: for a file that only this process will read.
+  void commit_unsynced();
 
  private:
   void create_temporary();
   void keep_permissions();
   void check_open() const;
+  void flush() { write_through(buffer_.get(), std::exchange(buffered_, 0)); }
+  void rename_into_place();
   void write_through(const void* data, int64_t bytes);
   void discard() noexcept;
   [[noreturn]] void fail(std::string_view action, int code);

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <cerrno>
 
@@ -21,6 +22,14 @@ FileMapping::FileMapping(const FileDescriptor& file, int64_t bytes, const std::s
 
 FileMapping::~FileMapping() {
   if (data_ != nullptr) ::munmap(data_, static_cast<size_t>(bytes_));
+}
+
+void expect_mapped(const void* data, int64_t bytes) noexcept {
+  if (bytes <= 0) return;
+  const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto at = reinterpret_cast<uintptr_t>(data);
+  const uintptr_t first = at / page * page;
+  ::madvise(reinterpret_cast<void*>(first), at + static_cast<size_t>(bytes) - first, MADV_WILLNEED);
 }
 
 void check_mappable(const MatrixFile& file) {

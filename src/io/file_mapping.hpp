@@ -30,6 +30,9 @@ class FileMapping {
   int64_t bytes_ = 0;
 };
 
+// Mapped bytes that will be read soon: the system fetches them from the disk while the caller goes on.
+void expect_mapped(const void* data, int64_t bytes) noexcept;
+
 // A matrix file in memory: values lie at `values`, rows `row_stride` values apart.
 struct MappedMatrix {
   FileMapping mapping;

@@ -238,3 +238,34 @@ def test_tune_prints_a_table_and_a_picture_and_search_uses_it(kith, data, tmp_pa
     by_parameters = found(kith, tuned, q, tmp_path, *chosen)
     assert (by_recall[0] == by_parameters[0]).all() and (by_recall[1] == by_parameters[1]).all()
     assert "tuned for k = 5" in kith.ok("index", "inspect", tuned).out
+
+
+def test_an_index_larger_than_the_limit(kith_unsanitized, tmp_path):
+    """Built, grown and merged within less than half of its own size, with the bytes of no limit; searched on disk."""
+    kith = kith_unsanitized
+    rows = np.random.default_rng(5).standard_normal((300_000, 64)).astype(np.float32)
+    whole, first, rest = (write_matrix(tmp_path / f"{name}.fbin", part) for name, part in
+                          [("whole", rows), ("first", rows[:100_000]), ("rest", rows[100_000:])])
+    queries = write_matrix(tmp_path / "q.fbin", rows[:500])
+    common = ["--factory", "IVF32,Flat", "--train", first, "--expected-rows", 300_000, "--threads", 2]
+    x, y, part, two, grown, merged = (tmp_path / f"{name}.kith" for name in ("x", "y", "s-1", "s-2", "grown", "merged"))
+    kith.ok("index", "build", "--base", whole, "--out", x, *common)
+    limit = 32
+    assert x.stat().st_size > 2 * limit * MIB
+    runs = [
+        (y, ["index", "build", "--base", whole, "--out", y, *common]),
+        (part, ["index", "build", "--base", first, "--out", part, *common]),
+        (two, ["index", "build", "--base", rest, "--out", two, *common]),
+        (grown, ["index", "add", "--index", part, "--base", rest, "--out", grown, "--threads", 2]),
+        (merged, ["index", "merge", part, two, "--shift-ids", "--out", merged]),
+    ]
+    for out, command in runs:
+        assert peak_memory(kith, *command, "--memory-limit", f"{limit}M") <= limit * MIB, command
+        if out not in (part, two):
+            assert out.read_bytes() == x.read_bytes(), command
+    assert [path for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+    expected = found(kith, x, queries, tmp_path, "--probes", 3)
+    for index, more in [(y, ["--lists", "disk"]), (y, ["--mmap", "--verify"]), (tmp_path / "s-*.kith", ["--mmap"]), (tmp_path / "s-*.kith", [])]:
+        ids, distances = found(kith, index, queries, tmp_path, "--probes", 3, *more)
+        assert (ids == expected[0]).all() and (distances == expected[1]).all()
+    assert "'host' or on 'disk'" in kith.fails(2, "index", "search", "--index", y, "--queries", queries, "--lists", "ssd", "--out-ids", tmp_path / "i.ibin")

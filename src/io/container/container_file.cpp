@@ -204,7 +204,15 @@ void ContainerFile::read(const Section& section, void* out, const Resources& res
     hash.update({to + done, static_cast<size_t>(bytes)});
     done += bytes;
   }
-  if (!matches_section_hash(hash.digest(), section.hash)) corrupt(section, "its bytes are damaged: their hash differs");
+  verify(section, hash.digest());
+}
+
+void ContainerFile::read_part(const Section& section, int64_t first, void* out, int64_t bytes) const {
+  read_fully(file_.file, path_, section.offset + first, out, bytes);
+}
+
+void ContainerFile::verify(const Section& section, uint64_t hash) const {
+  if (!matches_section_hash(hash, section.hash)) corrupt(section, "its bytes are damaged: their hash differs");
 }
 
 void ContainerFile::corrupt(const Section& section, std::string_view reason) const {
@@ -215,7 +223,7 @@ void ContainerFile::corrupt(std::string_view reason) const { throw_corrupt(path_
 
 namespace {
 
-constexpr size_t kWrittenStep = size_t{16} << 20;  // bytes between two looks at whether the caller cancelled
+constexpr size_t kWrittenStep = size_t{1} << 20;  // bytes between two looks at whether the caller cancelled
 
 template <typename Use>
 void in_steps(ContainerWriter::Piece piece, const Resources& resources, const Use& use) {
@@ -261,26 +269,23 @@ void ContainerWriter::add(std::string_view name, SectionType type, std::vector<i
                           std::vector<Piece> pieces) {
   Section section{std::string(name), type, std::move(shape)};
   section.bytes = section_bytes(type, section.shape);
+  const auto produced = produced_.find(name);
+  const bool given_elsewhere = produced != produced_.end();
   int64_t given = 0;
   for (const Piece& piece : pieces) given += static_cast<int64_t>(piece.size());
   const bool named = is_section_name(name) && name.size() <= kSectionNameBytes;
-  if (!named || section.shape.size() > kMostAxes || given != section.bytes) {
+  if (!named || section.shape.size() > kMostAxes || (!given_elsewhere && given != section.bytes)) {
     throw InvalidArgument(
         fmt::format("'{}' cannot be a section: {} bytes for {} of its shape", name, given, section.bytes));
   }
-  sources_.push_back({std::move(section), std::move(pieces)});
+  sources_.push_back({std::move(section), std::move(pieces), given_elsewhere ? produced->second : Produce()});
 }
 
-void ContainerWriter::place_sections(const Resources& resources) {
+void ContainerWriter::place_sections() {
   file_bytes_ = kContainerHeaderBytes + static_cast<int64_t>(sources_.size()) * kSectionEntryBytes;
-  for (auto& [section, pieces] : sources_) {
-    section.offset = next_section_offset(file_bytes_);
-    file_bytes_ = section.offset + section.bytes;
-    Xxh3 hash;
-    for (const Piece& piece : pieces) {
-      in_steps(piece, resources, [&](Piece step) { hash.update(step); });
-    }
-    section.hash = hash.digest();
+  for (Source& source : sources_) {
+    source.section.offset = next_section_offset(file_bytes_);
+    file_bytes_ = source.section.offset + source.section.bytes;
   }
 }
 
@@ -293,7 +298,8 @@ std::vector<std::byte> ContainerWriter::head() const {
   head.number(uint64_t{0});
   head.text(kind_, kContainerKindBytes);
   head.number(uint64_t{0});
-  for (const auto& [section, pieces] : sources_) {
+  for (const Source& source : sources_) {
+    const Section& section = source.section;
     head.text(section.name, kSectionNameBytes);
     head.number(static_cast<uint32_t>(section.type));
     head.number(static_cast<uint32_t>(section.shape.size()));
@@ -310,21 +316,50 @@ std::vector<std::byte> ContainerWriter::head() const {
   return std::move(head.bytes());
 }
 
-void ContainerWriter::write(const std::string& path, const Resources& resources) {
-  place_sections(resources);
-  AtomicFileWriter file(path);
-  const std::vector<std::byte> first = head();
-  file.write(first.data(), static_cast<int64_t>(first.size()));
-  int64_t at = static_cast<int64_t>(first.size());
+void ContainerWriter::write_sections(AtomicFileWriter& file, const Resources& resources) {
   constexpr std::array<std::byte, kSectionAlignment> kZeros{};
-  for (const auto& [section, pieces] : sources_) {
+  place_sections();
+  const std::vector<std::byte> room = head();
+  file.write(room.data(), static_cast<int64_t>(room.size()));
+  auto at = static_cast<int64_t>(room.size());
+  for (Source& source : sources_) {
+    Section& section = source.section;
     file.write(kZeros.data(), section.offset - at);
-    for (const Piece& piece : pieces) {
-      in_steps(piece, resources, [&](Piece step) { file.write(step.data(), static_cast<int64_t>(step.size())); });
+    Xxh3 hash;
+    int64_t written = 0;
+    const auto put = [&](Piece piece) {
+      written += static_cast<int64_t>(piece.size());
+      in_steps(piece, resources, [&](Piece step) {
+        hash.update(step);
+        file.write(step.data(), static_cast<int64_t>(step.size()));
+      });
+    };
+    if (source.produce) {
+      source.produce(put);
+    } else {
+      for (const Piece& piece : source.pieces) put(piece);
     }
+    if (written != section.bytes) {
+      throw InvalidState(
+          fmt::format("section '{}' was given {} bytes, and has {}", section.name, written, section.bytes));
+    }
+    section.hash = hash.digest();
     at = section.offset + section.bytes;
   }
+  const std::vector<std::byte> first = head();
+  file.overwrite(0, first.data(), static_cast<int64_t>(first.size()));
+}
+
+void ContainerWriter::write(const std::string& path, const Resources& resources) {
+  AtomicFileWriter file(path);
+  write_sections(file, resources);
   file.commit();
+}
+
+void ContainerWriter::write_unsynced(const std::string& path, const Resources& resources) {
+  AtomicFileWriter file(path);
+  write_sections(file, resources);
+  file.commit_unsynced();
 }
 
 }  // namespace kith

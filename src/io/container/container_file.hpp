@@ -12,12 +12,17 @@
 #include "io/posix_file.hpp"
 
 #include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace kith {
+
+class AtomicFileWriter;
 
 class ContainerFile {
  public:
@@ -31,6 +36,12 @@ class ContainerFile {
 
   // All bytes of a section, which are then as they were written.
   void read(const Section& section, void* out, const Resources& resources) const;
+  // Some bytes of a section, from `first` on, which nothing has checked.
+  void read_part(const Section& section, int64_t first, void* out, int64_t bytes) const;
+  // CorruptFile where the XXH3-64 of a section's bytes is another.
+  void verify(const Section& section, uint64_t hash) const;
+  const FileDescriptor& descriptor() const { return file_.file; }
+  int64_t size() const { return file_.size; }
 
   // CorruptFile at the beginning of the section.
   [[noreturn]] void corrupt(const Section& section, std::string_view reason) const;
@@ -49,34 +60,45 @@ class ContainerFile {
   std::vector<Section> sections_;
 };
 
-// Writes a .kith container. Sections refer to the caller's memory, which is gone over twice: to hash it, since the
-// table stands in front, and to write it.
-
+// Writes a .kith container. Sections refer to the caller's memory, or are produced while they are written; hashes are
+// taken on the way, and the table, which stands in front, is written last.
 class ContainerWriter {
  public:
   using Piece = std::span<const std::byte>;
+  using Put = std::function<void(Piece)>;
+  // Calls put(piece) with the bytes of a section, one piece after the other.
+  using Produce = std::function<void(const Put& put)>;
 
   // `kind` says what the file is: "index", "codec", ...; `version`: the first that knows all that is written.
   explicit ContainerWriter(std::string_view kind, uint32_t version = kFirstContainerVersion);
 
   // The values in one piece or in several, one behind the other. They must stay as they are until write() is done.
   void add(std::string_view name, SectionType type, std::vector<int64_t> shape, std::vector<Piece> pieces);
+  // Of a section that is added afterwards: its bytes come from here, whatever pieces it is given.
+  void produce(std::string_view name, Produce bytes) {
+    produced_.insert_or_assign(std::string(name), std::move(bytes));
+  }
 
   // Under a temporary name, synced, renamed.
   void write(const std::string& path, const Resources& resources);
+  // The same without waiting for the disk: for a file that only this process will read.
+  void write_unsynced(const std::string& path, const Resources& resources);
 
  private:
   struct Source {
     Section section;
     std::vector<Piece> pieces;
+    Produce produce;
   };
 
-  void place_sections(const Resources& resources);
+  void place_sections();
+  void write_sections(AtomicFileWriter& file, const Resources& resources);
   std::vector<std::byte> head() const;
 
   std::string kind_;
   uint32_t version_;
   std::vector<Source> sources_;
+  std::map<std::string, Produce, std::less<>> produced_;
   int64_t file_bytes_ = 0;
 };
 

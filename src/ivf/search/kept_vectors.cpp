@@ -24,6 +24,7 @@ HostArray<uint32_t> find_kept(const ListedVectors& vectors, const uint64_t* bits
   int64_t found = 0;
   for (size_t s = 0; s < vectors.segments().size(); ++s) {
     const ListSegment& segment = *vectors.segments()[s];
+    segment.check_lists();
     const uint32_t* const rows = segment.rows();
     const auto base = static_cast<uint32_t>(vectors.base(s));
     int64_t i = 0;

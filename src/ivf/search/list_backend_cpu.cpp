@@ -319,6 +319,7 @@ class CpuBackend final : public ListsBackend {
       const int64_t list = lists[static_cast<size_t>(i)];
       int64_t size = 0;
       for (const Segment& segment : search_.vectors.segments()) {
+        segment->check_list(list);
         for (int64_t at = segment->offsets()[list]; at < segment->offsets()[list + 1]; ++at) {
           size += keeps(task_.kept, segment->rows()[at]);
         }
@@ -347,6 +348,9 @@ class CpuBackend final : public ListsBackend {
 
   // Tasks of a block of queries and a range of a list's vectors in a segment.
   void cut(const ListVisits& visits) {
+    for (const Segment& segment : search_.vectors.segments()) {
+      if (segment->is_mapped()) fetch(*segment, visits);
+    }
     tasks_.clear();
     tasks_.reserve(visits.lists.size() * search_.vectors.segments().size());
     int64_t work = 0;
@@ -371,6 +375,19 @@ class CpuBackend final : public ListsBackend {
         }
       }
     }
+  }
+
+  // Lists of a mapped file: few are all asked for at once, so that the disk brings them side by side; many come in
+  // their order, as the file has them.
+  static void fetch(const ListSegment& segment, const ListVisits& visits) {
+    constexpr int64_t kMostExpected = int64_t{64} << 20;  // bytes
+    int64_t vectors = 0;
+    for (const ListVisit& visit : visits.lists) vectors += segment.size_of(visit.list);
+    const bool few = vectors * (segment.code_bytes() + 4) <= kMostExpected;
+    for (const ListVisit& visit : visits.lists) {
+      if (few) segment.expect_list(visit.list);
+    }
+    for (const ListVisit& visit : visits.lists) segment.check_list(visit.list);
   }
 
   int64_t size_of(int64_t list) const {

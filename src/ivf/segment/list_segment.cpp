@@ -8,6 +8,8 @@
 #include "core/typed_row.hpp"
 #include "cuda/device_memory.hpp"
 #include "cuda/workspace_layout.hpp"
+#include "io/file_error.hpp"
+#include "io/file_mapping.hpp"
 #include "ivf/model/list_assignment.hpp"
 #include "kernels/codes/code_reader_cpu.hpp"
 #include "quantize/additive/code_norms.hpp"
@@ -16,6 +18,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <functional>
 #include <optional>
 
@@ -143,6 +146,48 @@ ListSegment::ListSegment(const Arrays& arrays, int64_t code_bytes, std::shared_p
   mark_lists(resources);
 }
 
+ListSegment::ListSegment(const Arrays& arrays, int64_t code_bytes, std::shared_ptr<const void> keeper,
+                         const Unchecked& unchecked, const Resources& resources)
+    : arrays_(arrays),
+      code_bytes_(code_bytes),
+      bytes_(unchecked.own_bytes + arrays.lists),
+      keeper_(std::move(keeper)),
+      unchecked_(unchecked),
+      checked_(arrays.lists, "the lists of a file that were checked", resources) {
+  std::fill(checked_.begin(), checked_.end(), uint8_t{0});
+  mark_lists(resources);
+}
+
+bool ListSegment::ascends(int64_t list) const {
+  const uint32_t* const first = rows() + offsets()[list];
+  const uint32_t* const end = rows() + offsets()[list + 1];
+  return std::adjacent_find(first, end, std::greater_equal()) == end;
+}
+
+void ListSegment::expect_list(int64_t list) const {
+  if (!is_mapped()) return;
+  const int64_t first = offsets()[list];
+  expect_mapped(codes() + first * code_bytes_, size_of(list) * code_bytes_);
+  expect_mapped(rows() + first, size_of(list) * static_cast<int64_t>(sizeof(uint32_t)));
+}
+
+void ListSegment::check_list(int64_t list) const {
+  if (!is_mapped()) return;
+  const std::atomic_ref<uint8_t> checked(checked_[list]);
+  if (checked.load(std::memory_order_relaxed) != 0) return;
+  const int64_t end = offsets()[list + 1];
+  const bool below = size_of(list) == 0 || rows()[end - 1] < unchecked_.rows;
+  if (!below || !ascends(list)) {
+    throw_corrupt(unchecked_.path, 0,
+                  fmt::format("section 'rows': the rows of list {} do not ascend below {}", list, unchecked_.rows));
+  }
+  checked.store(1, std::memory_order_relaxed);
+}
+
+void ListSegment::check_lists() const {
+  for (int64_t list = 0; list < (is_mapped() ? lists() : 0); ++list) check_list(list);
+}
+
 void ListSegment::mark_lists(const Resources& resources) {
   marks_ = HostArray<uint32_t>(divide_up(size(), kMarkEvery) + 1, "marks of the lists", resources);
   bytes_ += marks_.bytes();
@@ -151,11 +196,8 @@ void ListSegment::mark_lists(const Resources& resources) {
   if (lists() < 1 || begins[0] != 0 || begins[lists()] != size() || !std::is_sorted(begins, begins + lists() + 1)) {
     throw_not_together();
   }
-  for (int64_t list = 0; list < lists(); ++list) {
-    const uint32_t* const first = rows() + begins[list];
-    if (std::adjacent_find(first, rows() + begins[list + 1], std::greater_equal()) != rows() + begins[list + 1]) {
-      throw InvalidArgument(fmt::format("the rows of list {} do not ascend", list));
-    }
+  for (int64_t list = 0; list < lists() && !is_mapped(); ++list) {
+    if (!ascends(list)) throw InvalidArgument(fmt::format("the rows of list {} do not ascend", list));
   }
   int64_t list = 0;
   for (int64_t place = 0; place < size(); place += kMarkEvery) {
@@ -218,6 +260,7 @@ Segment ListSegment::copied_to(Device device, const Resources& given) const {
                                                     download(rows(), size(), from, resources), code_bytes_, resources);
     return device == Device::cpu() ? here : here->copied_to(device, resources);
   }
+  check_lists();
   const auto made = std::make_shared<ListSegment>(device.index, lists(), size(), code_bytes_, resources);
   upload(offsets(), lists() + 1, made->to_fill().offsets, device.index, resources);
   upload(codes(), size() * code_bytes_, made->to_fill().codes, device.index, resources);
@@ -227,6 +270,7 @@ Segment ListSegment::copied_to(Device device, const Resources& given) const {
 
 void ListSegment::add_sizes(const uint64_t* kept, int64_t* sizes, const Resources& resources) const {
   const bool here = space_.host_readable();
+  if (kept != nullptr) check_lists();
   HostArray<int64_t> fetched_offsets;
   HostArray<uint32_t> fetched_rows;
   if (!here) fetched_offsets = download(offsets(), lists() + 1, space_.device, resources);
@@ -324,6 +368,7 @@ Segment without(const ListSegment& segment, const KeptRows& kept, const Resource
   const int64_t lists = segment.lists();
   const int64_t code_bytes = segment.code_bytes();
   const bool some = kept.leaves_some_out();
+  segment.check_lists();
   const auto keeps_place = [&](int64_t place) { return !some || keeps(kept.bits(), segment.rows()[place]); };
   HostArray<int64_t> sizes = no_sizes(lists, resources);
   ProgressMeter meter("remove", 2 * segment.size(), resources);
@@ -367,6 +412,7 @@ class PlaceTable {
  public:
   PlaceTable(const ListSegment& segment, const Resources& resources) {
     if (segment.size() == 0) return;
+    segment.check_lists();
     const auto [least, most] = std::minmax_element(segment.rows(), segment.rows() + segment.size());
     first_ = *least;
     places_ = HostArray<uint32_t>(*most - first_ + 1, "a table of the rows' places", resources);

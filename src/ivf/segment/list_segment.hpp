@@ -21,6 +21,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 namespace kith {
@@ -48,6 +49,15 @@ class ListSegment {
     int64_t size = 0;  // vectors
   };
   ListSegment(const Arrays& arrays, int64_t code_bytes, std::shared_ptr<const void> keeper, const Resources& resources);
+  // The same of a file that is mapped and whose rows nobody has looked at: a list's are when it is first searched.
+  // CorruptFile then where they do not ascend, or are not below `rows`.
+  struct Unchecked {
+    int64_t rows = 0;  // of the index
+    std::string path = {};
+    int64_t own_bytes = 0;  // of the arrays that lie in memory of Kith's own
+  };
+  ListSegment(const Arrays& arrays, int64_t code_bytes, std::shared_ptr<const void> keeper, const Unchecked& unchecked,
+              const Resources& resources);
   // Room for so many vectors on a GPU; what is in it comes later.
   ListSegment(int device, int64_t lists, int64_t size, int64_t code_bytes, const Resources& resources);
 
@@ -70,6 +80,13 @@ class ListSegment {
     return array_bytes<int64_t>(lists + 1) + rows * (code_bytes + 4) + 4 * (divide_up(rows, kMarkEvery) + 1);
   }
 
+  // Of a mapped file; of others these do nothing. What is expected is read from the disk while the caller goes on. A
+  // list is checked before anything is made of its rows.
+  bool is_mapped() const { return !unchecked_.path.empty(); }
+  void expect_list(int64_t list) const;
+  void check_list(int64_t list) const;
+  void check_lists() const;  // all
+
   // Returns when it is complete; OutOfMemory where there is no room.
   std::shared_ptr<const ListSegment> copied_to(Device device, const Resources& resources) const;
   // Adds to the sizes of all lists what it has of each; where `kept` is given, of the rows whose bits are set. What lies on
@@ -81,6 +98,7 @@ class ListSegment {
 
   // Of what lies on the host; checks it.
   void mark_lists(const Resources& resources);
+  bool ascends(int64_t list) const;
 
   MemorySpace space_;
   Arrays arrays_;
@@ -89,6 +107,8 @@ class ListSegment {
   std::shared_ptr<const void> keeper_;
   ListArrays to_fill_;
   HostArray<uint32_t> marks_;  // the lists of places 0, kMarkEvery, ... and the last list
+  Unchecked unchecked_;
+  HostArray<uint8_t> checked_;  // of a mapped file: the lists that were checked; by atomic_ref
 };
 
 using Segment = std::shared_ptr<const ListSegment>;

@@ -1,0 +1,87 @@
+"""Indexes in files that are larger than memory, or stay on disk, or are several."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import kith
+
+Rows = npt.NDArray[np.float32]
+
+
+@pytest.fixture(scope="module")
+def rows() -> Rows:
+    return np.random.default_rng(3).standard_normal((20_000, 16), dtype=np.float32)
+
+
+@pytest.fixture
+def trained(rows: Rows) -> kith.Index:
+    index = kith.Index("IVF32,SQ8", device="cpu")
+    index.train(rows[:4000])
+    return index
+
+
+def same(a: Any, b: Any) -> bool:
+    return bool(np.array_equal(a.ids, b.ids) and np.array_equal(a.distances, b.distances))
+
+
+def test_a_file_under_a_limit_has_the_bytes_of_one_without(tmp_path: Path, rows: Rows, trained: kith.Index) -> None:
+    for number, (first, end) in enumerate([(0, 9_000), (9_000, 20_000)]):
+        np.save(tmp_path / f"part-{number}.npy", rows[first:end])
+    whole = trained.to("cpu")
+    whole.add(rows)
+    whole.save(tmp_path / "whole.kith")
+    source = str(tmp_path / "part-*.npy")
+    trained.save_added(tmp_path / "limited.kith", source, memory_limit=8_000_000)
+    assert (tmp_path / "limited.kith").read_bytes() == (tmp_path / "whole.kith").read_bytes()
+    assert len(trained) == 0
+    with pytest.raises(MemoryError):
+        trained.save_added(tmp_path / "limited.kith", source, memory_limit=50_000)
+    with pytest.raises(TypeError, match="is an array"):
+        trained.save_added(tmp_path / "limited.kith", rows)  # type: ignore[arg-type]
+    assert not list(tmp_path.glob(".kith*"))
+
+
+def test_searches_on_disk(tmp_path: Path, rows: Rows, trained: kith.Index) -> None:
+    trained.add(rows)
+    path = tmp_path / "x.kith"
+    trained.save(path)
+    options: list[dict[str, Any]] = [{"mmap": True}, {"lists": "disk"}, {"mmap": True, "verify": True}]
+    for given in options:
+        index = kith.load(path, device="cpu", **given)
+        assert same(index.search(rows[:30], k=5, probes=4), trained.search(rows[:30], k=5, probes=4))
+        assert same(index.search(rows[3], k=5), trained.search(rows[3], k=5))
+        for change in (lambda: index.add(rows), lambda: index.remove([3]), lambda: index.train(rows)):
+            with pytest.raises(RuntimeError, match="save_added"):
+                change()
+        index.save(tmp_path / "again.kith")
+        assert (tmp_path / "again.kith").read_bytes() == path.read_bytes()
+    with pytest.raises(ValueError, match="'host' or 'disk'"):
+        kith.load(path, lists="ssd")  # type: ignore[arg-type]
+
+
+def test_several_files_are_one_index(tmp_path: Path, rows: Rows, trained: kith.Index) -> None:
+    whole, paths = trained.to("cpu"), []
+    for number, (first, end) in enumerate([(0, 5_000), (5_000, 20_000)]):
+        shard = trained.to("cpu")
+        shard.add(rows[first:end])
+        paths.append(tmp_path / f"shard-{number}.kith")
+        shard.save(paths[-1])
+        whole.merge(shard, shift_ids=True)
+    whole.save(tmp_path / "whole.kith")
+    for mmap in (False, True):
+        for given in (str(tmp_path / "shard-*.kith"), paths):
+            index = kith.load(given, device="cpu", mmap=mmap)
+            assert len(index) == 20_000
+            assert same(index.search(rows[:50], k=300, probes=1), whole.search(rows[:50], k=300, probes=1))
+    kith.merge_files(paths, tmp_path / "merged.kith", shift_ids=True, memory_limit=4_000_000)
+    assert (tmp_path / "merged.kith").read_bytes() == (tmp_path / "whole.kith").read_bytes()
+    with pytest.raises(ValueError, match="shift_ids"):
+        kith.merge_files(paths, tmp_path / "merged.kith")
+    with pytest.raises(OSError, match="no file matches"):
+        kith.load(str(tmp_path / "nothing-*.kith"))
