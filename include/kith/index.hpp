@@ -81,8 +81,8 @@ enum class ListsPlace : uint8_t { host, disk };
 
 struct LoadParams {
   // Everything with a value for each vector stays in the file, which is mapped: codes and rows of lists, vectors of
-  // Flat, and those that candidates are compared with again. (A graph, and ids that are not row numbers, come into
-  // memory.)
+  // Flat, and those that candidates are compared with again. (Graph indexes, and ids that are not row numbers, come
+  // into memory.)
   bool mmap = false;
   ListsPlace lists = ListsPlace::host;  // disk: of lists alone
   // Of a file that is mapped header, sizes, offsets and centres are hashed when it is opened. The rest is checked when

@@ -42,7 +42,7 @@ def load(
         Where searches run, as in `Index`.
     mmap : bool, default False
         Leave all that is kept of vectors in the file, which is mapped: searches read what they look at, through the
-        system's page cache, which no memory limit counts. A graph, and ids of your own, come into memory. The index is not
+        system's page cache, which no memory limit counts. Graph indexes, and ids of your own, come into memory. The index is not
         changed then: `train`, `add`, `remove` and `merge` are a RuntimeError; `save_added` writes a larger file. The files
         must stay as they are.
     lists : {"host", "disk"}, default "host"

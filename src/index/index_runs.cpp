@@ -129,6 +129,12 @@ class ListSizes {
 
 }  // namespace
 
+std::string factory_in(const std::string& path, const Resources& resources) {
+  const ContainerFile file(path);
+  if (file.kind() != "index") return {};  // whoever loads it says what it is
+  return about_of(file, resources).factory;
+}
+
 void refuse_other_training(const ContainerFile& first, const ContainerFile& other, const Resources& resources) {
   const IndexParts a = about_of(first, resources);
   const IndexParts b = about_of(other, resources);

@@ -60,6 +60,9 @@ class IndexRuns {
   int64_t rows_ = 0;
 };
 
+// The factory string of an index file.
+std::string factory_in(const std::string& path, const Resources& resources);
+
 // InvalidArgument, naming both files and what differs, where two files of indexes were not trained alike; Unsupported
 // for graph indexes, whose vectors are searched together.
 void refuse_other_training(const ContainerFile& first, const ContainerFile& other, const Resources& resources);

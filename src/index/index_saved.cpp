@@ -171,6 +171,14 @@ LoadMode mode_of(const LoadParams& params) {
   return mode;
 }
 
+bool is_graph(const std::string& factory) {
+  try {
+    return parse_factory(factory).degree > 0;
+  } catch (const InvalidArgument&) {
+    return false;  // whoever loads the file says what is wrong
+  }
+}
+
 // The files of a pattern, in the order of names; a path that exists is one file.
 std::vector<std::string> index_files(const std::string& path) {
   return is_file_pattern(path) ? matching_files(path) : std::vector<std::string>{path};
@@ -237,8 +245,10 @@ Index Index::load(const std::string& path, const LoadParams& params, const Resou
 
 Index Index::load(const std::vector<std::string>& files, const LoadParams& params, const Resources& resources) {
   if (files.empty()) throw InvalidArgument("an index is loaded from at least one file");
-  const LoadMode mode = mode_of(params);
-  const bool on_disk = params.mmap || params.lists == ListsPlace::disk;
+  // A graph is walked over in memory, and so are its vectors.
+  const bool asked = params.mmap || params.lists == ListsPlace::disk;
+  const bool on_disk = asked && !is_graph(factory_in(files.front(), resources));
+  const LoadMode mode = on_disk ? mode_of(params) : LoadMode();
   const auto least = [&] {
     Footprint all;
     for (const std::string& file : files) all = all.beside({load_bytes(file, resources, mode)});

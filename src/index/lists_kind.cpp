@@ -151,6 +151,7 @@ class ListsState final : public IndexState {
     own.codec = {model_->codec->format(), model_->codec->values(), model_->codec->recipe().code,
                  model_->codec->recipe().effort};
     const Segment all = whole(resources);
+    all->check_lists();
     const auto size = static_cast<size_t>(all->size());
     own.offsets = PartArray<int64_t>({all->offsets(), static_cast<size_t>(own.lists) + 1}, all);
     own.codes = PartArray<uint8_t>({all->codes(), size * static_cast<size_t>(all->code_bytes())}, all);
