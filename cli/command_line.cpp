@@ -15,6 +15,7 @@
 #include "info_command.hpp"
 #include "kmeans_command.hpp"
 #include "knn_command.hpp"
+#include "plan_command.hpp"
 #include "quantizer_commands.hpp"
 #include "range_command.hpp"
 
@@ -138,6 +139,7 @@ void offer_commands(Commands& commands) {
   offer_index(commands);
   offer_graph(commands);
   offer_quantizers(commands);
+  offer_plan(commands);
 }
 
 }  // namespace

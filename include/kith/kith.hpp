@@ -45,3 +45,4 @@
 #include <kith/vector_transform.hpp>
 #include <kith/version.hpp>
 #include <kith/view.hpp>
+#include <kith/work_plan.hpp>

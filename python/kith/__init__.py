@@ -58,6 +58,7 @@ from kith._knn import knn
 from kith._knn_graph import KnnGraph
 from kith._metrics import Metric
 from kith._pairwise_distances import pairwise_distances
+from kith._plan import PlanPhase, WorkPlan, plan
 from kith._quantize import ProductQuantizer, ScalarQuantizer
 from kith._range_search import RangeNeighbors, range_search
 from kith._recall import recall
@@ -87,6 +88,7 @@ __all__ = [
     "Neighbors",
     "OPQ",
     "PCA",
+    "PlanPhase",
     "PrecisionWarning",
     "ProductQuantizer",
     "RandomRotation",
@@ -99,6 +101,7 @@ __all__ = [
     "Transform",
     "TuneReport",
     "TunedSearch",
+    "WorkPlan",
     "__version__",
     "extend_graph",
     "info",
@@ -108,6 +111,7 @@ __all__ = [
     "merge_files",
     "merge_graphs",
     "pairwise_distances",
+    "plan",
     "range_search",
     "read_faiss",
     "read_hnswlib",

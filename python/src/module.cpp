@@ -20,6 +20,7 @@ NB_MODULE(_kith, module) {
   kith::python::bind_knn_graph(module);
   kith::python::bind_graph_merge(module);
   kith::python::bind_pairwise_distances(module);
+  kith::python::bind_plan(module);
   kith::python::bind_quantizers(module);
   kith::python::bind_additive_quantizers(module);
   kith::python::bind_quantizer_file(module);

@@ -21,6 +21,7 @@ void bind_graph_merge(nb::module_& module);
 void bind_knn_graph(nb::module_& module);
 void bind_pairwise_distances(nb::module_& module);
 void bind_additive_quantizers(nb::module_& module);
+void bind_plan(nb::module_& module);
 void bind_quantizers(nb::module_& module);
 void bind_quantizer_file(nb::module_& module);
 void bind_range_search(nb::module_& module);

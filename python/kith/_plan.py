@@ -1,0 +1,112 @@
+"""What a graph or an index will take, before it is made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NoReturn, SupportsIndex
+
+from kith import _kith
+from kith._info import info
+from kith._metrics import Metric
+from kith._options import flag, text, whole_number
+from kith._other_names import refuse_unknown
+
+
+@dataclass(frozen=True)
+class PlanPhase:
+    """One phase of a `WorkPlan`."""
+
+    name: str
+    read_bytes: int
+    written_bytes: int
+    blocks: int
+    """That the rows are cut into, each of which fits into memory."""
+    host_bytes: int
+    device_bytes: int
+    disk_bytes: int
+    """That lie on the disk at its end, results included, sources not."""
+    seconds: float
+    bound: str
+    """What takes this time: ``"products"``, ``"reading"`` or ``"writing"``."""
+
+
+@dataclass(frozen=True)
+class WorkPlan:
+    """What `plan` returns."""
+
+    method: str
+    """``"exact"``, ``"cells"``, ``"nn_descent"``, or the factory string."""
+    from_disk: bool
+    """It does not fit into memory."""
+    result_bytes: int
+    phases: list[PlanPhase]
+    advice: list[str]
+    """What would help, most first."""
+    seconds: float
+    host_bytes: int
+    device_bytes: int
+    disk_bytes: int
+
+
+def plan(
+    rows: SupportsIndex,
+    cols: SupportsIndex,
+    dtype: str = "f32",
+    *,
+    factory: str = "",
+    k: SupportsIndex = 10,
+    metric: Metric = "l2",
+    recall: float = 0.95,
+    memory_limit: SupportsIndex | None = None,
+    gpu: bool = False,
+    threads: SupportsIndex = 0,
+    disk_read: float = 2e9,
+    disk_write: float = 1e9,
+    **unknown: NoReturn,
+) -> WorkPlan:
+    """Tell what a k-NN graph or an index of so many vectors will take, phase by phase, without making it.
+
+    Nothing is read or measured: times come from the model by which Kith chooses devices (the page "Scaling").
+
+    Parameters
+    ----------
+    rows, cols : int
+        Vectors and their length.
+    dtype : str, default "f32"
+        ``"f32"``, ``"f16"``, ``"bf16"``, ``"u8"`` or ``"i8"``.
+    factory : str, optional
+        Plan an index (``"IVF4096,PQ32"``) instead of a graph.
+    k, metric, recall
+        Of the graph, as in `knn_graph`; a recall of 1 is exact.
+    memory_limit : int, optional
+        Bytes of memory; what does not fit is planned from disk.
+    gpu : bool, default False
+        Plan for an H200 instead of the CPU.
+    threads : int, default 0
+        Of the CPU; 0: those of this machine.
+    disk_read, disk_write : float
+        What the disk moves, bytes a second.
+
+    Examples
+    --------
+    >>> made = kith.plan(10**9, 96, "u8", memory_limit=16 * 2**30, gpu=True)
+    >>> made.method, made.from_disk
+    ('cells', True)
+    """
+    refuse_unknown("kith.plan()", unknown)
+    count = whole_number(threads, "threads")
+    told = _kith.plan(
+        whole_number(rows, "rows"),
+        whole_number(cols, "cols"),
+        text(dtype, "dtype"),
+        text(factory, "factory"),
+        whole_number(k, "k"),
+        text(metric, "metric"),
+        float(recall),
+        None if memory_limit is None else whole_number(memory_limit, "memory_limit"),
+        flag(gpu, "gpu"),
+        count if count != 0 else info()["threads"],
+        float(disk_read),
+        float(disk_write),
+    )
+    return WorkPlan(**{**told, "phases": [PlanPhase(**phase) for phase in told["phases"]]})

@@ -1,0 +1,79 @@
+#include "plan/cells_on_disk_plan.hpp"
+
+#include "core/divide.hpp"
+#include "plan/plan_rates.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace kith {
+namespace {
+
+constexpr int64_t kSampleRows = 48;  // a cell, for its centre
+constexpr double kIterations = 6;
+constexpr int64_t kNumberBytes = 5;  // of a row in its bucket
+
+// Pairs across blocks are compared from both sides. Measured on SIFT: the share of probes that leave their block.
+double leaving(int64_t blocks) { return blocks <= 1 ? 0 : 0.92 * (1 - std::pow(static_cast<double>(blocks), -0.45)); }
+
+}  // namespace
+
+GraphProblem graph_problem(const PlanQuestion& question) {
+  return {question.rows, question.cols, question.k, question.metric, question.recall};
+}
+
+CellsOnDisk likely_cells_on_disk(const PlanQuestion& question) {
+  CellsOnDisk likely;
+  likely.cells = default_cells(question.rows, question.k);
+  likely.probes = likely_work(graph_problem(question)).probes;
+  likely.row_bytes = question.cols * size_of(question.dtype) + kNumberBytes;
+  // Half of the memory for a block with its lists, the other for what streams past it.
+  const int64_t list_bytes = 8 * question.k + 32;
+  const int64_t room = std::max<int64_t>(question.host_memory / 2, 1);
+  likely.blocks = std::max<int64_t>(1, divide_up(question.rows * (likely.row_bytes + list_bytes), room));
+  return likely;
+}
+
+std::vector<PlanPhase> plan_cells_on_disk(const PlanQuestion& question, const CellsOnDisk& cells) {
+  const auto rows = static_cast<double>(question.rows);
+  const auto cols = static_cast<double>(question.cols);
+  const auto count = static_cast<double>(cells.cells);
+  const int64_t data = question.rows * question.cols * size_of(question.dtype);
+  const int64_t store = question.rows * cells.row_bytes;
+  const int64_t lists = question.rows * question.k * 8;
+  const int64_t result = question.rows * question.k * 12;
+  const int64_t sample = cells.cells * kSampleRows * question.cols * static_cast<int64_t>(sizeof(float));
+  const int64_t centres = cells.cells * question.cols * static_cast<int64_t>(sizeof(float));
+  const int64_t memory = std::min(question.host_memory, store + lists);
+  std::vector<PlanPhase> phases;
+  const auto add = [&](PlanPhase phase, const Counts& counts) {
+    time_phase(phase, counts, question);
+    phases.push_back(std::move(phase));
+  };
+  add({.name = "sample", .read_bytes = data, .written_bytes = sample, .host_bytes = memory, .disk_bytes = sample}, {});
+  add({.name = "centres", .host_bytes = std::min(memory, sample + centres), .disk_bytes = sample + centres},
+      {{CostUnit::grouped_product, 2 * kIterations * kSampleRows * count * count * cols}});
+  add({.name = "buckets",
+       .read_bytes = data,
+       .written_bytes = store,
+       .host_bytes = memory,
+       .disk_bytes = store + centres},
+      {{CostUnit::dense_product, 2 * rows * count * cols}});
+  const double pairs = rows * cells.probes * rows / count * (1 + leaving(cells.blocks));
+  add({.name = "compare",
+       .read_bytes = cells.blocks * store,
+       .written_bytes = lists,
+       .blocks = cells.blocks,
+       .host_bytes = memory,
+       .disk_bytes = store + lists},
+      {{CostUnit::graph_product, 2 * pairs * cols}});
+  add({.name = "lists in order",
+       .read_bytes = lists,
+       .written_bytes = result,
+       .host_bytes = std::min(memory, lists),
+       .disk_bytes = lists + result},
+      {});
+  return phases;
+}
+
+}  // namespace kith

@@ -1,0 +1,22 @@
+// How phases become seconds: what is counted, by the model of the machine, beside what a disk moves. The three overlap,
+// so that the longest is what a phase takes.
+#pragma once
+
+#include <kith/work_plan.hpp>
+
+#include "core/machine_model.hpp"
+
+#include <algorithm>
+
+namespace kith {
+
+inline void time_phase(PlanPhase& phase, const Counts& counts, const PlanQuestion& question) {
+  const double products =
+      question.gpu ? model_of(DeviceInfo()).seconds(counts) : cpu_model(question.threads).seconds(counts);
+  const double reading = static_cast<double>(phase.read_bytes) / question.read_rate;
+  const double writing = static_cast<double>(phase.written_bytes) / question.write_rate;
+  phase.seconds = std::max({products, reading, writing});
+  phase.bound = phase.seconds == products ? "products" : phase.seconds == reading ? "reading" : "writing";
+}
+
+}  // namespace kith

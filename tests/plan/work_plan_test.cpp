@@ -1,0 +1,73 @@
+// Plans are pure, and what they say goes together: more memory needs no more blocks, more rows no less time.
+#include <kith/error.hpp>
+#include <kith/work_plan.hpp>
+
+#include <gtest/gtest.h>
+
+namespace kith {
+namespace {
+
+PlanQuestion billion() {
+  return {.rows = 1'000'000'000, .cols = 96, .dtype = DType::u8, .host_memory = int64_t{16} << 30, .gpu = true};
+}
+
+TEST(WorkPlan, ABillionRowsAreCutIntoBlocks) {
+  const WorkPlan plan = plan_work(billion());
+  EXPECT_EQ(plan.method, "cells");
+  EXPECT_TRUE(plan.from_disk);
+  EXPECT_EQ(plan.result_bytes, int64_t{1'000'000'000} * 10 * 12);
+  EXPECT_EQ(plan.phases.size(), 5u);
+  EXPECT_GT(plan.phases[3].blocks, 4);
+  EXPECT_LE(plan.host_bytes(), int64_t{16} << 30);
+  EXPECT_FALSE(plan.advice.empty());
+  double sum = 0;
+  for (const PlanPhase& phase : plan.phases) sum += phase.seconds;
+  EXPECT_EQ(sum, plan.seconds());
+}
+
+TEST(WorkPlan, MemoryAndDisksHelp) {
+  PlanQuestion question = billion();
+  const WorkPlan little = plan_work(question);
+  question.host_memory *= 4;
+  const WorkPlan more = plan_work(question);
+  EXPECT_LT(more.phases[3].blocks, little.phases[3].blocks);
+  EXPECT_LE(more.seconds(), little.seconds());
+  question.read_rate /= 100;
+  EXPECT_GT(plan_work(question).seconds(), more.seconds());
+  EXPECT_EQ(plan_work(question).phases[3].bound, "reading");
+}
+
+TEST(WorkPlan, WhatFitsIsInMemory) {
+  const WorkPlan plan = plan_work({.rows = 100'000, .cols = 32, .threads = 2});
+  EXPECT_FALSE(plan.from_disk);
+  EXPECT_EQ(plan.phases.size(), 3u);
+  EXPECT_GE(plan.host_bytes(), 100'000 * 32 * 4);
+  const WorkPlan exact = plan_work({.rows = 10'000'000, .cols = 32, .recall = 1, .host_memory = 1 << 28});
+  EXPECT_EQ(exact.method, "exact");
+  EXPECT_TRUE(exact.from_disk);
+  EXPECT_GT(exact.phases[0].blocks, 1);
+}
+
+TEST(WorkPlan, IndexesGoThroughTheDiskUnderALimit) {
+  PlanQuestion question{.rows = 10'000'000, .cols = 128, .factory = "IVF4096,PQ32", .threads = 2};
+  const WorkPlan plain = plan_work(question);
+  EXPECT_FALSE(plain.from_disk);
+  EXPECT_NEAR(static_cast<double>(plain.result_bytes), 362e6, 2e6);
+  question.host_memory = int64_t{256} << 20;
+  const WorkPlan limited = plan_work(question);
+  EXPECT_TRUE(limited.from_disk);
+  EXPECT_EQ(limited.phases.back().name, "join");
+  EXPECT_EQ(limited.phases[1].blocks, 6);
+  EXPECT_LE(limited.host_bytes(), int64_t{256} << 20);
+}
+
+TEST(WorkPlan, RefusesWhatMakesNoSense) {
+  EXPECT_THROW(plan_work({.rows = 0, .cols = 3}), InvalidArgument);
+  EXPECT_THROW(plan_work({.rows = 10, .cols = 3, .k = 10}), InvalidArgument);
+  EXPECT_THROW(plan_work({.rows = 1000, .cols = 3, .factory = "IVFQ"}), InvalidArgument);
+  EXPECT_THROW(plan_work({.rows = int64_t{1} << 32, .cols = 3, .factory = "SQ8"}), InvalidArgument);
+  EXPECT_THROW(plan_work({.rows = 1000, .cols = 3, .host_memory = 0}), InvalidArgument);
+}
+
+}  // namespace
+}  // namespace kith
