@@ -89,6 +89,7 @@ def plan(
 
     Examples
     --------
+    >>> import kith
     >>> made = kith.plan(10**9, 96, "u8", memory_limit=16 * 2**30, gpu=True)
     >>> made.method, made.from_disk
     ('cells', True)

@@ -76,7 +76,7 @@ def test_no_command_prints_help_and_fails(kith):
 @pytest.mark.parametrize(
     "arguments, text",
     [
-        (["frobnicate"], "unknown command 'frobnicate'; known are: info, head, knn, range, kmeans, convert, eval, index, graph, train, encode, decode, completion, manual"),
+        (["frobnicate"], "unknown command 'frobnicate'; known are: info, head, knn, range, kmeans, convert, eval, index, graph, train, encode, decode, plan, completion, manual"),
         (["knn", "--base", "b.fbin", "--queries", "q.fbin", "--threads", "99999999999"], "--threads: 99999999999 is too large"),
         (["knn", "--base", "b.fbin", "--queries", "q.fbin", "--metric", "L2"], "FAISS's L2 is sqeuclidean"),
         (["knn", "--base", "b.fbin", "--queries", "q.fbin", "--metric", "euclidian"], "did you mean euclidean?"),
