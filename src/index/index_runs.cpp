@@ -34,9 +34,9 @@ const Section& section_of(const ContainerFile& file, std::string_view name) {
 }
 
 IndexParts about_of(const ContainerFile& file, const Resources& resources) {
-  constexpr int64_t kMostAboutBytes = 1 << 20;
+  constexpr int64_t kLongestAbout = 1 << 20;
   const Section& section = section_of(file, "about");
-  if (section.type != SectionType::text || section.bytes > kMostAboutBytes) file.corrupt(section, "it is no such text");
+  if (section.type != SectionType::text || section.bytes > kLongestAbout) file.corrupt(section, "it is no such text");
   std::string text(static_cast<size_t>(section.bytes), '\0');
   file.read(section, text.data(), resources);
   try {
@@ -63,9 +63,9 @@ std::string in_words(std::string_view section) {
 // Bytes that streams and the piece between them may take.
 int64_t stream_bytes(size_t streams, const Resources& resources) {
   constexpr int64_t kLeast = 4 << 10;
-  constexpr int64_t kMost = 1 << 20;
+  constexpr int64_t kMostBuffered = 1 << 20;
   const int64_t share = resources.host_memory()->available() / (4 * (static_cast<int64_t>(streams) + 1));
-  return std::clamp(share / kLeast * kLeast, kLeast, kMost);
+  return std::clamp(share / kLeast * kLeast, kLeast, kMostBuffered);
 }
 
 // Bytes on their way to a section, handed on by the piece.

@@ -10,7 +10,7 @@ namespace kith {
 namespace {
 
 constexpr int64_t kSampleRows = 48;  // a cell, for its centre
-constexpr double kIterations = 6;
+constexpr double kCentreIterations = 6;
 constexpr int64_t kNumberBytes = 5;  // of a row in its bucket
 
 // Pairs across blocks are compared from both sides. Measured on SIFT: the share of probes that leave their block.
@@ -52,7 +52,7 @@ std::vector<PlanPhase> plan_cells_on_disk(const PlanQuestion& question, const Ce
   };
   add({.name = "sample", .read_bytes = data, .written_bytes = sample, .host_bytes = memory, .disk_bytes = sample}, {});
   add({.name = "centres", .host_bytes = std::min(memory, sample + centres), .disk_bytes = sample + centres},
-      {{CostUnit::grouped_product, 2 * kIterations * kSampleRows * count * count * cols}});
+      {{CostUnit::grouped_product, 2 * kCentreIterations * kSampleRows * count * count * cols}});
   add({.name = "buckets",
        .read_bytes = data,
        .written_bytes = store,
