@@ -129,7 +129,7 @@ def test_python_on_a_gpu(code: str, tmp_path: Path) -> None:
 
 
 def test_every_fence_is_of_a_kind_that_is_known() -> None:
-    known = {"python", "python gpu", "sh", "cpp", "cmake", "text", "cuda"}
+    known = {"python", "python gpu", "sh", "c", "cpp", "cmake", "text", "cuda"}
     for page in PAGES:
         opened = re.findall(r"^```(.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)[::2]
         assert set(opened) <= known, (page.name, opened)
@@ -143,3 +143,19 @@ def test_cpp(code: str, tmp_path: Path) -> None:
     run("cmake", "-G", "Ninja", "-B", "build", f"-DCMAKE_PREFIX_PATH={os.environ['KITH_PREFIX']}", folder=tmp_path)
     run("cmake", "--build", "build", folder=tmp_path)
     assert "row" in run("build/app", folder=tmp_path)
+
+
+@pytest.mark.parametrize("code", examples("c"))
+def test_c(code: str, tmp_path: Path) -> None:
+    prefix = Path(os.environ["KITH_PREFIX"])
+    (tmp_path / "app.c").write_text(code)
+    libraries = next(path.parent for path in prefix.rglob("libkith.so"))
+    strict = ["-std=c11", "-pedantic-errors", "-Wall", "-Wextra", "-Werror"]
+    run("cc", *strict, "app.c", f"-I{prefix}/include", f"-L{libraries}", f"-Wl,-rpath,{libraries}", "-lkith", "-o", "app",
+        folder=tmp_path)
+    assert "row" in run("./app", folder=tmp_path)
+
+
+def test_the_c_api_by_ctypes(tmp_path: Path) -> None:
+    library = next(Path(os.environ["KITH_PREFIX"]).rglob("libkith.so"))
+    assert "works by ctypes" in run(sys.executable, ROOT / "examples/c_api.py", library, folder=tmp_path)

@@ -12,7 +12,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src"
 PUBLIC = ROOT / "include"
-ORDER = "core cuda io rows kernels exact cluster transform quantize ivf graph paths index interop plan distributed".split()
+ORDER = "core cuda io rows kernels exact cluster transform quantize ivf graph paths index interop capi plan distributed".split()
 INNER_ORDER = {
     "cluster": "data search draw steps start run".split(),
     "quantize": "product additive".split(),
@@ -21,7 +21,7 @@ INNER_ORDER = {
     "graph/build": "exact cells cells_on_disk nn_descent method merge custom".split(),
 }
 """The folders within a folder, where they have an order too; what lies beside them comes last."""
-ENDINGS = {".hpp", ".cpp", ".cu", ".cuh"}
+ENDINGS = {".h", ".hpp", ".cpp", ".cu", ".cuh"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<(kith/[^>]+)>)', re.MULTILINE)
 
 Includes = dict[str, list[str]]

@@ -1,0 +1,8 @@
+// What kith_range_search and kith_index_range_search hand out.
+#pragma once
+
+#include <kith/range_search.hpp>
+
+struct kith_range {
+  kith::RangeNeighbors found;
+};
