@@ -1,4 +1,4 @@
-# Finds CUDA when it is there and usable; sets KITH_HAS_CUDA.
+# Finds CUDA when it is there and usable; sets KITH_HAS_CUDA, and kith_cudart to the runtime that targets link.
 #
 # The order matters: CMake 3.25 does not know CUDA C++20, so its flag is set by hand after the language is enabled.
 set(KITH_HAS_CUDA OFF)
@@ -8,6 +8,15 @@ if(NOT KITH_CUDA STREQUAL "OFF")
   if(CMAKE_CUDA_COMPILER)
     if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
       set(CMAKE_CUDA_ARCHITECTURES 80 90)
+    endif()
+    if(KITH_CUDA_RUNTIME STREQUAL "SHARED")
+      set(CMAKE_CUDA_RUNTIME_LIBRARY Shared)
+      set(kith_cudart CUDA::cudart)
+    elseif(KITH_CUDA_RUNTIME STREQUAL "STATIC")
+      set(CMAKE_CUDA_RUNTIME_LIBRARY Static)
+      set(kith_cudart CUDA::cudart_static)
+    else()
+      message(FATAL_ERROR "KITH_CUDA_RUNTIME is ${KITH_CUDA_RUNTIME}; it may be STATIC or SHARED")
     endif()
     enable_language(CUDA)
     find_package(CUDAToolkit QUIET)

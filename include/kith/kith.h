@@ -17,6 +17,8 @@
 #ifndef KITH_KITH_H
 #define KITH_KITH_H
 
+#include <kith/version.h>
+
 #include <stddef.h>
 #include <stdint.h>
 

@@ -30,8 +30,10 @@
 #include <kith/pairwise_distances.hpp>
 #include <kith/product_quantizer.hpp>
 #include <kith/quantizer.hpp>
+#include <kith/range_limit.hpp>
 #include <kith/range_search.hpp>
 #include <kith/recall.hpp>
+#include <kith/refused_row.hpp>
 #include <kith/residual_quantizer.hpp>
 #include <kith/resources.hpp>
 #include <kith/row_filter.hpp>

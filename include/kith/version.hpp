@@ -1,7 +1,8 @@
-// The version of this copy of Kith.
+// The version of Kith: of the library that runs, and (kith/version.h) of the headers, as macros.
 #pragma once
 
 #include <kith/export.hpp>
+#include <kith/version.h>
 
 #include <string_view>
 

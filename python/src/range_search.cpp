@@ -8,10 +8,8 @@
 #include "row_filter.hpp"
 #include "vector_source.hpp"
 
-#include "exact/search_footprint.hpp"
-
 #include <kith/error.hpp>
-
+#include <kith/range_limit.hpp>
 #include <kith/vector_file.hpp>
 
 #include <fmt/format.h>

@@ -9,7 +9,6 @@
 // do nothing then, and a GPU is given nothing to do; what else would touch that memory asks only_counts().
 #pragma once
 
-#include <kith/export.hpp>
 #include <kith/resources.hpp>
 
 #include "core/footprint.hpp"
@@ -22,17 +21,17 @@
 namespace kith {
 
 // Thrown in the place of work that is only counted; never leaves footprint_of_call().
-struct KITH_EXPORT CountedCall {
+struct CountedCall {
   Footprint footprint;
 };
 
 // Whether within_limits() looks at footprints: someone has set a limit, or the call is counted. What an operation has
 // planned for is no such limit: a search that it makes as a step has been counted with it.
-KITH_EXPORT bool counts_memory(const Resources& resources);
+bool counts_memory(const Resources& resources);
 
 // Throws a NamedLimit where less than `needed` is left, the host's before the device's; a CountedCall where the call is
 // counted. `job` as in "not enough memory for k-means".
-KITH_EXPORT void require_memory(std::string_view job, const Footprint& needed, const Resources& resources);
+void require_memory(std::string_view job, const Footprint& needed, const Resources& resources);
 
 // Whether the memory limits have room for `needed` now.
 inline bool has_room_for(const Footprint& needed, const Resources& resources) {

@@ -1,5 +1,6 @@
 #include "exact/search_footprint.hpp"
 
+#include <kith/range_limit.hpp>
 #include <kith/vector_file.hpp>
 
 #include "core/named_limit.hpp"

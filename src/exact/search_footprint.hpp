@@ -1,7 +1,6 @@
 // What exact searches need at least, beside their results: their filters and their smallest plans.
 #pragma once
 
-#include <kith/export.hpp>
 #include <kith/range_search.hpp>
 #include <kith/resources.hpp>
 #include <kith/row_filter.hpp>
@@ -34,10 +33,5 @@ void search_files(const VectorFile& queries, const VectorFile& base, const Resou
     naming_files({{"query", queries}, {"base", base}}, [&] { search(query_rows, base_rows); });
   });
 }
-
-// Call after a range search in files ran out of memory and what it had found was freed: searches again, counts only,
-// and throws a NamedLimit that holds all results.
-[[noreturn]] KITH_EXPORT void throw_kept_range_limit(const VectorFile& queries, const VectorFile& base,
-                                                     const RangeParams& params, const Resources& resources);
 
 }  // namespace kith

@@ -17,7 +17,7 @@ namespace kith {
 class IdTable;
 struct IndexVersion;
 
-class KITH_EXPORT IndexAccess {
+class IndexAccess {
  public:
   // `factory` is only its name.
   static Index make(std::shared_ptr<const IndexKind> kind, std::string_view factory, IndexParams params = {});

@@ -2,35 +2,14 @@
 // What is said of them is the same on every device.
 #pragma once
 
-#include <kith/error.hpp>
-#include <kith/export.hpp>
+#include <kith/refused_row.hpp>
 #include <kith/resources.hpp>
-#include <kith/row_reader.hpp>
 #include <kith/view.hpp>
 
 #include <cstdint>
-#include <string>
 #include <string_view>
 
 namespace kith {
-
-// A row that is refused, so that who calls rows otherwise than what refused it can say so.
-class KITH_EXPORT RefusedRow : public InvalidArgument {
- public:
-  // `what` row `row` `problem`.
-  RefusedRow(std::string_view what, int64_t row, std::string problem);
-  // The same of a row whose file is known too.
-  RefusedRow(const RefusedRow& refused, const RowPlace& place);
-
-  const std::string& what_row() const { return what_row_; }
-  int64_t row() const { return row_; }
-  [[noreturn]] void throw_as(std::string_view what, int64_t row) const { throw RefusedRow(what, row, problem_); }
-
- private:
-  std::string what_row_;  // "query", "base", ...
-  int64_t row_;
-  std::string problem_;
-};
 
 // `what` is "query" or "base"; `row` counts from the caller's first.
 [[noreturn]] void throw_not_finite(std::string_view what, int64_t row);

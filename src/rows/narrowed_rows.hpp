@@ -32,7 +32,7 @@ inline bool is_narrowed(const MatrixView& rows, const Offset& offset = nullptr) 
 // Whether rounding that may change results is told of.
 enum class OfRounding : uint8_t { silent, warns };
 
-class KITH_EXPORT NarrowedRows {
+class NarrowedRows {
  public:
   // Vectors that others will be compared with: they choose the offset where they are f64, and warn. `name` is the
   // caller's, for errors.
@@ -55,7 +55,7 @@ class KITH_EXPORT NarrowedRows {
 };
 
 // f32 rows where they were before the offset was subtracted, as f32 or f64. `out` may be `rows`.
-KITH_EXPORT void restore_rows(const MatrixView& rows, const Offset& offset, const MutableMatrixView& out);
+void restore_rows(const MatrixView& rows, const Offset& offset, const MutableMatrixView& out);
 
 // call(rows, resources) with rows that were f64, counted with the call; others are handed on. `job` as in
 // within_limits().

@@ -96,9 +96,14 @@ double rows_below_kth(int64_t k, int64_t groups) {
 }
 
 ProductEngine product_engine(int compute_capability, ProductEngine asked) {
+// A build for other GPUs has no such kernels (ivf/without_hopper.cpp); one without CUDA plans as if it had.
+#ifdef KITH_WITHOUT_HOPPER
+  const bool hopper = false;
+#else
   const bool hopper = compute_capability == 90;
+#endif
   if (asked == ProductEngine::wgmma && !hopper) {
-    throw Unsupported("products of warpgroups need compute capability 9.0, and the device has " +
+    throw Unsupported("products of warpgroups need compute capability 9.0 and a build for it, and the device has " +
                       std::to_string(compute_capability / 10) + "." + std::to_string(compute_capability % 10));
   }
   if (asked != ProductEngine::automatic) return asked;

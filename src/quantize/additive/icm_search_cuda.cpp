@@ -8,6 +8,7 @@
 #include "cuda/workspace_layout.hpp"
 #include "kernels/codes/code_kernels_cuda.hpp"
 #include "kernels/matrix/candidate_window.hpp"
+#include "kernels/matrix/product_plan.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -28,7 +29,8 @@ int attribute(cudaDeviceAttr which) {
 }
 
 bool has_wgmma() {
-  return attribute(cudaDevAttrComputeCapabilityMajor) == 9 && attribute(cudaDevAttrComputeCapabilityMinor) == 0;
+  const int major = attribute(cudaDevAttrComputeCapabilityMajor);
+  return product_engine(10 * major + attribute(cudaDevAttrComputeCapabilityMinor)) == ProductEngine::wgmma;
 }
 
 struct TableLayout : WorkspaceLayout {
