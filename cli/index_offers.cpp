@@ -70,7 +70,7 @@ void offer_search(Commands& index) {
   command.file("--queries", options->queries, "Vectors to search for").required();
   command.number("-k", options->params.k, "Neighbours per query");
   command.number("--probes", options->params.probes,
-                 "Lists to look at; more find more; 0: the root of their number, at most 64");
+                 "With IVF: lists to look at; more find more; 0: the root of their number, at most 64");
   command.number("--beam", options->params.beam,
                  "With Graph: the best vectors that a walk keeps; more find more; 0: as many as had a recall of 0.95");
   command.number("--width", options->params.width, "With Graph: vectors that a step of the walk opens; 0: 2");
@@ -85,6 +85,8 @@ void offer_search(Commands& index) {
       "--filter", options->filter,
       "Which vectors may be found: their ids (.ibin, .ivecs, .npy), or one byte or bool for each vector in the "
       "order of add, 0 for those left out (.u8bin, .npy)");
+  command.flag("--filter-strict", options->params.filter_strict,
+               "Refuse ids in --filter that the index does not have, instead of ignoring them");
   command.flag("--mmap", options->load.mmap, "Leave vectors and lists in their file, which is mapped");
   command.word("--lists", options->load.lists, parse_lists_place, "host",
                "Where lists are searched: host (in memory), or disk (in their file)");

@@ -33,7 +33,8 @@ class Filter(Struct):
 
 class SearchParams(Struct):
     _fields_ = [("struct_size", c.c_size_t), ("filter", c.POINTER(Filter)), ("probes", c.c_int64),
-                ("refine", c.c_int64), ("beam", c.c_int64), ("width", c.c_int64), ("recall", c.c_double)]
+                ("refine", c.c_int64), ("beam", c.c_int64), ("width", c.c_int64), ("recall", c.c_double),
+                ("filter_strict", c.c_int32), ("reserved", c.c_int32)]
 
 
 kith = c.CDLL(sys.argv[1])

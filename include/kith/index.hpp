@@ -54,6 +54,7 @@ struct IndexParams {
 struct SearchParams {
   int64_t k = 10;
   RowFilter filter = {};  // which may be found: a list of ids, or a mask or bits of the size() rows; without one, all
+  bool filter_strict = false;  // a listed id that the index does not have is InvalidArgument, else it is passed over
   int64_t probes = 0;     // lists that are looked at; 0: the root of their number, at most 64; beyond their number: all
   // With RFlat, Refine or refine_from: the index finds refine * k candidates, which are compared again with vectors that
   // say more; the first k of them by those are returned. 0: 4, or what a file of FAISS's says.
@@ -94,6 +95,7 @@ struct LoadParams {
 struct RangeSearchParams {
   float radius = 0;                                // in the metric's unit, and included; see kith/range_search.hpp
   RowFilter filter = {};                           // as in SearchParams
+  bool filter_strict = false;                      // as in SearchParams
   int64_t probes = 0;                              // as in SearchParams
   MemorySpace result_space = MemorySpace::host();  // and memory there, as in RangeParams
   RangeAllocator allocate = {};
@@ -184,6 +186,8 @@ class KITH_EXPORT Index {
   // searched elsewhere are copied to the host; others take memory on `device` when they are first searched there.
   Index to(Device device, const Resources& resources = Resources()) const;
   Device runs_on() const;  // as to() was told; automatic at first
+  // The same where this one runs: to add to it or to remove from it, say, while this one stays as it is.
+  Index clone(const Resources& resources = Resources()) const { return to(runs_on(), resources); }
 
   // The vectors of these ids as the index keeps them, decoded and, where transforms can be undone, in the caller's
   // space: ids x dimension(), f32 or f64 in host memory. An unknown id is InvalidArgument.

@@ -191,15 +191,16 @@ typedef struct kith_index_params {
   int32_t prepare; /* keep a copy laid out for searches; on unless KITH_OFF */
 } kith_index_params;
 
-/* What a kind of index does not use is refused. */
 typedef struct kith_search_params {
   size_t struct_size;
   const kith_filter* filter;
-  int64_t probes; /* IVF: lists that are looked at */
-  int64_t refine; /* RFlat, Refine: refine * k candidates are compared again */
-  int64_t beam;   /* Graph */
-  int64_t width;  /* Graph */
-  double recall;  /* instead of these: what tune() found for it */
+  int64_t probes;        /* IVF: lists that are looked at */
+  int64_t refine;        /* RFlat, Refine: refine * k candidates are compared again */
+  int64_t beam;          /* Graph */
+  int64_t width;         /* Graph */
+  double recall;         /* instead of these: what tune() found for it */
+  int32_t filter_strict; /* a listed id that the index does not have is refused; off unless KITH_ON: passed over */
+  int32_t reserved;
 } kith_search_params;
 
 typedef struct kith_index_info {
@@ -221,6 +222,8 @@ typedef struct kith_index_info {
 KITH_C_API kith_status kith_index_new(const char* factory, const kith_index_params* params, kith_index** out);
 KITH_C_API kith_status kith_index_load(const char* path, kith_index** out, const kith_resources* resources);
 KITH_C_API kith_status kith_index_save(const kith_index* index, const char* path, const kith_resources* resources);
+/* Another index with the same vectors, which both share; what is added to one is not seen by the other. */
+KITH_C_API kith_status kith_index_clone(const kith_index* index, kith_index** out, const kith_resources* resources);
 KITH_C_API void kith_index_free(kith_index* index);
 
 KITH_C_API kith_status kith_index_train(kith_index* index, const kith_matrix* rows, const kith_resources* resources);

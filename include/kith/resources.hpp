@@ -1,8 +1,8 @@
 // What a call may use: the device, threads, memory limits, and where it logs and reports.
 //
 // A Resources is a cheap, thread-safe handle: copies share the thread pool and the memory budgets. It is the last
-// argument of every call and no object keeps one. Making one starts a thread pool at its first use: for many small
-// calls make one and pass it to all of them, rather than taking the default.
+// argument of every call and no object keeps one. All default ones share one pool of all hardware threads, which starts
+// at its first use and stays; a forked child makes its own. One with options has a pool of its own.
 #pragma once
 
 #include <kith/device.hpp>

@@ -18,6 +18,7 @@ from kith._options import flag, real_number, seed_number, text, whole_number
 from kith._progress import Progress
 from kith._quantize import Compiled, Floats, _other_kind, _Quantizer
 from kith._trainable import PathLike
+from kith._typing import ByteSize
 
 TrainStart = Literal["opq", "residual", "random"]
 Order = Literal["fixed", "random"]
@@ -204,8 +205,8 @@ class LocalSearchQuantizer(_Additive[_kith.LocalSearchQuantizer]):
         start: Start = "greedy",
         seed: SupportsIndex = 0,
         threads: SupportsIndex = 0,
-        memory_limit: SupportsIndex | None = None,
-        device_memory_limit: SupportsIndex | None = None,
+        memory_limit: ByteSize | None = None,
+        device_memory_limit: ByteSize | None = None,
         progress: Progress = False,
     ) -> Array:
         """The codes of `x`: uint8, (rows, code_bytes), in `x`'s kind of array, where `x` lies.

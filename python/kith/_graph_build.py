@@ -16,6 +16,7 @@ from kith._options import calling, flag, real_number, seed_number, text, whole_n
 from kith._progress import Progress
 from kith._search import Found, Given, fresh_neighbors
 from kith._sources import SourceLike, array_of, as_source, wrapped
+from kith._typing import ByteSize
 
 
 def knn_graph(
@@ -39,8 +40,8 @@ def knn_graph(
     keep_work: bool = False,
     device: str = "auto",
     threads: SupportsIndex = 0,
-    memory_limit: SupportsIndex | None = None,
-    device_memory_limit: SupportsIndex | None = None,
+    memory_limit: ByteSize | None = None,
+    device_memory_limit: ByteSize | None = None,
     check_finite: bool = True,
     progress: Progress = False,
 ) -> KnnGraph:

@@ -14,6 +14,7 @@ from kith._knn_graph import KnnGraph
 from kith._options import calling, flag
 from kith._progress import Progress
 from kith._search import Found, Given, as_neighbors, fresh_neighbors
+from kith._typing import ByteSize
 
 # Fresh arrays, or None after filling those that were given, and the report.
 Made = tuple[Optional[Found], dict[str, Any]]
@@ -33,8 +34,8 @@ def merge_graphs(
     delta: SupportsFloat | None = None,
     device: str = "auto",
     threads: SupportsIndex = 0,
-    memory_limit: SupportsIndex | None = None,
-    device_memory_limit: SupportsIndex | None = None,
+    memory_limit: ByteSize | None = None,
+    device_memory_limit: ByteSize | None = None,
     check_finite: bool = True,
     progress: Progress = False,
 ) -> KnnGraph:
@@ -109,8 +110,8 @@ def extend_graph(
     delta: SupportsFloat | None = None,
     device: str = "auto",
     threads: SupportsIndex = 0,
-    memory_limit: SupportsIndex | None = None,
-    device_memory_limit: SupportsIndex | None = None,
+    memory_limit: ByteSize | None = None,
+    device_memory_limit: ByteSize | None = None,
     check_finite: bool = True,
     progress: Progress = False,
 ) -> KnnGraph:
@@ -170,8 +171,8 @@ def refine_graph(
     delta: SupportsFloat | None = None,
     device: str = "auto",
     threads: SupportsIndex = 0,
-    memory_limit: SupportsIndex | None = None,
-    device_memory_limit: SupportsIndex | None = None,
+    memory_limit: ByteSize | None = None,
+    device_memory_limit: ByteSize | None = None,
     check_finite: bool = True,
     progress: Progress = False,
 ) -> KnnGraph:

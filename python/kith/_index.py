@@ -21,6 +21,7 @@ from kith._options import calling, check_device, flag, seed_number, text, whole_
 from kith._other_names import is_another_name, refuse_attribute, refuse_unknown
 from kith._progress import Progress
 from kith._sources import SourceLike, array_of, as_source
+from kith._typing import ByteSize
 
 
 class Index:
@@ -126,8 +127,8 @@ class Index:
         x: VectorsLike | SourceLike,
         *,
         threads: SupportsIndex = 0,
-        memory_limit: SupportsIndex | None = None,
-        device_memory_limit: SupportsIndex | None = None,
+        memory_limit: ByteSize | None = None,
+        device_memory_limit: ByteSize | None = None,
         progress: Progress = False,
         **unknown: NoReturn,
     ) -> None:
@@ -159,8 +160,8 @@ class Index:
         *,
         copy: bool = True,
         threads: SupportsIndex = 0,
-        memory_limit: SupportsIndex | None = None,
-        device_memory_limit: SupportsIndex | None = None,
+        memory_limit: ByteSize | None = None,
+        device_memory_limit: ByteSize | None = None,
         progress: Progress = False,
         **unknown: NoReturn,
     ) -> None:
@@ -213,8 +214,8 @@ class Index:
         ids: IdsLike,
         *,
         threads: SupportsIndex = 0,
-        memory_limit: SupportsIndex | None = None,
-        device_memory_limit: SupportsIndex | None = None,
+        memory_limit: ByteSize | None = None,
+        device_memory_limit: ByteSize | None = None,
         progress: Progress = False,
         **unknown: NoReturn,
     ) -> int:
@@ -245,8 +246,8 @@ class Index:
         self,
         *,
         threads: SupportsIndex = 0,
-        memory_limit: SupportsIndex | None = None,
-        device_memory_limit: SupportsIndex | None = None,
+        memory_limit: ByteSize | None = None,
+        device_memory_limit: ByteSize | None = None,
         progress: Progress = False,
         **unknown: NoReturn,
     ) -> None:
@@ -269,8 +270,8 @@ class Index:
         ids: IdsLike,
         *,
         threads: SupportsIndex = 0,
-        memory_limit: SupportsIndex | None = None,
-        device_memory_limit: SupportsIndex | None = None,
+        memory_limit: ByteSize | None = None,
+        device_memory_limit: ByteSize | None = None,
         progress: Progress = False,
         **unknown: NoReturn,
     ) -> Array:
@@ -302,8 +303,8 @@ class Index:
         path: PathLike,
         *,
         threads: SupportsIndex = 0,
-        memory_limit: SupportsIndex | None = None,
-        device_memory_limit: SupportsIndex | None = None,
+        memory_limit: ByteSize | None = None,
+        device_memory_limit: ByteSize | None = None,
         progress: Progress = False,
         **unknown: NoReturn,
     ) -> None:
@@ -365,7 +366,7 @@ class Index:
             self._index.save_added(source, names, path_bytes(path), options)
 
     def edges(
-        self, *, threads: SupportsIndex = 0, memory_limit: SupportsIndex | None = None
+        self, *, threads: SupportsIndex = 0, memory_limit: ByteSize | None = None
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """The edges of a graph index (``"Graph32"``), as a sparse matrix without values.
 
@@ -391,8 +392,8 @@ class Index:
         device: str,
         *,
         threads: SupportsIndex = 0,
-        memory_limit: SupportsIndex | None = None,
-        device_memory_limit: SupportsIndex | None = None,
+        memory_limit: ByteSize | None = None,
+        device_memory_limit: ByteSize | None = None,
         progress: Progress = False,
         **unknown: NoReturn,
     ) -> Index:
@@ -424,14 +425,33 @@ class Index:
         made._hold(moved, wanted)
         return made
 
+    def clone(self) -> Index:
+        """A new index with the same vectors, on the same device.
+
+        Both share what they hold, so that it takes no time: this one stays as it is, and what is added to one or removed is not
+        seen by the other.
+
+        Examples
+        --------
+        >>> import numpy as np, kith
+        >>> index = kith.Index("Flat")
+        >>> index.add(np.eye(3, dtype=np.float32))
+        >>> other = index.clone()
+        >>> other.remove([0])
+        1
+        >>> len(index), len(other)
+        (3, 2)
+        """
+        return self.to(self._device)
+
     def merge(
         self,
         other: Index,
         *,
         shift_ids: bool = False,
         threads: SupportsIndex = 0,
-        memory_limit: SupportsIndex | None = None,
-        device_memory_limit: SupportsIndex | None = None,
+        memory_limit: ByteSize | None = None,
+        device_memory_limit: ByteSize | None = None,
         progress: Progress = False,
         **unknown: NoReturn,
     ) -> None:

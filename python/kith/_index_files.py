@@ -12,6 +12,7 @@ from kith._index import Index, read_index
 from kith._options import calling, check_device, flag
 from kith._other_names import refuse_unknown
 from kith._progress import Progress
+from kith._typing import ByteSize
 
 
 def load(
@@ -22,8 +23,8 @@ def load(
     lists: Literal["host", "disk"] = "host",
     verify: bool = False,
     threads: SupportsIndex = 0,
-    memory_limit: SupportsIndex | None = None,
-    device_memory_limit: SupportsIndex | None = None,
+    memory_limit: ByteSize | None = None,
+    device_memory_limit: ByteSize | None = None,
     progress: Progress = False,
     **unknown: NoReturn,
 ) -> Index:
@@ -129,7 +130,7 @@ def read_faiss(
     device: str = "auto",
     *,
     threads: SupportsIndex = 0,
-    memory_limit: SupportsIndex | None = None,
+    memory_limit: ByteSize | None = None,
     progress: Progress = False,
     **unknown: NoReturn,
 ) -> Index:
@@ -170,7 +171,7 @@ def write_faiss(
     path: PathLike,
     *,
     threads: SupportsIndex = 0,
-    memory_limit: SupportsIndex | None = None,
+    memory_limit: ByteSize | None = None,
     progress: Progress = False,
     **unknown: NoReturn,
 ) -> None:
@@ -209,7 +210,7 @@ def read_hnswlib(
     device: str = "auto",
     *,
     threads: SupportsIndex = 0,
-    memory_limit: SupportsIndex | None = None,
+    memory_limit: ByteSize | None = None,
     progress: Progress = False,
     **unknown: NoReturn,
 ) -> Index:
@@ -252,7 +253,7 @@ def write_hnswlib(
     path: PathLike,
     *,
     threads: SupportsIndex = 0,
-    memory_limit: SupportsIndex | None = None,
+    memory_limit: ByteSize | None = None,
     progress: Progress = False,
     **unknown: NoReturn,
 ) -> None:

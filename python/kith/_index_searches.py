@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, SupportsFloat, SupportsIndex, o
 from kith._arrays import Vectors, VectorsLike, as_queries, as_vectors
 from kith._files import PathLike, path_bytes
 from kith._filter import FilterLike, as_filter
-from kith._options import calling, real_number, seed_number, whole_number
+from kith._options import calling, flag, real_number, seed_number, whole_number
 from kith._other_names import refuse_unknown
 from kith._progress import Progress
 from kith._range_search import RangeNeighbors, range_found
@@ -27,7 +27,7 @@ from kith._search import (
     search_with,
     tensor_place,
 )
-from kith._typing import Floats, Ids, NumpyLike, Settings, Tensor
+from kith._typing import ByteSize, Floats, Ids, NumpyLike, Settings, Tensor
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -49,6 +49,7 @@ def search(
     width: SupportsIndex | None = None,
     recall: SupportsFloat | None = None,
     filter: FilterLike | None = None,
+    filter_strict: bool = False,
     out: Output | None = None,
     **settings: Unpack[Settings],
 ) -> Neighbors[Ids, Floats]: ...
@@ -65,6 +66,7 @@ def search(
     width: SupportsIndex | None = None,
     recall: SupportsFloat | None = None,
     filter: FilterLike | None = None,
+    filter_strict: bool = False,
     out: Output | None = None,
     **settings: Unpack[Settings],
 ) -> Neighbors[Tensor, Tensor]: ...
@@ -81,6 +83,7 @@ def search(  # type: ignore[overload-cannot-match,unused-ignore]
     width: SupportsIndex | None = None,
     recall: SupportsFloat | None = None,
     filter: FilterLike | None = None,
+    filter_strict: bool = False,
     out: Output | None = None,
     **settings: Unpack[Settings],
 ) -> Neighbors: ...
@@ -96,9 +99,10 @@ def search(
     width: SupportsIndex | None = None,
     recall: SupportsFloat | None = None,
     filter: FilterLike | None = None,
+    filter_strict: bool = False,
     threads: SupportsIndex = 0,
-    memory_limit: SupportsIndex | None = None,
-    device_memory_limit: SupportsIndex | None = None,
+    memory_limit: ByteSize | None = None,
+    device_memory_limit: ByteSize | None = None,
     progress: Progress = False,
     out: Output | None = None,
     **unknown: NoReturn,
@@ -133,6 +137,8 @@ def search(
     filter : array_like, optional
         Which vectors may be found: a list of ids, or a mask or packed bits of the ``len(index)`` vectors in the
         order of add.
+    filter_strict : bool, default False
+        Raise a ValueError for a listed id that the index does not have. By default such ids are ignored, as in FAISS.
 
     Returns
     -------
@@ -161,13 +167,14 @@ def search(
     lists, times = count_or_default(probes, "probes"), count_or_default(refine, "refine")
     wide, step_width = count_or_default(beam, "beam"), count_or_default(width, "width")
     share = _share_or_default(recall, "recall")
-    rows = as_filter(filter)
+    rows, strict = as_filter(filter), flag(filter_strict, "filter_strict")
     originals = None if refine_from is None else path_bytes(refine_from)
     arrays = (queries, *(out if isinstance(out, tuple) else ()))
     with calling(self._device, threads, memory_limit, device_memory_limit, progress, arrays=arrays) as options:
 
         def step(matrix: Vectors, given: Given | None) -> Found | None:
-            return self._index.search(matrix, number, lists, times, originals, wide, step_width, share, rows, options, given)
+            numbers = (number, lists, times, originals, wide, step_width, share)
+            return self._index.search(matrix, *numbers, rows, strict, options, given)
 
         searched = () if out is None else self._index.borrowed
         return search_with(step, queries, number, out, options, searched)
@@ -210,8 +217,8 @@ def knn_graph(
     refine_from: PathLike | None = None,
     seed: SupportsIndex = 0,
     threads: SupportsIndex = 0,
-    memory_limit: SupportsIndex | None = None,
-    device_memory_limit: SupportsIndex | None = None,
+    memory_limit: ByteSize | None = None,
+    device_memory_limit: ByteSize | None = None,
     progress: Progress = False,
     **unknown: NoReturn,
 ) -> KnnGraph:
@@ -279,6 +286,7 @@ def range_search(
     *,
     probes: SupportsIndex | None = None,
     filter: FilterLike | None = None,
+    filter_strict: bool = False,
     **settings: Unpack[Settings],
 ) -> RangeNeighbors[Ids, Floats]: ...
 @overload
@@ -289,6 +297,7 @@ def range_search(
     *,
     probes: SupportsIndex | None = None,
     filter: FilterLike | None = None,
+    filter_strict: bool = False,
     **settings: Unpack[Settings],
 ) -> RangeNeighbors[Tensor, Tensor]: ...
 @overload
@@ -299,6 +308,7 @@ def range_search(  # type: ignore[overload-cannot-match,unused-ignore]
     *,
     probes: SupportsIndex | None = None,
     filter: FilterLike | None = None,
+    filter_strict: bool = False,
     **settings: Unpack[Settings],
 ) -> RangeNeighbors: ...
 def range_search(
@@ -308,9 +318,10 @@ def range_search(
     *,
     probes: SupportsIndex | None = None,
     filter: FilterLike | None = None,
+    filter_strict: bool = False,
     threads: SupportsIndex = 0,
-    memory_limit: SupportsIndex | None = None,
-    device_memory_limit: SupportsIndex | None = None,
+    memory_limit: ByteSize | None = None,
+    device_memory_limit: ByteSize | None = None,
     progress: Progress = False,
     **unknown: NoReturn,
 ) -> RangeNeighbors:
@@ -324,16 +335,16 @@ def range_search(
         As in `kith.range_search`, whose result this is.
     probes : int, optional
         How many lists are looked at, as in `search`, and no more.
-    filter : array_like, optional
+    filter, filter_strict
         As in `search`.
     """
     refuse_unknown("range_search()", unknown)
     reach = real_number(radius, "radius")
     lists = count_or_default(probes, "probes")
-    rows = as_filter(filter)
+    rows, strict = as_filter(filter), flag(filter_strict, "filter_strict")
     with calling(self._device, threads, memory_limit, device_memory_limit, progress, arrays=(queries,)) as options:
         matrix, _ = as_queries(queries, options.stream)
-        step = partial(self._index.range_search, matrix, reach, lists, rows, options)
+        step = partial(self._index.range_search, matrix, reach, lists, rows, strict, options)
         return range_found(step, queries, matrix, options.stream)
 
 

@@ -9,6 +9,7 @@ from kith._index_searches import count_or_default
 from kith._options import calling, real_number, whole_number
 from kith._other_names import refuse_unknown
 from kith._progress import Progress
+from kith._typing import ByteSize
 
 if TYPE_CHECKING:
     from kith._index import Index
@@ -55,8 +56,8 @@ def tune(
     *,
     batch: SupportsIndex | None = None,
     threads: SupportsIndex = 0,
-    memory_limit: SupportsIndex | None = None,
-    device_memory_limit: SupportsIndex | None = None,
+    memory_limit: ByteSize | None = None,
+    device_memory_limit: ByteSize | None = None,
     progress: Progress = False,
     **unknown: NoReturn,
 ) -> TuneReport:

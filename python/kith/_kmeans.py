@@ -19,7 +19,7 @@ from kith._options import calling, check_device, flag, real_number, seed_number,
 from kith._progress import Progress
 from kith._search import tensor_place
 from kith._sources import SourceLike, array_of, as_source
-from kith._typing import HostLike, NumpyLike, Settings, Tensor
+from kith._typing import ByteSize, HostLike, NumpyLike, Settings, Tensor
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -210,8 +210,8 @@ class KMeans:
         sample_weight: npt.ArrayLike | None = None,
         *,
         threads: SupportsIndex = 0,
-        memory_limit: SupportsIndex | None = None,
-        device_memory_limit: SupportsIndex | None = None,
+        memory_limit: ByteSize | None = None,
+        device_memory_limit: ByteSize | None = None,
         progress: Progress = False,
     ) -> KMeans:
         """Find the centres of `x`.
@@ -247,8 +247,8 @@ class KMeans:
         sample_weight: npt.ArrayLike | None = None,
         *,
         threads: SupportsIndex = 0,
-        memory_limit: SupportsIndex | None = None,
-        device_memory_limit: SupportsIndex | None = None,
+        memory_limit: ByteSize | None = None,
+        device_memory_limit: ByteSize | None = None,
         progress: Progress = False,
     ) -> KMeans:
         """Move the centres by one mini-batch: each becomes the mean of all vectors that it has ever been given.
@@ -275,8 +275,8 @@ class KMeans:
         x: VectorsLike | SourceLike,
         *,
         threads: SupportsIndex = 0,
-        memory_limit: SupportsIndex | None = None,
-        device_memory_limit: SupportsIndex | None = None,
+        memory_limit: ByteSize | None = None,
+        device_memory_limit: ByteSize | None = None,
         progress: Progress = False,
     ) -> Array:
         """The nearest centre of each vector of an array or a file; of equally near ones the first.
@@ -313,8 +313,8 @@ class KMeans:
         x: VectorsLike | SourceLike,
         *,
         threads: SupportsIndex = 0,
-        memory_limit: SupportsIndex | None = None,
-        device_memory_limit: SupportsIndex | None = None,
+        memory_limit: ByteSize | None = None,
+        device_memory_limit: ByteSize | None = None,
         progress: Progress = False,
     ) -> tuple[Array, Array]:
         """The nearest centre of each vector and its distance (the inner product for spherical)."""
@@ -360,8 +360,8 @@ class KMeans:
         x: VectorsLike,
         *,
         threads: SupportsIndex = 0,
-        memory_limit: SupportsIndex | None = None,
-        device_memory_limit: SupportsIndex | None = None,
+        memory_limit: ByteSize | None = None,
+        device_memory_limit: ByteSize | None = None,
         progress: Progress = False,
     ) -> Array:
         """The distance of each vector to every centre: (rows, clusters); inner products for spherical."""
@@ -391,8 +391,8 @@ class KMeans:
         self,
         x: object,
         threads: SupportsIndex,
-        memory_limit: SupportsIndex | None,
-        device_memory_limit: SupportsIndex | None,
+        memory_limit: ByteSize | None,
+        device_memory_limit: ByteSize | None,
         progress: Progress,
     ) -> AbstractContextManager[CallOptions]:
         return calling(self._device, threads, memory_limit, device_memory_limit, progress, arrays=(x,))

@@ -24,7 +24,7 @@ from kith._search import (
     writable_output,
 )
 from kith._sources import SourceLike, array_of
-from kith._typing import CallSettings, Floats, HostLike, Ids, Tensor
+from kith._typing import ByteSize, CallSettings, Floats, HostLike, Ids, Tensor
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -73,8 +73,8 @@ def knn(
     filter: FilterLike | None = None,
     device: str = "auto",
     threads: SupportsIndex = 0,
-    memory_limit: SupportsIndex | None = None,
-    device_memory_limit: SupportsIndex | None = None,
+    memory_limit: ByteSize | None = None,
+    device_memory_limit: ByteSize | None = None,
     check_finite: bool = True,
     progress: Progress = False,
     out: Output | None = None,
@@ -115,10 +115,10 @@ def knn(
         one and it is predicted to be faster.
     threads : int, default 0
         Threads of the CPU; 0 is one per hardware thread.
-    memory_limit : int, optional
-        Bytes that Kith may allocate on the host, results included; your arrays do not count. A smaller limit makes
-        smaller pieces, not other results.
-    device_memory_limit : int, optional
+    memory_limit : int or str, optional
+        Bytes, or text such as ``"16G"`` (powers of 1024), that Kith may allocate on the host, results included; your
+        arrays do not count. A smaller limit makes smaller pieces, not other results.
+    device_memory_limit : int or str, optional
         The same on the GPU.
     check_finite : bool, default True
         Refuse NaN and infinities. Without it a NaN distance comes last.

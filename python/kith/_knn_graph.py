@@ -18,6 +18,7 @@ from kith._metrics import Metric, metric_name
 from kith._options import calling, seed_number, text, whole_number
 from kith._progress import Progress
 from kith._spanning_tree import SpanningTree
+from kith._typing import ByteSize
 
 if TYPE_CHECKING:
     from kith._smooth_paths import SmoothPath
@@ -85,7 +86,7 @@ class KnnGraph:
         metric: Metric | None = None,
         *,
         threads: SupportsIndex = 0,
-        memory_limit: SupportsIndex | None = None,
+        memory_limit: ByteSize | None = None,
     ) -> KnnGraph:
         """A graph from two files, of ids and of distances, in any format that `read_vectors` reads, or from a folder.
 
@@ -119,7 +120,7 @@ class KnnGraph:
         distances: PathLike,
         *,
         threads: SupportsIndex = 0,
-        memory_limit: SupportsIndex | None = None,
+        memory_limit: ByteSize | None = None,
     ) -> None:
         """Write the graph to two files, of ids and of distances, in any format that `write_vectors` writes.
 
@@ -187,7 +188,7 @@ class KnnGraph:
         seed: SupportsIndex = 0,
         device: str = "auto",
         threads: SupportsIndex = 0,
-        memory_limit: SupportsIndex | None = None,
+        memory_limit: ByteSize | None = None,
     ) -> GraphRecall:
         """How many of the true neighbours the graph has, measured on rows that are searched exactly.
 
@@ -212,14 +213,14 @@ class KnnGraph:
             return GraphRecall(*given.measure_recall(vectors, count, draw, options))
 
     def in_degrees(
-        self, *, threads: SupportsIndex = 0, memory_limit: SupportsIndex | None = None
+        self, *, threads: SupportsIndex = 0, memory_limit: ByteSize | None = None
     ) -> npt.NDArray[np.int64]:
         """How many rows have each row as their neighbour. `threads` and `memory_limit` are as in `knn`."""
         with calling("cpu", threads, memory_limit) as options:
             return self._given().in_degrees(options).view(np.int64)
 
     def components(
-        self, *, threads: SupportsIndex = 0, memory_limit: SupportsIndex | None = None
+        self, *, threads: SupportsIndex = 0, memory_limit: ByteSize | None = None
     ) -> tuple[int, npt.NDArray[np.int64]]:
         """The connected components, edges taken both ways, as ``scipy.sparse.csgraph.connected_components`` gives them.
 
@@ -234,7 +235,7 @@ class KnnGraph:
             count, labels = self._given().components(options)
         return count, labels.view(np.int64)
 
-    def to_csr(self, *, threads: SupportsIndex = 0, memory_limit: SupportsIndex | None = None) -> Any:
+    def to_csr(self, *, threads: SupportsIndex = 0, memory_limit: ByteSize | None = None) -> Any:
         """The graph as a sparse matrix of distances: scipy's, so that a graph in a GPU's memory is copied to the host.
 
         `threads` and `memory_limit` are as in `knn`.
@@ -254,18 +255,18 @@ class KnnGraph:
         """
         return self._matrix("to_csr", threads, memory_limit)
 
-    def reversed(self, *, threads: SupportsIndex = 0, memory_limit: SupportsIndex | None = None) -> Any:
+    def reversed(self, *, threads: SupportsIndex = 0, memory_limit: ByteSize | None = None) -> Any:
         """The edges turned round: row i of the sparse matrix holds the rows whose neighbour it is. As `to_csr` else."""
         return self._matrix("reversed", threads, memory_limit)
 
-    def symmetric(self, *, threads: SupportsIndex = 0, memory_limit: SupportsIndex | None = None) -> Any:
+    def symmetric(self, *, threads: SupportsIndex = 0, memory_limit: ByteSize | None = None) -> Any:
         """Edges both ways: row i holds its neighbours and the rows whose neighbour it is. As `to_csr` else.
 
         Where an edge and the one back tell two distances, the nearer one counts.
         """
         return self._matrix("symmetric", threads, memory_limit)
 
-    def mutual(self, *, threads: SupportsIndex = 0, memory_limit: SupportsIndex | None = None) -> Any:
+    def mutual(self, *, threads: SupportsIndex = 0, memory_limit: ByteSize | None = None) -> Any:
         """Edges that are there both ways: row i holds its neighbours whose neighbour it is. As `to_csr` else."""
         return self._matrix("mutual", threads, memory_limit)
 
@@ -358,7 +359,7 @@ class KnnGraph:
         unconnected: str = "refuse",
         x: VectorsLike | None = None,
         threads: SupportsIndex = 0,
-        memory_limit: SupportsIndex | None = None,
+        memory_limit: ByteSize | None = None,
         progress: Progress = False,
     ) -> SpanningTree:
         """The minimum spanning tree of the graph, edges taken both ways.
@@ -411,7 +412,7 @@ class KnnGraph:
         """
         return self.spanning_tree(unconnected="at_inf").labels(height)
 
-    def _matrix(self, kind: str, threads: SupportsIndex, memory_limit: SupportsIndex | None) -> Any:
+    def _matrix(self, kind: str, threads: SupportsIndex, memory_limit: ByteSize | None) -> Any:
         sparse = _scipy_sparse(kind)
         with calling("cpu", threads, memory_limit) as options:
             arrays = getattr(self._given(), kind)(options)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import re
 from typing import SupportsFloat, SupportsIndex
 
 import numpy as np
@@ -10,9 +11,10 @@ import numpy as np
 from kith._device_arrays import on_device, settle, stream_of
 from kith._kith import CallOptions
 from kith._progress import Progress, ProgressBar, reporter
+from kith._typing import ByteSize
 
 _LARGEST = 2**63 - 1
-_BYTES = " of bytes, such as 2**30"
+_BYTES = ' of bytes, such as 2**30, or text, such as "1G"'
 
 
 def whole_number(value: SupportsIndex, name: str, unit: str = "") -> int:
@@ -29,6 +31,22 @@ def whole_number(value: SupportsIndex, name: str, unit: str = "") -> int:
         shown = f"= {number}" if number.bit_length() < 256 else f"has {number.bit_length()} bits and"
         raise ValueError(f"{name} {shown} is too large")
     return number
+
+
+def byte_size(value: ByteSize, name: str) -> int:
+    """`value` as a number of bytes: an int, or text as the program takes it, "512M", "1.5G", "2GiB", "100000"."""
+    if not isinstance(value, str):
+        return whole_number(value, name, _BYTES)
+    match = re.fullmatch(r"([0-9]+\.?[0-9]*|\.[0-9]+)(?:([kmgt]?)(?:(?<=[kmgt])ib)?|b)", value, re.IGNORECASE | re.ASCII)
+    if match is None:
+        raise ValueError(
+            f"{name} {value!r} is not a byte size; write a number, with one of the units K, M, G, T (powers of 1024) or none: "
+            '"512M", "1.5G", "2GiB", "100000"'
+        )
+    size = float(match[1]) * 1024.0 ** (" kmgt".index((match[2] or " ").lower()))
+    if not 1 <= size <= 2**60:
+        raise ValueError(f"{name} {value!r} is out of range; allowed are 1 byte to {2**20}T")
+    return int(size)
 
 
 def seed_number(seed: SupportsIndex) -> int:
@@ -82,8 +100,8 @@ class calling:  # noqa: N801
         self,
         device: str,
         threads: SupportsIndex = 0,
-        memory_limit: SupportsIndex | None = None,
-        device_memory_limit: SupportsIndex | None = None,
+        memory_limit: ByteSize | None = None,
+        device_memory_limit: ByteSize | None = None,
         progress: Progress = False,
         *,
         arrays: tuple[object, ...] = (),
@@ -93,8 +111,8 @@ class calling:  # noqa: N801
         settings = (
             text(device, "device"),
             whole_number(threads, "threads"),
-            None if memory_limit is None else whole_number(memory_limit, "memory_limit", _BYTES),
-            None if device_memory_limit is None else whole_number(device_memory_limit, "device_memory_limit", _BYTES),
+            None if memory_limit is None else byte_size(memory_limit, "memory_limit"),
+            None if device_memory_limit is None else byte_size(device_memory_limit, "device_memory_limit"),
         )
         self._options = CallOptions(*settings, self._report, stream_of(self._arrays))
 

@@ -19,6 +19,7 @@ from kith._metrics import Metric, metric_name
 from kith._options import flag, seed_number, text, whole_number
 from kith._progress import Progress
 from kith._trainable import PathLike, Trainable
+from kith._typing import ByteSize
 
 Floats = npt.NDArray[np.float32]
 Compiled = TypeVar(
@@ -47,8 +48,8 @@ class _Quantizer(Trainable[Compiled]):
         x: VectorsLike,
         *,
         threads: SupportsIndex = 0,
-        memory_limit: SupportsIndex | None = None,
-        device_memory_limit: SupportsIndex | None = None,
+        memory_limit: ByteSize | None = None,
+        device_memory_limit: ByteSize | None = None,
         progress: Progress = False,
     ) -> Array:
         """The codes of `x`: uint8, (rows, code_bytes), in `x`'s kind of array, where `x` lies."""
@@ -65,8 +66,8 @@ class _Quantizer(Trainable[Compiled]):
         codes: VectorsLike,
         *,
         threads: SupportsIndex = 0,
-        memory_limit: SupportsIndex | None = None,
-        device_memory_limit: SupportsIndex | None = None,
+        memory_limit: ByteSize | None = None,
+        device_memory_limit: ByteSize | None = None,
         progress: Progress = False,
     ) -> Array:
         """The vectors that the codes stand for: float32, (rows, dimension), in the codes' kind of array, where they lie."""

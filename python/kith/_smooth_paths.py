@@ -11,6 +11,7 @@ from kith import _kith
 from kith._knn_graph import KnnGraph
 from kith._options import calling, text, whole_number
 from kith._progress import Progress
+from kith._typing import ByteSize
 
 
 class SmoothPath(NamedTuple):
@@ -71,8 +72,8 @@ class SmoothPaths:
         *,
         device: str = "auto",
         threads: SupportsIndex = 0,
-        memory_limit: SupportsIndex | None = None,
-        device_memory_limit: SupportsIndex | None = None,
+        memory_limit: ByteSize | None = None,
+        device_memory_limit: ByteSize | None = None,
         progress: Progress = False,
     ) -> None:
         if not isinstance(graph, KnnGraph):

@@ -13,6 +13,7 @@ from kith._kith import CallOptions
 from kith._options import calling, check_device
 from kith._progress import Progress
 from kith._sources import SourceLike, array_of, as_source
+from kith._typing import ByteSize
 
 PathLike = Union[str, "os.PathLike[str]"]
 Compiled = TypeVar(
@@ -45,8 +46,8 @@ class Trainable(Generic[Compiled]):
         x: VectorsLike | SourceLike,
         *,
         threads: SupportsIndex = 0,
-        memory_limit: SupportsIndex | None = None,
-        device_memory_limit: SupportsIndex | None = None,
+        memory_limit: ByteSize | None = None,
+        device_memory_limit: ByteSize | None = None,
         progress: Progress = False,
     ) -> Self:
         """Learn from `x`.
@@ -74,8 +75,8 @@ class Trainable(Generic[Compiled]):
         self,
         x: object,
         threads: SupportsIndex,
-        memory_limit: SupportsIndex | None,
-        device_memory_limit: SupportsIndex | None,
+        memory_limit: ByteSize | None,
+        device_memory_limit: ByteSize | None,
         progress: Progress,
     ) -> AbstractContextManager[CallOptions]:
         return calling(self._device, threads, memory_limit, device_memory_limit, progress, arrays=(x,))

@@ -18,6 +18,7 @@ from kith._libraries import library_of
 from kith._options import flag, seed_number, text, whole_number
 from kith._progress import Progress
 from kith._trainable import PathLike, Trainable
+from kith._typing import ByteSize
 
 Floats = npt.NDArray[np.float32]
 SomeTransform = TypeVar("SomeTransform", bound="Transform")
@@ -115,8 +116,8 @@ class Transform(Trainable[_kith.VectorTransform]):
         x: VectorsLike,
         *,
         threads: SupportsIndex = 0,
-        memory_limit: SupportsIndex | None = None,
-        device_memory_limit: SupportsIndex | None = None,
+        memory_limit: ByteSize | None = None,
+        device_memory_limit: ByteSize | None = None,
         progress: Progress = False,
     ) -> Array:
         """The transformed vectors: float32, (rows, columns_out), in `x`'s kind of array, where `x` lies."""
@@ -128,8 +129,8 @@ class Transform(Trainable[_kith.VectorTransform]):
         x: VectorsLike,
         *,
         threads: SupportsIndex = 0,
-        memory_limit: SupportsIndex | None = None,
-        device_memory_limit: SupportsIndex | None = None,
+        memory_limit: ByteSize | None = None,
+        device_memory_limit: ByteSize | None = None,
         progress: Progress = False,
     ) -> Array:
         """The way back: vectors of the original space, (rows, columns_in), as near as what was dropped allows.

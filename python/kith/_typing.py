@@ -22,14 +22,16 @@ NumpyLike = Union[npt.NDArray[Any], Sequence[Any]]
 HostLike = Union[npt.NDArray[Any], Sequence[Any], str, "os.PathLike[str]"]
 Ids = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float32]
+# A number of bytes, or text such as "16G".
+ByteSize = Union[SupportsIndex, str]
 
 
 class Settings(TypedDict, total=False):
     """How a call runs."""
 
     threads: SupportsIndex
-    memory_limit: SupportsIndex | None
-    device_memory_limit: SupportsIndex | None
+    memory_limit: ByteSize | None
+    device_memory_limit: ByteSize | None
     progress: Progress
 
 

@@ -211,6 +211,7 @@ struct SearchWords {
   int64_t beam;
   int64_t width;
   double recall;
+  bool filter_strict;
 };
 
 std::optional<std::pair<nb::object, nb::object>> search(const BorrowingIndex& self, const VectorArray& queries,
@@ -224,6 +225,7 @@ std::optional<std::pair<nb::object, nb::object>> search(const BorrowingIndex& se
   const std::optional<VectorFile> originals = originals_at(words.refine_from);
   const SearchParams wanted{.k = k,
                             .filter = filter_over(filter, self.index.size()),
+                            .filter_strict = words.filter_strict,
                             .probes = words.probes,
                             .refine = words.refine,
                             .refine_from = originals ? &*originals : nullptr,
@@ -286,11 +288,12 @@ void search_tensors(const BorrowingIndex& self, const TensorPlace& queries, int6
 }
 
 std::optional<RangeArrays> range_search(const BorrowingIndex& self, const VectorArray& queries, float radius,
-                                        int64_t probes, const FilterArray* filter, const CallOptions& options,
-                                        const RangeRoom& room) {
+                                        int64_t probes, const FilterArray* filter, bool filter_strict,
+                                        const CallOptions& options, const RangeRoom& room) {
   const MatrixView view = view_of(queries, "queries");
   RangeSearchParams wanted{.radius = radius, .filter = filter_over(filter, self.index.size())};
   wanted.probes = probes;
+  wanted.filter_strict = filter_strict;
   if (room) {
     wanted.result_space = view.space();
     wanted.allocate = allocator_of(*room);
@@ -480,16 +483,18 @@ void bind_index(nb::module_& module) {
           "search",
           [](const BorrowingIndex& self, const VectorArray& queries, int64_t k, int64_t probes, int64_t refine,
              const std::optional<nb::bytes>& refine_from, int64_t beam, int64_t width, double recall,
-             const FilterArray* filter, const CallOptions& options, const GivenOutput& out) {
-            return search(self, queries, {k, probes, refine, refine_from, beam, width, recall}, filter, options, out);
+             const FilterArray* filter, bool filter_strict, const CallOptions& options, const GivenOutput& out) {
+            return search(self, queries, {k, probes, refine, refine_from, beam, width, recall, filter_strict}, filter,
+                          options, out);
           },
           nb::arg("queries").noconvert(), nb::arg("k"), nb::arg("probes"), nb::arg("refine"),
           nb::arg("refine_from").none(), nb::arg("beam"), nb::arg("width"), nb::arg("recall"), nb::arg("filter").none(),
-          nb::arg("options"), nb::arg("out").noconvert().none(),
+          nb::arg("filter_strict"), nb::arg("options"), nb::arg("out").noconvert().none(),
           nb::sig(
               "def search(self, queries: " KITH_PY_VECTORS
               ", k: int, probes: int, refine: int, refine_from: bytes | None, beam: int, width: int, recall: float, "
-              "filter: " KITH_PY_FILTER ", options: CallOptions, out: " KITH_PY_GIVEN ") -> " KITH_PY_NEIGHBORS),
+              "filter: " KITH_PY_FILTER ", filter_strict: bool, options: CallOptions, out: " KITH_PY_GIVEN
+              ") -> " KITH_PY_NEIGHBORS),
           "Returns (ids, distances), or None after filling out.")
       .def("search_plain", &search_plain, nb::arg("queries").none(), nb::arg("k").none(), nb::arg("device").none(),
            nb::arg("threads").none(), nb::arg("probes").none(), nb::arg("refine").none(), nb::arg("beam").none(),
@@ -503,10 +508,11 @@ void bind_index(nb::module_& module) {
            "other, "
            "and the addresses of int64 ids and float32 distances, queries x k. probes and refine: 0 for the defaults.")
       .def("range_search", &range_search, nb::arg("queries").noconvert(), nb::arg("radius"), nb::arg("probes"),
-           nb::arg("filter").none(), nb::arg("options"), nb::arg("room").none(),
+           nb::arg("filter").none(), nb::arg("filter_strict"), nb::arg("options"), nb::arg("room").none(),
            nb::sig("def range_search(self, queries: " KITH_PY_VECTORS
-                   ", radius: float, probes: int, filter: " KITH_PY_FILTER ", options: CallOptions, room: " KITH_PY_ROOM
-                   ") -> " KITH_PY_RANGE " | None"))
+                   ", radius: float, probes: int, filter: " KITH_PY_FILTER
+                   ", filter_strict: bool, options: CallOptions, "
+                   "room: " KITH_PY_ROOM ") -> " KITH_PY_RANGE " | None"))
       .def("tune", &tune, nb::arg("queries").noconvert(), nb::arg("k"), nb::arg("recall"), nb::arg("batch"),
            nb::arg("options"),
            nb::sig("def tune(self, queries: " KITH_PY_VECTORS

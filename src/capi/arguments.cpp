@@ -21,7 +21,7 @@ static_assert(std::has_unique_object_representations_v<kith_matrix> &&
               std::has_unique_object_representations_v<kith_resource_options> &&
               std::has_unique_object_representations_v<kith_knn_params> &&
               std::has_unique_object_representations_v<kith_index_params>);
-static_assert(sizeof(kith_search_params) == 7 * 8 && sizeof(kith_kmeans_params) == 10 * 8 &&
+static_assert(sizeof(kith_search_params) == 8 * 8 && sizeof(kith_kmeans_params) == 10 * 8 &&
               sizeof(kith_graph_params) == 7 * 8);
 
 // Beyond this a size is certainly none, and reading so far would be a crash.

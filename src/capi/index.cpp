@@ -15,6 +15,7 @@ SearchParams search_params_of(const kith_search_params& given, int64_t k) {
   SearchParams params;
   params.k = k;
   params.filter = filter_of(given.filter);
+  params.filter_strict = is_on(given.filter_strict, false, "filter_strict");
   params.probes = given.probes;
   params.refine = given.refine;
   params.beam = given.beam;
@@ -55,6 +56,13 @@ kith_status kith_index_load(const char* path, kith_index** out, const kith_resou
 
 kith_status kith_index_save(const kith_index* index, const char* path, const kith_resources* resources) {
   return guarded([&] { required(index, "index").index.save(required_text(path, "path"), resources_of(resources)); });
+}
+
+kith_status kith_index_clone(const kith_index* index, kith_index** out, const kith_resources* resources) {
+  return guarded([&] {
+    kith_index*& made = handle_place(out);
+    made = new kith_index{required(index, "index").index.clone(resources_of(resources))};
+  });
 }
 
 void kith_index_free(kith_index* index) { delete index; }
@@ -127,6 +135,7 @@ kith_status kith_index_range_search(const kith_index* index, const kith_matrix* 
     RangeSearchParams search;
     search.radius = radius;
     search.filter = filter_of(given.filter);
+    search.filter_strict = is_on(given.filter_strict, false, "filter_strict");
     search.probes = given.probes;
     made = new kith_range{
         required(index, "index").index.range_search(view_of(queries, "queries"), search, resources_of(resources))};

@@ -9,7 +9,10 @@
 
 #include <fmt/format.h>
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <atomic>
 #include <map>
 #include <mutex>
 #include <thread>
@@ -48,7 +51,39 @@ void ResourceOptions::validate() const {
   }
 }
 
-Resources::Resources() : Resources(ResourceOptions{}) {}
+namespace {
+
+// What all default Resources share, made at first use and never changed: the one exception to "no global state". A
+// child process makes its own, as a fork may copy locks in their locked state. Never destroyed: at exit its threads may
+// be at work for another thread of the process.
+const Resources& shared_default() {
+  struct Shared {
+    pid_t owner;
+    Resources resources;
+  };
+  static std::atomic<Shared*> current{nullptr};
+  Shared* known = current.load(std::memory_order_acquire);
+  const pid_t here = getpid();
+  if (known != nullptr && known->owner == here) return known->resources;
+  auto* fresh = new Shared{here, Resources(ResourceOptions{})};
+  if (current.compare_exchange_strong(known, fresh, std::memory_order_acq_rel)) return fresh->resources;
+  delete fresh;  // another thread was first
+  return known->resources;
+}
+
+}  // namespace
+
+template <typename Edit>
+Resources Resources::changed(const Edit& edit) const {
+  ResourceOptions options = *options_;
+  edit(options);
+  Resources copy = *this;
+  copy.options_ = std::allocate_shared<const ResourceOptions>(ReusedAllocator<ResourceOptions>(), std::move(options));
+  return copy;
+}
+
+// Options are this handle's own, since whoever has it may cancel by its token.
+Resources::Resources() : Resources(shared_default().changed([](ResourceOptions& options) { options.cancel = {}; })) {}
 
 Resources::Resources(ResourceOptions options) {
   options.validate();
@@ -68,15 +103,6 @@ int Resources::threads() const { return pool_->threads(); }
 const std::shared_ptr<MemoryBudget>& Resources::device_memory(int device) const { return device_memory_->of(device); }
 const std::shared_ptr<MemoryBudget>& Resources::device_memory() const {
   return device_memory(device().kind == DeviceKind::cuda ? device().index : 0);
-}
-
-template <typename Edit>
-Resources Resources::changed(const Edit& edit) const {
-  ResourceOptions options = *options_;
-  edit(options);
-  Resources copy = *this;
-  copy.options_ = std::allocate_shared<const ResourceOptions>(ReusedAllocator<ResourceOptions>(), std::move(options));
-  return copy;
 }
 
 Resources Resources::with_device(Device device) const {

@@ -25,24 +25,31 @@
 namespace kith {
 namespace {
 
+[[noreturn]] void throw_unknown_id(int64_t id, int64_t position) {
+  throw InvalidArgument(fmt::format("the filter's id {} at position {} is not in the index", id, position));
+}
+
 // A caller's filter in the stored rows of one version: a list names ids, which become rows; masks and bits are of the
 // live rows. Without one the dead rows are left out, where there are any.
 class IdFilter {
  public:
-  // InvalidArgument for an id that is not there, and for a mask of another size. The caller's memory is read until the
-  // filter is used up.
-  IdFilter(const RowFilter& filter, const IdTable& ids, const Resources& resources) : filter_(shape_of(filter, ids)) {
+  // Ids that are not there are passed over, or, where `strict`, InvalidArgument, as is a mask of another size. The
+  // caller's memory is read until the filter is used up.
+  IdFilter(const RowFilter& filter, bool strict, const IdTable& ids, const Resources& resources)
+      : filter_(shape_of(filter, ids)) {
     const LiveRows& live = ids.live();
-    if (lists_ids(filter, ids)) {
+    if (filter.form() == RowFilter::Form::rows) {
+      const auto* const listed = static_cast<const int64_t*>(filter.data());
+      if (ids.plain() && live.all() && first_beyond(listed, filter.size(), live.stored()) == filter.size()) return;
       rows_ = HostArray<int64_t>(filter.size(), "the filter's rows", resources);
       if (only_counts(resources)) return;
-      const auto* const listed = static_cast<const int64_t*>(filter.data());
+      int64_t found = 0;
       for (int64_t i = 0; i < filter.size(); ++i) {
-        rows_[i] = ids.row(listed[i]);
-        if (rows_[i] >= 0) continue;
-        throw InvalidArgument(fmt::format("the filter's id {} at position {} is not in the index", listed[i], i));
+        const int64_t row = ids.row(listed[i]);
+        if (row < 0 && strict) throw_unknown_id(listed[i], i);
+        if (row >= 0) rows_[found++] = row;
       }
-      filter_ = RowFilter::rows(rows_.data(), rows_.size());
+      filter_ = RowFilter::rows(rows_.data(), found);
     } else if (masks_live(filter, ids)) {
       if (only_counts(resources)) {
         bits_ = HostArray<uint64_t>(KeptRows::words_for(live.stored()), "the filter's rows", resources);
@@ -61,8 +68,9 @@ class IdFilter {
   static RowFilter shape_of(const RowFilter& filter, const IdTable& ids) {
     return filter.form() == RowFilter::Form::rows || ids.live().all() ? filter : ids.live().filter();
   }
-  static bool lists_ids(const RowFilter& filter, const IdTable& ids) {
-    return filter.form() == RowFilter::Form::rows && (!ids.plain() || !ids.live().all());
+  // The place of the first number that is none of the rows; `count` where all are.
+  static int64_t first_beyond(const int64_t* numbers, int64_t count, int64_t rows) {
+    return std::find_if(numbers, numbers + count, [&](int64_t one) { return one < 0 || one >= rows; }) - numbers;
   }
   static bool masks_live(const RowFilter& filter, const IdTable& ids) {
     return (filter.form() == RowFilter::Form::mask || filter.form() == RowFilter::Form::bits) && !ids.live().all();
@@ -72,6 +80,13 @@ class IdFilter {
   HostArray<uint64_t> bits_;
   RowFilter filter_;
 };
+
+// The same of an index without rows, where every listed id is unknown.
+RowFilter filter_of_nothing(const RowFilter& filter, bool strict) {
+  if (filter.form() != RowFilter::Form::rows) return filter;
+  if (strict && filter.size() > 0) throw_unknown_id(*static_cast<const int64_t*>(filter.data()), 0);
+  return {};
+}
 
 // The rows that a caller's filter keeps; of a list at least none where it is only counted, since ids may be there
 // twice. `of_rows`: the same filter in stored rows.
@@ -277,12 +292,13 @@ void Index::search(const MatrixView& queries, const NeighborsView& out, const Se
   const TuneTable* const tuned = version == nullptr ? nullptr : version->tuned.get();
   check_walk_params(state, params, tuned != nullptr);
   if (rows_of(version.get()) == 0) {
-    return knn(queries, no_rows(queries), out, {params.k, own.metric, own.check_finite, params.filter}, resources);
+    const RowFilter filter = filter_of_nothing(params.filter, params.filter_strict);
+    return knn(queries, no_rows(queries), out, {params.k, own.metric, own.check_finite, filter}, resources);
   }
   warn_of_short_base(queries.rows(), rows_of(version.get()), params.k, resources);
   const auto search_once = [&](const Resources& used) {
     const NarrowedRows narrowed("queries", queries, version->offset, OfRounding::silent, used);
-    const IdFilter filter(params.filter, version->ids, used);
+    const IdFilter filter(params.filter, params.filter_strict, version->ids, used);
     SearchParams of_rows = with_tuned(params, tuned, *state);
     if (params.refine_from != nullptr) {
       of_rows.refine = params.refine;  // the table's is of the index's own second look
@@ -308,18 +324,18 @@ RangeNeighbors Index::range_search(const MatrixView& queries, const RangeSearchP
                                    const Resources& given) const {
   const Resources resources = impl_->on_device(given);
   const IndexParams& own = impl_->params;
-  const RangeParams whole{params.radius, own.metric,          own.check_finite,
-                          params.filter, params.result_space, params.allocate};
+  RangeParams whole{params.radius, own.metric, own.check_finite, params.filter, params.result_space, params.allocate};
   whole.validate();
   check_search_params(params.probes, 0);
   const std::shared_ptr<const IndexVersion> version = searched_version(*impl_, queries);
   const IndexState* const state = state_of(version.get());
   if (rows_of(version.get()) == 0) {
+    whole.filter = filter_of_nothing(params.filter, params.filter_strict);
     return kith::range_search(queries, no_rows(queries), whole, resources);
   }
   const auto search = [&](const Resources& used) {
     const NarrowedRows narrowed("queries", queries, version->offset, OfRounding::silent, used);
-    const IdFilter filter(params.filter, version->ids, used);
+    const IdFilter filter(params.filter, params.filter_strict, version->ids, used);
     RangeSearchParams of_rows = params;
     of_rows.filter = filter.of_rows();
     of_rows.probes = probes_of(*state, params.probes, params.filter, filter, version->ids.live(), used);

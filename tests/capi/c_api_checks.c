@@ -159,6 +159,15 @@ static const char* flat_index(const char* folder) {
   CHECK_OK(kith_index_search(index, &q, &params, &out, NULL));
   for (int i = 0; i < QUERIES; ++i) CHECK(ids[i * K] == own[nearest(queries + i * COLS, 50)]);
 
+  /* Unknown ids are passed over, unless they must not be. */
+  const int64_t unknown[] = {7, own[300], 8};
+  const kith_filter one = {.struct_size = sizeof one, .form = KITH_FILTER_ROWS, .data = unknown, .size = 3};
+  kith_search_params lenient = {.struct_size = sizeof lenient, .filter = &one};
+  CHECK_OK(kith_index_search(index, &q, &lenient, &out, NULL));
+  CHECK(ids[0] == own[300] && ids[1] == -1);
+  lenient.filter_strict = KITH_ON;
+  CHECK_REFUSED(KITH_INVALID_ARGUMENT, "id 7", kith_index_search(index, &q, &lenient, &out, NULL));
+
   kith_range* range = NULL;
   CHECK_OK(kith_index_range_search(index, &q, 0.5f, &params, &range, NULL));
   kith_range_view found = {.struct_size = sizeof found};
@@ -166,6 +175,8 @@ static const char* flat_index(const char* folder) {
   CHECK(found.queries == QUERIES);
   kith_range_free(range);
 
+  kith_index* whole = NULL;
+  CHECK_OK(kith_index_clone(index, &whole, NULL));
   int64_t removed = -1;
   CHECK_OK(kith_index_remove(index, own, 50, &removed, NULL));
   CHECK(removed == 50);
@@ -187,6 +198,9 @@ static const char* flat_index(const char* folder) {
   const kith_mutable_matrix two = kith_mutable_rows(vectors, KITH_F32, 2, COLS);
   CHECK_OK(kith_index_reconstruct(loaded, own + 60, 2, &two, NULL));
   CHECK(memcmp(vectors, base + 60 * COLS, sizeof vectors) == 0);
+  CHECK_OK(kith_index_get_info(whole, &info));
+  CHECK(info.size == ROWS);
+  kith_index_free(whole);
   kith_index_free(loaded);
   kith_index_free(index);
   kith_index_free(NULL);
@@ -465,6 +479,7 @@ static const char* null_arguments(const char* folder) {
   CHECK_REFUSED(refused, "index is NULL", kith_index_add_file(NULL, "x.npy", NULL, 0, NULL));
   CHECK_REFUSED(refused, "index is NULL", kith_index_remove(NULL, ids, 1, NULL, NULL));
   CHECK_REFUSED(refused, "index is NULL", kith_index_compact(NULL, NULL));
+  CHECK_REFUSED(refused, "index is NULL", kith_index_clone(NULL, &index, NULL));
   CHECK_REFUSED(refused, "index is NULL", kith_index_search(NULL, &q, NULL, &out, NULL));
   CHECK_REFUSED(refused, "index is NULL", kith_index_range_search(NULL, &q, 1, NULL, &range, NULL));
   CHECK_REFUSED(refused, "index is NULL", kith_index_reconstruct(NULL, ids, 1, NULL, NULL));

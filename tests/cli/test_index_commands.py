@@ -93,6 +93,11 @@ def test_filters(kith, data, tmp_path):
     keep = write_matrix(tmp_path / "keep.npy", np.array([[5, 17, 2000]]))
     ids, _ = found(kith, tmp_path / "x.kith", q, tmp_path, "--probes", 16, "--filter", keep, k=4)
     assert set(ids[:, :3].ravel()) == {5, 17, 2000} and (ids[:, 3] == -1).all()
+    more = write_matrix(tmp_path / "more.npy", np.array([[5, 17, 4000, 2000]]))  # one that is not there
+    again, _ = found(kith, tmp_path / "x.kith", q, tmp_path, "--probes", 16, "--filter", more, k=4)
+    assert (again == ids).all()
+    search = ["index", "search", "--index", tmp_path / "x.kith", "--queries", q, "--out-ids", tmp_path / "i.ibin"]
+    assert "id 4000 at position 2 is not in the index" in kith.fails(2, *search, "--filter", more, "--filter-strict")
 
 
 @pytest.mark.parametrize("factory", ["Flat", "IVF16,SQ8", "PCA8,IVF16,Flat", "RQ3x4_Ncqint8"])

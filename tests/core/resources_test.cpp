@@ -3,8 +3,12 @@
 
 #include "core/memory_budget.hpp"
 #include "core/parallel_for.hpp"
+#include "core/thread_pool.hpp"
 
 #include <gtest/gtest.h>
+
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
@@ -31,6 +35,36 @@ TEST(Resources, CopiesShareTheirPoolAndBudgets) {
   EXPECT_EQ(b.device(), Device::cpu());
   EXPECT_EQ(a.device(), Device::automatic());
 }
+
+TEST(Resources, DefaultOnesShareAPoolAndNoToken) {
+  const Resources a;
+  const Resources b;
+  EXPECT_EQ(&a.pool(), &b.pool());
+  EXPECT_EQ(a.host_memory(), b.host_memory());
+  EXPECT_NE(&a.pool(), &Resources(ResourceOptions{}).pool());
+  a.options().cancel.request();
+  EXPECT_THROW(a.check_cancelled(), Cancelled);
+  EXPECT_NO_THROW(b.check_cancelled());
+  EXPECT_NO_THROW(Resources().check_cancelled());
+}
+
+#ifndef __SANITIZE_THREAD__  // which does not follow a fork of a process with threads
+TEST(Resources, AForkedChildHasADefaultOfItsOwn) {
+  const Resources here;
+  std::atomic<int> count{0};
+  here.pool().run(8, [&](int64_t, int) { ++count; }, {});  // threads that the child does not have
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const Resources there;
+    std::atomic<int> done{0};
+    there.pool().run(8, [&](int64_t, int) { ++done; }, {});
+    ::_exit(&there.pool() != &here.pool() && done == 8 ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+#endif
 
 TEST(ParallelFor, ReportsOnTheCallingThreadAndEndsAtTheTotal) {
   ResourceOptions options;

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <string>
 #include <vector>
 
 namespace kith {
@@ -62,13 +63,78 @@ TEST(IndexIds, AListNamesIdsAndAMaskTheRowsThatAreThere) {
       index.search(base.view().slice(0, 1), {.k = 2, .filter = RowFilter::mask(mask.data(), 48)}, on_cpu());
   EXPECT_EQ(masked.ids()[0], ids[7]);
   EXPECT_EQ(masked.ids()[1], -1);
-  const int64_t unknown[] = {ids[7], ids[0]};
-  try {
-    (void)index.search(base.view(), {.k = 1, .filter = RowFilter::rows(unknown, 2)}, on_cpu());
-    FAIL();
-  } catch (const InvalidArgument& error) {
-    EXPECT_THAT(error.what(), ::testing::HasSubstr("position 1 is not in the index"));
+}
+
+// Ids of the caller's own, numbers that the index gave, and rows that were removed.
+TEST(IndexIds, UnknownIdsInAFilterArePassedOverUnlessItIsStrict) {
+  const auto base = make_floats(Shape::gaussian, 50, 4, 1);
+  for (const char* const factory : {"Flat", "IVF4,Flat", "SQ8", "Flat,RFlat"}) {
+    for (const bool own : {false, true}) {
+      for (const bool removed : {false, true}) {
+        SCOPED_TRACE(std::string(factory) + (own ? ", own ids" : "") + (removed ? ", removed rows" : ""));
+        Index index(factory);
+        index.train(base.view(), on_cpu());
+        std::vector<int64_t> ids = some_ids(50);
+        for (int64_t i = 0; i < 50 && !own; ++i) ids[static_cast<size_t>(i)] = i;
+        index.add(base.view(), view(ids), Ownership::copy, on_cpu());
+        const int64_t gone[] = {ids[0], ids[1]};
+        if (removed) index.remove({gone, 2, {}}, on_cpu());
+        const int64_t none = removed ? ids[0] : 999;
+        const int64_t listed[] = {ids[7], none, -5, ids[31], int64_t{1} << 60};
+        const RowFilter filter = RowFilter::rows(listed, 5);
+        const Neighbors found = index.search(base.view(), {.k = 3, .filter = filter}, on_cpu());
+        for (int64_t q = 0; q < 50; ++q) {
+          ASSERT_THAT(std::vector<int64_t>(found.ids(q), found.ids(q) + 3),
+                      ::testing::UnorderedElementsAre(ids[7], ids[31], -1));
+        }
+        const RangeNeighbors near = index.range_search(base.view(), {.radius = 1e9f, .filter = filter}, on_cpu());
+        EXPECT_EQ(near.size(), 100);
+        const RowFilter all_unknown = RowFilter::rows(listed + 1, 2);
+        EXPECT_EQ(index.search(base.view(), {.k = 1, .filter = all_unknown}, on_cpu()).ids()[0], -1);
+        const auto refused = [&](const auto& search) {
+          try {
+            search();
+            FAIL();
+          } catch (const InvalidArgument& error) {
+            EXPECT_THAT(error.what(),
+                        ::testing::HasSubstr(std::to_string(none) + " at position 1 is not in the index"));
+          }
+        };
+        refused([&] { (void)index.search(base.view(), {.k = 1, .filter = filter, .filter_strict = true}, on_cpu()); });
+        refused([&] {
+          (void)index.range_search(base.view(), {.radius = 1, .filter = filter, .filter_strict = true}, on_cpu());
+        });
+      }
+    }
   }
+}
+
+TEST(IndexIds, AFilterOfAnEmptyIndexNamesUnknownIds) {
+  const auto queries = make_floats(Shape::gaussian, 2, 4, 1);
+  const Index index("Flat");
+  const int64_t listed[] = {3};
+  const RowFilter filter = RowFilter::rows(listed, 1);
+  EXPECT_EQ(index.search(queries.view(), {.k = 1, .filter = filter}, on_cpu()).ids()[0], -1);
+  EXPECT_EQ(index.range_search(queries.view(), {.radius = 1, .filter = filter}, on_cpu()).size(), 0);
+  EXPECT_THROW((void)index.search(queries.view(), {.k = 1, .filter = filter, .filter_strict = true}, on_cpu()),
+               InvalidArgument);
+}
+
+TEST(IndexIds, ACloneGoesItsOwnWay) {
+  const auto base = make_floats(Shape::gaussian, 60, 4, 1);
+  Index index("Flat");
+  EXPECT_EQ(index.clone(on_cpu()).size(), 0);
+  index.add(base.view().slice(0, 40), Ownership::copy, on_cpu());
+  Index other = index.clone(on_cpu());
+  EXPECT_EQ(other.runs_on(), index.runs_on());
+  EXPECT_EQ(other.factory(), "Flat");
+  const int64_t gone[] = {3};
+  EXPECT_EQ(other.remove({gone, 1, {}}, on_cpu()), 1);
+  index.add(base.view().slice(40, 20), Ownership::copy, on_cpu());
+  EXPECT_EQ(index.size(), 60);
+  EXPECT_EQ(other.size(), 39);
+  EXPECT_EQ(index.search(base.view().slice(3, 1), {.k = 1}, on_cpu()).ids()[0], 3);
+  EXPECT_NE(other.search(base.view().slice(3, 1), {.k = 1}, on_cpu()).ids()[0], 3);
 }
 
 TEST(IndexIds, WhatIsLeftIsFoundAsBefore) {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from functools import partial
 
 import numpy as np
 import pytest
@@ -147,8 +148,14 @@ def test_filters(factory, vectors):
     assert (np.diff(within.offsets) == 3).all()
     with pytest.raises(ValueError, match="150"):
         index.search(x[:9], filter=np.ones(200, bool))
-    with pytest.raises(ValueError, match=f"{names[0]}.* is not in the index"):
-        index.search(x[:9], filter=[int(names[0])])
+    unknown = [int(names[0]), *some.tolist(), -1]
+    assert same(index.search(x[:9], k=5, probes=4, filter=unknown), by_id)
+    assert (np.diff(index.range_search(x[:9], 1e9, probes=4, filter=unknown).offsets) == 3).all()
+    for search in (partial(index.search, x[:9]), partial(index.range_search, x[:9], 1.0)):
+        with pytest.raises(ValueError, match=f"{names[0]}.* is not in the index"):
+            search(filter=unknown, filter_strict=True)
+        with pytest.raises(TypeError, match="filter_strict"):
+            search(filter=unknown, filter_strict="yes")
 
 
 def test_files_larger_than_memory(vectors, tmp_path):

@@ -28,7 +28,7 @@ def searches(base, metric="l2"):
     index.add(base[:100])
     index.add(base[100:])
     yield lambda q, k, **more: kith.knn(q, base, k, metric, **more)
-    yield lambda q, k, **more: index.search(q, k, **more)
+    yield lambda q, k, **more: index.search(q, k, filter_strict=True, **more)
 
 
 @pytest.mark.parametrize("metric", METRICS)

@@ -196,3 +196,32 @@ def test_one_try_of_calls_that_fill_arrays(x, tmp_path):
                 call(named_limit(call, limit))
             else:
                 assert limit > 1, name
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("100000", 100_000), ("512M", 512 << 20), ("1.5G", 3 << 29), ("2GiB", 2 << 30), ("7b", 7), ("3k", 3 << 10), (".5T", 1 << 39)],
+)
+def test_limits_as_text(text, size):
+    from kith._options import byte_size
+
+    assert byte_size(text, "memory_limit") == size
+
+
+@pytest.mark.parametrize("text", ["", "much", "5X", "1e9", "-1G", "1 G", "2GB", "iB", "G", "nan", "inf"])
+def test_text_that_is_no_limit(text, x):
+    with pytest.raises(ValueError, match="memory_limit .* is not a byte size"):
+        kith.knn(x[:2], x, memory_limit=text)
+
+
+def test_a_limit_as_text_is_that_limit(x):
+    assert (kith.knn(x[:9], x, memory_limit="64M").ids == kith.knn(x[:9], x).ids).all()
+    with pytest.raises(MemoryError, match="would do"):
+        kith.knn(x[:900], x, memory_limit="1k")
+    with pytest.raises(ValueError, match="device_memory_limit 'x' is not"):
+        kith.knn(x[:2], x, device_memory_limit="x")
+    with pytest.raises(ValueError, match="out of range"):
+        kith.knn(x[:2], x, memory_limit="0.1")
+    index = kith.Index("Flat")
+    index.add(x, memory_limit="64M")
+    assert len(index) == 6000
