@@ -2,6 +2,7 @@
 #pragma once
 
 #include <kith/column_file.hpp>
+#include <kith/communicator.hpp>
 #include <kith/csr_matrix.hpp>
 #include <kith/custom_metric.hpp>
 #include <kith/device.hpp>

@@ -1,0 +1,58 @@
+// What ranks agree on, so that none waits for one that has given up.
+//
+// An error of one rank is an error of all: each does its part of a step, then all of them tell how it went, and go on
+// together or throw the same error, with the rank and host of the first that failed. So what is exchanged between two
+// agreements must not throw. Cost: a message of 8 bytes from and to each rank.
+#pragma once
+
+#include <kith/communicator.hpp>
+
+#include <exception>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+namespace kith {
+
+// Throws on all ranks what one of them brings; `own` is null where this rank has no error. With one rank it is thrown
+// as it is.
+void agree(Communicator& ranks, const std::exception_ptr& own);
+
+// Does this rank's part and agrees.
+template <typename Work>
+auto together(Communicator& ranks, const Work& work) {
+  using Result = std::invoke_result_t<const Work&>;
+  std::exception_ptr error;
+  if constexpr (std::is_void_v<Result>) {
+    try {
+      work();
+    } catch (...) {
+      error = std::current_exception();
+    }
+    agree(ranks, error);
+  } else {
+    std::optional<Result> result;
+    try {
+      result.emplace(work());
+    } catch (...) {
+      error = std::current_exception();
+    }
+    agree(ranks, error);
+    return std::move(*result);
+  }
+}
+
+// InvalidArgument on all ranks unless all were given the same: the library's version, and `request`, which says in
+// words what was asked for.
+void check_same_request(Communicator& ranks, const std::string& request);
+
+// The part of `total` that a rank has: whole multiples of `unit`, as even as these can be, the last with what is left.
+struct RankPart {
+  int64_t first = 0;
+  int64_t count = 0;
+  int64_t end() const { return first + count; }
+};
+RankPart part_of(int64_t total, int64_t unit, int rank, int size);
+
+}  // namespace kith

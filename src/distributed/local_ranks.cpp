@@ -1,0 +1,161 @@
+// Threads as ranks: messages are copied into mailboxes, one for each pair of ranks. Whoever waits is woken when a rank
+// has thrown.
+#include <kith/communicator.hpp>
+#include <kith/error.hpp>
+
+#include <fmt/format.h>
+
+#include <condition_variable>
+#include <cstring>
+#include <deque>
+#include <exception>
+#include <map>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace kith {
+namespace {
+
+// Leaves a call of a rank whose fellow has thrown.
+class OtherRankThrew final : public Error {
+ public:
+  OtherRankThrew() : Error("another rank has thrown") {}
+};
+
+// What the ranks share.
+class LocalGroup {
+ public:
+  explicit LocalGroup(int size) : size_(size) {}
+  int size() const { return size_; }
+
+  void put(int from, int to, const void* data, int64_t bytes) {
+    const auto* const first = static_cast<const std::byte*>(data);
+    const std::lock_guard lock(mutex_);
+    leave_if_failed();
+    mail_[{from, to}].emplace_back(first, first + bytes);
+    changed_.notify_all();
+  }
+
+  void take(int from, int to, void* data, int64_t bytes) {
+    std::unique_lock lock(mutex_);
+    std::deque<std::vector<std::byte>>& box = mail_[{from, to}];
+    wait(lock, [&] { return !box.empty(); });
+    const std::vector<std::byte> message = std::move(box.front());
+    box.pop_front();
+    if (static_cast<int64_t>(message.size()) != bytes) {
+      throw InvalidState(
+          fmt::format("rank {} waits for {} bytes of rank {}, which has sent {}; ranks must call the "
+                      "same functions in the same order",
+                      to, bytes, from, message.size()));
+    }
+    std::memcpy(data, message.data(), message.size());
+  }
+
+  void barrier() {
+    std::unique_lock lock(mutex_);
+    leave_if_failed();
+    const int64_t round = round_;
+    if (++waiting_ == size_) {
+      waiting_ = 0;
+      ++round_;
+      changed_.notify_all();
+    }
+    wait(lock, [&] { return round_ != round; });
+  }
+
+  int64_t begin_steps() {
+    barrier();
+    {
+      const std::lock_guard lock(mutex_);
+      next_step_ = 0;
+    }
+    barrier();
+    return 0;
+  }
+  int64_t take_step(int64_t steps) {
+    const std::lock_guard lock(mutex_);
+    leave_if_failed();
+    return next_step_ < steps ? next_step_++ : -1;
+  }
+
+  void fail(std::exception_ptr error) {
+    const std::lock_guard lock(mutex_);
+    if (failure_ == nullptr) failure_ = std::move(error);
+    changed_.notify_all();
+  }
+  std::exception_ptr failure() const { return failure_; }
+
+ private:
+  void leave_if_failed() const {
+    if (failure_ != nullptr) throw OtherRankThrew();
+  }
+  template <typename Until>
+  void wait(std::unique_lock<std::mutex>& lock, const Until& until) {
+    changed_.wait(lock, [&] { return until() || failure_ != nullptr; });
+    if (!until()) throw OtherRankThrew();
+  }
+
+  const int size_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<std::pair<int, int>, std::deque<std::vector<std::byte>>> mail_;
+  int waiting_ = 0;
+  int64_t round_ = 0;
+  int64_t next_step_ = 0;
+  std::exception_ptr failure_;
+};
+
+class LocalCommunicator final : public Communicator {
+ public:
+  LocalCommunicator(LocalGroup& group, int rank, int64_t piece_bytes)
+      : Communicator(piece_bytes), group_(group), rank_(rank) {}
+
+  int rank() const override { return rank_; }
+  int size() const override { return group_.size(); }
+  void barrier() override { group_.barrier(); }
+  void begin_steps(int64_t count) override {
+    steps_ = count;
+    group_.begin_steps();
+  }
+  int64_t next_step() override { return group_.take_step(steps_); }
+
+ protected:
+  void send_piece(int to, const void* data, int64_t bytes) override { group_.put(rank_, to, data, bytes); }
+  void receive_piece(int from, void* data, int64_t bytes) override { group_.take(from, rank_, data, bytes); }
+  void broadcast_piece(int root, void* data, int64_t bytes) override {
+    if (rank_ != root) return group_.take(root, rank_, data, bytes);
+    for (int to = 0; to < size(); ++to) {
+      if (to != root) group_.put(root, to, data, bytes);
+    }
+  }
+
+ private:
+  LocalGroup& group_;
+  const int rank_;
+  int64_t steps_ = 0;
+};
+
+}  // namespace
+
+void run_ranks(int size, const std::function<void(Communicator&)>& work, int64_t piece_bytes) {
+  if (size < 1) throw InvalidArgument(fmt::format("{} ranks; there must be at least one", size));
+  LocalGroup group(size);
+  std::vector<std::thread> threads;
+  threads.reserve(static_cast<size_t>(size));
+  for (int rank = 0; rank < size; ++rank) {
+    threads.emplace_back([&, rank] {
+      try {
+        LocalCommunicator communicator(group, rank, piece_bytes);
+        work(communicator);
+      } catch (...) {
+        group.fail(std::current_exception());
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  if (group.failure() != nullptr) std::rethrow_exception(group.failure());
+}
+
+}  // namespace kith
