@@ -6,6 +6,7 @@
 #include <kith/csr_matrix.hpp>
 #include <kith/custom_metric.hpp>
 #include <kith/device.hpp>
+#include <kith/distributed.hpp>
 #include <kith/dtype.hpp>
 #include <kith/error.hpp>
 #include <kith/faiss_file.hpp>

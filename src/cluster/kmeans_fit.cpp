@@ -55,22 +55,25 @@ KMeansWish assign_wish(const KMeansParams& params, DType dtype, MemorySpace resu
 
 // Checks the values, unless the backend does, and finds the tolerance in the centres' unit.
 double survey(const KMeansParams& params, const KMeansShape& shape, const KMeansPlan& plan, RowSource& source,
-              const std::vector<float>& origin, const Resources& resources) {
+              const std::vector<float>& origin, const KMeansSharing* sharing, const Resources& resources) {
   const bool check = wants_check(params, shape.dtype) && !plan.checks_finite;
   if (!check && params.tol == 0) return 0;
   ProgressMeter meter("survey", shape.rows, resources);
   DataSurvey survey(origin, params.spherical, shape.space.host_readable() ? plan.piece_rows : 0, resources);
-  for (int64_t first = 0; first < shape.rows; first += plan.piece_rows) {
-    const int64_t count = std::min(plan.piece_rows, shape.rows - first);
-    const MatrixView piece = source.fetch(first, count);
-    if (params.tol == 0) {
-      check_rows_finite(piece, first, resources);
-    } else {
-      survey.add(piece, first, check, meter, resources);
+  const auto survey_part = [&](int64_t begin, int64_t rows) {
+    for (int64_t first = begin; first < begin + rows; first += plan.piece_rows) {
+      const int64_t count = std::min(plan.piece_rows, begin + rows - first);
+      const MatrixView piece = source.fetch(first, count);
+      if (params.tol == 0) {
+        check_rows_finite(piece, first, resources);
+      } else {
+        survey.add(piece, first, check, meter, resources);
+      }
+      meter.add(count);
+      meter.poll();
     }
-    meter.add(count);
-    meter.poll();
-  }
+  };
+  sharing == nullptr ? survey_part(0, shape.rows) : sharing->survey(survey, shape.rows, shape.cols, survey_part);
   meter.finish();
   if (params.tol == 0) return 0;
   return params.tol * survey.variance();
@@ -78,7 +81,7 @@ double survey(const KMeansParams& params, const KMeansShape& shape, const KMeans
 
 // `known` is a sample of these rows, or of none.
 KMeansModel fit_all_rows(const KMeansParams& params, const KMeansRows& rows, const KMeansInput& input,
-                         const DataSample& known, const Resources& outer) {
+                         const DataSample& known, const KMeansSharing* sharing, const Resources& outer) {
   const KMeansShape shape(rows.info, params.clusters, input.weights.data != nullptr);
   const KMeansWish wish = fit_wish(params, shape);
   KMeansModel best = empty_model(params.clusters, shape.rows, shape.cols, outer);
@@ -89,11 +92,14 @@ KMeansModel fit_all_rows(const KMeansParams& params, const KMeansRows& rows, con
   const Resources& resources = planned.resources();
   const std::unique_ptr<RowSource> source = rows.open(planned.plan.piece_rows, resources);
   const DataSample sample = known.origin.empty() ? sample_data(*source, shape.cols, resources) : known;
-  const double tolerance = survey(params, shape, planned.plan, *source, sample.origin, resources);
+  const double tolerance = survey(params, shape, planned.plan, *source, sample.origin, sharing, resources);
   const HostArray<float> keys(shape.rows, "the distances", resources);
   for (int64_t attempt = 0; attempt < params.n_init; ++attempt) {
     KMeansModel& model = attempt == 0 ? best : other;
-    const auto make_backend = [&] { return make_kmeans_backend(shape, wish, planned.plan, sample, resources); };
+    const auto make_backend = [&] {
+      std::unique_ptr<KMeansBackend> own = make_kmeans_backend(shape, wish, planned.plan, sample, resources);
+      return sharing == nullptr ? std::move(own) : sharing->share(std::move(own), shape, wish, planned.plan, outer);
+    };
     // Only where it is needed for the start: k-means++ uses the memory that it will need.
     std::unique_ptr<KMeansBackend> backend = wish.candidates > 0 ? make_backend() : nullptr;
     const KMeansRowArrays arrays{shape.rows, model.labels.data(), keys.data(), input.weights.data};
@@ -116,7 +122,7 @@ KMeansModel fit_all_rows(const KMeansParams& params, const KMeansRows& rows, con
 
 // Trains on `count` rows drawn at random. Labels and objective are those of all rows.
 KMeansModel fit_sample(const KMeansParams& params, const KMeansRows& rows, const KMeansInput& input, int64_t count,
-                       const Resources& resources) {
+                       const KMeansSharing* sharing, const Resources& resources) {
   const int64_t cols = rows.info.cols;
   MatrixBuffer sample(rows.info.dtype, count, cols, "the sampled rows", resources);
   std::vector<float> weights;
@@ -132,7 +138,7 @@ KMeansModel fit_sample(const KMeansParams& params, const KMeansRows& rows, const
   if (input.weights.data != nullptr) sampled.weights = {weights.data(), count, {}};
   KMeansParams training = params;
   training.compute_labels = false;
-  KMeansModel model = fit_all_rows(training, rows_of(sample.view()), sampled, {}, resources);
+  KMeansModel model = fit_all_rows(training, rows_of(sample.view()), sampled, {}, sharing, resources);
   if (!params.compute_labels) return model;
   sample = MatrixBuffer();
   model.labels = HostArray<int32_t>(rows.info.rows, "the labels", resources);
@@ -192,7 +198,7 @@ PlannedKMeans plan_kmeans(const KMeansShape& shape, const KMeansWish& wish, cons
 }
 
 KMeansModel fit_kmeans(const KMeansParams& params, const KMeansRows& given, const KMeansInput& input,
-                       const Resources& outer) {
+                       const Resources& outer, const KMeansSharing* sharing) {
   const int64_t most = params.max_points_per_centre;
   const bool samples = most > 0 && most < given.info.rows / params.clusters;
   const KMeansShape shape(given.info, params.clusters);
@@ -213,8 +219,9 @@ KMeansModel fit_kmeans(const KMeansParams& params, const KMeansRows& given, cons
     }
   }
   const KMeansRows rows = scaled_rows(given, exponent, resources);
-  KMeansModel model = samples ? fit_sample(params, rows, scaled, most * params.clusters, resources)
-                              : fit_all_rows(params, rows, scaled, exponent == 0 ? sample : DataSample(), resources);
+  KMeansModel model =
+      samples ? fit_sample(params, rows, scaled, most * params.clusters, sharing, resources)
+              : fit_all_rows(params, rows, scaled, exponent == 0 ? sample : DataSample(), sharing, resources);
   scale_back(model, exponent);
   if (!std::isfinite(model.objective)) {
     resources.log(

@@ -27,9 +27,9 @@ PlannedKMeans plan_kmeans(const KMeansShape& shape, const KMeansWish& wish, cons
 // A model with room for so many centres, and for labels of so many rows.
 KMeansModel empty_model(int64_t clusters, int64_t rows, int64_t cols, const Resources& resources);
 
-// Everything has been checked but the rows' values.
+// Everything has been checked but the rows' values. `sharing`: with other processes.
 KMeansModel fit_kmeans(const KMeansParams& params, const KMeansRows& rows, const KMeansInput& input,
-                       const Resources& resources);
+                       const Resources& resources, const KMeansSharing* sharing = nullptr);
 
 // What a fit takes on the host at least, results included: for an error that names the limit.
 Footprint fit_footprint(const KMeansParams& params, const RowsInfo& rows, const Resources& resources);

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <string_view>
 #include <vector>
 
@@ -75,19 +76,26 @@ SentError sent(const std::exception_ptr& error) {
   }
 }
 
-[[noreturn]] void throw_sent(const SentError& error, const std::string& text) {
+template <typename Type>
+class Agreed final : public Type, public AgreedByAll {
+ public:
+  using Type::Type;
+};
+
+[[noreturn]] void throw_sent(const SentError& error) {
+  const std::string& text = error.text;
   switch (error.kind) {
-    case ErrorKind::invalid_argument: throw InvalidArgument(text);
-    case ErrorKind::invalid_state: throw InvalidState(text);
-    case ErrorKind::unsupported: throw Unsupported(text);
-    case ErrorKind::io_error: throw IoError(text, error.path, static_cast<int>(error.number));
-    case ErrorKind::corrupt_file: throw CorruptFile(text, error.path, error.number);
-    case ErrorKind::out_of_memory: throw OutOfMemory(text, error.number);
-    case ErrorKind::device_error: throw DeviceError(text);
-    case ErrorKind::cancelled: throw Cancelled();
+    case ErrorKind::invalid_argument: throw Agreed<InvalidArgument>(text);
+    case ErrorKind::invalid_state: throw Agreed<InvalidState>(text);
+    case ErrorKind::unsupported: throw Agreed<Unsupported>(text);
+    case ErrorKind::io_error: throw Agreed<IoError>(text, error.path, static_cast<int>(error.number));
+    case ErrorKind::corrupt_file: throw Agreed<CorruptFile>(text, error.path, error.number);
+    case ErrorKind::out_of_memory: throw Agreed<OutOfMemory>(text, error.number);
+    case ErrorKind::device_error: throw Agreed<DeviceError>(text);
+    case ErrorKind::cancelled: throw Agreed<Cancelled>();
     case ErrorKind::other: break;
   }
-  throw Error(text);
+  throw Agreed<Error>(text);
 }
 
 }  // namespace
@@ -100,7 +108,8 @@ void agree(Communicator& ranks, const std::exception_ptr& own) {
   std::string message;
   if (own != nullptr) {
     SentError error = sent(own);
-    error.text = fmt::format("rank {} on {}: {}", ranks.rank(), ranks.host(), error.text);
+    const bool named = error.text.starts_with("rank ");  // all have thrown it before, and it was told in other words
+    if (!named) error.text = fmt::format("rank {} on {}: {}", ranks.rank(), ranks.host(), error.text);
     message = error.packed();
   }
   const auto size = static_cast<size_t>(ranks.size());
@@ -111,8 +120,16 @@ void agree(Communicator& ranks, const std::exception_ptr& own) {
   if (failed == lengths.end()) return;
   message.resize(static_cast<size_t>(*failed));
   ranks.broadcast(static_cast<int>(failed - lengths.begin()), message.data(), *failed);
-  const SentError error = SentError::unpacked(message);
-  throw_sent(error, error.text);
+  throw_sent(SentError::unpacked(message));
+}
+
+HostPlace place_on_host(Communicator& ranks) {
+  const auto own = static_cast<uint64_t>(std::hash<std::string>()(ranks.host()));
+  const auto size = static_cast<size_t>(ranks.size());
+  std::vector<uint64_t> hosts(size);
+  ranks.all_gather(&own, std::vector<int64_t>(size, sizeof(own)), hosts.data());
+  return {static_cast<int>(std::count(hosts.begin(), hosts.begin() + ranks.rank(), own)),
+          static_cast<int>(std::count(hosts.begin(), hosts.end(), own))};
 }
 
 void check_same_request(Communicator& ranks, const std::string& request) {

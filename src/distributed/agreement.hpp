@@ -6,6 +6,7 @@
 #pragma once
 
 #include <kith/communicator.hpp>
+#include <kith/export.hpp>
 
 #include <exception>
 #include <optional>
@@ -15,9 +16,14 @@
 
 namespace kith {
 
+// Marks errors that all ranks throw: of the types of kith/error.hpp beside this.
+struct KITH_EXPORT AgreedByAll {
+  virtual ~AgreedByAll() = default;
+};
+
 // Throws on all ranks what one of them brings; `own` is null where this rank has no error. With one rank it is thrown
 // as it is.
-void agree(Communicator& ranks, const std::exception_ptr& own);
+KITH_EXPORT void agree(Communicator& ranks, const std::exception_ptr& own);
 
 // Does this rank's part and agrees.
 template <typename Work>
@@ -42,6 +48,28 @@ auto together(Communicator& ranks, const Work& work) {
     return std::move(*result);
   }
 }
+
+// Does a whole call of several steps, each of which begins with an agreement. A rank that fails on its way to the next
+// one brings its error there; and none returns before all have ended well.
+template <typename Work>
+void in_lockstep(Communicator& ranks, const Work& work) {
+  std::exception_ptr error;
+  try {
+    work();
+  } catch (const AgreedByAll&) {
+    throw;
+  } catch (...) {
+    error = std::current_exception();
+  }
+  agree(ranks, error);
+}
+
+// This rank among those on its host, told apart by name: its place, and how many there are.
+struct HostPlace {
+  int place = 0;
+  int count = 1;
+};
+KITH_EXPORT HostPlace place_on_host(Communicator& ranks);
 
 // InvalidArgument on all ranks unless all were given the same: the library's version, and `request`, which says in
 // words what was asked for.

@@ -119,11 +119,20 @@ void DataSurvey::add(const MatrixView& rows, int64_t first, bool check_finite, P
     if (!std::all_of(sums, sums + cols, [](double sum) { return std::isfinite(sum); })) finite = false;
   });
   if (check_finite && !finite) check_rows_finite(rows, first, resources);
-  for (int64_t block = 0; block < blocks_in(rows.rows()); ++block) {
-    const double* const sums = blocks_.data() + block * cols * 2;
-    for (size_t c = 0; c < sums_.size(); ++c) sums_[c] += sums[c];
-  }
+  const double* const begin = blocks_.data();
+  const double* const end = begin + blocks_in(rows.rows()) * cols * 2;
+  if (keeps_) kept_.insert(kept_.end(), begin, end);
+  for (const double* block = begin; !keeps_ && block < end; block += cols * 2) add_block(block, sums_);
   rows_ += rows.rows();
+}
+
+void DataSurvey::add_block(const double* block, std::vector<double>& sums) const {
+  for (size_t c = 0; c < sums.size(); ++c) sums[c] += block[c];
+}
+
+void DataSurvey::fold(std::vector<double>& sums, int64_t& rows) {
+  for (size_t at = 0; at < kept_.size(); at += sums.size()) add_block(kept_.data() + at, sums);
+  rows += rows_;
 }
 
 double DataSurvey::variance() const {

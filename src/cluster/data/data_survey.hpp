@@ -13,6 +13,7 @@
 #include "core/parallel_for.hpp"
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 namespace kith {
@@ -46,12 +47,25 @@ class DataSurvey {
   // The mean of the columns' variances.
   double variance() const;
 
+  // For rows of which others survey those before and after: what add() would add up is kept, 16 bytes a column and
+  // block, until fold() adds it to the sums and rows before, which go on to the next. Rows lie in host memory.
+  void keep_blocks() { keeps_ = true; }
+  void fold(std::vector<double>& sums, int64_t& rows);
+  void set_total(std::vector<double> sums, int64_t rows) {
+    sums_ = std::move(sums);
+    rows_ = rows;
+  }
+
  private:
+  void add_block(const double* block, std::vector<double>& sums) const;
+
   const std::vector<float> origin_;
   const bool directions_;
   int64_t rows_ = 0;
   std::vector<double> sums_;  // of values, then of their squares
   HostArray<double> blocks_;  // the same for each block of a piece
+  bool keeps_ = false;
+  std::vector<double> kept_;  // the same for each block so far
   HostArray<float> row_;      // one for each thread
 };
 

@@ -20,6 +20,7 @@
 #include "rows/row_source.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -114,6 +115,23 @@ std::unique_ptr<KMeansBackend> make_kmeans_cpu(const KMeansShape& shape, const K
 std::unique_ptr<KMeansBackend> make_kmeans_cuda(const KMeansShape& shape, const KMeansWish& wish,
                                                 const KMeansPlan& plan, const DataSample& sample,
                                                 const Resources& resources);
+
+// Draws among rows whose labels and keys are in host memory.
+std::unique_ptr<CandidateDraws> make_draws_on_host(const KMeansRowArrays& rows, const Resources& resources);
+
+// How several processes share a fit: each of them calls it with the same rows and parameters, and goes over a part of
+// the rows. Whoever shares it lies further up (distributed/).
+class KMeansSharing {
+ public:
+  virtual ~KMeansSharing() = default;
+  // A backend that does with the others what `own` would do alone. It takes memory of `resources`.
+  virtual std::unique_ptr<KMeansBackend> share(std::unique_ptr<KMeansBackend> own, const KMeansShape& shape,
+                                               const KMeansWish& wish, const KMeansPlan& plan,
+                                               const Resources& resources) const = 0;
+  // Calls survey(source, first row, count) for this process's part of the rows, and adds up what all have found.
+  using SurveyPart = std::function<void(int64_t first, int64_t count)>;
+  virtual void survey(DataSurvey& survey, int64_t rows, int64_t cols, const SurveyPart& survey_part) const = 0;
+};
 
 // The weight of each centre's rows, added up in the order of the rows.
 void count_labels(const KMeansRowArrays& rows, int64_t clusters, double* counts);

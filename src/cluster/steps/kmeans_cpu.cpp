@@ -153,7 +153,7 @@ class KMeansCpu final : public KMeansBackend {
   void get_counts(double* counts) override { count_labels(rows_, centres_.rows(), counts); }
 
   std::unique_ptr<CandidateDraws> make_draws(const KMeansRowArrays& rows, const Resources& resources) override {
-    return std::make_unique<DrawsOnHost>(rows, resources);
+    return make_draws_on_host(rows, resources);
   }
 
   MatrixView gather(RowSource& source, const std::vector<uint32_t>& rows) override {
@@ -205,6 +205,10 @@ class KMeansCpu final : public KMeansBackend {
 };
 
 }  // namespace
+
+std::unique_ptr<CandidateDraws> make_draws_on_host(const KMeansRowArrays& rows, const Resources& resources) {
+  return std::make_unique<DrawsOnHost>(rows, resources);
+}
 
 std::unique_ptr<KMeansBackend> make_kmeans_cpu(const KMeansShape& shape, const KMeansWish& wish, const KMeansPlan& plan,
                                                const DataSample& sample, const Resources& resources) {

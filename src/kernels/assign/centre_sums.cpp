@@ -91,10 +91,16 @@ void assign_some(CentreAssigner& assigner, const MatrixView& rows, int64_t first
 }  // namespace
 
 CentreSums::CentreSums(int64_t centres, int64_t cols, int64_t largest_piece, const Resources& resources)
+    : CentreSums(centres, cols, largest_piece, CentreAssigner::has_few(centres), resources) {}
+
+CentreSums::CentreSums(int64_t centres, int64_t cols, int64_t largest_piece, ByCentre, const Resources& resources)
+    : CentreSums(centres, cols, largest_piece, false, resources) {}
+
+CentreSums::CentreSums(int64_t centres, int64_t cols, int64_t largest_piece, bool few, const Resources& resources)
     : centres_(centres),
       cols_(cols),
       block_(sum_block(centres)),
-      few_(CentreAssigner::has_few(centres)),
+      few_(few),
       totals_(size(), "the centres' sums", resources),
       open_(few_ ? size() : centres * (cols + 2), "the centres' sums", resources),
       blocks_(few_ ? resources.threads() * size() : 0, "the centres' sums", resources),
@@ -160,18 +166,24 @@ void CentreSums::add(CentreAssigner& assigner, const MatrixView& rows, int64_t f
     const int64_t at = task * together;
     assign_some(assigner, rows, at, std::min(together, rows.rows() - at), labels, keys, slot, meter);
   });
-  sort(labels, rows.rows());
-  const int64_t tasks = std::min<int64_t>(centres_, kTasksPerThread * resources.threads());
+  order_by_centre(labels, rows.rows());
+  add_centres(0, centres_, rows, first, weights, meter, resources);
+}
+
+void CentreSums::add_centres(int64_t begin, int64_t end, const MatrixView& rows, int64_t first, const float* weights,
+                             ProgressMeter& meter, const Resources& resources) {
+  const int64_t count = end - begin;
+  const int64_t tasks = std::min<int64_t>(count, kTasksPerThread * resources.threads());
   parallel_for(tasks, meter, resources, [&](int64_t task, int slot) {
     float* const row = scratch_.data() + slot * scratch_floats(cols_);
-    for (int64_t c = centres_ * task / tasks; c < centres_ * (task + 1) / tasks; ++c) {
+    for (int64_t c = begin + count * task / tasks; c < begin + count * (task + 1) / tasks; ++c) {
       add_centre(c, rows, first, weights, row);
     }
   });
 }
 
 // Afterwards starts_[c] is where the rows of centre c end, and starts_[c - 1] where they begin.
-void CentreSums::sort(const int32_t* labels, int64_t count) {
+void CentreSums::order_by_centre(const int32_t* labels, int64_t count) {
   assert(count <= order_.size());
   int64_t* const starts = starts_.data();
   std::fill_n(starts, centres_ + 1, int64_t{0});
@@ -219,6 +231,20 @@ void CentreSums::add_centre(int64_t centre, const MatrixView& rows, int64_t firs
       partial[cols_] += w;
     }
   }
+}
+
+void CentreSums::write_state(int64_t begin, int64_t end, double* out) const {
+  out = std::copy(totals_.data() + begin * cols_, totals_.data() + end * cols_, out);
+  out = std::copy(totals_.data() + centres_ * cols_ + begin, totals_.data() + centres_ * cols_ + end, out);
+  std::copy(open_.data() + begin * (cols_ + 2), open_.data() + end * (cols_ + 2), out);
+}
+
+void CentreSums::read_state(int64_t begin, int64_t end, const double* in) {
+  const int64_t count = end - begin;
+  std::copy_n(in, count * cols_, totals_.data() + begin * cols_);
+  in += count * cols_;
+  std::copy_n(in, count, totals_.data() + centres_ * cols_ + begin);
+  std::copy_n(in + count, count * (cols_ + 2), open_.data() + begin * (cols_ + 2));
 }
 
 SumsView CentreSums::finish() {

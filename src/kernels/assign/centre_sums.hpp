@@ -43,6 +43,9 @@ class CentreAssigner;
 class CentreSums {
  public:
   CentreSums(int64_t centres, int64_t cols, int64_t largest_piece, const Resources& resources);
+  // For rows that were assigned before and are added up some centres at a time, whatever their number is.
+  struct ByCentre {};
+  CentreSums(int64_t centres, int64_t cols, int64_t largest_piece, ByCentre, const Resources& resources);
 
   void clear();  // before the first rows
   // Assigns the next rows of the data, of which `first` is the first one's number, and adds them up. Labels and keys as
@@ -52,12 +55,23 @@ class CentreSums {
   // Of all rows since clear(), after which no more are added.
   SumsView finish();
 
+  // By centre: what add() does in three steps. The next rows' labels; then, for any centres of which all rows before
+  // these were added, the rows, of which `first` is the first one's number.
+  void order_by_centre(const int32_t* labels, int64_t count);
+  void add_centres(int64_t begin, int64_t end, const MatrixView& rows, int64_t first, const float* weights,
+                   ProgressMeter& meter, const Resources& resources);
+  // What these centres have so far, so that another process goes on with it: state_size(end - begin) numbers.
+  int64_t state_size(int64_t centres) const { return centres * (2 * cols_ + 3); }
+  void write_state(int64_t begin, int64_t end, double* out) const;
+  void read_state(int64_t begin, int64_t end, const double* in);
+
+  int64_t size() const { return centres_ * (cols_ + 1); }  // of the sums and weights, which lie together
+
  private:
-  int64_t size() const { return centres_ * (cols_ + 1); }
+  CentreSums(int64_t centres, int64_t cols, int64_t largest_piece, bool few, const Resources& resources);
   void add_by_block(CentreAssigner& assigner, const MatrixView& rows, int64_t first, int32_t* labels, float* keys,
                     const float* weights, ProgressMeter& meter, const Resources& resources);
   void add_to_totals(const double* block);
-  void sort(const int32_t* labels, int64_t count);
   void add_centre(int64_t centre, const MatrixView& rows, int64_t first, const float* weights, float* row) const;
   void close_block(int64_t centre) const;
 
