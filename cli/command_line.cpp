@@ -144,9 +144,10 @@ void offer_commands(Commands& commands) {
 
 }  // namespace
 
-CommandLine parse_command_line(int argc, const char* const* argv) {
+CommandLine parse_command_line(int argc, const char* const* argv, const RunOptions& begun) {
   // Options lie where commands were offered, and the command that is run holds on to them.
   const auto offered = std::make_shared<OfferedCommands>();
+  offered->run = begun;
   CLI::App app("Kith finds nearest neighbours.", "kith");
   app.set_version_flag("--version", fmt::format("kith {}", version()));
   app.option_defaults()->always_capture_default();
@@ -188,6 +189,10 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
     for (const auto& understand : command.understand) understand();
     // The others copy and count: no GPU need wake for them.
     if (!command.computes) offered->run.device = Device::cpu();
+    if (begun.ranks != nullptr && !command.on_ranks) {
+      throw UsageError(fmt::format("kith-mpi shares knn and kmeans among its ranks; run {} with kith alone",
+                                   command.app->get_name()));
+    }
     line.run = offered->run;
     line.command = [run_command = command.run, run = offered->run] { return run_command(run); };
   }

@@ -16,7 +16,8 @@ struct CommandLine {
 };
 
 // Throws UsageError for arguments that cannot be read and InvalidArgument for values that are not allowed.
-CommandLine parse_command_line(int argc, const char* const* argv);
+// `begun` has what is known before: the ranks of kith-mpi.
+CommandLine parse_command_line(int argc, const char* const* argv, const RunOptions& begun = {});
 
 // Whether errors, too, are to be printed as JSON: asked before the arguments are known to be right.
 bool wants_json(int argc, const char* const* argv);

@@ -31,6 +31,7 @@ struct OfferedCommands {
     RunCommand run;
     std::vector<std::function<void()>> understand;  // the words of this command
     bool computes = false;                          // on a device
+    bool on_ranks = false;                          // kith-mpi runs it too
   };
   std::deque<Entry> commands;
   std::deque<std::string> words;
@@ -87,6 +88,7 @@ class OfferedCommand {
   void memory_limit();
   void output();       // --json and --quiet
   void run_options();  // all that a command takes that computes on a device
+  void on_ranks() { entry_->on_ranks = true; }
 
  private:
   OfferedOption word_then(const char* name, const char* kind, const char* default_word, const char* help,

@@ -1,6 +1,7 @@
 #include "kmeans_command.hpp"
 
 #include <kith/column_file.hpp>
+#include <kith/distributed.hpp>
 #include <kith/error.hpp>
 
 #include "exit_codes.hpp"
@@ -81,9 +82,12 @@ Report run_kmeans(const KMeansOptions& options, const RunOptions& run) {
   check_outputs(outputs_of(options), inputs);
 
   const VectorFile data(options.data);
-  VectorFileWriter centres_file(options.out, DType::f32, params.clusters, data.cols());
+  std::optional<VectorFileWriter> centres_file;  // of the first rank, as all have the same
   std::optional<IdFileWriter> labels_file;
-  if (!options.out_labels.empty()) labels_file.emplace(options.out_labels, data.rows(), 1);
+  if (run.first_rank()) {
+    centres_file.emplace(options.out, DType::f32, params.clusters, data.cols());
+    if (!options.out_labels.empty()) labels_file.emplace(options.out_labels, data.rows(), 1);
+  }
   KMeans model(params);
   double seconds = 0;
   int threads = 0;
@@ -101,24 +105,25 @@ Report run_kmeans(const KMeansOptions& options, const RunOptions& run) {
       input.centres = given.view();
     }
     const Stopwatch work;
-    model.fit(data, input, resources);
+    run.ranks == nullptr ? model.fit(data, input, resources) : fit(model, *run.ranks, data, input, resources);
     seconds = work.seconds();
-    centres_file.append(model.centres());
+    if (!centres_file) return;
+    centres_file->append(model.centres());
     if (labels_file) write_labels(model, *labels_file);
     // First everything that can fail: either both files are new or neither is.
-    centres_file.sync();
+    centres_file->sync();
     if (labels_file) labels_file->sync();
-    centres_file.commit();
+    centres_file->commit();
     if (labels_file) labels_file->commit();
   });
 
   Report report;
   report.text = fmt::format(
       "{} rows of {} values ({}) to {} centres, {} iterations\n"
-      "objective {:.8g}, {} threads: {:.3f} s\n"
+      "objective {:.8g}, {}{} threads: {:.3f} s\n"
       "wrote {}{}\n",
-      data.rows(), data.cols(), name_of(data.dtype()), params.clusters, model.iterations(), model.objective(), threads,
-      seconds, options.out, options.out_labels.empty() ? "" : ", " + options.out_labels);
+      data.rows(), data.cols(), name_of(data.dtype()), params.clusters, model.iterations(), model.objective(),
+      run.ranks_text(), threads, seconds, options.out, options.out_labels.empty() ? "" : ", " + options.out_labels);
   for (const std::string& line : log) report.text += line + "\n";
 
   JsonObject file;
@@ -128,6 +133,7 @@ Report run_kmeans(const KMeansOptions& options, const RunOptions& run) {
   result.object("data", std::move(file)).object("params", describe_params(params));
   result.real("objective", model.objective()).number("iterations", model.iterations());
   result.reals("history", model.history()).number("threads", threads).text("out", options.out);
+  if (run.ranks != nullptr) result.number("ranks", run.ranks->size());
   if (!options.out_labels.empty()) result.text("out_labels", options.out_labels);
   JsonObject memory;
   if (run.memory_limit) memory.number("limit_bytes", *run.memory_limit);
@@ -169,6 +175,7 @@ void offer_kmeans(Commands& commands) {
                  "Rows per centre that kmeans++ samples; 0: all; -1: as many as are cheap");
   command.no_flag("--no-check-finite", params.check_finite, "Do not look for NaN and infinities");
   command.run_options();
+  command.on_ranks();
 }
 
 }  // namespace kith::cli

@@ -1,16 +1,19 @@
 #include "knn_command.hpp"
 
+#include <kith/distributed.hpp>
 #include <kith/error.hpp>
 
 #include "file_report.hpp"
 #include "filter_file.hpp"
 #include "process_memory.hpp"
+#include "rank_results.hpp"
 #include "rate_text.hpp"
 #include "stopwatch.hpp"
 
 #include <fmt/format.h>
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 namespace kith::cli {
@@ -32,7 +35,13 @@ Report run_knn(const KnnOptions& options, const RunOptions& run) {
 
   const VectorFile base(options.base);
   const VectorFile queries(options.queries);
-  NeighborFiles results(options.out, queries.rows(), options.params.k);
+  std::optional<NeighborFiles> results;
+  std::optional<RankResults> shared;
+  if (run.ranks == nullptr) {
+    results.emplace(options.out, queries.rows(), options.params.k);
+  } else {
+    shared.emplace(options.out, queries.rows(), options.params.k, *run.ranks);
+  }
   double search_seconds = 0;
   int threads = 0;
   std::string device;
@@ -43,10 +52,16 @@ Report run_knn(const KnnOptions& options, const RunOptions& run) {
     KnnParams params = options.params;
     params.filter = filter.rows();
     const Stopwatch search;
-    knn(
-        queries, base, [&](int64_t, const NeighborsView& part) { results.append(part); }, params, resources);
+    const auto sink = [&](int64_t, const NeighborsView& part) {
+      results ? results->append(part) : shared->append(part);
+    };
+    if (run.ranks == nullptr) {
+      knn(queries, base, sink, params, resources);
+    } else {
+      knn(*run.ranks, queries, base, sink, params, resources);
+    }
     search_seconds = search.seconds();
-    results.commit();
+    results ? results->commit() : shared->commit();
   });
 
   const double rate = search_seconds > 0 ? static_cast<double>(queries.rows()) / search_seconds : 0;
@@ -56,10 +71,10 @@ Report run_knn(const KnnOptions& options, const RunOptions& run) {
   Report report;
   report.text = fmt::format(
       "{} queries, {} base rows of {} values ({}), k = {}, metric {}\n"
-      "device {}, {} threads: {:.3f} s, {} queries/s\n"
+      "{}device {}, {} threads: {:.3f} s, {} queries/s\n"
       "wrote {}\n",
       queries.rows(), base.rows(), base.cols(), name_of(base.dtype()), options.params.k, name_of(options.params.metric),
-      device, threads, search_seconds, rate_text(rate), written);
+      run.ranks_text(), device, threads, search_seconds, rate_text(rate), written);
   for (const std::string& line : log) report.text += line + "\n";
 
   JsonObject result;
@@ -67,6 +82,7 @@ Report run_knn(const KnnOptions& options, const RunOptions& run) {
   if (!options.filter.empty()) result.text("filter", options.filter);
   result.number("k", options.params.k).text("metric", name_of(options.params.metric));
   result.text("device", device).number("threads", threads);
+  if (run.ranks != nullptr) result.number("ranks", run.ranks->size());
   if (!options.out.ids.empty()) result.text("out_ids", options.out.ids);
   if (!options.out.distances.empty()) result.text("out_distances", options.out.distances);
   JsonObject memory;
@@ -95,6 +111,7 @@ void offer_knn(Commands& commands) {
   command.file("--out-ids", options->out.ids, "Where ids go: .ibin or .ivecs (int32), .npy or .hdf5 (int64)");
   command.file("--out-distances", options->out.distances, "Where distances go: .fbin, .fvecs, .npy or .hdf5");
   command.run_options();
+  command.on_ranks();
 }
 
 }  // namespace kith::cli

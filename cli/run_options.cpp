@@ -1,5 +1,6 @@
 #include "run_options.hpp"
 
+#include <kith/communicator.hpp>
 #include <kith/error.hpp>
 
 #include "core/byte_size.hpp"
@@ -10,6 +11,8 @@
 #include "progress_bar.hpp"
 
 #include <fmt/format.h>
+
+#include <sched.h>
 
 #include <algorithm>
 #include <mutex>
@@ -26,8 +29,17 @@ constexpr int64_t kMebibyte = 1 << 20;
 // By so much what the program itself takes may differ from run to run.
 constexpr int64_t kOwnVaries = kMebibyte;
 
+// The cores that this process may run on: mpirun may have bound it to some.
+int usable_cores() {
+  const int all = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  cpu_set_t cores;
+  return sched_getaffinity(0, sizeof(cores), &cores) == 0 ? std::clamp(CPU_COUNT(&cores), 1, all) : all;
+}
+
 int thread_count(const RunOptions& options) {
-  return options.threads > 0 ? options.threads : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  if (options.threads > 0) return options.threads;
+  return options.ranks == nullptr ? cores : std::clamp(cores / options.ranks_on_host, 1, usable_cores());
 }
 
 void check_device(Device device) {
@@ -45,7 +57,11 @@ Device device_for(const RunOptions& options) {
   if (options.device.kind == DeviceKind::cuda) check_device(options.device);
   if (options.device != Device::automatic()) return options.device;
   const bool too_tight = options.memory_limit && *options.memory_limit < kSmallestLimitForCuda;
-  return too_tight || cuda_devices().empty() ? Device::cpu() : options.device;
+  if (too_tight) return Device::cpu();
+  const std::vector<DeviceInfo> gpus = cuda_devices();
+  if (gpus.empty()) return Device::cpu();
+  if (options.ranks == nullptr) return options.device;
+  return gpus[static_cast<size_t>(options.rank_on_host) % gpus.size()].device;  // each rank of a machine its own
 }
 
 // What is left to the library of a limit for the whole process.
@@ -66,13 +82,17 @@ int64_t library_share(int64_t limit, const RunOptions& options, Device device) {
 
 }  // namespace
 
+bool RunOptions::first_rank() const { return ranks == nullptr || ranks->rank() == 0; }
+
+std::string RunOptions::ranks_text() const { return ranks == nullptr ? "" : fmt::format("{} ranks, ", ranks->size()); }
+
 std::vector<std::string> with_resources(const RunOptions& options, const std::function<void(const Resources&)>& work) {
-  ProgressBar bar(!options.quiet);
+  ProgressBar bar(!options.quiet && options.first_rank());
   std::mutex log_mutex;
   std::vector<std::string> log;
   ResourceOptions resources;
   resources.device = device_for(options);
-  resources.threads = options.threads;
+  resources.threads = options.ranks == nullptr ? options.threads : thread_count(options);
   resources.cancel = interrupt_token();
   resources.log = [&](LogLevel level, std::string_view text) {
     const std::lock_guard lock(log_mutex);

@@ -10,6 +10,10 @@
 #include <string>
 #include <vector>
 
+namespace kith {
+class Communicator;
+}
+
 namespace kith::cli {
 
 struct RunOptions {
@@ -19,6 +23,13 @@ struct RunOptions {
   std::optional<int64_t> device_memory_limit;
   bool json = false;
   bool quiet = false;
+  Communicator* ranks = nullptr;  // those that the command is shared with (kith-mpi); null: it runs alone
+
+  int rank_on_host = 0;  // among so many of them on this machine, which share its cores and GPUs
+  int ranks_on_host = 1;
+
+  bool first_rank() const;         // which writes files and prints
+  std::string ranks_text() const;  // "4 ranks, ", or nothing
 };
 
 // Calls `work` with Resources that keep the limits, show progress and stop at Ctrl-C. The library's share of the memory

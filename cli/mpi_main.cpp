@@ -1,0 +1,8 @@
+// kith-mpi: the commands of kith that several processes share, started by mpirun or srun.
+#include "distributed/mpi/mpi_communicator.hpp"
+#include "program.hpp"
+
+int main(int argc, char** argv) {
+  kith::MpiCommunicator ranks(&argc, &argv);
+  return kith::cli::run_program(argc, argv, &ranks);
+}

@@ -1,0 +1,180 @@
+"""kith-mpi: several processes, the files of one.
+
+KITH_MPI_PROGRAM names the program, KITH_PROGRAM the one that runs alone; without the first there is nothing to test. Ranks of
+other machines cannot be had here: all run on this one, four of them, with a thread each.
+"""
+
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+MPI = os.environ.get("KITH_MPI_PROGRAM")
+KITH = os.environ.get("KITH_PROGRAM")
+pytestmark = pytest.mark.skipif(not MPI, reason="KITH_MPI_PROGRAM names no kith-mpi: Kith was built without MPI")
+
+# More ranks than cores: they must not spin while they wait.
+ENVIRONMENT = {
+    **os.environ,
+    "OMPI_ALLOW_RUN_AS_ROOT": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    "OMPI_MCA_rmaps_base_oversubscribe": "1",
+    "OMPI_MCA_mpi_yield_when_idle": "1",
+    "OMPI_MCA_hwloc_base_binding_policy": "none",
+}
+TIMEOUT_SECONDS = 60
+
+
+def command(ranks, *arguments):
+    return ["mpirun", "-n", str(ranks), MPI, *map(str, arguments), "--threads", "1"]
+
+
+def mpirun(ranks, *arguments, cwd):
+    return subprocess.run(
+        command(ranks, *arguments), cwd=cwd, env=ENVIRONMENT, capture_output=True, text=True, timeout=TIMEOUT_SECONDS
+    )
+
+
+def alone(*arguments, cwd):
+    done = subprocess.run([KITH, *map(str, arguments)], cwd=cwd, capture_output=True, text=True, timeout=TIMEOUT_SECONDS)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Rows in two files, queries, and what one process makes of them."""
+    at = tmp_path_factory.mktemp("mpi")
+    rng = np.random.default_rng(1)
+    rows = rng.standard_normal((20000, 24), dtype=np.float32)
+    rows[777] = rows[12345]  # a tie
+    np.save(at / "a.npy", rows[:7000])
+    np.save(at / "b.npy", rows[7000:])
+    np.save(at / "q.npy", rows[12300:12500])
+    np.save(at / "few.npy", rows[:3])
+    for queries in ("q", "few"):
+        alone(
+            *("knn", "--base", "[ab].npy", "--queries", f"{queries}.npy", "-k", 7),
+            *("--out-ids", f"{queries}_ids.npy", "--out-distances", f"{queries}_distances.fbin"),
+            cwd=at,
+        )
+    alone("kmeans", "--data", "[ab].npy", "-k", 50, "--iterations", 6, "--out", "c.npy", "--out-labels", "l.ibin", cwd=at)
+    return at
+
+
+def same(folder, one, other):
+    return (folder / one).read_bytes() == (folder / other).read_bytes()
+
+
+@pytest.mark.parametrize(("ranks", "queries"), [(1, "q"), (4, "q"), (4, "few")])
+def test_knn_writes_the_files_of_one_process(folder, ranks, queries):
+    done = mpirun(
+        ranks,
+        *("knn", "--base", "[ab].npy", "--queries", f"{queries}.npy", "-k", 7, "--json"),
+        *("--out-ids", "ids.npy", "--out-distances", "distances.fbin"),
+        cwd=folder,
+    )
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)  # one object: only rank 0 prints
+    assert report["result"]["ranks"] == ranks
+    assert same(folder, "ids.npy", f"{queries}_ids.npy")
+    assert same(folder, "distances.fbin", f"{queries}_distances.fbin")
+    assert not list(folder.glob("*.part")) and not list(folder.glob(".kith-*"))
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 4])
+def test_kmeans_writes_the_files_of_one_process(folder, ranks):
+    done = mpirun(
+        ranks,
+        *("kmeans", "--data", "[ab].npy", "-k", 50, "--iterations", 6),
+        *("--out", f"c{ranks}.npy", "--out-labels", f"l{ranks}.ibin"),
+        cwd=folder,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("\n") == 3 and f"{ranks} ranks" in done.stdout
+    assert same(folder, f"c{ranks}.npy", "c.npy")
+    assert same(folder, f"l{ranks}.ibin", "l.ibin")
+
+
+def test_ranks_of_different_instruction_sets(folder):
+    """One that may use all that the processor has, one that may not."""
+    oldest = "NEON" if os.uname().machine == "aarch64" else "SSE4"
+    shared = ["kmeans", "--data", "[ab].npy", "-k", "50", "--iterations", "6", "--threads", "1"]
+    shared += ["--out", "ct.npy", "--out-labels", "lt.ibin"]
+    done = subprocess.run(
+        ["mpirun", "-n", "1", MPI, *shared, ":", "-n", "1", "-x", f"KITH_CPU_TARGET={oldest}", MPI, *shared],
+        cwd=folder, env=ENVIRONMENT, capture_output=True, text=True, timeout=TIMEOUT_SECONDS,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert same(folder, "ct.npy", "c.npy") and same(folder, "lt.ibin", "l.ibin")
+
+
+def test_an_error_is_said_once_with_its_rank_and_code(folder):
+    done = mpirun(3, "knn", "--base", "nowhere.npy", "--queries", "q.npy", "--out-ids", "none.npy", "--json", cwd=folder)
+    assert done.returncode == 3
+    assert len(re.findall(r"^kith-mpi: rank 0 on \S+: cannot open 'nowhere.npy'", done.stderr, re.MULTILINE)) == 1
+    assert json.loads(done.stdout)["error"]["type"] == "IoError"
+    assert not (folder / "none.npy").exists() and not list(folder.glob("*.part"))
+
+
+def test_a_rank_with_another_folder_ends_all(folder, tmp_path):
+    """As where a mount is missing on one machine."""
+    line = [MPI, "knn", "--base", "[ab].npy", "--queries", "q.npy", "--out-ids", str(folder / "none.npy")]
+    done = subprocess.run(
+        ["mpirun", "-n", "2", *line, ":", "-n", "1", "-wdir", str(tmp_path), *line],
+        cwd=folder, env=ENVIRONMENT, capture_output=True, text=True, timeout=TIMEOUT_SECONDS,
+    )  # fmt: skip
+    assert done.returncode == 3, done.stderr
+    assert re.search(r"^kith-mpi: rank 2 on \S+: ", done.stderr, re.MULTILINE)
+    assert not (folder / "none.npy").exists()
+
+
+def test_other_commands_are_refused(folder):
+    done = subprocess.run(
+        ["mpirun", "-n", "2", MPI, "info", "q.npy"],
+        cwd=folder, env=ENVIRONMENT, capture_output=True, text=True, timeout=TIMEOUT_SECONDS,
+    )  # fmt: skip
+    assert done.returncode == 2 and done.stderr.count("kith-mpi shares knn and kmeans") == 1
+
+
+def started_ranks(job):
+    """The processes of the ranks, children of mpirun."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            fields = (entry / "stat").read_text().rpartition(")")[2].split()
+            if int(fields[1]) == job.pid and b"kith-mpi" in (entry / "cmdline").read_bytes():
+                found.append(int(entry.name))
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+    return sorted(found)
+
+
+@pytest.mark.parametrize("moment", range(4))
+def test_a_rank_that_is_killed_ends_the_job(folder, moment):
+    """At a moment drawn at random. KITH_MPI_KILLS repeats it (40 in all, for instance)."""
+    for attempt in range(max(1, int(os.environ.get("KITH_MPI_KILLS", "4")) // 4)):
+        chance = random.Random(100 * moment + attempt)
+        with subprocess.Popen(
+            command(3, "kmeans", "--data", "[ab].npy", "-k", 400, "--iterations", 1000, "--tol", 0, "--out", "no.npy"),
+            cwd=folder, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        ) as job:  # fmt: skip
+            began = time.monotonic()
+            while len(ranks := started_ranks(job)) < 3:
+                assert time.monotonic() - began < TIMEOUT_SECONDS and job.poll() is None
+                time.sleep(0.01)
+            time.sleep(chance.uniform(0, 1.5))
+            victim = chance.choice(ranks)
+            os.kill(victim, signal.SIGKILL)
+            killed = time.monotonic()
+            _, said = job.communicate(timeout=TIMEOUT_SECONDS)
+            assert time.monotonic() - killed < 5
+            assert job.returncode != 0
+            assert re.search(rf"rank {ranks.index(victim)} with PID.*signal 9", said), said
+        assert not (folder / "no.npy").exists()
