@@ -213,6 +213,7 @@ class KMeans:
         memory_limit: ByteSize | None = None,
         device_memory_limit: ByteSize | None = None,
         progress: Progress = False,
+        comm: Any = None,
     ) -> KMeans:
         """Find the centres of `x`.
 
@@ -223,7 +224,7 @@ class KMeans:
             pieces, once for each iteration, with the same result.
         sample_weight : array_like (rows,), optional
             How much each vector counts; not negative.
-        threads, memory_limit, device_memory_limit, progress
+        threads, memory_limit, device_memory_limit, progress, comm
             As in `knn`.
 
         Returns
@@ -235,9 +236,9 @@ class KMeans:
         with self._fitting, self._calling(x, threads, memory_limit, device_memory_limit, progress) as options:
             source = as_source(x)
             if source is not None:
-                self._model.fit_file(source, weights, self._given, options)
+                self._model.fit_file(source, weights, self._given, options, comm)
             else:
-                self._model.fit(as_vectors(array_of(x), "x", options.stream)[0], weights, self._given, options)
+                self._model.fit(as_vectors(array_of(x), "x", options.stream)[0], weights, self._given, options, comm)
             self._take_results()
         return self
 

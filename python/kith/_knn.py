@@ -39,6 +39,7 @@ def knn(
     *,
     filter: FilterLike | None = None,
     out: Output | None = None,
+    comm: Any = None,
     **settings: Unpack[CallSettings],
 ) -> Neighbors[Ids, Floats]: ...
 @overload
@@ -50,6 +51,7 @@ def knn(
     *,
     filter: FilterLike | None = None,
     out: Output | None = None,
+    comm: Any = None,
     **settings: Unpack[CallSettings],
 ) -> Neighbors[Tensor, Tensor]: ...
 @overload
@@ -61,6 +63,7 @@ def knn(  # type: ignore[overload-cannot-match,unused-ignore]
     *,
     filter: FilterLike | None = None,
     out: Output | None = None,
+    comm: Any = None,
     **settings: Unpack[CallSettings],
 ) -> Neighbors: ...
 
@@ -78,6 +81,7 @@ def knn(
     check_finite: bool = True,
     progress: Progress = False,
     out: Output | None = None,
+    comm: Any = None,
 ) -> Neighbors:
     """Find the k nearest vectors of the base for every query, exactly.
 
@@ -128,6 +132,10 @@ def knn(
     out : (ids, distances), optional
         A tuple of C-contiguous int64 and float32 arrays of the result's shape, numpy's, torch's or cupy's, which are
         filled and returned.
+    comm : optional
+        A communicator of mpi4py's, or any object with its buffer methods (``Get_rank``, ``Get_size``, ``Send``, ``Recv``,
+        ``Bcast``, ``Barrier``). Every rank calls with the same vectors, in host memory or files, and parameters, does a part
+        of the search and gets the whole result. See docs/clusters.md.
 
     Returns
     -------
@@ -165,7 +173,7 @@ def knn(
     Neighbors(ids=array([0, 1]), distances=array([0., 5.], dtype=float32))
     """
     limited = memory_limit is not None or device_memory_limit is not None
-    if out is None and filter is None and progress is False and check_finite is True and not limited:
+    if comm is None and out is None and filter is None and progress is False and check_finite is True and not limited:
         plain = _kith.knn_plain(queries, base, k, metric, device, threads)
         if plain is None and type(k) is int and type(threads) is int and device == "auto":
             plain = _knn_of_tensors(queries, base, k, metric, threads)
@@ -180,13 +188,13 @@ def knn(
         files = source_pair(queries, base)
         if files is not None:
             given = None if out is None else writable_output(out, axes=2)
-            return as_neighbors(_kith.knn_files(*files, number, name, finite, rows, options, given), out)
+            return as_neighbors(_kith.knn_files(*files, number, name, finite, rows, options, given, comm), out)
 
         queries, base = array_of(queries), array_of(base)
         base_matrix, _ = as_vectors(base, "base", options.stream)
 
         def step(matrix: Vectors, given: Given | None) -> Found | None:
-            return _kith.knn(matrix, base_matrix, number, name, finite, rows, options, given)
+            return _kith.knn(matrix, base_matrix, number, name, finite, rows, options, given, comm)
 
         return search_with(step, queries, number, out, options, (base_matrix,))
 

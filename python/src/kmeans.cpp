@@ -3,6 +3,7 @@
 
 #include "array.hpp"
 #include "call.hpp"
+#include "communicator.hpp"
 #include "matrix_output.hpp"
 #include "module.hpp"
 #include "tensor_place.hpp"
@@ -13,6 +14,7 @@
 #include "core/within_limits.hpp"
 #include "rows/narrowed_rows.hpp"
 
+#include <kith/distributed.hpp>
 #include <kith/vector_file.hpp>
 
 #include <nanobind/stl/optional.h>
@@ -81,20 +83,29 @@ KMeans make_kmeans(int64_t clusters, int64_t iterations, double tol, int64_t n_i
   return KMeans(params);
 }
 
-void fit(KMeans& self, const VectorArray& x, const Weights& weights, const Centres& centres,
-         const CallOptions& options) {
+void fit(KMeans& self, const VectorArray& x, const Weights& weights, const Centres& centres, const CallOptions& options,
+         const nb::object& comm) {
   const MatrixView rows = view_of(x, "x");
   const KMeansInput input = input_of(weights, centres);
   Call call(options);
-  call.run([&] { self.fit(rows, input, call.resources()); });
+  run_on_ranks(call, comm, [&](Communicator* ranks) {
+    ranks == nullptr ? self.fit(rows, input, call.resources()) : kith::fit(self, *ranks, rows, input, call.resources());
+  });
 }
 
 void fit_file(KMeans& self, const nb::object& source, const Weights& weights, const Centres& centres,
-              const CallOptions& options) {
-  const VectorFile file = vector_file_of(source);
+              const CallOptions& options, const nb::object& comm) {
+  std::optional<VectorFile> file;
   const KMeansInput input = input_of(weights, centres);
   Call call(options);
-  call.run([&] { self.fit(file, input, call.resources()); });
+  run_on_ranks(call, comm, [&](Communicator* ranks) {
+    {
+      const WithGil gil;
+      file.emplace(vector_file_of(source));
+    }
+    ranks == nullptr ? self.fit(*file, input, call.resources())
+                     : kith::fit(self, *ranks, *file, input, call.resources());
+  });
 }
 
 void partial_fit(KMeans& self, const VectorArray& x, const Weights& weights, const Centres& centres,
@@ -274,13 +285,13 @@ void bind_kmeans(nb::module_& module) {
            nb::arg("spherical"), nb::arg("batch_size"), nb::arg("compute_labels"), nb::arg("history"),
            nb::arg("check_finite"))
       .def("fit", &fit, nb::arg("x").noconvert(), nb::arg("weights").noconvert().none(),
-           nb::arg("centres").noconvert().none(), nb::arg("options"),
+           nb::arg("centres").noconvert().none(), nb::arg("options"), nb::arg("comm") = nb::none(),
            nb::sig("def fit(self, x: " KITH_PY_VECTORS ", weights: " KITH_PY_WEIGHTS ", centres: " KITH_PY_VECTORS
-                   " | None, options: CallOptions) -> None"))
+                   " | None, options: CallOptions, comm: object | None = None) -> None"))
       .def("fit_file", &fit_file, nb::arg("path"), nb::arg("weights").noconvert().none(),
-           nb::arg("centres").noconvert().none(), nb::arg("options"),
+           nb::arg("centres").noconvert().none(), nb::arg("options"), nb::arg("comm") = nb::none(),
            nb::sig("def fit_file(self, path: object, weights: " KITH_PY_WEIGHTS ", centres: " KITH_PY_VECTORS
-                   " | None, options: CallOptions) -> None"))
+                   " | None, options: CallOptions, comm: object | None = None) -> None"))
       .def("partial_fit", &partial_fit, nb::arg("x").noconvert(), nb::arg("weights").noconvert().none(),
            nb::arg("centres").noconvert().none(), nb::arg("options"),
            nb::sig("def partial_fit(self, x: " KITH_PY_VECTORS ", weights: " KITH_PY_WEIGHTS

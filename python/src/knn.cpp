@@ -3,6 +3,7 @@
 
 #include "array.hpp"
 #include "call.hpp"
+#include "communicator.hpp"
 #include "module.hpp"
 #include "neighbors_output.hpp"
 #include "plain_array.hpp"
@@ -13,6 +14,7 @@
 #include "core/within_limits.hpp"
 #include "exact/search_checks.hpp"
 
+#include <kith/distributed.hpp>
 #include <kith/error.hpp>
 #include <kith/vector_file.hpp>
 
@@ -41,11 +43,20 @@ KnnParams make_params(int64_t k, Metric metric, bool check_finite, const RowFilt
 }
 
 Found knn_arrays(const VectorArray& queries, const VectorArray& base, int64_t k, const std::string& metric,
-                 bool check_finite, const FilterArray* filter, const CallOptions& options, const GivenOutput& out) {
+                 bool check_finite, const FilterArray* filter, const CallOptions& options, const GivenOutput& out,
+                 const nb::object& comm) {
   const MatrixView query_view = view_of(queries, "queries");
   const MatrixView base_view = view_of(base, "base");
   const KnnParams params = make_params(k, parse_metric(metric), check_finite, filter_over(filter, base_view.rows()));
   Call call(options);
+  if (!comm.is_none()) {
+    std::optional<NeighborsOutput> output;
+    run_on_ranks(call, comm, [&](Communicator* ranks) {
+      output.emplace(query_view.rows(), k, out, call.resources());
+      knn(*ranks, query_view, base_view, output->view(), params, call.resources());
+    });
+    return output->take();
+  }
   (void)check_knn(RowsInfo(query_view), RowsInfo(base_view), params);
   return within_limits("the search", call.resources(), [&](const Resources& resources) {
     NeighborsOutput output(query_view.rows(), k, out, resources);
@@ -86,8 +97,32 @@ void knn_tensors(const TensorPlace& queries, const TensorPlace& base, int64_t k,
   call.run([&] { knn(query_view, base_view, found, params, call.resources()); });
 }
 
+// Files that one rank cannot open are an error of all.
+Found knn_files_on_ranks(const nb::object& queries, const nb::object& base, int64_t k, const std::string& metric,
+                         bool check_finite, const FilterArray* filter, const CallOptions& options,
+                         const GivenOutput& out, const nb::object& comm) {
+  std::optional<VectorFile> query_file;
+  std::optional<VectorFile> base_file;
+  std::optional<NeighborsOutput> output;
+  Call call(options);
+  run_on_ranks(call, comm, [&](Communicator* ranks) {
+    KnnParams params;
+    {
+      const WithGil gil;
+      query_file.emplace(vector_file_of(queries));
+      base_file.emplace(vector_file_of(base));
+      params = make_params(k, parse_metric(metric), check_finite, filter_over(filter, base_file->rows()));
+      output.emplace(query_file->rows(), k, out, call.resources());
+    }
+    knn(*ranks, *query_file, *base_file, output->view(), params, call.resources());
+  });
+  return output->take();
+}
+
 Found knn_files(const nb::object& queries, const nb::object& base, int64_t k, const std::string& metric,
-                bool check_finite, const FilterArray* filter, const CallOptions& options, const GivenOutput& out) {
+                bool check_finite, const FilterArray* filter, const CallOptions& options, const GivenOutput& out,
+                const nb::object& comm) {
+  if (!comm.is_none()) return knn_files_on_ranks(queries, base, k, metric, check_finite, filter, options, out, comm);
   const VectorFile query_file = vector_file_of(queries);
   const VectorFile base_file = vector_file_of(base);
   const KnnParams params = make_params(k, parse_metric(metric), check_finite, filter_over(filter, base_file.rows()));
@@ -122,13 +157,14 @@ void bind_knn(nb::module_& module) {
         check_result_size(queries, k);
       },
       nb::arg("queries"), nb::arg("k"), "ValueError where no memory holds so many neighbours.");
-  module.def("knn", &knn_arrays, nb::arg("queries").noconvert(), nb::arg("base").noconvert(), nb::arg("k"),
-             nb::arg("metric"), nb::arg("check_finite"), nb::arg("filter").none(), nb::arg("options"),
-             nb::arg("out").noconvert().none(),
-             nb::sig("def knn(queries: " KITH_PY_VECTORS ", base: " KITH_PY_VECTORS
-                     ", k: int, metric: str, check_finite: bool, filter: " KITH_PY_FILTER
-                     ", options: CallOptions, out: " KITH_PY_GIVEN ") -> " KITH_PY_NEIGHBORS),
-             "Returns (ids, distances), or None after filling out.");
+  module.def(
+      "knn", &knn_arrays, nb::arg("queries").noconvert(), nb::arg("base").noconvert(), nb::arg("k"), nb::arg("metric"),
+      nb::arg("check_finite"), nb::arg("filter").none(), nb::arg("options"), nb::arg("out").noconvert().none(),
+      nb::arg("comm") = nb::none(),
+      nb::sig("def knn(queries: " KITH_PY_VECTORS ", base: " KITH_PY_VECTORS
+              ", k: int, metric: str, check_finite: bool, filter: " KITH_PY_FILTER
+              ", options: CallOptions, out: " KITH_PY_GIVEN ", comm: object | None = None) -> " KITH_PY_NEIGHBORS),
+      "Returns (ids, distances), or None after filling out.");
   module.def("knn_plain", &knn_plain, nb::arg("queries").none(), nb::arg("base").none(), nb::arg("k").none(),
              nb::arg("metric").none(), nb::arg("device").none(), nb::arg("threads").none(),
              nb::sig("def knn_plain(queries: object, base: object, k: object, metric: object, device: object, "
@@ -140,9 +176,10 @@ void bind_knn(nb::module_& module) {
              "other, and the addresses of int64 ids and float32 distances, queries x k.");
   module.def("knn_files", &knn_files, nb::arg("queries"), nb::arg("base"), nb::arg("k"), nb::arg("metric"),
              nb::arg("check_finite"), nb::arg("filter").none(), nb::arg("options"), nb::arg("out").noconvert().none(),
+             nb::arg("comm") = nb::none(),
              nb::sig("def knn_files(queries: object, base: object, k: int, metric: str, check_finite: bool, "
                      "filter: " KITH_PY_FILTER ", options: CallOptions, "
-                     "out: " KITH_PY_GIVEN ") -> " KITH_PY_NEIGHBORS),
+                     "out: " KITH_PY_GIVEN ", comm: object | None = None) -> " KITH_PY_NEIGHBORS),
              "The same between two files of vectors, named by their paths' bytes.");
 }
 

@@ -189,6 +189,29 @@ void join_rows(RankJoin& join, Communicator& ranks, const KnnParams& params, con
   });
 }
 
+void check_host_output(const NeighborsView& out, int64_t queries, int64_t k) {
+  check_output(out, queries, k);
+  if (!out.space.host_readable()) throw Unsupported("results of several ranks go to arrays in host memory");
+}
+
+void put(int64_t first, const NeighborsView& found, const NeighborsView& all) {
+  std::copy_n(found.ids, found.queries * found.k, all.ids + first * all.k);
+  std::copy_n(found.distances, found.queries * found.k, all.distances + first * all.k);
+}
+
+// What each rank has of the results, consecutive queries in the order of the ranks, to all of them.
+void give_to_all(Communicator& ranks, const std::vector<RankPart>& owned, const NeighborsView& out) {
+  std::vector<int64_t> id_bytes;
+  std::vector<int64_t> distance_bytes;
+  for (const RankPart& part : owned) {
+    id_bytes.push_back(array_bytes<int64_t>(part.count * out.k));
+    distance_bytes.push_back(array_bytes<float>(part.count * out.k));
+  }
+  const int64_t at = owned[static_cast<size_t>(ranks.rank())].first * out.k;
+  ranks.all_gather(out.ids + at, id_bytes, out.ids);
+  ranks.all_gather(out.distances + at, distance_bytes, out.distances);
+}
+
 }  // namespace
 
 std::string_view name_of(Dealt dealt) { return kDealtNames.name(dealt); }
@@ -220,15 +243,31 @@ void knn(Communicator& ranks, const VectorFile& queries, const VectorFile& base,
   });
 }
 
-Neighbors knn(Communicator& ranks, const MatrixView& given_queries, const MatrixView& given_base,
-              const KnnParams& params, const Resources& given, Dealt dealt) {
+void knn(Communicator& ranks, const VectorFile& queries, const VectorFile& base, const NeighborsView& out,
+         const KnnParams& params, const Resources& resources, Dealt dealt) {
+  RankPart own;  // queries that this rank's sink has got
+  const auto keep = [&](int64_t first, const NeighborsView& found) {
+    if (own.count == 0) own.first = first;
+    own.count += found.queries;
+    put(first, found, out);
+  };
+  together(ranks, [&] { check_host_output(out, queries.rows(), params.k); });
+  knn(ranks, queries, base, keep, params, resources, dealt);
+  const auto size = static_cast<size_t>(ranks.size());
+  std::vector<RankPart> owned(size);
+  ranks.all_gather(&own, std::vector<int64_t>(size, sizeof(own)), owned.data());
+  give_to_all(ranks, owned, out);
+}
+
+void knn(Communicator& ranks, const MatrixView& given_queries, const MatrixView& given_base, const NeighborsView& out,
+         const KnnParams& params, const Resources& given, Dealt dealt) {
   const DefaultFloatMode mode;
-  const SearchShape shape =
-      together(ranks, [&] { return check_knn(RowsInfo(given_queries), RowsInfo(given_base), params); });
+  const SearchShape shape = together(ranks, [&] {
+    check_host_output(out, given_queries.rows(), params.k);
+    return check_knn(RowsInfo(given_queries), RowsInfo(given_base), params);
+  });
   check_same_request(ranks, describe(shape, params, dealt));
   const bool rows = together(ranks, [&] { return deals_rows(shape, params, dealt, ranks.size()); });
-  Neighbors result = together(ranks, [&] { return Neighbors(shape.queries, params.k, given); });
-  const NeighborsView out = result.view();
   std::vector<RankPart> owned;
   if (!rows) {
     for (int rank = 0; rank < ranks.size(); ++rank) owned.push_back(part_of(shape.queries, 1, rank, ranks.size()));
@@ -245,10 +284,7 @@ Neighbors knn(Communicator& ranks, const MatrixView& given_queries, const Matrix
     warn_of_short_base(shape.queries, shape.rows, params.k, given);
     RankJoin join = together(ranks, [&] { return RankJoin(ranks, shape, params, given); });
     for (int rank = 0; rank < ranks.size(); ++rank) owned.push_back(join.owned(rank));
-    const auto keep = [&](int64_t first, const NeighborsView& found) {
-      std::copy_n(found.ids, found.queries * found.k, out.ids + first * found.k);
-      std::copy_n(found.distances, found.queries * found.k, out.distances + first * found.k);
-    };
+    const auto keep = [&](int64_t first, const NeighborsView& found) { put(first, found, out); };
     join_rows(join, ranks, params, keep, [&](const KnnParams& own, const NeighborsSink& take) {
       // Rows of f64 lose what all of them lose together.
       with_narrowed("the search", {"queries", given_queries, "base", given_base}, params.metric, given,
@@ -267,15 +303,16 @@ Neighbors knn(Communicator& ranks, const MatrixView& given_queries, const Matrix
                     });
     });
   }
-  std::vector<int64_t> id_bytes;
-  std::vector<int64_t> distance_bytes;
-  for (const RankPart& part : owned) {
-    id_bytes.push_back(array_bytes<int64_t>(part.count * params.k));
-    distance_bytes.push_back(array_bytes<float>(part.count * params.k));
-  }
-  const int64_t at = owned[static_cast<size_t>(ranks.rank())].first * params.k;
-  ranks.all_gather(out.ids + at, id_bytes, out.ids);
-  ranks.all_gather(out.distances + at, distance_bytes, out.distances);
+  give_to_all(ranks, owned, out);
+}
+
+Neighbors knn(Communicator& ranks, const MatrixView& queries, const MatrixView& base, const KnnParams& params,
+              const Resources& resources, Dealt dealt) {
+  Neighbors result = together(ranks, [&] {
+    params.validate();
+    return Neighbors(queries.rows(), params.k, resources);
+  });
+  knn(ranks, queries, base, result.view(), params, resources, dealt);
   return result;
 }
 

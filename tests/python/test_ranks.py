@@ -1,0 +1,152 @@
+"""comm=: several ranks, the result of one process. Threads stand for mpi4py's processes."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import kith
+import numpy as np
+import pytest
+
+TIMEOUT = 60
+
+
+class ThreadComm:
+    """What mpi4py's Comm offers for buffers, between threads."""
+
+    def __init__(self, rank: int, boxes: list[list[queue.Queue[bytes]]]) -> None:
+        self.rank, self.boxes = rank, boxes
+
+    def Get_rank(self) -> int:
+        return self.rank
+
+    def Get_size(self) -> int:
+        return len(self.boxes)
+
+    def Send(self, buf: Any, dest: int, tag: int = 0) -> None:
+        self.boxes[self.rank][dest].put(bytes(buf))
+
+    def Recv(self, buf: Any, source: int, tag: int = 0) -> None:
+        memoryview(buf)[:] = self.boxes[source][self.rank].get(timeout=TIMEOUT)
+
+    def Bcast(self, buf: Any, root: int = 0) -> None:
+        if self.rank != root:
+            return self.Recv(buf, root)
+        for other in range(self.Get_size()):
+            if other != root:
+                self.Send(buf, other)
+
+    def Barrier(self) -> None:
+        self.Bcast(bytearray(1))
+
+
+def on_ranks(size: int, work: Callable[[ThreadComm], Any]) -> list[Any]:
+    """What work(comm) returns, or raises, on every rank."""
+    boxes: list[list[queue.Queue[bytes]]] = [[queue.Queue() for _ in range(size)] for _ in range(size)]
+    results: list[Any] = [None] * size
+
+    def run(rank: int) -> None:
+        try:
+            results[rank] = work(ThreadComm(rank, boxes))
+        except BaseException as error:
+            results[rank] = error
+
+    threads = [threading.Thread(target=run, args=(rank,)) for rank in range(size)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(TIMEOUT)
+        assert not thread.is_alive()
+    return results
+
+
+@pytest.fixture(scope="module")
+def rows() -> np.ndarray:
+    return np.random.default_rng(1).standard_normal((3000, 12), dtype=np.float32)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+@pytest.mark.parametrize("queries", [2, 100])
+def test_knn_of_arrays(rows: np.ndarray, size: int, queries: int) -> None:
+    truth = kith.knn(rows[:queries], rows, k=5)
+    for found in on_ranks(size, lambda comm: kith.knn(rows[:queries], rows, k=5, threads=1, comm=comm)):
+        assert (found.ids == truth.ids).all() and found.distances.tobytes() == truth.distances.tobytes()
+
+
+def test_knn_into_arrays_of_each_rank_with_a_filter(rows: np.ndarray) -> None:
+    keep = np.arange(3000) % 3 == 0
+    truth = kith.knn(rows[:50], rows, k=5, filter=keep)
+
+    def work(comm: ThreadComm) -> Any:
+        out = np.empty((50, 5), np.int64), np.empty((50, 5), np.float32)
+        return kith.knn(rows[:50], rows, k=5, filter=keep, threads=1, out=out, comm=comm)
+
+    for found in on_ranks(2, work):
+        assert (found.ids == truth.ids).all() and (found.distances == truth.distances).all()
+
+
+@pytest.mark.parametrize("size", [2, 3])
+def test_knn_of_files(rows: np.ndarray, size: int, tmp_path: Any) -> None:
+    np.save(tmp_path / "x.npy", rows)
+    np.save(tmp_path / "q.npy", rows[:70])
+    truth = kith.knn(rows[:70], rows, k=4, metric="cosine")
+    for found in on_ranks(
+        size,
+        lambda comm: kith.knn(tmp_path / "q.npy", tmp_path / "x.npy", k=4, metric="cosine", threads=1, comm=comm),
+    ):
+        assert (found.ids == truth.ids).all() and found.distances.tobytes() == truth.distances.tobytes()
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_kmeans(rows: np.ndarray, size: int, tmp_path: Any) -> None:
+    np.save(tmp_path / "x.npy", rows)
+    weights = np.arange(3000, dtype=np.float32) % 5
+    truth = kith.KMeans(7, iterations=5).fit(rows, weights)
+    for x in (rows, tmp_path / "x.npy"):
+        for model in on_ranks(size, lambda comm, x=x: kith.KMeans(7, iterations=5).fit(x, weights, threads=1, comm=comm)):
+            assert model.cluster_centers_.tobytes() == truth.cluster_centers_.tobytes()
+            assert (model.labels_ == truth.labels_).all()
+            assert model.inertia_ == truth.inertia_ and model.n_iter_ == truth.n_iter_
+
+
+def test_kmeans_of_float64(rows: np.ndarray) -> None:
+    far = 1e6 + 0.01 * rows[:2000].astype(np.float64)
+    truth = kith.KMeans(4, iterations=3).fit(far)
+    for model in on_ranks(2, lambda comm: kith.KMeans(4, iterations=3).fit(far, threads=1, comm=comm)):
+        assert model.cluster_centers_.tobytes() == truth.cluster_centers_.tobytes()
+
+
+def test_an_error_of_one_rank_is_raised_by_all(rows: np.ndarray, tmp_path: Any) -> None:
+    np.save(tmp_path / "x.npy", rows)
+    bad = rows.copy()
+    bad[2500, 3] = np.nan
+    for error in on_ranks(3, lambda comm: kith.KMeans(5).fit(bad, threads=1, comm=comm)):
+        assert isinstance(error, ValueError) and "rank 2 on " in str(error) and "2500" in str(error)
+    for error in on_ranks(2, lambda comm: kith.knn(rows, rows, k=3 + comm.rank, threads=1, comm=comm)):
+        assert isinstance(error, ValueError) and "rank 1 on " in str(error) and "the same" in str(error)
+
+    def missing(comm: ThreadComm) -> Any:
+        path = tmp_path / ("x.npy" if comm.rank == 0 else "nowhere.npy")
+        return kith.knn(path, path, k=2, threads=1, comm=comm)
+
+    for error in on_ranks(2, missing):
+        assert isinstance(error, OSError) and "rank 1 on " in str(error) and "nowhere.npy" in str(error)
+
+
+def test_an_exception_of_the_communicator_is_raised_as_it_is(rows: np.ndarray) -> None:
+    class Broken(ThreadComm):
+        def Bcast(self, buf: Any, root: int = 0) -> None:
+            raise ConnectionError("the cable is out")
+
+    def work(comm: ThreadComm) -> Any:
+        return kith.knn(rows, rows, k=2, threads=1, comm=Broken(comm.rank, comm.boxes))
+
+    assert any(isinstance(error, ConnectionError) for error in on_ranks(2, work))
+
+
+def test_what_is_no_communicator_is_refused(rows: np.ndarray) -> None:
+    with pytest.raises(AttributeError, match="Get_rank"):
+        kith.knn(rows, rows, k=2, comm=object())
