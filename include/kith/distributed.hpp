@@ -38,11 +38,9 @@ KITH_EXPORT void knn(Communicator& ranks, const VectorFile& queries, const Vecto
                      Dealt dealt = Dealt::automatic);
 // Every rank gets all results, into arrays of its own in host memory.
 KITH_EXPORT void knn(Communicator& ranks, const VectorFile& queries, const VectorFile& base, const NeighborsView& out,
-                     const KnnParams& params = {}, const Resources& resources = Resources(),
-                     Dealt dealt = Dealt::automatic);
+                     const KnnParams& params, const Resources& resources = Resources(), Dealt dealt = Dealt::automatic);
 KITH_EXPORT void knn(Communicator& ranks, const MatrixView& queries, const MatrixView& base, const NeighborsView& out,
-                     const KnnParams& params = {}, const Resources& resources = Resources(),
-                     Dealt dealt = Dealt::automatic);
+                     const KnnParams& params, const Resources& resources = Resources(), Dealt dealt = Dealt::automatic);
 KITH_EXPORT Neighbors knn(Communicator& ranks, const MatrixView& queries, const MatrixView& base,
                           const KnnParams& params = {}, const Resources& resources = Resources(),
                           Dealt dealt = Dealt::automatic);

@@ -161,9 +161,9 @@ TEST(KnnOnRanks, ARefusedRowIsNamedAsOneProcessDoes) {
   run_ranks(3, [&](Communicator& ranks) {
     for (const Dealt dealt : kBoth) {
       try {
-        knn(ranks, VectorFile(directory.path("q.npy")),
-            VectorFile(directory.path("?.npy").replace(directory.path("?.npy").size() - 5, 1, "[ab]")), ignore, {},
-            cpu_resources(1), dealt);
+        const VectorFile asked(directory.path("q.npy"));
+        const VectorFile rows(directory.path("[ab].npy"));
+        knn(ranks, asked, rows, ignore, {}, cpu_resources(1), dealt);
         ADD_FAILURE() << "nothing was refused";
       } catch (const InvalidArgument& error) {
         EXPECT_THAT(error.what(), AllOf(HasSubstr("rank "), HasSubstr("b.npy"), HasSubstr("27")));
