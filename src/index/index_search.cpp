@@ -18,7 +18,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <initializer_list>
 #include <string_view>
 
@@ -92,14 +91,10 @@ RowFilter filter_of_nothing(const RowFilter& filter, bool strict) {
 // twice. `of_rows`: the same filter in stored rows.
 int64_t count_kept(const RowFilter& given, const RowFilter& of_rows, int64_t stored, const Resources& resources) {
   const auto* const bytes = static_cast<const uint8_t*>(given.data());
-  int64_t count = 0;
   switch (given.form()) {
     case RowFilter::Form::rows: return only_counts(resources) ? 0 : KeptRows(of_rows, stored, resources).count();
     case RowFilter::Form::mask: return given.size() - std::count(bytes, bytes + given.size(), uint8_t{0});
-    case RowFilter::Form::bits:
-      for (int64_t i = 0; i < given.size() / 8; ++i) count += std::popcount(bytes[i]);
-      for (int64_t i = given.size() / 8 * 8; i < given.size(); ++i) count += bytes[i / 8] >> (i % 8) & 1;
-      return count;
+    case RowFilter::Form::bits: return count_set_bits(bytes, given.size());
     default: return given.size();
   }
 }

@@ -53,6 +53,21 @@ int64_t count_bits(const uint64_t* words, int64_t count) {
 
 }  // namespace
 
+int64_t count_set_bits(const void* bits, int64_t count) {
+  constexpr int64_t kWords = 64;  // copied at a time: bits of a caller's begin anywhere
+  const auto* const bytes = static_cast<const uint8_t*>(bits);
+  uint64_t words[kWords];
+  int64_t total = 0;
+  for (int64_t first = 0; first < count; first += kWords * 64) {
+    const int64_t here = std::min(kWords * 64, count - first);
+    words[(here - 1) / 64] = 0;
+    std::memcpy(words, bytes + first / 8, static_cast<size_t>((here + 7) / 8));
+    if (here % 64 != 0) words[here / 64] &= (uint64_t{1} << (here % 64)) - 1;
+    total += count_bits(words, divide_up(here, 64));
+  }
+  return total;
+}
+
 KeptRows::KeptRows(const RowFilter& filter, int64_t rows, const Resources& resources) : rows_(rows) {
   if (filter.form() == RowFilter::Form::none) {
     count_ = rows;

@@ -66,6 +66,9 @@ class KeptRows {
   HostBuffer ranks_;
 };
 
+// How many of the first `count` bits are set, from the lowest of the first byte on.
+int64_t count_set_bits(const void* bits, int64_t count);
+
 inline bool keeps(const uint64_t* bits, int64_t row) { return bits[row / 64] >> (row % 64) & 1; }
 
 }  // namespace kith

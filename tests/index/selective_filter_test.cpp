@@ -77,6 +77,40 @@ TEST_P(SelectiveFilterOf, FewKeptRowsAreFoundInAllLists) {
   }
 }
 
+// Few queries are compared with the vectors as they lie, by tables of their places where these may be kept; more with
+// what they are decoded to.
+TEST_P(SelectiveFilterOf, OneQueryFindsWhatManyFind) {
+  const Matrix<float> rows = make_floats(Shape::gaussian, kSelectRows, kSelectCols, 3);
+  const Matrix<float> queries = make_floats(Shape::gaussian, 20, kSelectCols, 4);
+  for (const Metric metric : {Metric::l2, Metric::inner_product, Metric::cosine}) {
+    for (const int64_t apart : {9, 90, 799}) {  // 89 kept vectors, 9, and fewer than k
+      std::vector<uint8_t> mask(kSelectRows, 0);
+      for (int64_t i = 1; i < kSelectRows; i += apart) mask[static_cast<size_t>(i)] = 1;
+      const RowFilter filter = RowFilter::mask(mask.data(), kSelectRows);
+      std::vector<Neighbors> found;
+      for (const bool prepare : {true, false}) {
+        Index index(GetParam(), {.metric = metric, .prepare = prepare});
+        index.train(rows.view(), on_cpu());
+        index.add(rows.view().slice(0, 300), Ownership::copy, on_cpu());
+        index.add(rows.view().slice(300, kSelectRows - 300), Ownership::copy, on_cpu());
+        const auto search = [&](int64_t first, int64_t count) {
+          return index.search(queries.view().slice(first, count), {.k = 7, .filter = filter, .probes = kAll}, on_cpu());
+        };
+        const Neighbors together = search(0, 20);
+        for (const int64_t count : {1, 2, 8}) {
+          const Neighbors some = search(3, count);
+          for (int64_t q = 0; q < count; ++q) {
+            EXPECT_EQ(std::memcmp(some.ids(q), together.ids(q + 3), 7 * sizeof(int64_t)), 0);
+            EXPECT_EQ(std::memcmp(some.distances(q), together.distances(q + 3), 7 * sizeof(float)), 0);
+          }
+        }
+        found.push_back(search(0, 5));
+      }
+      expect_same(found[0], found[1]);
+    }
+  }
+}
+
 // As many as the probed lists hold: these alone are searched.
 TEST_P(SelectiveFilterOf, ManyKeptRowsAreFoundInTheProbedLists) {
   const Matrix<float> rows = make_floats(Shape::gaussian, kSelectRows, kSelectCols, 1);
@@ -98,7 +132,7 @@ TEST_P(SelectiveFilterOf, ManyKeptRowsAreFoundInTheProbedLists) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, SelectiveFilterOf,
-                         ::testing::Values("IVF16,Flat", "IVF16,SQ8", "IVF16,PQ5", "IVF16,RQ2x8", "PCA10,IVF16,SQ8",
+                         ::testing::Values("IVF16,Flat", "IVF16,SQfp16", "SQ8", "IVF16,SQ8", "IVF16,PQ5", "IVF16,RQ2x8", "PCA10,IVF16,SQ8",
                                            "IVF16,PQ5,RFlat"));
 
 }  // namespace

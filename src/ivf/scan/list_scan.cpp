@@ -98,6 +98,11 @@ uint32_t ListedVectors::row_of(int64_t place) const {
   return found.segment.rows()[found.place];
 }
 
+const uint8_t* ListedVectors::code(int64_t place) const {
+  const Found found = find(place);
+  return found.segment.code(found.place);
+}
+
 void ListedVectors::prefetch(size_t segment, int64_t first, int64_t end) const {
   // Then a core's own prefetching follows. On x86, whose list scans take what they have in less time, it needs more of
   // a start: 16 lists of 15 KB are scanned in 8.8 µs with 6 KiB, in 12.4 with 2.
@@ -116,10 +121,12 @@ void ListedVectors::prefetch(size_t segment, int64_t first, int64_t end) const {
 }
 
 void ListedVectors::decode(uint32_t* places, int64_t count, float* out, float* norms) const {
+  constexpr int64_t kLine = 64;
   const CodecView codec = model_.codec->view();
+  const int64_t fetched = std::min<int64_t>(codec.format.bytes(), 4 * kLine);  // a core's own prefetching follows
   for (int64_t i = 0; i < count; ++i) {  // codes lie anywhere: all are on their way before the first is needed
     const auto [segment, place] = find(places[i]);
-    __builtin_prefetch(segment.code(place));
+    for (int64_t at = 0; at < fetched; at += kLine) __builtin_prefetch(segment.code(place) + at);
     __builtin_prefetch(segment.rows() + place);
   }
   for (int64_t i = 0; i < count; ++i) {

@@ -85,6 +85,7 @@ class ListedVectors {
   // their codes hold, where that is wanted.
   void decode(uint32_t* places, int64_t count, float* out, float* norms = nullptr) const;
   uint32_t row_of(int64_t place) const;
+  const uint8_t* code(int64_t place) const;
   // The first lines of what a scan reads from this place of a segment on: nothing else knows where the next list
   // begins.
   void prefetch(size_t segment, int64_t first, int64_t end) const;

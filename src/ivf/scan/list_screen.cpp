@@ -232,7 +232,7 @@ ByteRows ListScreen::rows(int64_t first, int64_t count) const {
 }
 
 SharedScreen find_list_screen(const SegmentCopies& segment) {
-  return std::static_pointer_cast<const ListScreen>(segment.prepared().find(Device::cpu()));
+  return std::static_pointer_cast<const ListScreen>(segment.prepared().find(Device::cpu(), PreparedAs<ListScreen>()));
 }
 
 SharedScreen get_list_screen(const SegmentCopies& segment, const IvfModel& model, int64_t room,
@@ -243,7 +243,8 @@ SharedScreen get_list_screen(const SegmentCopies& segment, const IvfModel& model
   const bool owned = here->bytes() >= here->size() * here->code_bytes();
   if (!owned || ListScreen::bytes_for(model, here->size()) > room) return nullptr;
   return std::static_pointer_cast<const ListScreen>(
-      segment.prepared().keep(Device::cpu(), std::make_shared<const ListScreen>(model, *here, resources)));
+      segment.prepared().keep(Device::cpu(), std::make_shared<const ListScreen>(model, *here, resources),
+                              PreparedAs<ListScreen>()));
 }
 
 }  // namespace kith

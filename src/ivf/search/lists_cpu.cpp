@@ -19,7 +19,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <memory>
 #include <numeric>
@@ -86,8 +85,8 @@ class CpuSearcher final : public ListSearcher {
  public:
   // The task says how many vectors a query's lists must hold where nearest ones are wanted. `kept`: how many the filter
   // keeps, where there is one.
-  CpuSearcher(const ListedVectors& vectors, const IvfSearch& task, int64_t kept, int64_t queries, KeptListsPlan* plans,
-              const Resources& resources)
+  CpuSearcher(const ListedVectors& vectors, const PlaceTables& places, const IvfSearch& task, int64_t kept,
+              int64_t queries, KeptListsPlan* plans, const Resources& resources)
       : resources_(resources),
         plans_(plans),
         data_{.vectors = vectors,
@@ -97,7 +96,7 @@ class CpuSearcher final : public ListSearcher {
               .tables = ListTables(vectors.model(), origin_of(vectors, queries),
                                    wanted_words(vectors.model(), queries, vectors.screened()), resources)} {
     std::fill(data_.sizes.begin(), data_.sizes.end(), kNotCounted);
-    if (compares_kept()) data_.places = find_kept(vectors, task.kept, kept, resources);
+    if (compares_kept()) data_.places = find_kept(vectors, places, task.kept, kept, resources);
   }
 
   const IvfSearch& task() const override { return data_.task; }
@@ -162,38 +161,37 @@ void check_input(const IvfModel& model, const std::vector<Segment>& segments, co
   }
 }
 
-int64_t count_kept_rows(const uint64_t* kept, int64_t rows) {
-  int64_t count = 0;
-  for (int64_t word = 0; word < KeptRows::words_for(rows); ++word) count += std::popcount(kept[word]);
-  return count;
+int64_t count_kept(const ListedVectors& vectors, const IvfSearch& search) {
+  return search.kept == nullptr ? vectors.size() : count_set_bits(search.kept, vectors.size());
 }
 
-void search_vectors(const ListedVectors& vectors, const MatrixView& queries, const IvfSearch& search,
-                    const NeighborsView& out, KeptListsPlan* plans, const Resources& resources) {
+// `kept`: how many vectors the filter keeps, or all.
+void search_vectors(const ListedVectors& vectors, const PlaceTables& places, const MatrixView& queries,
+                    const IvfSearch& search, int64_t kept, const NeighborsView& out, KeptListsPlan* plans,
+                    const Resources& resources) {
   const IvfModel& model = vectors.model();
   check_input(model, vectors.segments(), queries, search.probes);
   if (search.k < 1) throw InvalidArgument(fmt::format("k = {}; at least one neighbour must be asked for", search.k));
   const ResultExit exit(model.metric);
   std::fill_n(out.ids, out.queries * out.k, exit.id(kPadding));
   std::fill_n(out.distances, out.queries * out.k, exit.distance(kPadding));
-  const int64_t kept = search.kept == nullptr ? vectors.size() : count_kept_rows(search.kept, vectors.size());
   if (kept == 0 || queries.rows() == 0) return;
   IvfSearch task = search;
   task.probes = std::min(search.probes, model.lists());
   task.fewest = std::min(search.k, kept);
-  if (search_kept(vectors, queries, task, kept, out, resources)) return;
-  search_lists(CpuSearcher(vectors, task, kept, queries.rows(), plans, resources), queries, out, resources);
+  if (search_kept(vectors, places, queries, task, kept, out, resources)) return;
+  search_lists(CpuSearcher(vectors, places, task, kept, queries.rows(), plans, resources), queries, out, resources);
 }
 
-RangeNeighbors range_search_vectors(const ListedVectors& vectors, const MatrixView& queries, const IvfSearch& search,
-                                    const Resources& resources) {
+RangeNeighbors range_search_vectors(const ListedVectors& vectors, const PlaceTables& places, const MatrixView& queries,
+                                    const IvfSearch& search, int64_t kept, const Resources& resources) {
   const IvfModel& model = vectors.model();
   check_input(model, vectors.segments(), queries, search.probes);
   if (vectors.size() == 0) return write_hits(model.metric, {}, nullptr, queries.rows(), resources);
   IvfSearch task = search;
   task.probes = std::min(search.probes, model.lists());
-  const int64_t kept = search.kept == nullptr ? vectors.size() : count_kept_rows(search.kept, vectors.size());
-  return range_search_lists(CpuSearcher(vectors, task, kept, queries.rows(), nullptr, resources), queries, resources);
+  return range_search_lists(CpuSearcher(vectors, places, task, kept, queries.rows(), nullptr, resources), queries,
+                            resources);
 }
 
 }  // namespace
@@ -201,13 +199,15 @@ RangeNeighbors range_search_vectors(const ListedVectors& vectors, const MatrixVi
 void search_ivf(const IvfModel& model, const std::vector<Segment>& segments, const MatrixView& queries,
                 const IvfSearch& search, const NeighborsView& out, const Resources& resources) {
   const DefaultFloatMode mode;
-  search_vectors(ListedVectors(model, segments), queries, search, out, nullptr, resources);
+  const ListedVectors vectors(model, segments);
+  search_vectors(vectors, {}, queries, search, count_kept(vectors, search), out, nullptr, resources);
 }
 
 RangeNeighbors range_search_ivf(const IvfModel& model, const std::vector<Segment>& segments, const MatrixView& queries,
                                 const IvfSearch& search, const Resources& resources) {
   const DefaultFloatMode mode;
-  return range_search_vectors(ListedVectors(model, segments), queries, search, resources);
+  const ListedVectors vectors(model, segments);
+  return range_search_vectors(vectors, {}, queries, search, count_kept(vectors, search), resources);
 }
 
 namespace {
@@ -223,18 +223,51 @@ class ListsOnCpu final : public SearchableLists {
               const Resources& resources) const override {
     const DefaultFloatMode mode;
     const Resources here = resources.with_device(Device::cpu());
-    search_vectors(ListedVectors(model_, segments_, screens_for(queries, search, here)), queries, search, out, &plans_,
-                   here);
+    const ListedVectors vectors(model_, segments_, screens_for(queries, search, here));
+    const int64_t kept = count_kept(vectors, search);
+    search_vectors(vectors, places_for(vectors, queries, search, kept, here), queries, search, kept, out, &plans_, here);
   }
   RangeNeighbors range_search(const MatrixView& queries, const IvfSearch& search,
                               const Resources& resources) const override {
     const DefaultFloatMode mode;
     const Resources here = resources.with_device(Device::cpu());
-    return range_search_vectors(ListedVectors(model_, segments_, screens_for(queries, search, here)), queries, search,
-                                here);
+    const ListedVectors vectors(model_, segments_, screens_for(queries, search, here));
+    const int64_t kept = count_kept(vectors, search);
+    return range_search_vectors(vectors, places_for(vectors, queries, search, kept, here), queries, search, kept, here);
   }
 
  private:
+  // What a search leaves of the limit, so that something may be kept beside the lists.
+  int64_t spare_room(const MatrixView& queries, const IvfSearch& search, bool screened,
+                     const Resources& resources) const {
+    const int64_t rows = std::accumulate(segments_.begin(), segments_.end(), int64_t{0},
+                                         [](int64_t sum, const Segment& one) { return sum + one->size(); });
+    const Footprint least =
+        search_footprint(model_, rows, search, search.kept != nullptr, queries.rows(), screened, resources);
+    return resources.host_memory()->available() - least.host;
+  }
+  static bool is_limited(const Resources& resources) {
+    constexpr int64_t kPlenty = int64_t{1} << 50;  // no limit: nobody needs to count
+    return resources.host_memory()->available() < kPlenty;
+  }
+
+  // All segments' tables of places, or none: where few vectors of all lists are kept, and there is room.
+  PlaceTables places_for(const ListedVectors& vectors, const MatrixView& queries, const IvfSearch& search, int64_t kept,
+                         const Resources& resources) const {
+    if (!search.prepares || !keeps_few(vectors, search, kept) || (is_limited(resources) && search.most)) return {};
+    PlaceTables tables;
+    for (const SharedSegment& segment : shared_) {
+      SharedPlaceTable table = find_place_table(*segment);
+      if (table == nullptr) {
+        const int64_t room = spare_room(queries, search, vectors.screened(), resources) / 4;
+        table = get_place_table(*segment, room, resources);
+      }
+      if (table == nullptr) return {};
+      tables.push_back(std::move(table));
+    }
+    return tables;
+  }
+
   // All segments' screens, or none. Few queries of a list have them made; they are used where there is room for a
   // search with them, which takes more than one without.
   ReusedVector<SharedScreen> screens_for(const MatrixView& queries, const IvfSearch& search,
@@ -242,16 +275,8 @@ class ListsOnCpu final : public SearchableLists {
     if (!search.prepares || !ListScreen::suits(model_)) return {};
     const int64_t few = ListProductShape::choose(model_, queries.rows(), cpu_extensions(), true).few_queries;
     const bool makes = queries.rows() * std::min(search.probes, model_.lists()) <= few * model_.lists();
-    const auto room = [&] {
-      const int64_t rows = std::accumulate(segments_.begin(), segments_.end(), int64_t{0},
-                                           [](int64_t sum, const Segment& one) { return sum + one->size(); });
-      const Footprint least =
-          search_footprint(model_, rows, search, search.kept != nullptr, queries.rows(), true, resources);
-      return resources.host_memory()->available() - least.host;
-    };
-    constexpr int64_t kPlenty = int64_t{1} << 50;  // no limit: nobody needs to count
-    const bool limited = resources.host_memory()->available() < kPlenty;
-    if (limited && (search.most || room() < 0)) return {};  // what a range search finds may take all that is left
+    const auto room = [&] { return spare_room(queries, search, true, resources); };
+    if (is_limited(resources) && (search.most || room() < 0)) return {};  // what a range search finds may take the rest
     ReusedVector<SharedScreen> screens;
     for (const SharedSegment& segment : shared_) {
       SharedScreen screen = find_list_screen(*segment);

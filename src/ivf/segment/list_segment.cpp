@@ -11,6 +11,7 @@
 #include "io/file_error.hpp"
 #include "io/file_mapping.hpp"
 #include "ivf/model/list_assignment.hpp"
+#include "ivf/segment/place_table.hpp"
 #include "kernels/codes/code_reader_cpu.hpp"
 #include "quantize/additive/code_norms.hpp"
 #include "rows/stored_row.hpp"
@@ -394,9 +395,7 @@ Segment without(const ListSegment& segment, const KeptRows& kept, const Resource
 
 namespace {
 
-constexpr int64_t kNowhere = -1;
-
-// The place of a row in a segment, or kNowhere.
+// The place of a row in a segment, or PlaceTable::kNowhere.
 int64_t find_row(const ListSegment& segment, int64_t row) {
   for (int64_t list = 0; list < segment.lists(); ++list) {
     const uint32_t* const first = segment.rows() + segment.offsets()[list];
@@ -404,31 +403,8 @@ int64_t find_row(const ListSegment& segment, int64_t row) {
     const uint32_t* const at = std::lower_bound(first, end, static_cast<uint64_t>(row));
     if (at != end && *at == row) return at - segment.rows();
   }
-  return kNowhere;
+  return PlaceTable::kNowhere;
 }
-
-// The places of all rows of a segment, from its first row on.
-class PlaceTable {
- public:
-  PlaceTable(const ListSegment& segment, const Resources& resources) {
-    if (segment.size() == 0) return;
-    segment.check_lists();
-    const auto [least, most] = std::minmax_element(segment.rows(), segment.rows() + segment.size());
-    first_ = *least;
-    places_ = HostArray<uint32_t>(*most - first_ + 1, "a table of the rows' places", resources);
-    std::fill(places_.begin(), places_.end(), UINT32_MAX);
-    for (int64_t i = 0; i < segment.size(); ++i) places_[segment.rows()[i] - first_] = static_cast<uint32_t>(i);
-  }
-  int64_t find(int64_t row) const {
-    if (row < first_ || row - first_ >= places_.size()) return kNowhere;
-    const uint32_t place = places_[row - first_];
-    return place == UINT32_MAX ? kNowhere : place;
-  }
-
- private:
-  int64_t first_ = 0;
-  HostArray<uint32_t> places_;
-};
 
 }  // namespace
 
@@ -448,7 +424,7 @@ void reconstruct_rows(const IvfModel& model, const std::vector<Segment>& segment
     parallel_for(divide_up(count, kRowsPerTask), meter, quiet, [&](int64_t task, int) {
       for (int64_t i = task * kRowsPerTask; i < std::min((task + 1) * kRowsPerTask, count); ++i) {
         const int64_t place = few ? find_row(*segment, rows[i]) : table->find(rows[i]);
-        if (place == kNowhere) continue;
+        if (place == PlaceTable::kNowhere) continue;
         decode_rows_cpu(model.codec->view(), segment->code(place), 1, model.base_of(segment->list_of(place)),
                         typed_row<float>(out, i));
         found[i] = 1;

@@ -7,6 +7,7 @@
 
 #include "ivf/model/ivf_model.hpp"
 #include "ivf/segment/list_segment.hpp"
+#include "ivf/segment/prepared_segment.hpp"
 #include "rows/segments.hpp"
 
 #include <cstdint>
@@ -14,13 +15,6 @@
 #include <vector>
 
 namespace kith {
-
-// What a GPU's search keeps beside a segment; see prepared_segment_cuda.hpp.
-class PreparedSegment {
- public:
-  virtual ~PreparedSegment() = default;
-  virtual int64_t bytes() const = 0;  // on the device
-};
 
 using SegmentCopies = PlacedSegment<ListSegment, PreparedSegment>;
 using SharedSegment = std::shared_ptr<const SegmentCopies>;
