@@ -15,7 +15,7 @@ there is a filter, how many rows it keeps:
     metrics    inner_product and cosine; one query
     neighbors  k = 1 and 100
     widths     16, 100, 768 and 1,536 columns; 20,000 rows
-    filters    one row in two kept, and one in a hundred
+    filters    one row kept in two, in ten, in a hundred and in a thousand
     large      200,000 x 768 in 447 lists
     sweep      every kind, alone, in lists, behind OPQ and PCA and with a second look, times k = 1, 10 and 100, times 1, 10
                and 100 queries, times six widths from 16 to 1,536 columns; 10,000 rows
@@ -108,8 +108,8 @@ def cells_of(table: str, rows: int) -> Iterator[Cell]:
                          "IVF64,PQ{d4}x4"):  # fmt: skip
                 yield Cell(kind, rows=min(rows, 20_000), cols=cols, probes=8)
     elif table == "filters":
-        for kept in (0.5, 0.01):
-            for kind in ("Flat", "SQ8", "PQ{d8}", "IVF256,Flat", "IVF256,SQ8", "IVF256,PQ{d8}"):
+        for kept in (0.5, 0.1, 0.01, 0.001):
+            for kind in ("Flat", "SQ8", "PQ{d8}", "IVF256,Flat", "IVF256,SQ8", "IVF256,SQfp16", "IVF256,PQ{d8}"):
                 yield replace(plain, kind=kind, kept=kept)
     elif table == "sweep":
         for cols in (128, 16, 768, 64, 384, 1536):

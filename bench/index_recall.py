@@ -3,7 +3,7 @@
 
     index_recall.py --data DIR [--sets sift1m,glove100,manifold,mixture] [--rows 100000] [--queries 500] [--threads 1] [--alone] [--write]
     index_recall.py --data DIR --paired 5 [--sets sift1m] [--lists 1024] [--train 100000] [--rows 1000000] [--queries 10000]
-                    [--probes 1,8,32] [--strings OPQ]
+                    [--probes 1,8,32] [--strings OPQ] [--first-seed 3]
     index_recall.py --draw [--picture docs/images/recall_over_time.png]
 
 DIR holds sift1m_{base,learn,query}.u8bin and glove100_{base,query}.f16bin. The first rows of each set are searched (l2; for
@@ -148,7 +148,7 @@ def paired(name: str, string: str, options: argparse.Namespace) -> dict[str, Any
     truth = kith.knn(queries, base, 1, metric, device="cpu", threads=options.threads).ids
     asked = tuple(int(probes) for probes in options.probes.split(","))
     runs = []
-    for seed in range(options.paired):
+    for seed in range(options.first_seed, options.first_seed + options.paired):
         drawn = learn[np.random.default_rng(seed).permutation(len(learn))]
         own = kith.Index(string, metric=metric, device="cpu", seed=seed)
         own.train(drawn, threads=options.threads)
@@ -160,7 +160,7 @@ def paired(name: str, string: str, options: argparse.Namespace) -> dict[str, Any
             ids = [i.search(queries, 100, probes=probes, threads=options.threads).ids for i in (own, loaded)]
             found.append([recalls(some, truth) for some in ids])
         runs.append(found)
-        if seed == 0:
+        if seed == options.first_seed:
             values = "/".join(f"{r:.4f}" for r in recalls(searched_by_faiss(loaded, queries[:1000], asked[-1]), truth[:1000]))
             print(f"{string}: {asked[-1]} probes, 1,000 queries: FAISS {values}, ", end="")
             print("Kith with its file " + "/".join(f"{r:.4f}" for r in recalls(ids[1][:1000], truth[:1000])))
@@ -227,6 +227,7 @@ def main() -> None:
     parser.add_argument("--queries", type=int, default=500)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--paired", type=int, default=0, metavar="SEEDS")
+    parser.add_argument("--first-seed", type=int, default=0, help="of paired runs: goes on with a run that was ended")
     parser.add_argument("--lists", type=int, default=256)
     parser.add_argument("--probes", default=",".join(map(str, PROBES)), help="of paired runs")
     parser.add_argument("--train", type=int, default=TRAINED_ON)

@@ -4,26 +4,13 @@
 
 namespace kith {
 
-PlaceTable::PlaceTable(const ListSegment& segment, const Resources& resources) {
-  if (segment.size() == 0) return;
-  const auto [least, most] = std::minmax_element(segment.rows(), segment.rows() + segment.size());
+PlaceTable::PlaceTable(const uint32_t* rows, int64_t count, const Resources& resources) {
+  if (count == 0) return;
+  const auto [least, most] = std::minmax_element(rows, rows + count);
   first_ = *least;
   places_ = HostArray<uint32_t>(*most - first_ + 1, "a table of the rows' places", resources);
   std::fill(places_.begin(), places_.end(), UINT32_MAX);
-  for (int64_t i = 0; i < segment.size(); ++i) places_[segment.rows()[i] - first_] = static_cast<uint32_t>(i);
-}
-
-SharedPlaceTable find_place_table(const SegmentCopies& segment) {
-  return std::static_pointer_cast<const PlaceTable>(segment.prepared().find(Device::cpu(), PreparedAs<PlaceTable>()));
-}
-
-SharedPlaceTable get_place_table(const SegmentCopies& segment, int64_t room, const Resources& resources) {
-  if (SharedPlaceTable ready = find_place_table(segment)) return ready;
-  // Rows of a segment follow each other, so that a table has an entry for each.
-  if (segment.size() == 0 || array_bytes<uint32_t>(segment.size()) > room) return nullptr;
-  const auto made = std::make_shared<const PlaceTable>(*segment.on(Device::cpu(), resources), resources);
-  return std::static_pointer_cast<const PlaceTable>(
-      segment.prepared().keep(Device::cpu(), made, PreparedAs<PlaceTable>()));
+  for (int64_t i = 0; i < count; ++i) places_[rows[i] - first_] = static_cast<uint32_t>(i);
 }
 
 }  // namespace kith

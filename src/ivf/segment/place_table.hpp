@@ -9,9 +9,7 @@
 #include <kith/resources.hpp>
 
 #include "core/host_array.hpp"
-#include "ivf/segment/list_segment.hpp"
 #include "ivf/segment/prepared_segment.hpp"
-#include "ivf/segment/segment_copies.hpp"
 
 #include <cstdint>
 #include <memory>
@@ -22,8 +20,8 @@ class PlaceTable final : public PreparedSegment {
  public:
   static constexpr int64_t kNowhere = -1;
 
-  // Of a segment on the host.
-  PlaceTable(const ListSegment& segment, const Resources& resources);
+  // Of a segment's rows, on the host.
+  PlaceTable(const uint32_t* rows, int64_t count, const Resources& resources);
 
   int64_t bytes() const override { return places_.bytes(); }
   int64_t first_row() const { return first_; }
@@ -40,10 +38,5 @@ class PlaceTable final : public PreparedSegment {
 };
 
 using SharedPlaceTable = std::shared_ptr<const PlaceTable>;
-
-// The one that is kept with the segment; null where there is none.
-SharedPlaceTable find_place_table(const SegmentCopies& segment);
-// The same, made where there is none and `room` bytes suffice.
-SharedPlaceTable get_place_table(const SegmentCopies& segment, int64_t room, const Resources& resources);
 
 }  // namespace kith

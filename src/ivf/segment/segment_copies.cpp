@@ -103,4 +103,20 @@ SharedSegment without(const SegmentCopies& segment, const KeptRows& kept, int64_
   return std::make_shared<SegmentCopies>(without(*segment.on(Device::cpu(), resources), kept, resources));
 }
 
+SharedPlaceTable find_place_table(const SegmentCopies& segment) {
+  return std::static_pointer_cast<const PlaceTable>(segment.prepared().find(Device::cpu(), PreparedAs<PlaceTable>()));
+}
+
+SharedPlaceTable get_place_table(const SegmentCopies& segment, int64_t room, const Resources& resources) {
+  if (SharedPlaceTable ready = find_place_table(segment)) return ready;
+  // Rows of a segment follow each other, so that a table has an entry for each.
+  if (segment.size() == 0 || array_bytes<uint32_t>(segment.size()) > room) return nullptr;
+  // Nothing is kept beside a mapped file.
+  const Segment here = segment.on(Device::cpu(), resources);
+  if (here->bytes() < here->size() * here->code_bytes()) return nullptr;
+  const auto made = std::make_shared<const PlaceTable>(here->rows(), here->size(), resources);
+  return std::static_pointer_cast<const PlaceTable>(
+      segment.prepared().keep(Device::cpu(), made, PreparedAs<PlaceTable>()));
+}
+
 }  // namespace kith

@@ -7,6 +7,7 @@
 
 #include "ivf/model/ivf_model.hpp"
 #include "ivf/segment/list_segment.hpp"
+#include "ivf/segment/place_table.hpp"
 #include "ivf/segment/prepared_segment.hpp"
 #include "rows/segments.hpp"
 
@@ -34,5 +35,10 @@ SharedSegment merge_copies(const std::vector<SharedSegment>& segments, const Res
 // What is left of one where `kept` keeps some of an index's rows, where it lies; on the host where a GPU has no room
 // for both. The bits of `kept` have been made.
 SharedSegment without(const SegmentCopies& segment, const KeptRows& kept, int64_t rows, const Resources& resources);
+
+// Where the rows of a segment lie: the table that is kept with it; null where there is none.
+SharedPlaceTable find_place_table(const SegmentCopies& segment);
+// The same, made where there is none and `room` bytes suffice.
+SharedPlaceTable get_place_table(const SegmentCopies& segment, int64_t room, const Resources& resources);
 
 }  // namespace kith
