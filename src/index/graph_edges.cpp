@@ -73,7 +73,7 @@ void join_parts(IndexParts& parts, const HostArray<uint32_t>& lists, int64_t deg
     if (!row_is_finite(rows, row)) return;
   }
   const WalkGraphWish wish{.metric = parts.metric, .degree = degree, .seed = parts.seed, .start = lists.data()};
-  parts.graph = parts_of(build_walk_graph(rows, wish, resources), {});
+  parts.graph = parts_of(build_walk_graph(rows, wish, resources), {}, resources);
 }
 
 IndexEdges Index::edges(const Resources& resources) const {

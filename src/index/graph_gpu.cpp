@@ -11,9 +11,20 @@ namespace {
 constexpr std::string_view kGraphPurpose = "the graph on the device";
 constexpr int64_t kCompareShared = 64 << 10;  // of a block that compares candidates
 
-template <typename T>
-GpuBytes copied(const HostArray<T>& array, int64_t count, int device, const Resources& resources) {
-  return GpuBytes(array.data(), count * static_cast<int64_t>(sizeof(T)), device, resources);
+template <typename Array>
+GpuBytes copied(const Array& array, int64_t count, int device, const Resources& resources) {
+  return GpuBytes(array.data(), count * static_cast<int64_t>(sizeof(array[0])), device, resources);
+}
+
+// Lists lie together there, whether or not they do on the host.
+GpuBytes copied_lists(const WalkLists& lists, int device, const Resources& resources) {
+  const int64_t count = lists.places() * lists.degree();
+  if (lists.flat() != nullptr) {
+    return GpuBytes(lists.flat(), count * static_cast<int64_t>(sizeof(uint32_t)), device, resources);
+  }
+  const HostArray<uint32_t> together(count, kGraphPurpose, resources);
+  if (!only_counts(resources)) lists.copy_to(together.data());
+  return copied(together, count, device, resources);
 }
 
 // The squared norms of the centres' codes; none where they are no codes.
@@ -42,7 +53,7 @@ GpuBytes::GpuBytes(const void* data, int64_t bytes, int device, const Resources&
 WalkGraphOnGpu::WalkGraphOnGpu(std::shared_ptr<const WalkGraph> graph, int device, const Resources& resources)
     : source(std::move(graph)),
       codes(copied(source->codes, source->order.places() * source->coder.place_bytes(), device, resources)),
-      edges(copied(source->edges, source->order.places() * source->degree, device, resources)),
+      edges(copied_lists(source->edges, device, resources)),
       centres(copied(source->centres, source->centres.size(), device, resources)),
       entry_offsets(copied(source->entry_offsets, source->cells + 1, device, resources)),
       entries(copied(source->entries, source->entries.size(), device, resources)),

@@ -15,6 +15,7 @@
 #include "index/factory.hpp"
 #include "index/graph_state.hpp"
 #include "index/index_parts_check.hpp"
+#include "index/measure_beams.hpp"
 
 #include <fmt/format.h>
 
@@ -43,10 +44,11 @@ HostArray<T> taken(PartArray<T>& array, const Resources& resources) {
 // What it was built as.
 std::shared_ptr<const WalkGraph> restored_graph(GraphParts& parts, const WalkCoder& coder, const Resources& resources) {
   PlaceOrder order(taken(parts.place_offsets, resources), taken(parts.place_rows, resources), parts.places);
+  WalkLists lists(taken(parts.edges, resources), parts.places, parts.degree);
   return std::make_shared<const WalkGraph>(
-      WalkGraph{coder, parts.degree, std::move(order), taken(parts.codes, resources), taken(parts.edges, resources),
-                parts.cells, taken(parts.centres, resources), taken(parts.entry_offsets, resources),
-                taken(parts.entries, resources), WalkFacts{parts.clipped, parts.connected, parts.lost}});
+      WalkGraph{coder, parts.degree, std::move(order), taken(parts.codes, resources), std::move(lists), parts.cells,
+                taken(parts.centres, resources), taken(parts.entry_offsets, resources), taken(parts.entries, resources),
+                WalkFacts{parts.clipped, parts.connected, parts.lost}});
 }
 
 class GraphKind final : public IndexKind {
@@ -94,8 +96,8 @@ class GraphKind final : public IndexKind {
       return with_front(whole, built(whole, resources));
     }
     if (links) {
-      front.graph = extend_walk_graph(*graph, front.tail->data(), behind, front.tail_clipped, params_.seed, resources);
-      front.tail = nullptr;
+      front.graph = extend_walk_graph(*graph, front.tail.data(), behind, front.tail_clipped, params_.seed, resources);
+      front.tail = {};
       front.tail_clipped = 0;
     }
     return with_front(whole, std::move(front));
@@ -109,7 +111,8 @@ class GraphKind final : public IndexKind {
     if (graph == nullptr || (links && !can_extend(*graph, behind))) return build_footprint(given, resources);
     const RowsInfo rows = built_of(given);
     const Footprint tail = footprint_of_call(resources, [&](const Resources& used) {
-      const HostArray<std::byte> codes(behind * graph->coder.place_bytes(), "codes of added rows", used);
+      const int64_t coded = GrowingArray<std::byte>::capacity_for(behind * graph->coder.place_bytes());
+      const HostArray<std::byte> codes(coded, "codes of added rows", used);
       const MatrixBuffer joined(rows.dtype, behind, rows.cols, "the vectors of a graph", used);
       const HostArray<float> floats(used.threads() * rows.cols, "rows to be coded", used);
     });
@@ -227,20 +230,19 @@ class GraphKind final : public IndexKind {
     return std::make_shared<GraphState>(state.store(), state.shared_vectors(), std::move(front), params_, degree_);
   }
 
-  // The codes of all rows behind the graph's; those that are there are copied.
+  // The codes of all rows behind the graph's; others are appended to those that are there.
   static GraphFront with_tail(const GraphState& state, const Resources& resources) {
     GraphFront front = state.front();
     const WalkCoder& coder = front.graph->coder;
     const int64_t before = front.tail_rows();
     const int64_t first = front.graph->rows() + before;
     const int64_t count = state.content().rows - first;
-    HostArray<std::byte> codes((before + count) * coder.place_bytes(), "codes of added rows", resources);
-    if (front.tail != nullptr) std::copy(front.tail->begin(), front.tail->end(), codes.begin());
     MatrixBuffer room;
     const MatrixView rows = state.vectors().view(first, count, room, resources);
-    front.tail_clipped +=
-        coder.encode_all(rows, codes.data() + before * coder.place_bytes(), resources.with_progress({}));
-    front.tail = std::make_shared<const HostArray<std::byte>>(std::move(codes));
+    const auto encode = [&](std::byte* to) {
+      front.tail_clipped += coder.encode_all(rows, to, resources.with_progress({}));
+    };
+    front.tail = front.tail.appended(count * coder.place_bytes(), "codes of added rows", resources, encode);
     return front;
   }
 

@@ -3,13 +3,16 @@
 // all.
 //
 // What a search returns: the first k by (distance, row) of the rows at the first places of the beam, place after place
-// until they are refine * k rows; distances are those of the state behind. Where there is no graph, where
-// plan_graph_search says so, and for queries whose walk met too few kept rows, the first k of all kept rows.
+// until they are refine * k rows that the filter keeps; distances are those of the state behind. A query whose beam has
+// too few places that the filter keeps is walked again with a wider one. Where there is no graph, and where the plan
+// says so (graph_plan.hpp), the first k of all kept rows.
 #pragma once
 
+#include "core/growing_array.hpp"
 #include "core/placed.hpp"
 #include "graph/search/graph/walk_graph.hpp"
 #include "graph/search/walk/beam_table.hpp"
+#include "index/graph_comparer.hpp"
 #include "index/graph_gpu.hpp"
 #include "index/graph_plan.hpp"
 #include "index/graph_vectors.hpp"
@@ -32,7 +35,7 @@ struct GraphToCompact {
 // What stands in front of the vectors.
 struct GraphFront {
   std::shared_ptr<const WalkGraph> graph;            // null where all searches are exact
-  std::shared_ptr<const HostArray<std::byte>> tail;  // codes of the rows behind those of the graph
+  GrowingArray<std::byte> tail;                      // codes of the rows behind those of the graph
   int64_t tail_clipped = 0;                          // values of these rows that codes do not reach
   std::shared_ptr<const BeamTable> table;            // there where a graph is
   std::shared_ptr<const GraphToCompact> to_compact;  // in the place of a graph, before the state is complete
@@ -48,7 +51,8 @@ struct GraphFront {
     return std::move(*this);
   }
 
-  int64_t tail_rows() const { return tail == nullptr ? 0 : tail->size() / graph->coder.place_bytes(); }
+  int64_t tail_rows() const { return tail.size() == 0 ? 0 : tail.size() / graph->coder.place_bytes(); }
+  WalkView view() const { return graph->view(tail.data(), tail_rows()); }
   int64_t rows() const { return graph == nullptr ? 0 : graph->rows() + tail_rows(); }
 };
 
@@ -80,11 +84,9 @@ class GraphState final : public IndexState {
   Metric metric() const { return params_.metric; }
 
  private:
-  class Comparer;
-
   friend BeamTable measure_beams(const GraphState& state, uint64_t seed, const Resources& resources);
 
-  // `hidden`: a place for each query that its walk does not see; null: none.
+  // `hidden`: a place for each query that its walk does not see; null: none, as with a filter.
   struct Asked {
     MatrixView queries;
     RowFilter filter;
@@ -92,8 +94,9 @@ class GraphState final : public IndexState {
   };
 
   GraphSearch search_of(const SearchParams& params, int64_t kept) const;
+  GraphComparer comparer_for(const GraphPlan& plan, int64_t k, int slots, const Resources& resources) const;
   void walk(const GraphPlan& plan, const Asked& asked, const NeighborsView& out, const KeptRows& kept,
-            const Resources& resources, bool may_use_beam = true) const;
+            const Resources& resources) const;
   static void search_exactly(const IndexState& state, const std::vector<int64_t>& which, const MatrixView& queries,
                              const NeighborsView& out, const RowFilter& filter, const Resources& resources);
   void count_search(const MatrixView& queries, const NeighborsView& out, const SearchParams& params,
@@ -102,8 +105,8 @@ class GraphState final : public IndexState {
   // On a GPU (graph_state_gpu.cpp). False where such walks are the CPU's.
   bool search_on_gpu(int device, const MatrixView& queries, const NeighborsView& out, const SearchParams& params,
                      const Resources& resources) const;
-  // walk() without a filter, on the GPU that the resources name.
-  bool walk_on_gpu(const GraphPlan& plan, const Asked& asked, const NeighborsView& out,
+  // walk() on the GPU that the resources name.
+  bool walk_on_gpu(const GraphPlan& plan, const Asked& asked, const NeighborsView& out, const KeptRows& kept,
                    const Resources& resources) const;
   void count_search_on_gpu(int device, const MatrixView& queries, const NeighborsView& out, const SearchParams& params,
                            const Resources& resources) const;
@@ -122,11 +125,9 @@ class GraphState final : public IndexState {
   Placed<GraphRowsOnGpu> rows_on_gpus_;
 };
 
-// What a file holds of a graph, and of what its walks were measured to find; shared, not copied.
-GraphParts parts_of(const std::shared_ptr<const WalkGraph>& graph, const std::vector<BeamRecall>& measured);
-
-// The recall of the front by beam, on rows of its own: each is searched for as if its place were not in the graph, as
-// new queries are. (With it they find their neighbours through its list: 0.96 on SIFT where new queries have 0.88.)
-BeamTable measure_beams(const GraphState& state, uint64_t seed, const Resources& resources);
+// What a file holds of a graph, and of what its walks were measured to find; shared, not copied, but for lists that lie
+// in pages.
+GraphParts parts_of(const std::shared_ptr<const WalkGraph>& graph, const std::vector<BeamRecall>& measured,
+                    const Resources& resources);
 
 }  // namespace kith

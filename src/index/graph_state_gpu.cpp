@@ -6,10 +6,12 @@
 #include "index/factory.hpp"
 #include "index/graph_state.hpp"
 #include "index/host_rows.hpp"
+#include "index/search_some.hpp"
 #include "rows/finite_check.hpp"
 
-#include <algorithm>
+#include <memory>
 #include <utility>
+#include <vector>
 
 namespace kith {
 
@@ -37,10 +39,8 @@ std::shared_ptr<const GraphRowsOnGpu> GraphState::rows_on_gpu(int device, const 
     wish.format = vectors_->format();
     wish.codec = vectors_->codec();
     wish.rows = content().rows;
-    if (front_.tail != nullptr) {
-      wish.tail = front_.tail->data();
-      wish.tail_bytes = front_.tail_rows() * front_.graph->coder.place_bytes();
-    }
+    wish.tail = front_.tail.data();
+    wish.tail_bytes = front_.tail.size();
     auto made = std::make_shared<GraphRowsOnGpu>(wish, device, resources,
                                                  [&](std::byte* to) { vectors_->copy_to_gpu(to, device, resources); });
     if (wish.codec != nullptr) return std::shared_ptr<const GraphRowsOnGpu>(std::move(made));
@@ -75,38 +75,38 @@ bool GraphState::search_on_gpu(int device, const MatrixView& queries, const Neig
     count_search_on_gpu(device, queries, out, params, resources);
     return true;
   }
-  const SharedState exact = exact_on_gpu(device, resources);
   if (!walks) {
     refuse_bad_queries(queries, resources);
-    exact->search(queries, out, {.k = params.k, .filter = params.filter}, resources);
+    exact_on_gpu(device, resources)->search(queries, out, {.k = params.k, .filter = params.filter}, resources);
     return true;
   }
-  const std::shared_ptr<const WalkGraphOnGpu> graph = graph_on_gpu(device, resources);
-  const std::shared_ptr<const GraphRowsOnGpu> rows = rows_on_gpu(device, resources);
-  GpuGraphSearch search{*graph, *rows, plan, params_.metric, params_.check_finite, nullptr};
-  if (kept.leaves_some_out()) search.kept = kept.bits(resources);
-  search.stored = content().rows;
-  search.kept_rows = kept.count();
-  const std::vector<int64_t> left = search_graph_on_gpu(device, search, queries, out, resources);
-  if (left.empty()) return true;
-  const HostRows on_host(queries, resources);
-  search_exactly(*exact, left, on_host.view(), out, params.filter, resources);
-  return true;
+  if (kept.leaves_some_out()) kept.bits(resources);
+  return walk_on_gpu(plan, {queries, params.filter}, out, kept, resources);
 }
 
-bool GraphState::walk_on_gpu(const GraphPlan& plan, const Asked& asked, const NeighborsView& out,
+bool GraphState::walk_on_gpu(const GraphPlan& plan, const Asked& asked, const NeighborsView& out, const KeptRows& kept,
                              const Resources& resources) const {
   if (!suits_gpu_walk(front_.graph->coder, plan, front_.graph->order.places(), degree_, out.k)) return false;
   const int device = resources.device().index;
   const std::shared_ptr<const WalkGraphOnGpu> graph = graph_on_gpu(device, resources);
   const std::shared_ptr<const GraphRowsOnGpu> rows = rows_on_gpu(device, resources);
   GpuGraphSearch search{*graph, *rows, plan, params_.metric, params_.check_finite, nullptr};
-  search.stored = search.kept_rows = content().rows;
+  if (kept.leaves_some_out()) search.kept = kept.bits();
+  search.stored = content().rows;
+  search.kept_rows = kept.count();
   search.hidden = asked.hidden;
   const std::vector<int64_t> left = search_graph_on_gpu(device, search, asked.queries, out, resources);
-  if (!left.empty()) {
-    search_exactly(*exact_on_gpu(device, resources), left, asked.queries, out, asked.filter, resources);
+  if (left.empty()) return true;
+  const HostRows on_host(asked.queries, resources);
+  const GraphPlan wider = wider_plan(plan, kept.count(), degree_);
+  if (wider.exact) {
+    search_exactly(*exact_on_gpu(device, resources), left, on_host.view(), out, asked.filter, resources);
+    return true;
   }
+  search_some(left, on_host.view(), out, resources, [&](const MatrixView& some, const NeighborsView& part, int64_t) {
+    if (walk_on_gpu(wider, {some, asked.filter}, part, kept, resources)) return;
+    walk(wider, {some, asked.filter}, part, kept, resources.with_device(Device::cpu()));
+  });
   return true;
 }
 
@@ -126,7 +126,7 @@ void GraphState::count_search_on_gpu(int device, const MatrixView& queries, cons
     const bool filtered = params.filter.form() != RowFilter::Form::none;
     if (plan.exact && !filtered) return;
     if (filtered) plan.walk = widest_walk(search);
-    plan.candidates = std::min(search.refine, kWidestBeam / search.k) * search.k;
+    plan.candidates = search.candidates();
     const uint64_t some_bits = 0;
     GpuGraphSearch counted{*graph, *rows, plan, params_.metric, params_.check_finite, filtered ? &some_bits : nullptr};
     counted.stored = content().rows;
@@ -134,15 +134,16 @@ void GraphState::count_search_on_gpu(int device, const MatrixView& queries, cons
   });
   const Footprint left = footprint_of_call(resources, [&](const Resources& used) {
     const HostRows on_host(queries, used);
-    const int64_t few = std::min<int64_t>(queries.rows(), 256);
-    MatrixBuffer copied(queries.dtype(), few, queries.cols(), "queries that are searched exactly", used);
-    Neighbors found(few, params.k, used);
-    state->search(copied.view(), found.view(), exact, used);
+    std::vector<std::unique_ptr<SomeQueries>> again;
+    for (int64_t i = most_widenings(search) + 1; i > 0; --i) {
+      again.push_back(std::make_unique<SomeQueries>(queries.dtype(), queries.cols(), params.k, queries.rows(), used));
+    }
+    state->search(again.back()->queries.view(), again.back()->found.view(), exact, used);
   });
   // A filter may want a beam that no block has room for: then the CPU walks.
   GraphPlan widest;
   widest.walk = widest_walk(search);
-  widest.candidates = std::min(search.refine, kWidestBeam / search.k) * search.k;
+  widest.candidates = search.candidates();
   const bool may_leave =
       params.filter.form() != RowFilter::Form::none &&
       !suits_gpu_walk(front_.graph->coder, widest, front_.graph->order.places(), degree_, params.k);

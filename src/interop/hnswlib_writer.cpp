@@ -58,7 +58,7 @@ HostArray<float> rows_of(const IndexParts& parts, const Resources& resources) {
 
 IndexEdges joined(const MatrixView& rows, const WalkGraphWish& wish, const Resources& resources) {
   const auto graph = build_walk_graph(rows, wish, resources);
-  return edges_between_rows(graph->order.view(), graph->edges.data(), wish.degree, rows.rows(), resources);
+  return edges_between_rows(graph->order.view(), graph->edges.flat(), wish.degree, rows.rows(), resources);
 }
 
 // The rows of a level, ascending, and their edges, which count them.

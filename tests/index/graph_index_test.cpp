@@ -249,13 +249,30 @@ TEST(GraphIndex, FiltersFindAllThatIsKept) {
       EXPECT_GE(recall_of(index, found, queries, rows.view(), filter), 0.9);
     }
   }
-  // Rows far from all queries alone: walks meet none of them.
-  std::vector<int64_t> farthest;
-  const Neighbors order = knn(queries.slice(0, 1), rows.view(), {.k = rows.rows}, on_cpu());
-  for (int64_t i = rows.rows / 2; i < rows.rows; ++i) farthest.push_back(order.ids()[i]);
-  const RowFilter far = RowFilter::rows(farthest.data(), std::ssize(farthest));
-  const Neighbors found = index.search(queries.slice(0, 1), {.k = 10, .filter = far, .beam = 20}, on_cpu());
-  EXPECT_GE(recall_of(index, found, queries.slice(0, 1), rows.view(), far), 0.9);
+}
+
+// A filter that keeps the rows far from a query, or near to it: no worse than one that keeps any, whatever the share.
+TEST(GraphIndex, FiltersFarFromTheQueryLoseNoRecall) {
+  const auto rows = reference::make_kind("low_rank_24", 2 * walked_rows(), 1);
+  const Index index = graph_of(rows.view(), "Graph16");
+  const MatrixView queries = rows.view().slice(0, 8);
+  const SearchParams plain{.k = 10, .beam = 40};
+  const double unfiltered = recall_of(index, index.search(queries, plain, on_cpu()), queries, rows.view());
+  for (int64_t q = 0; q < queries.rows(); ++q) {
+    const MatrixView query = queries.slice(q, 1);
+    const Neighbors order = knn(query, rows.view(), {.k = rows.rows}, on_cpu());
+    for (const int64_t percent : {95, 80, 50}) {
+      for (const bool far : {false, true}) {
+        const int64_t count = rows.rows * percent / 100;
+        std::vector<int64_t> kept(order.ids() + (far ? rows.rows - count : 0), order.ids() + (far ? rows.rows : count));
+        const RowFilter filter = RowFilter::rows(kept.data(), std::ssize(kept));
+        const SearchParams params{.k = 10, .filter = filter, .beam = 40};
+        const Neighbors found = index.search(query, params, on_cpu());
+        EXPECT_GE(recall_of(index, found, query, rows.view(), filter), std::min(unfiltered - 0.1, 0.9));
+        expect_same(found, index.search(query, params, on_cpu(kNoLimit, 7)));
+      }
+    }
+  }
 }
 
 TEST(GraphIndex, KAboveTheBeamAndAboveTheRows) {
@@ -436,8 +453,17 @@ TEST(GraphPlan, ExactWhereItCostsNoMoreAndTheBeamGrowsWithTheFilter) {
   EXPECT_EQ(plan_graph_search(search).candidates, 40);
   search.kept = 100000;
   EXPECT_EQ(plan_graph_search(search).walk.beam, 320);
-  EXPECT_EQ(plan_graph_search(search).walk.kept, 160);
+  EXPECT_EQ(plan_graph_search(search).fewest_kept, 16);
+  EXPECT_EQ(plan_graph_search(search).walk.kept, 40);
   EXPECT_GE(widest_walk(search).beam, 320);
+  // Of 100,000 kept rows exact search costs as much as a beam of 781.
+  EXPECT_TRUE(wider_plan(plan_graph_search(search), search.kept, search.degree).exact);
+  search.kept = 900000;
+  const GraphPlan wider = wider_plan(plan_graph_search(search), search.kept, search.degree);
+  EXPECT_FALSE(wider.exact);
+  EXPECT_EQ(wider.walk.beam, 4 * 36);
+  EXPECT_EQ(wider.fewest_kept, 16);
+  EXPECT_TRUE(wider_plan(wider_plan(wider_plan(wider, 900000, 32), 900000, 32), 900000, 32).exact);
   search.kept = 60000;
   EXPECT_TRUE(plan_graph_search(search).exact);
   search.kept = 0;

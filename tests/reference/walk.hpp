@@ -15,15 +15,10 @@ namespace kith::reference {
 
 using Seen = std::set<std::pair<uint32_t, uint32_t>>;  // (key, place)
 
-struct WalkResult {
-  std::vector<std::pair<uint32_t, uint32_t>> beam;
-  std::vector<std::pair<uint32_t, uint32_t>> kept;
-};
-
-// `key`: of a place; `centre_key`: of a cell.
-inline WalkResult walk(const WalkView& graph, const WalkWish& wish, const std::function<uint32_t(uint32_t)>& key,
-                       const std::function<uint32_t(uint32_t)>& centre_key,
-                       const std::function<bool(uint32_t)>& keeps) {
+// The beam at the end. `key`: of a place; `centre_key`: of a cell.
+inline std::vector<std::pair<uint32_t, uint32_t>> walk(const WalkView& graph, const WalkWish& wish,
+                                                       const std::function<uint32_t(uint32_t)>& key,
+                                                       const std::function<uint32_t(uint32_t)>& centre_key) {
   Seen cells;
   for (uint32_t cell = 0; cell < graph.centres.count(); ++cell) cells.insert({centre_key(cell), cell});
   Seen seen;
@@ -53,12 +48,11 @@ inline WalkResult walk(const WalkView& graph, const WalkWish& wish, const std::f
       }
     }
   }
-  WalkResult result;
+  std::vector<std::pair<uint32_t, uint32_t>> beam;
   for (const auto& one : seen) {
-    if (std::ssize(result.beam) < wish.beam) result.beam.push_back(one);
-    if (std::ssize(result.kept) < wish.kept && keeps(one.second)) result.kept.push_back(one);
+    if (std::ssize(beam) < wish.beam) beam.push_back(one);
   }
-  return result;
+  return beam;
 }
 
 }  // namespace kith::reference

@@ -282,8 +282,9 @@ std::shared_ptr<const WalkGraph> build_walk_graph(const MatrixView& rows, const 
   times.tell("graph", given);
   facts.parts = entries.parts;
   facts.lost = entries.lost;
+  WalkLists lists(std::move(edges), order.places(), wish.degree);
   return std::make_shared<const WalkGraph>(WalkGraph{std::move(coder), wish.degree, std::move(order), std::move(codes),
-                                                     std::move(edges), cell_count, std::move(centres),
+                                                     std::move(lists), cell_count, std::move(centres),
                                                      std::move(entries.offsets), std::move(entries.places), facts});
 }
 

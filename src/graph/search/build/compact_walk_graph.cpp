@@ -1,7 +1,6 @@
 #include "graph/search/build/compact_walk_graph.hpp"
 
-#include "core/parallel_for.hpp"
-#include "graph/search/build/prune.hpp"
+#include "graph/search/build/prune_places.hpp"
 #include "graph/search/build/walk_entries.hpp"
 #include "rows/kept_rows.hpp"
 
@@ -39,19 +38,18 @@ KeptPlaces kept_places(const WalkGraph& graph, const uint64_t* kept, const Resou
 // Calls use(old place) for each neighbour of an old place, nearest first as lists are made.
 template <typename Use>
 void visit_list(const WalkGraph& graph, uint32_t place, const Use& use) {
-  const uint32_t* const list = graph.edges.data() + static_cast<int64_t>(place) * graph.degree;
+  const uint32_t* const list = graph.edges.of(place);
   for (int64_t i = 0; i < graph.degree && list[i] != kNoEdge; ++i) use(list[i]);
 }
 
 // The new numbers of whom a place that stays may be joined to: those of its list that stay, then what is offered in the
-// place of the others, each once.
-void candidates_of(const WalkGraph& graph, const KeptPlaces& places, uint32_t place, std::vector<uint32_t>& others) {
-  others.clear();
+// place of the others, each once. Returns how many they are.
+int64_t candidates_of(const WalkGraph& graph, const KeptPlaces& places, uint32_t place, uint32_t* others) {
+  uint32_t* end = others;
   const auto add = [&](uint32_t old) {
     const uint32_t number = places.number[old];
-    if (number == kNoEdge || old == place) return false;
-    if (std::find(others.begin(), others.end(), number) != others.end()) return false;
-    others.push_back(number);
+    if (number == kNoEdge || old == place || std::find(others, end, number) != end) return false;
+    *end++ = number;
     return true;
   };
   visit_list(graph, place, [&](uint32_t neighbor) { add(neighbor); });
@@ -62,43 +60,27 @@ void candidates_of(const WalkGraph& graph, const KeptPlaces& places, uint32_t pl
       if (offered < kOfferedOfDropped && add(next)) ++offered;
     });
   });
+  return end - others;
 }
 
 HostArray<uint32_t> kept_edges(const WalkGraph& graph, const KeptPlaces& places, const WalkRows& rows,
                                const Resources& resources) {
   const int64_t degree = graph.degree;
-  const int64_t most = degree * (1 + kOfferedOfDropped);
-  struct Scratch {
-    Pruner pruner;
-    HostArray<uint64_t> sorted;
-    std::vector<uint32_t> others;
-  };
-  std::vector<Scratch> scratch;
-  for (int i = 0; i < resources.threads(); ++i) {
-    scratch.push_back(
-        {Pruner(rows, degree, most, resources), HostArray<uint64_t>(most, "candidates for neighbours", resources), {}});
-  }
+  const PruneRooms rooms(rows, degree, degree * (1 + kOfferedOfDropped), resources);
   HostArray<uint32_t> edges(rows.count() * degree, "the graph's edges", resources);
-  ProgressMeter meter("compact", rows.count(), resources);
-  parallel_for(divide_up(rows.count(), kCompactedTogether), meter, resources, [&](int64_t task, int slot) {
-    Scratch& own = scratch[static_cast<size_t>(slot)];
-    const int64_t end = std::min((task + 1) * kCompactedTogether, rows.count());
-    for (int64_t place = task * kCompactedTogether; place < end; ++place) {
-      candidates_of(graph, places, places.old[static_cast<size_t>(place)], own.others);
-      uint32_t* const list = edges.data() + place * degree;
-      const auto count = static_cast<int64_t>(own.others.size());
-      std::fill(list, list + degree, kNoEdge);
-      if (count <= degree) {
-        std::copy(own.others.begin(), own.others.end(), list);
-        continue;
-      }
-      own.pruner.sort_by_key(static_cast<uint32_t>(place), own.others.data(), count, own.sorted.data());
-      const int64_t chosen = own.pruner.prune(own.sorted.data(), count);
-      for (int64_t i = 0; i < chosen; ++i) list[i] = row_of(own.sorted[i]);
+  for_places(rows.count(), kCompactedTogether, "compact", resources, [&](int64_t place, int slot) {
+    PruneRoom& own = rooms.of(slot);
+    const int64_t count = candidates_of(graph, places, places.old[static_cast<size_t>(place)], own.others.data());
+    uint32_t* const list = edges.data() + place * degree;
+    std::fill(list, list + degree, kNoEdge);
+    if (count <= degree) {
+      std::copy_n(own.others.data(), count, list);
+      return;
     }
-    meter.add(end - task * kCompactedTogether);
+    own.pruner.sort_by_key(static_cast<uint32_t>(place), own.others.data(), count, own.sorted.data());
+    const int64_t chosen = own.pruner.prune(own.sorted.data(), count);
+    for (int64_t i = 0; i < chosen; ++i) list[i] = row_of(own.sorted[i]);
   });
-  meter.finish();
   return edges;
 }
 
@@ -158,8 +140,6 @@ std::shared_ptr<const WalkGraph> compact_walk_graph(const WalkGraph& graph, cons
     std::memcpy(codes.data() + i * each, graph.codes.data() + places.old[static_cast<size_t>(i)] * each,
                 static_cast<size_t>(each));
   }
-  HostArray<std::byte> centres(graph.centres.size(), "the centres of a graph's cells", resources);
-  std::copy_n(graph.centres.data(), graph.centres.size(), centres.data());
   const WalkRows rows = graph.coder.rows_of(codes.data(), count);
   HostArray<uint32_t> edges = kept_edges(graph, places, rows, resources);
   const HostArray<uint32_t> place_of = kept_place_of(graph, kept, places, resources);
@@ -167,6 +147,7 @@ std::shared_ptr<const WalkGraph> compact_walk_graph(const WalkGraph& graph, cons
   WalkView view = graph.view(nullptr, 0);
   view.rows = rows;
   view.edges = edges.data();
+  view.pages = nullptr;
   view.entry_offsets = entries.offsets.data();
   view.entries = entries.places.data();
   std::vector<uint32_t> sought(static_cast<size_t>(count));
@@ -175,10 +156,12 @@ std::shared_ptr<const WalkGraph> compact_walk_graph(const WalkGraph& graph, cons
   // Which rows had them is not known: as many as their share.
   facts.clipped = static_cast<int64_t>(static_cast<double>(facts.clipped) * static_cast<double>(place_of.size()) /
                                        static_cast<double>(graph.rows()));
-  facts.lost = mend_places(view, std::move(sought), edges.data(), resources);
-  return std::make_shared<const WalkGraph>(WalkGraph{
-      graph.coder, graph.degree, PlaceOrder::from_places(place_of, count, resources), std::move(codes),
-      std::move(edges), graph.cells, std::move(centres), std::move(entries.offsets), std::move(entries.places), facts});
+  facts.lost = mend_places([&] { return view; }, std::move(sought),
+                           [&](uint32_t place) { return edges.data() + place * graph.degree; }, resources);
+  return std::make_shared<const WalkGraph>(
+      WalkGraph{graph.coder, graph.degree, PlaceOrder::from_places(place_of, count, resources), std::move(codes),
+                WalkLists(std::move(edges), count, graph.degree), graph.cells, graph.centres,
+                std::move(entries.offsets), std::move(entries.places), facts});
 }
 
 }  // namespace kith

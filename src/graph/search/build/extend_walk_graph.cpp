@@ -4,15 +4,15 @@
 
 #include "core/memory_budget.hpp"
 #include "core/ordered_key.hpp"
-#include "core/parallel_for.hpp"
 #include "core/within_limits.hpp"
-#include "graph/search/build/prune.hpp"
+#include "graph/search/build/prune_places.hpp"
 #include "graph/search/build/walk_entries.hpp"
 #include "graph/search/graph/walk_cells.hpp"
 #include "graph/search/walk/walk_search.hpp"
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -39,7 +39,7 @@ std::vector<NearPlaces> near_places(const WalkView& graph, const WalkRows& fresh
   ProgressMeter meter("link", fresh.count(), resources);
   const auto row_bytes = static_cast<size_t>(fresh.row_bytes());
   search.run(
-      graph, nullptr, fresh.count(), meter, resources,
+      graph, fresh.count(), meter, resources,
       [&](int64_t i, std::byte* memory) { return query_of_place(fresh, i, reinterpret_cast<float*>(memory)); },
       [&](int64_t i, const Walk& walk, int) {
         NearPlaces& own = near[static_cast<size_t>(i)];
@@ -56,16 +56,20 @@ std::vector<NearPlaces> near_places(const WalkView& graph, const WalkRows& fresh
   return near;
 }
 
-HostArray<std::byte> joined_codes(const WalkGraph& graph, const std::vector<const std::byte*>& more,
-                                  const Resources& resources) {
-  const int64_t each = graph.coder.place_bytes();
-  const int64_t before = graph.order.places() * each;
-  HostArray<std::byte> codes(before + std::ssize(more) * each, "the graph's codes", resources);
-  std::memcpy(codes.data(), graph.codes.data(), static_cast<size_t>(before));
-  for (size_t i = 0; i < more.size(); ++i) {
-    std::memcpy(codes.data() + before + static_cast<int64_t>(i) * each, more[i], static_cast<size_t>(each));
+// The order with rows that look like some that are there: places are counted anew.
+PlaceOrder joined_order(const PlaceOrder& before, const PlaceOrder& more, const std::vector<uint32_t>& place_of_more,
+                        int64_t places, const Resources& resources) {
+  HostArray<uint32_t> place_of(before.row_count() + more.row_count(), "the places of rows", resources);
+  const PlaceRows old_rows = before.view();
+  for (int64_t place = 0; place < before.places(); ++place) {
+    old_rows.visit(static_cast<uint32_t>(place), [&](uint32_t row) { place_of[row] = static_cast<uint32_t>(place); });
   }
-  return codes;
+  const PlaceRows rows = more.view();
+  for (int64_t i = 0; i < more.places(); ++i) {
+    rows.visit(static_cast<uint32_t>(i),
+               [&](uint32_t row) { place_of[before.row_count() + row] = place_of_more[static_cast<size_t>(i)]; });
+  }
+  return PlaceOrder::from_places(place_of, places, resources);
 }
 
 struct Offer {
@@ -73,69 +77,53 @@ struct Offer {
   uint64_t edge;  // pack_neighbor(key, who offers itself)
 };
 
-// A pruner and memory for one thread.
-struct ExtendScratch {
-  ExtendScratch(const WalkRows& rows, int64_t degree, int64_t most, const Resources& resources)
-      : pruner(rows, degree, most, resources), sorted(most, "candidates for neighbours", resources) {}
-  Pruner pruner;
-  HostArray<uint64_t> sorted;
-};
-
 // The lists of new places, and those of all that they have chosen.
 class Linker {
  public:
-  Linker(const WalkRows& rows, int64_t degree, uint32_t* edges, int64_t before, const Resources& resources)
-      : rows_(rows), degree_(degree), edges_(edges), before_(before), resources_(resources) {}
+  Linker(const WalkRows& rows, int64_t degree, ChangedLists& lists, int64_t before, const Resources& resources)
+      : rows_(rows), degree_(degree), lists_(lists), before_(before), resources_(resources) {}
 
   // `candidates`: of each new place.
   void link(const std::vector<std::vector<uint32_t>>& candidates) {
     const auto count = static_cast<int64_t>(candidates.size());
     size_t most = 0;
     for (const auto& some : candidates) most = std::max(most, some.size());
-    auto scratch = scratch_for(static_cast<int64_t>(most));
-    std::vector<std::vector<Offer>> offers(candidates.size());
-    for_all(count, [&](int64_t i, int slot) {
-      ExtendScratch& own = *scratch[static_cast<size_t>(slot)];
-      const std::vector<uint32_t>& others = candidates[static_cast<size_t>(i)];
-      const auto place = static_cast<uint32_t>(before_ + i);
-      own.pruner.sort_by_key(place, others.data(), std::ssize(others), own.sorted.data());
-      const int64_t kept = own.pruner.prune(own.sorted.data(), std::ssize(others));
-      set_list(place, own.sorted.data(), kept);
-      for (int64_t k = 0; k < kept; ++k) {
-        const uint64_t edge = own.sorted[k];
-        offers[static_cast<size_t>(i)].push_back({row_of(edge), pack_neighbor(ordered_of(edge), place)});
-      }
-    });
+    // What each new place has chosen, in order, and so what the others are offered.
+    std::vector<std::vector<uint64_t>> chosen(candidates.size());
+    {
+      const PruneRooms rooms(rows_, degree_, static_cast<int64_t>(most), resources_);
+      for_places(count, kTaskTargets, "link", resources_, [&](int64_t i, int slot) {
+        PruneRoom& own = rooms.of(slot);
+        const std::vector<uint32_t>& others = candidates[static_cast<size_t>(i)];
+        own.pruner.sort_by_key(static_cast<uint32_t>(before_ + i), others.data(), std::ssize(others),
+                               own.sorted.data());
+        const int64_t kept = own.pruner.prune(own.sorted.data(), std::ssize(others));
+        chosen[static_cast<size_t>(i)].assign(own.sorted.data(), own.sorted.data() + kept);
+      });
+    }
     std::vector<Offer> all;
-    for (const auto& some : offers) all.insert(all.end(), some.begin(), some.end());
+    for (int64_t i = 0; i < count; ++i) {
+      const auto place = static_cast<uint32_t>(before_ + i);
+      for (const uint64_t edge : chosen[static_cast<size_t>(i)]) {
+        all.push_back({row_of(edge), pack_neighbor(ordered_of(edge), place)});
+      }
+    }
     std::sort(all.begin(), all.end(),
               [](const Offer& a, const Offer& b) { return std::tie(a.target, a.edge) < std::tie(b.target, b.edge); });
+    std::vector<uint32_t> targets;
+    for (const Offer& one : all) targets.push_back(one.target);
+    lists_.change(targets);
+    for (int64_t i = 0; i < count; ++i) {
+      const std::vector<uint64_t>& own = chosen[static_cast<size_t>(i)];
+      set_list(static_cast<uint32_t>(before_ + i), own.data(), std::ssize(own));
+    }
     take(all);
   }
 
  private:
-  std::vector<std::unique_ptr<ExtendScratch>> scratch_for(int64_t most) const {
-    std::vector<std::unique_ptr<ExtendScratch>> scratch;
-    for (int i = 0; i < resources_.threads(); ++i) {
-      scratch.push_back(std::make_unique<ExtendScratch>(rows_, degree_, most, resources_));
-    }
-    return scratch;
-  }
-
-  template <typename Work>
-  void for_all(int64_t count, const Work& work) const {
-    ProgressMeter meter("link", count, resources_);
-    parallel_for(divide_up(count, kTaskTargets), meter, resources_, [&](int64_t task, int slot) {
-      const int64_t end = std::min((task + 1) * kTaskTargets, count);
-      for (int64_t i = task * kTaskTargets; i < end; ++i) work(i, slot);
-      meter.add(end - task * kTaskTargets);
-    });
-    meter.finish();
-  }
-
-  uint32_t* list_of(uint32_t place) const { return edges_ + static_cast<int64_t>(place) * degree_; }
   void set_list(uint32_t place, const uint64_t* kept, int64_t count) const {
-    for (int64_t i = 0; i < degree_; ++i) list_of(place)[i] = i < count ? row_of(kept[i]) : kNoEdge;
+    uint32_t* const list = lists_.changed(place);
+    for (int64_t i = 0; i < degree_; ++i) list[i] = i < count ? row_of(kept[i]) : kNoEdge;
   }
 
   void take(const std::vector<Offer>& all) const {
@@ -146,30 +134,32 @@ class Linker {
       longest = std::max(longest, i + 1 - begins.back());
     }
     begins.push_back(all.size());
-    const auto scratch = scratch_for(static_cast<int64_t>(longest) + degree_);
-    for_all(std::ssize(begins) - 1, [&](int64_t t, int slot) {
-      ExtendScratch& own = *scratch[static_cast<size_t>(slot)];
+    const PruneRooms rooms(rows_, degree_, static_cast<int64_t>(longest) + degree_, resources_);
+    for_places(std::ssize(begins) - 1, kTaskTargets, "link", resources_, [&](int64_t t, int slot) {
+      PruneRoom& own = rooms.of(slot);
       const size_t first = begins[static_cast<size_t>(t)];
       const size_t end = begins[static_cast<size_t>(t) + 1];
       const uint32_t target = all[first].target;
-      uint32_t* const list = list_of(target);
-      std::vector<uint32_t> others(list, std::find(list, list + degree_, kNoEdge));
+      uint32_t* const list = lists_.changed(target);
+      uint32_t* const others = own.others.data();
+      uint32_t* last = std::copy(list, std::find(list, list + degree_, kNoEdge), others);
       for (size_t i = first; i < end; ++i) {
         const uint32_t other = row_of(all[i].edge);
-        if (std::find(others.begin(), others.end(), other) == others.end()) others.push_back(other);
+        if (std::find(others, last, other) == last) *last++ = other;
       }
-      if (std::ssize(others) <= degree_) {
-        std::copy(others.begin(), others.end(), list);
+      const int64_t count = last - others;
+      if (count <= degree_) {
+        std::copy(others, last, list);
         return;
       }
-      own.pruner.sort_by_key(target, others.data(), std::ssize(others), own.sorted.data());
-      set_list(target, own.sorted.data(), own.pruner.prune(own.sorted.data(), std::ssize(others)));
+      own.pruner.sort_by_key(target, others, count, own.sorted.data());
+      set_list(target, own.sorted.data(), own.pruner.prune(own.sorted.data(), count));
     });
   }
 
   const WalkRows& rows_;
   const int64_t degree_;
-  uint32_t* const edges_;
+  ChangedLists& lists_;
   const int64_t before_;
   const Resources& resources_;
 };
@@ -191,11 +181,10 @@ Footprint extend_footprint(const WalkGraph& graph, int64_t rows, const Resources
     const PlaceOrder alike(nullptr, each, rows, no_cells.data(), used);
     const HostArray<std::byte> distinct(rows * each, "the graph's codes", used);
     const HostArray<uint32_t> place_of(graph.rows() + rows, "the places of rows", used);
-    const HostArray<std::byte> codes(places * each, "the graph's codes", used);
-    const HostArray<uint32_t> edges(places * graph.degree, "the graph's edges", used);
-    const HostArray<std::byte> centres(graph.centres.size(), "the centres of a graph's cells", used);
-    const HostArray<uint32_t> cells(graph.entry_offsets.size() + graph.entries.size(), "the entries of cells", used);
-    const HostArray<uint32_t> order(places + 1 + place_of.size(), "the places of rows", used);
+    const HostArray<std::byte> codes(GrowingArray<std::byte>::capacity_for(places * each), "the graph's codes", used);
+    const HostArray<uint32_t> edges(round_up(places, kPageLists) * graph.degree, "the graph's edges", used);
+    const HostArray<uint32_t> offsets(GrowingArray<uint32_t>::capacity_for(places + 1), "the places of rows", used);
+    const HostArray<uint32_t> order(GrowingArray<uint32_t>::capacity_for(place_of.size()), "the places of rows", used);
     const WalkRows fresh = graph.coder.rows_of(counted_only_memory(), rows);
     const auto floats = fresh.values.cols() * static_cast<int64_t>(sizeof(float));
     const WalkSearch walks(kLinkWalk, graph.degree, floats, rows, used);
@@ -204,10 +193,7 @@ Footprint extend_footprint(const WalkGraph& graph, int64_t rows, const Resources
     const KnnGraphParams params{.k = k, .metric = metric_of(fresh), .check_finite = false, .recall = 0.95};
     if (rows > 1)
       count_call(used, [&](const Resources& inner) { knn_graph(fresh.values, nearest.view(), params, inner); });
-    std::vector<std::unique_ptr<ExtendScratch>> scratch;
-    for (int i = 0; i < used.threads(); ++i) {
-      scratch.push_back(std::make_unique<ExtendScratch>(fresh, graph.degree, rows + graph.degree, used));
-    }
+    const PruneRooms rooms(fresh, graph.degree, rows + graph.degree, used);
   });
 }
 
@@ -226,14 +212,10 @@ std::shared_ptr<const WalkGraph> extend_walk_graph(const WalkGraph& graph, const
   std::vector<NearPlaces> near =
       near_places(graph.view(nullptr, 0), graph.coder.rows_of(distinct.data(), alike.places()), resources);
 
-  HostArray<uint32_t> place_of(graph.rows() + rows, "the places of rows", resources);
-  const PlaceRows old_rows = graph.order.view();
-  for (int64_t place = 0; place < before; ++place) {
-    old_rows.visit(static_cast<uint32_t>(place), [&](uint32_t row) { place_of[row] = static_cast<uint32_t>(place); });
-  }
+  // The new places, in the order of their first rows.
+  std::vector<uint32_t> place_of_alike;
   std::vector<const std::byte*> more;
   std::vector<std::vector<uint32_t>> candidates;
-  const PlaceRows alike_rows = alike.view();
   for (int64_t i = 0; i < alike.places(); ++i) {
     NearPlaces& own = near[static_cast<size_t>(i)];
     uint32_t place = own.same;
@@ -242,24 +224,22 @@ std::shared_ptr<const WalkGraph> extend_walk_graph(const WalkGraph& graph, const
       more.push_back(distinct.data() + i * each);
       candidates.push_back(std::move(own.places));
     }
-    alike_rows.visit(static_cast<uint32_t>(i), [&](uint32_t row) { place_of[graph.rows() + row] = place; });
+    place_of_alike.push_back(place);
   }
   const auto fresh = static_cast<int64_t>(more.size());
   const int64_t places = before + fresh;
-  HostArray<std::byte> all_codes = joined_codes(graph, more, resources);
-  HostArray<uint32_t> edges(places * graph.degree, "the graph's edges", resources);
-  std::copy_n(graph.edges.data(), before * graph.degree, edges.data());
+  PlaceOrder order = fresh == alike.places() ? graph.order.followed_by(alike, resources)
+                                             : joined_order(graph.order, alike, place_of_alike, places, resources);
+  const GrowingArray<std::byte> all_codes =
+      graph.codes.appended(fresh * each, "the graph's codes", resources, [&](std::byte* to) {
+        for (size_t i = 0; i < more.size(); ++i) {
+          std::memcpy(to + static_cast<int64_t>(i) * each, more[i], static_cast<size_t>(each));
+        }
+      });
   const WalkRows all = graph.coder.rows_of(all_codes.data(), places);
+  ChangedLists lists(graph.edges, places, resources);
   WalkFacts facts = graph.facts;
   facts.clipped += clipped;
-  const auto copied = [&](const auto& array, std::string_view purpose) {
-    std::remove_cvref_t<decltype(array)> copy(array.size(), purpose, resources);
-    std::copy_n(array.data(), array.size(), copy.data());
-    return copy;
-  };
-  HostArray<std::byte> centres = copied(graph.centres, "the centres of a graph's cells");
-  HostArray<uint32_t> entry_offsets = copied(graph.entry_offsets, "the entries of cells");
-  HostArray<uint32_t> entries = copied(graph.entries, "the entries of cells");
   if (fresh > 0) {
     if (fresh > 1) {
       const WalkRows among = graph.coder.rows_of(all_codes.data() + before * each, fresh);
@@ -272,17 +252,21 @@ std::shared_ptr<const WalkGraph> extend_walk_graph(const WalkGraph& graph, const
         if (other >= 0) candidates[static_cast<size_t>(i / k)].push_back(static_cast<uint32_t>(before + other));
       }
     }
-    Linker(all, graph.degree, edges.data(), before, resources).link(candidates);
-    WalkView view = graph.view(nullptr, 0);
-    view.rows = all;
-    view.edges = edges.data();
+    Linker(all, graph.degree, lists, before, resources).link(candidates);
+    const auto view = [&] {
+      WalkView now = graph.view(nullptr, 0);
+      now.rows = all;
+      lists.show_in(now);
+      return now;
+    };
     std::vector<uint32_t> sought(static_cast<size_t>(fresh));
-    for (int64_t i = 0; i < fresh; ++i) sought[static_cast<size_t>(i)] = static_cast<uint32_t>(before + i);
-    facts.lost += mend_places(view, std::move(sought), edges.data(), resources);
+    std::iota(sought.begin(), sought.end(), static_cast<uint32_t>(before));
+    facts.lost += mend_places(
+        view, std::move(sought), [&](uint32_t place) { return lists.change(place); }, resources);
   }
-  return std::make_shared<const WalkGraph>(WalkGraph{
-      graph.coder, graph.degree, PlaceOrder::from_places(place_of, places, resources), std::move(all_codes),
-      std::move(edges), graph.cells, std::move(centres), std::move(entry_offsets), std::move(entries), facts});
+  return std::make_shared<const WalkGraph>(WalkGraph{graph.coder, graph.degree, std::move(order), all_codes,
+                                                     std::move(lists).take(), graph.cells, graph.centres,
+                                                     graph.entry_offsets, graph.entries, facts});
 }
 
 }  // namespace kith

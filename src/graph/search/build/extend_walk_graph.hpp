@@ -1,11 +1,13 @@
-// Links rows into a graph that is there. The graph stays as it is, and another one is made.
+// Links rows into a graph that is there. The graph stays as it is, and another one is made, which shares with it what
+// has not changed: codes and rows are appended, and lists copied by the page (walk_lists.hpp).
 //
 // Each new row is searched for in the graph; those places and its nearest among the new rows are its candidates. They
 // are pruned, and every place that was chosen is offered who chose it, sorted by (place, key, who): a list with room
 // takes them, others are pruned. So threads do not matter. New places that a short walk does not find get edges as in
 // walk_entries.hpp. Rows with the code of a place that is there join it.
 //
-// Time: a walk and some hundred keys for each new row, and a copy of the graph. Memory: that of both graphs.
+// Time: a walk and some hundred keys for each new row, and a copy of the lists that change with their pages; where rows
+// join places that are there, a pass over all rows. Memory: that of both graphs at most.
 #pragma once
 
 #include <kith/resources.hpp>

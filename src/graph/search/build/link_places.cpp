@@ -1,15 +1,11 @@
 #include "graph/search/build/link_places.hpp"
 
-#include "core/divide.hpp"
 #include "core/ordered_key.hpp"
-#include "core/parallel_for.hpp"
 #include "core/within_limits.hpp"
-#include "graph/search/build/prune.hpp"
+#include "graph/search/build/prune_places.hpp"
 #include "graph/search/graph/walk_view.hpp"
 
 #include <algorithm>
-#include <memory>
-#include <vector>
 
 namespace kith {
 namespace {
@@ -62,29 +58,6 @@ class Offers {
   HostArray<uint64_t> sources_;
 };
 
-// A pruner and memory for one thread.
-struct LinkScratch {
-  LinkScratch(const WalkRows& rows, int64_t degree, int64_t most, const Resources& resources)
-      : pruner(rows, degree, most, resources),
-        others(most, "candidates for neighbours", resources),
-        sorted(most, "candidates for neighbours", resources) {}
-
-  Pruner pruner;
-  HostArray<uint32_t> others;
-  HostArray<uint64_t> sorted;
-};
-
-template <typename Work>
-void for_places(int64_t places, std::string_view stage, const Resources& resources, const Work& work) {
-  ProgressMeter meter(stage, places, resources);
-  parallel_for(divide_up(places, kTaskPlaces), meter, resources, [&](int64_t task, int slot) {
-    const int64_t end = std::min((task + 1) * kTaskPlaces, places);
-    for (int64_t place = task * kTaskPlaces; place < end; ++place) work(place, slot);
-    meter.add(end - task * kTaskPlaces);
-  });
-  meter.finish();
-}
-
 }  // namespace
 
 HostArray<uint32_t> link_places(const WalkRows& rows, const NeighborsView& candidates, int64_t degree,
@@ -92,13 +65,9 @@ HostArray<uint32_t> link_places(const WalkRows& rows, const NeighborsView& candi
   const int64_t places = rows.count();
   HostArray<uint32_t> edges(places * degree, "the graph's edges", resources);
   const Choices choices(places, degree, resources);
-  std::vector<std::unique_ptr<LinkScratch>> scratch;
-  for (int i = 0; i < resources.threads(); ++i) {
-    scratch.push_back(
-        std::make_unique<LinkScratch>(rows, degree, std::max(candidates.k, kMostOffers + degree), resources));
-  }
-  for_places(places, "prune", resources, [&](int64_t place, int slot) {
-    LinkScratch& own = *scratch[static_cast<size_t>(slot)];
+  const PruneRooms rooms(rows, degree, std::max(candidates.k, kMostOffers + degree), resources);
+  for_places(places, kTaskPlaces, "prune", resources, [&](int64_t place, int slot) {
+    PruneRoom& own = rooms.of(slot);
     int64_t count = 0;
     for (int64_t i = 0; i < candidates.k; ++i) {
       const int64_t other = candidates.ids[place * candidates.k + i];
@@ -109,8 +78,8 @@ HostArray<uint32_t> link_places(const WalkRows& rows, const NeighborsView& candi
     std::fill(std::copy_n(own.sorted.data(), kept, choices.of(place)), choices.of(place) + degree, kPadding);
   });
   const Offers offers(choices, places, degree, resources);
-  for_places(places, "link", resources, [&](int64_t place, int slot) {
-    LinkScratch& own = *scratch[static_cast<size_t>(slot)];
+  for_places(places, kTaskPlaces, "link", resources, [&](int64_t place, int slot) {
+    PruneRoom& own = rooms.of(slot);
     uint64_t* const offered = offers.of(place);
     std::sort(offered, offered + offers.count(place));
     const int64_t some = std::min(offers.count(place), kMostOffers);

@@ -25,7 +25,7 @@ class ConnectedParts {
     if (only_counts(resources)) return;
     std::iota(parents_.begin(), parents_.end(), 0U);
     for (int64_t place = 0; place < graph.rows.count(); ++place) {
-      const uint32_t* const list = graph.edges + place * graph.degree;
+      const uint32_t* const list = graph.list_of(static_cast<uint32_t>(place));
       for (int64_t i = 0; i < graph.degree && list[i] != kNoEdge; ++i) join(static_cast<uint32_t>(place), list[i]);
     }
     for (int64_t place = 0; place < graph.rows.count(); ++place) parents_[place] = of(static_cast<uint32_t>(place));
@@ -110,7 +110,7 @@ std::vector<LostPlace> lost_of(const WalkView& graph, const std::vector<uint32_t
   std::vector<std::vector<LostPlace>> found(static_cast<size_t>(search.slots()));
   ProgressMeter meter("find rows", count, resources);
   search.run(
-      graph, nullptr, count, meter, resources,
+      graph, count, meter, resources,
       [&](int64_t i, std::byte* memory) {
         return query_of_place(graph.rows, places[static_cast<size_t>(i)], reinterpret_cast<float*>(memory));
       },
@@ -150,11 +150,11 @@ bool add_edge(uint32_t* list, int64_t degree, uint32_t place) {
 }
 
 // Edges to a lost place from the nearest that have room; calls use(place) for each of them. Returns how many there are.
-template <typename Use>
-int64_t add_edges(const LostPlace& lost, uint32_t* edges, int64_t degree, const Use& use) {
+template <typename ListOf, typename Use>
+int64_t add_edges(const LostPlace& lost, const ListOf& list_of, int64_t degree, const Use& use) {
   int64_t added = 0;
   for (int64_t i = 0; i < lost.count && added < kRepairEdges; ++i) {
-    if (!add_edge(edges + lost.near[i] * degree, degree, lost.place)) continue;
+    if (!add_edge(list_of(lost.near[i]), degree, lost.place)) continue;
     ++added;
     use(lost.near[i]);
   }
@@ -177,14 +177,16 @@ void flatten(const CellLists& lists, WalkEntries& entries, const Resources& reso
   entries.offsets[std::ssize(lists)] = at;
 }
 
-int64_t mend_places(const WalkView& graph, std::vector<uint32_t> sought, uint32_t* edges, const Resources& resources) {
+int64_t mend_places(const std::function<WalkView()>& view, std::vector<uint32_t> sought, const ListToChange& list_of,
+                    const Resources& resources) {
   for (int round = 0;; ++round) {
+    const WalkView graph = view();
     const std::vector<LostPlace> lost = lost_of(graph, sought, resources);
     if (lost.empty() || round == kRepairRounds) return std::ssize(lost);
     sought.clear();
     for (const LostPlace& one : lost) {
       sought.push_back(one.place);
-      add_edges(one, edges, graph.degree, [](uint32_t) {});
+      add_edges(one, list_of, graph.degree, [](uint32_t) {});
     }
   }
 }
@@ -220,7 +222,8 @@ WalkEntries find_entries(const WalkView& graph, const uint32_t* cells, uint32_t*
     for (const LostPlace& one : lost) {
       const uint32_t cell = cells[one.place];
       touched[cell] = true;
-      const int64_t edges_there = add_edges(one, edges, graph.degree, [&](uint32_t near) {
+      const auto list_of = [&](uint32_t near) { return edges + near * graph.degree; };
+      const int64_t edges_there = add_edges(one, list_of, graph.degree, [&](uint32_t near) {
         touched[cells[near]] = true;
         changed.push_back(near);
       });

@@ -17,6 +17,7 @@
 #include "graph/search/walk/walk.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -62,7 +63,12 @@ std::unique_ptr<PlaceSearch> make_place_search_cpu();
 WalkEntries find_entries(const WalkView& graph, const uint32_t* cells, uint32_t* edges, PlaceSearch& search,
                          const Resources& resources);
 
+// The list of a place, to be added to.
+using ListToChange = std::function<uint32_t*(uint32_t place)>;
+
 // Searches for these places, and gives those that are lost edges where lists have room; returns how many stay lost.
-int64_t mend_places(const WalkView& graph, std::vector<uint32_t> sought, uint32_t* edges, const Resources& resources);
+// `view()`: the graph as it is then, after lists were changed.
+int64_t mend_places(const std::function<WalkView()>& view, std::vector<uint32_t> sought, const ListToChange& list_of,
+                    const Resources& resources);
 
 }  // namespace kith

@@ -36,11 +36,15 @@ uint64_t hash_of(const std::byte* row, int64_t bytes) {
 
 PlaceOrder::PlaceOrder(const std::byte* rows, int64_t row_bytes, int64_t count, const uint32_t* cells,
                        const Resources& resources)
-    : places_(count),
-      offsets_(count + 1, "the places of rows", resources),
-      rows_(count, "the places of rows", resources) {
+    : places_(count) {
+  HostArray<uint32_t> offsets(count + 1, "the places of rows", resources);
+  HostArray<uint32_t> in_order(count, "the places of rows", resources);
   HostArray<PlacedRow> order(count, "the order of rows", resources);
-  if (only_counts(resources)) return;
+  if (only_counts(resources)) {
+    offsets_ = std::move(offsets);
+    rows_ = std::move(in_order);
+    return;
+  }
   const auto same = [&](uint32_t a, uint32_t b) {
     return std::memcmp(rows + a * row_bytes, rows + b * row_bytes, static_cast<size_t>(row_bytes));
   };
@@ -91,13 +95,29 @@ PlaceOrder::PlaceOrder(const std::byte* rows, int64_t row_bytes, int64_t count, 
   parallel_for(cell_count, meter, resources, [&](int64_t cell, int) {
     int64_t place = first_places[static_cast<size_t>(cell)];
     for (int64_t i = ends[static_cast<size_t>(cell)]; i < ends[static_cast<size_t>(cell) + 1]; ++i) {
-      rows_[i] = order[i].row;
-      if (order[i].hash == order[i].row) offsets_[place++] = static_cast<uint32_t>(i);
+      in_order[i] = order[i].row;
+      if (order[i].hash == order[i].row) offsets[place++] = static_cast<uint32_t>(i);
     }
   });
   meter.finish();
   places_ = first_places.back();
-  offsets_[places_] = static_cast<uint32_t>(count);
+  offsets[places_] = static_cast<uint32_t>(count);
+  offsets_ = {std::move(offsets), places_ + 1};
+  rows_ = std::move(in_order);
+}
+
+PlaceOrder PlaceOrder::followed_by(const PlaceOrder& others, const Resources& resources) const {
+  PlaceOrder both = *this;
+  const auto first_row = static_cast<uint32_t>(row_count());
+  const auto behind = [&](uint32_t other) { return first_row + other; };
+  both.places_ += others.places_;
+  both.offsets_ = offsets_.appended(others.places_, "the places of rows", resources, [&](uint32_t* to) {
+    std::transform(others.offsets_.begin() + 1, others.offsets_.end(), to, behind);
+  });
+  both.rows_ = rows_.appended(others.row_count(), "the places of rows", resources, [&](uint32_t* to) {
+    std::transform(others.rows_.begin(), others.rows_.end(), to, behind);
+  });
+  return both;
 }
 
 PlaceOrder PlaceOrder::from_places(const HostArray<uint32_t>& place_of, int64_t places, const Resources& resources) {

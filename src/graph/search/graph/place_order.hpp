@@ -6,11 +6,12 @@
 
 #include <kith/resources.hpp>
 
-#include "core/host_array.hpp"
+#include "core/growing_array.hpp"
 #include "graph/search/graph/walk_view.hpp"
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 namespace kith {
 
@@ -21,23 +22,26 @@ class PlaceOrder {
              const Resources& resources);
   // As a file has it.
   PlaceOrder(HostArray<uint32_t> offsets, HostArray<uint32_t> rows, int64_t places)
-      : places_(places), offsets_(std::move(offsets)), rows_(std::move(rows)) {}
+      : places_(places), offsets_(std::move(offsets), places + 1), rows_(std::move(rows)) {}
 
   // `place_of`: of each row, below `places`; every place has a row.
   static PlaceOrder from_places(const HostArray<uint32_t>& place_of, int64_t places, const Resources& resources);
 
+  // With the places of another order of other rows behind, whose first row is behind these. Memory is shared.
+  PlaceOrder followed_by(const PlaceOrder& others, const Resources& resources) const;
+
   int64_t places() const { return places_; }
   int64_t row_count() const { return rows_.size(); }
-  const HostArray<uint32_t>& offsets() const { return offsets_; }  // as PlaceRows has them; may have room for more
-  const HostArray<uint32_t>& rows() const { return rows_; }
+  const GrowingArray<uint32_t>& offsets() const { return offsets_; }  // as PlaceRows has them
+  const GrowingArray<uint32_t>& rows() const { return rows_; }
   uint32_t first_row(int64_t place) const { return rows_[offsets_[place]]; }
   int64_t bytes() const { return offsets_.bytes() + rows_.bytes(); }
   PlaceRows view() const { return {offsets_.data(), rows_.data(), places_, row_count()}; }
 
  private:
   int64_t places_ = 0;
-  HostArray<uint32_t> offsets_;
-  HostArray<uint32_t> rows_;
+  GrowingArray<uint32_t> offsets_;
+  GrowingArray<uint32_t> rows_;
 };
 
 }  // namespace kith

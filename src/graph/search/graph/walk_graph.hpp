@@ -1,13 +1,15 @@
-// A graph for walks (walk.hpp), with all that it needs: codes, lists, cells and the rows at each place. Immutable.
+// A graph for walks (walk.hpp), with all that it needs: codes, lists, cells and the rows at each place. Immutable; one
+// that grew out of another shares what has not changed with it.
 //
 // Memory of a row: its code (the columns, rounded up to 16), 4 x degree bytes of neighbours, and 8 for its place.
 #pragma once
 
 #include <kith/resources.hpp>
 
-#include "core/host_array.hpp"
+#include "core/growing_array.hpp"
 #include "graph/search/graph/place_order.hpp"
 #include "graph/search/graph/walk_coder.hpp"
+#include "graph/search/graph/walk_lists.hpp"
 #include "graph/search/graph/walk_view.hpp"
 
 #include <cstddef>
@@ -28,12 +30,12 @@ struct WalkGraph {
   WalkCoder coder;
   int64_t degree;
   PlaceOrder order;
-  HostArray<std::byte> codes;
-  HostArray<uint32_t> edges;
+  GrowingArray<std::byte> codes;
+  WalkLists edges;
   int64_t cells;
-  HostArray<std::byte> centres;
-  HostArray<uint32_t> entry_offsets;
-  HostArray<uint32_t> entries;
+  GrowingArray<std::byte> centres;
+  GrowingArray<uint32_t> entry_offsets;
+  GrowingArray<uint32_t> entries;
   WalkFacts facts;
 
   int64_t rows() const { return order.row_count(); }
@@ -45,8 +47,7 @@ struct WalkGraph {
     WalkView view;
     view.rows = coder.rows_of(codes.data(), order.places());
     view.tail = coder.rows_of(tail, tail_rows);
-    view.edges = edges.data();
-    view.degree = degree;
+    edges.show_in(view);
     view.centres = coder.rows_of(centres.data(), cells);
     view.entry_offsets = entry_offsets.data();
     view.entries = entries.data();

@@ -14,17 +14,23 @@ namespace kith {
 
 inline constexpr uint32_t kNoEdge = 0xFFFFFFFFU;  // behind the last neighbour of a list
 inline constexpr int64_t kNearCells = 8;          // whose entries begin the beam
+inline constexpr int64_t kPageLists = 64;         // lists of a page (walk_lists.hpp)
 
 struct WalkView {
   WalkRows rows;
   WalkRows tail;
-  const uint32_t* edges = nullptr;  // rows x degree
+  const uint32_t* edges = nullptr;         // rows x degree, where all lists lie together
+  const uint32_t* const* pages = nullptr;  // else where each page of kPageLists lists lies
   int64_t degree = 0;
   WalkRows centres;
   const uint32_t* entry_offsets = nullptr;  // centres + 1
   const uint32_t* entries = nullptr;
 
   int64_t places() const { return rows.count() + tail.count(); }
+  const uint32_t* list_of(uint32_t place) const {
+    if (edges != nullptr) return edges + static_cast<int64_t>(place) * degree;
+    return pages[place / kPageLists] + static_cast<int64_t>(place % kPageLists) * degree;
+  }
 };
 
 // Which rows lie at a place: those that look alike. The i-th place of the tail has row graph_rows + i.

@@ -13,9 +13,16 @@ constexpr int64_t kLine = 64;
 constexpr int64_t kPrefetchedBytes = 512;  // of a code; the rest comes as it is read
 
 // Into the second cache: a step asks for more lines than the first has room to wait for, and would wait at the
-// prefetches themselves (SIFT1M, Neoverse V1: 42 us instead of 59 for a walk).
-void prefetch(const std::byte* from, int64_t bytes) {
+// prefetches themselves (SIFT1M, Neoverse V1: 42 us instead of 59 for a walk). Inlined by force, as is what calls it:
+// GCC takes a function that only prefetches for one without effect, and leaves out calls of it.
+[[gnu::always_inline]] inline void prefetch(const std::byte* from, int64_t bytes) {
   for (int64_t at = 0; at < bytes; at += kLine) __builtin_prefetch(from + at, 0, 2);
+}
+
+// The list of a place.
+[[gnu::always_inline]] inline void prefetch_list(const WalkView& view, uint32_t place) {
+  if (place >= view.rows.count()) return;  // of the tail
+  prefetch(reinterpret_cast<const std::byte*>(view.list_of(place)), view.degree * int64_t{sizeof(uint32_t)});
 }
 
 // Calls use(number, key) for the keys that are no larger, in their order. Which these are nobody can foresee, and most
@@ -36,23 +43,19 @@ void visit_near(const uint32_t* keys, int64_t count, uint32_t largest, const Use
 Walk::Walk(const WalkWish& wish, int64_t degree, const Resources& resources)
     : wish_(wish),
       beam_memory_(wish.beam, "the beam of a walk", resources),
-      kept_memory_(wish.kept, "the kept places of a walk", resources),
       seen_memory_(SeenPlaces::slots_for(wish.beam, degree), "the seen places of a walk", resources),
       places_(kTogether, "the places of a walk", resources),
       keys_(kTogether, "the places of a walk", resources),
       numbers_(kTogether, "the places of a walk", resources),
       beam_(beam_memory_.data(), wish.beam),
-      kept_(kept_memory_.data(), wish.kept),
       seen_(seen_memory_.data(), only_counts(resources) ? 0 : seen_memory_.size()) {
   std::iota(numbers_.begin(), numbers_.end(), 0U);
 }
 
-void Walk::begin(const WalkView& view, const WalkQuery& query, const PlaceFilter* filter) {
+void Walk::begin(const WalkView& view, const WalkQuery& query) {
   view_ = &view;
   query_ = &query;
-  filter_ = filter;
   beam_ = Beam(beam_memory_.data(), wish_.beam);
-  kept_ = Beam(kept_memory_.data(), wish_.kept);
   seen_.clear();
   collected_ = 0;
   compared_ = view.centres.count() + view.tail.count();
@@ -115,12 +118,8 @@ void Walk::offer_all(const uint32_t* places, int64_t count) {
   visit_near(keys, count, beam_.largest_key(), [&](int64_t i, uint32_t key) {
     const int64_t entered = beam_.offer(key, places[i]);
     // Likely to be opened soon: what is found meanwhile seldom is nearer than all before it.
-    if (entered >= 0 && entered < beam_.first_unopened() + 16 * wish_.width) prefetch_list(places[i]);
+    if (entered >= 0 && entered < beam_.first_unopened() + 16 * wish_.width) prefetch_list(*view_, places[i]);
   });
-  if (filter_ == nullptr) return;
-  for (int64_t i = 0; i < count; ++i) {
-    if (kept_.would_take(keys[i], places[i]) && filter_->keeps(places[i])) kept_.offer(keys[i], places[i]);
-  }
 }
 
 bool Walk::open() {
@@ -133,7 +132,7 @@ bool Walk::open() {
   }
   for (int64_t i = 0; i < count; ++i) {
     if (opened[i] >= view_->rows.count()) continue;  // of the tail
-    collect(list_of(opened[i]), view_->degree);
+    collect(view_->list_of(opened[i]), view_->degree);
   }
   return count > 0;
 }
@@ -143,11 +142,6 @@ void Walk::compare() {
   offer_all(places_.data(), collected_);
   compared_ += collected_;
   collected_ = 0;
-}
-
-void Walk::prefetch_list(uint32_t place) const {
-  if (place >= view_->rows.count()) return;  // of the tail
-  prefetch(reinterpret_cast<const std::byte*>(list_of(place)), view_->degree * static_cast<int64_t>(sizeof(uint32_t)));
 }
 
 }  // namespace kith

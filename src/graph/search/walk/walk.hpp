@@ -28,42 +28,38 @@ inline constexpr int64_t kWidestStep = 64;
 struct WalkWish {
   int64_t beam = 32;
   int64_t width = 2;
-  int64_t kept = 0;  // the best so many places that a filter keeps are collected; 0: there is no filter
+  // On a GPU the best so many places that a filter keeps are collected beside the beam, 0: there is no filter; threads
+  // look for them in the beam afterwards.
+  int64_t kept = 0;
 };
 
 class Walk {
  public:
   Walk(const WalkWish& wish, int64_t degree, const Resources& resources);
 
-  // Begins anew; all must outlive the walk. `filter` is null without one.
-  void begin(const WalkView& view, const WalkQuery& query, const PlaceFilter* filter);
+  // Begins anew; both must outlive the walk.
+  void begin(const WalkView& view, const WalkQuery& query);
   // False when the walk has ended; else compare() follows.
   bool open();
   void compare();
 
-  void run(const WalkView& view, const WalkQuery& query, const PlaceFilter* filter) {
-    begin(view, query, filter);
+  void run(const WalkView& view, const WalkQuery& query) {
+    begin(view, query);
     while (open()) compare();
   }
 
   const Beam& beam() const { return beam_; }
-  const Beam& kept() const { return kept_; }
   // Keys that were computed since it began: of centres, of the tail, and of places as often as they were forgotten.
   int64_t compared() const { return compared_; }
-  // What a search takes its candidates from.
-  const Beam& found() const { return wish_.kept > 0 ? kept_ : beam_; }
 
  private:
   void collect(const uint32_t* list, int64_t most);
   void offer_all(const uint32_t* places, int64_t count);
   void begin_with_cells();
   void begin_with_tail();
-  void prefetch_list(uint32_t place) const;
-  const uint32_t* list_of(uint32_t place) const { return view_->edges + static_cast<int64_t>(place) * view_->degree; }
 
   WalkWish wish_;
   HostArray<uint64_t> beam_memory_;
-  HostArray<uint64_t> kept_memory_;
   HostArray<uint32_t> seen_memory_;
   HostArray<uint32_t> places_;  // to be compared
   HostArray<uint32_t> keys_;
@@ -71,11 +67,9 @@ class Walk {
   int64_t collected_ = 0;
   int64_t compared_ = 0;
   Beam beam_;
-  Beam kept_;
   SeenPlaces seen_;
   const WalkView* view_ = nullptr;
   const WalkQuery* query_ = nullptr;
-  const PlaceFilter* filter_ = nullptr;
 };
 
 }  // namespace kith

@@ -23,11 +23,11 @@ class WalkSearch {
   // make(query, memory) makes a WalkQuery, which may refer to that memory; done(query, walk, slot) is called once a
   // walk has ended; on any thread, slot being below slots().
   template <typename Make, typename Done>
-  void run(const WalkView& view, const PlaceFilter* filter, int64_t queries, ProgressMeter& meter,
-           const Resources& resources, const Make& make, const Done& done) {
+  void run(const WalkView& view, int64_t queries, ProgressMeter& meter, const Resources& resources, const Make& make,
+           const Done& done) {
     parallel_for(divide_up(queries, task_queries_), meter, resources, [&](int64_t task, int slot) {
       const int64_t end = std::min((task + 1) * task_queries_, queries);
-      run_task(view, filter, task * task_queries_, end, slot, make, done);
+      run_task(view, task * task_queries_, end, slot, make, done);
       meter.add(end - task * task_queries_);
     });
   }
@@ -48,13 +48,12 @@ class WalkSearch {
   };
 
   template <typename Make, typename Done>
-  void run_task(const WalkView& view, const PlaceFilter* filter, int64_t next, int64_t end, int slot, const Make& make,
-                const Done& done) {
+  void run_task(const WalkView& view, int64_t next, int64_t end, int slot, const Make& make, const Done& done) {
     const auto begin = [&](Turn& turn) {
       turn.number = next < end ? next++ : -1;
       if (turn.number < 0) return;
       turn.query = make(turn.number, turn.memory.data());
-      turn.walk.begin(view, turn.query, filter);
+      turn.walk.begin(view, turn.query);
     };
     Turn* const turns = turns_.data() + slot * per_slot_;
     const int64_t used = std::min(per_slot_, end - next);

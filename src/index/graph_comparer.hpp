@@ -1,0 +1,52 @@
+// The second look at what walks have found: the rows at the places of a beam by the distances that are returned, with
+// memory for each thread.
+#pragma once
+
+#include <kith/metric.hpp>
+#include <kith/resources.hpp>
+#include <kith/view.hpp>
+
+#include "core/host_array.hpp"
+#include "graph/search/graph/walk_coder.hpp"
+#include "graph/search/graph/walk_view.hpp"
+#include "graph/search/walk/beam.hpp"
+#include "index/graph_vectors.hpp"
+
+#include <cstdint>
+#include <utility>
+
+namespace kith {
+
+class GraphComparer {
+ public:
+  struct Wish {
+    Metric metric = Metric::l2;
+    int64_t candidates = 0;  // rows that are compared
+    int64_t k = 0;           // that are returned of them
+    int slots = 1;           // threads
+  };
+  // `vectors` and `coder` must outlive it.
+  GraphComparer(const GraphVectors& vectors, const WalkCoder& coder, const Wish& wish, const Resources& resources);
+
+  // Of the rows at the first places that the filter keeps (`kept`: its bits, null without one), until they are the
+  // candidates; returns the sorted first k, packed, and how many they are.
+  std::pair<const uint64_t*, int64_t> compare(const MatrixView& queries, int64_t query, const Beam& places,
+                                              const PlaceRows& rows, const uint64_t* kept, int slot) const;
+
+ private:
+  std::pair<const uint64_t*, int64_t> by_exact_keys(const Beam& places, const PlaceRows& rows, const uint64_t* kept,
+                                                    int slot) const;
+
+  const GraphVectors& vectors_;
+  const WalkCoder& coder_;
+  const KeyKind kind_;
+  const int64_t candidates_;
+  const int64_t k_;
+  const int64_t cols_;
+  const int64_t room_;
+  HostArray<float> queries_;
+  HostArray<float> floats_;
+  HostArray<uint64_t> found_;
+};
+
+}  // namespace kith

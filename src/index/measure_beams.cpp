@@ -1,0 +1,101 @@
+#include "index/measure_beams.hpp"
+
+#include "core/random.hpp"
+#include "core/within_limits.hpp"
+#include "rows/row_sample.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+namespace kith {
+namespace {
+
+constexpr uint64_t kBeamStream = 0x6265616D;  // of random numbers
+constexpr int64_t kMeasuredRows = 1000;
+constexpr int64_t kMeasuredK = 10;
+
+// The places of rows, ascending numbers, that have a place for themselves; kNoWalkPlace for others: rows that look like
+// them are found by it.
+std::vector<uint32_t> lone_places(const PlaceOrder& order, const std::vector<uint32_t>& rows) {
+  std::vector<uint32_t> places(rows.size(), kNoWalkPlace);
+  for (int64_t place = 0; place < order.places(); ++place) {
+    if (order.offsets()[place + 1] - order.offsets()[place] > 1) continue;
+    const auto at = std::lower_bound(rows.begin(), rows.end(), order.first_row(place));
+    if (at != rows.end() && *at == order.first_row(place)) {
+      places[static_cast<size_t>(at - rows.begin())] = static_cast<uint32_t>(place);
+    }
+  }
+  return places;
+}
+
+}  // namespace
+
+BeamTable measure_beams(const GraphState& state, uint64_t seed, const Resources& given) {
+  const Resources resources = given.with_progress({}).with_device(Device::cpu());
+  // A limit was not told of copies on a GPU.
+  const bool on_gpu = given.device().kind == DeviceKind::cuda && !counts_memory(given);
+  const Resources asked = on_gpu ? given.with_progress({}) : resources;
+  const int64_t rows = state.content().rows;
+  const std::vector<uint32_t> drawn = drawn_rows(CounterRng(seed, kBeamStream), rows, kMeasuredRows, resources);
+  const auto count = static_cast<int64_t>(drawn.size());
+  const DType dtype = state.vectors().dtype();
+  const int64_t cols = state.content().cols;
+  MatrixBuffer queries(dtype, count, cols, "rows that recall is measured on", resources);
+  // One more, since most find themselves.
+  Neighbors truth(count, kMeasuredK + 1, resources);
+  Neighbors found(count, kMeasuredK + 1, resources);
+  const SearchParams exact{.k = kMeasuredK + 1};
+  if (only_counts(resources)) {
+    state.store()->search(queries.view(), truth.view(), exact, resources);
+    return {};
+  }
+  for (int64_t i = 0; i < count; ++i) {
+    MatrixBuffer room;
+    const MatrixView row = state.vectors().view(drawn[static_cast<size_t>(i)], 1, room, resources);
+    std::memcpy(queries.mutable_view().row(i), row.data(), static_cast<size_t>(cols * size_of(dtype)));
+  }
+  (on_gpu ? state.exact_on_gpu(asked.device().index, asked) : state.store())
+      ->search(queries.view(), truth.view(), exact, asked);
+  // Distances of the kMeasuredK nearest others. Rows as near as the last of them count as found, whichever they are.
+  const bool larger = state.metric() == Metric::inner_product;
+  const auto others = [&](const Neighbors& of, int64_t query, float* distances) {
+    const int64_t* const ids = of.ids(query);
+    const int64_t* const end = ids + kMeasuredK + 1;
+    const int64_t own = std::find(ids, end, int64_t{drawn[static_cast<size_t>(query)]}) - ids;
+    int64_t kept = 0;
+    for (int64_t i = 0; i <= kMeasuredK; ++i) {
+      if (i != own && kept < kMeasuredK) distances[kept++] = of.distances(query)[i];
+    }
+  };
+  const std::vector<uint32_t> hidden = lone_places(state.front().graph->order, drawn);
+  const KeptRows all({}, rows, resources);
+  std::vector<BeamRecall> measured;
+  for (const int64_t beam : kMeasuredBeams) {
+    const GraphPlan plan = plan_graph_search(state.search_of({.k = kMeasuredK, .beam = beam}, rows));
+    if (plan.exact) {
+      measured.push_back({beam, 1.0});
+      break;
+    }
+    const GraphState::Asked sought{queries.view(), {}, hidden.data()};
+    if (!on_gpu || !state.walk_on_gpu(plan, sought, found.view(), all, asked)) {
+      state.walk(plan, sought, found.view(), all, resources);
+    }
+    int64_t right = 0;
+    for (int64_t query = 0; query < count; ++query) {
+      float wanted[kMeasuredK];
+      float got[kMeasuredK];
+      others(truth, query, wanted);
+      others(found, query, got);
+      const float last = wanted[kMeasuredK - 1];
+      right += std::count_if(got, got + kMeasuredK, [&](float d) { return larger ? d >= last : d <= last; });
+    }
+    const double recall = static_cast<double>(right) / static_cast<double>(count * kMeasuredK);
+    measured.push_back({beam, static_cast<double>(static_cast<float>(recall))});
+    if (recall >= kMeasuredRecall) break;
+  }
+  return BeamTable(std::move(measured));
+}
+
+}  // namespace kith
