@@ -1,5 +1,6 @@
 // kith index build and add: vectors of files become an index in a file.
 #include <kith/error.hpp>
+#include <kith/graph_folder.hpp>
 #include <kith/vector_file.hpp>
 
 #include "file_report.hpp"
@@ -8,6 +9,7 @@
 #include "output_paths.hpp"
 #include "process_memory.hpp"
 #include "stopwatch.hpp"
+#include "whole_vectors.hpp"
 
 #include <fmt/format.h>
 
@@ -29,6 +31,16 @@ void add_rows(Index& index, const VectorFile& base, const std::string& ids_path,
   const HostArray<int64_t> ids = read_index_ids(ids_path, base.rows(), resources);
   const Stopwatch add;
   index.add(base, {ids.data(), ids.size(), {}}, resources);
+  times.add = add.seconds();
+}
+
+// The same of the first vectors and the graph of them; they are read at once.
+void add_from(Index& index, const IndexBuildOptions& options, int64_t rows, Times& times, const Resources& resources) {
+  const HostArray<int64_t> ids = read_index_ids(options.ids, rows, resources);
+  const KnnGraph start = load_graph_folder(options.start, resources);
+  const WholeVectors base(options.base, resources);
+  const Stopwatch add;
+  index.add(base.view(), {ids.data(), ids.size(), {}}, start, resources);
   times.add = add.seconds();
 }
 
@@ -91,6 +103,7 @@ Report run_index_build(const IndexBuildOptions& options, const RunOptions& run) 
   std::vector<NamedPath> inputs{{"--base", options.base}};
   if (!options.train.empty()) inputs.push_back({"--train", options.train});
   if (!options.ids.empty()) inputs.push_back({"--ids", options.ids});
+  if (!options.start.empty()) inputs.push_back({"--start", options.start});
   check_outputs({{"--out", options.out}}, inputs);
 
   const VectorFile base(options.base);
@@ -106,11 +119,14 @@ Report run_index_build(const IndexBuildOptions& options, const RunOptions& run) 
       index.train(train ? *train : base, resources);
       grown.times.train = watch.seconds();
     }
-    if (is_streamed(options.out, run)) {
+    if (!options.start.empty()) {
+      add_from(index, options, base.rows(), grown.times, resources);
+    } else if (is_streamed(options.out, run)) {
       grown.info = write_added(index, base, options.ids, options.out, grown.times, resources);
       return;
+    } else {
+      add_rows(index, base, options.ids, grown.times, resources);
     }
-    add_rows(index, base, options.ids, grown.times, resources);
     grown.info = index.info();
     save(index, options.out, grown.times, resources);
   });

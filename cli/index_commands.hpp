@@ -17,6 +17,7 @@ struct IndexBuildOptions {
   std::string base;   // may be larger than memory, like the others
   std::string train;  // empty: the base
   std::string ids;    // empty: 0, 1, 2, ...
+  std::string start;  // a folder with the graph of the base; empty: none
   std::string out;
   std::string factory;
   IndexParams params;

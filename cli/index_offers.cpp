@@ -41,6 +41,10 @@ void offer_index_build(Commands& index) {
       .required();
   offer_index_output(command, options->out);
   command.file("--train", options->train, "Vectors to train on (default: those of --base)").without_default();
+  command
+      .file("--start", options->start,
+            "A folder with the graph of --base (kith graph build --out FOLDER), from which Graph32 is built")
+      .without_default();
   command.count("--expected-rows", options->params.expected_rows,
                 "Vectors that the index will hold, for IVF without a number; 0: those of --base");
   command.count("--seed", options->params.seed, "Seed of the random numbers of the training");

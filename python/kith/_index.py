@@ -16,6 +16,7 @@ from kith._arrays import Array, VectorsLike, as_vectors
 from kith._files import PathLike, path_bytes
 from kith._ids import IdsLike, as_ids
 from kith._index_info import IndexInfo
+from kith._knn_graph import KnnGraph
 from kith._metrics import Metric
 from kith._options import calling, check_device, flag, seed_number, text, whole_number
 from kith._other_names import is_another_name, refuse_attribute, refuse_unknown
@@ -159,6 +160,7 @@ class Index:
         ids: IdsLike | None = None,
         *,
         copy: bool = True,
+        start: KnnGraph | None = None,
         threads: SupportsIndex = 0,
         memory_limit: ByteSize | None = None,
         device_memory_limit: ByteSize | None = None,
@@ -181,6 +183,10 @@ class Index:
         copy : bool, default True
             Copy the vectors. With False ``"Flat"`` refers to `x`, which it keeps alive and you must not change; `x` must
             then be an array that `knn` would use where it lies, else ValueError. Other kinds keep codes and no vectors.
+        start : KnnGraph, optional
+            For the first vectors of a graph index (``"Graph32"``): the graph that `knn_graph` has made of `x` by the index's
+            metric. The build takes its neighbours and searches for none. With fewer of them than it would look for (96, or twice
+            the degree) it warns. A graph of other vectors is a ValueError.
         threads, memory_limit, device_memory_limit, progress
             As in `knn`. What an add allocates counts against the limit of that add.
         """
@@ -189,6 +195,14 @@ class Index:
         names = None if ids is None else as_ids(ids)[0]
         with calling(self._device, threads, memory_limit, device_memory_limit, progress, arrays=(x,)) as options:
             source = as_source(x)
+            if start is not None:
+                if source is not None:
+                    raise ValueError("start is the graph of an array, and x is a path: read the vectors first")
+                if not isinstance(start, KnnGraph):
+                    raise TypeError(f"start is a {type(start).__name__}; it takes a kith.KnnGraph")
+                rows = as_vectors(array_of(x), "x", options.stream)[0]
+                self._index.add_from(rows, names, start._given_there(options), options)
+                return
             if source is not None:
                 if borrow:
                     raise ValueError("copy=False refers to an array, and x is a path: add a copy")

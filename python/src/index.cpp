@@ -123,6 +123,14 @@ void add(BorrowingIndex& self, const nb::object& x, const std::optional<ConstIdL
   }
 }
 
+void add_from(BorrowingIndex& self, const VectorArray& x, const std::optional<ConstIdList>& ids,
+              const GivenGraph& start, const CallOptions& options) {
+  const MatrixView view = view_of(x, "x");
+  const KnnGraph graph = start.graph();
+  Call call(options);
+  call.run([&] { self.index.add(view, ids_of(ids), graph, call.resources()); });
+}
+
 void add_file(BorrowingIndex& self, const nb::object& source, const std::optional<ConstIdList>& ids,
               const CallOptions& options) {
   const VectorFile file = vector_file_of(source);
@@ -462,6 +470,10 @@ void bind_index(nb::module_& module) {
            nb::sig("def add(self, x: " KITH_PY_VECTORS ", ids: " KITH_PY_IDS
                    " | None, borrow: bool, options: CallOptions) -> None"),
            "With borrow x is read in place and kept alive; it must not change.")
+      .def("add_from", &add_from, nb::arg("x").noconvert(), nb::arg("ids").noconvert().none(), nb::arg("start"),
+           nb::arg("options"),
+           nb::sig("def add_from(self, x: " KITH_PY_VECTORS ", ids: " KITH_PY_IDS
+                   " | None, start: GivenGraph, options: CallOptions) -> None"))
       .def("add_file", &add_file, nb::arg("path"), nb::arg("ids").noconvert().none(), nb::arg("options"),
            nb::sig("def add_file(self, path: object, ids: " KITH_PY_IDS " | None, options: CallOptions) -> None"))
       .def("remove", &remove, nb::arg("ids").noconvert(), nb::arg("options"),

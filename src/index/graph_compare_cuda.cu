@@ -11,6 +11,7 @@
 #include "cuda/ptx.hpp"
 #include "cuda/shared_memory.hpp"
 #include "cuda/warp.hpp"
+#include "index/after_walk.hpp"
 #include "kernels/distance/row_sum_cuda.hpp"
 #include "kernels/rerank/candidate_key_cuda.hpp"
 #include "kernels/select/sort_in_place_cuda.hpp"
@@ -186,7 +187,9 @@ __global__ void __launch_bounds__(kCompareThreads)
   }
   for (int i = have + thread; i < k; i += kCompareThreads) write(i, kPadding);
   if (thread != 0) return;
-  task.failed[query] = count < task.fewest || have < task.fewest_rows ? 1 : 0;
+  AfterWalk then = after_walk(count, task.fewest);
+  if (then == AfterWalk::done && have < task.fewest_rows) then = AfterWalk::wider;
+  task.failed[query] = static_cast<uint8_t>(then);
   if (query != 0) return;
   *task.report = *task.bad_query;
   *task.bad_query = 0xFFFFFFFFU;

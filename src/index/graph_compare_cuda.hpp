@@ -38,7 +38,7 @@ struct GraphCompareTask {
   ResultExit exit = ResultExit(Metric::l2);
   int64_t* ids = nullptr;  // queries x k, padded
   float* distances = nullptr;
-  uint8_t* failed = nullptr;  // 1: the query is to be searched exactly
+  uint8_t* failed = nullptr;  // what becomes of the query: an AfterWalk
   // Where the host reads the first query that is not finite (0xFFFFFFFF: none), from `bad_query`, which the walks wrote
   // and which is reset.
   uint32_t* report = nullptr;

@@ -106,9 +106,9 @@ struct GpuGraphSearch {
   const uint32_t* hidden = nullptr;  // on the host, of each query a place that its walk does not see; null: none
 };
 
-// Queries of any dtype and results are on the host or on that device. Returns which queries are to be searched
-// exactly, ascending; done when it returns.
-std::vector<int64_t> search_graph_on_gpu(int device, const GpuGraphSearch& search, const MatrixView& queries,
-                                         const NeighborsView& out, const Resources& resources);
+// Queries of any dtype and results are on the host or on that device. Returns which queries are to be searched again;
+// done when it returns.
+QueriesLeft search_graph_on_gpu(int device, const GpuGraphSearch& search, const MatrixView& queries,
+                                const NeighborsView& out, const Resources& resources);
 
 }  // namespace kith

@@ -96,9 +96,9 @@ class GraphSearcherCuda {
         failed_(by_page_ ? 0 : together_, "queries that are searched exactly", resources_),
         upload_(goes_pinned(), resources_) {}
 
-  std::vector<int64_t> run() {
-    std::vector<int64_t> failed;
-    if (context_->only_counts()) return failed;
+  QueriesLeft run() {
+    QueriesLeft left;
+    if (context_->only_counts()) return left;
     PinnedPage page(context_->device(), wants_wide_page());
     base_ = in_room_ ? page.room() : memory_.data();
     if (search_.kept != nullptr) context_->copy_values(at(layout_.kept), search_.kept, shape_.kept_words);
@@ -110,11 +110,11 @@ class GraphSearcherCuda {
       search_batch(first, count, page);
       context_->synchronize();
       page.finished();
-      deliver(first, count, page, failed);
+      deliver(first, count, page, left);
       meter.add(count);
     }
     meter.finish();
-    return failed;
+    return left;
   }
 
  private:
@@ -282,14 +282,12 @@ class GraphSearcherCuda {
   }
 
   // After a wait.
-  void deliver(int64_t first, int64_t count, const PinnedPage& page, std::vector<int64_t>& failed) const {
+  void deliver(int64_t first, int64_t count, const PinnedPage& page, QueriesLeft& left) const {
     const PageResults paged(page.down(), count, out_.k);
     const uint32_t bad = *paged.report;
     if (bad != kNoBadQuery && search_.check_finite) throw_not_finite("query", first + int64_t{bad});
     const uint8_t* const who = by_page_ ? paged.failed : failed_.data();
-    for (int64_t i = 0; i < count; ++i) {
-      if (who[i] != 0) failed.push_back(first + i);
-    }
+    for (int64_t i = 0; i < count; ++i) left.add(first + i, static_cast<AfterWalk>(who[i]));
     if (!by_page_) return;
     std::copy_n(paged.ids, count * out_.k, out_.ids + first * out_.k);
     std::copy_n(paged.distances, count * out_.k, out_.distances + first * out_.k);
@@ -316,8 +314,8 @@ class GraphSearcherCuda {
 
 }  // namespace
 
-std::vector<int64_t> search_graph_on_gpu(int device, const GpuGraphSearch& search, const MatrixView& queries,
-                                         const NeighborsView& out, const Resources& resources) {
+QueriesLeft search_graph_on_gpu(int device, const GpuGraphSearch& search, const MatrixView& queries,
+                                const NeighborsView& out, const Resources& resources) {
   if (queries.rows() == 0) return {};
   return GraphSearcherCuda(device, search, queries, out, resources).run();
 }

@@ -89,12 +89,7 @@ class GraphKind final : public IndexKind {
     const bool links = behind > most_unlinked(*graph);
     if (links && !can_extend(*graph, behind)) return with_front(whole, built(whole, resources));
     GraphFront front = with_tail(whole, resources);
-    if (links && clips_much(*graph, front.tail_clipped, rows)) {
-      // Nobody could know it from the number of rows: the limit is asked here.
-      if (counts_memory(resources))
-        require_memory("the graph, built anew", build_footprint(info_of(whole), resources), resources);
-      return with_front(whole, built(whole, resources));
-    }
+    if (links && clips_much(*graph, front.tail_clipped, rows)) return built_anew(whole, resources);
     if (links) {
       front.graph = extend_walk_graph(*graph, front.tail.data(), behind, front.tail_clipped, params_.seed, resources);
       front.tail = {};
@@ -102,6 +97,20 @@ class GraphKind final : public IndexKind {
     }
     return with_front(whole, std::move(front));
   }
+  SharedState completed_from(const NeighborsView& start, const SharedState& state,
+                             const Resources& resources) const override {
+    const GraphState& whole = *walked(state.get());
+    if (whole.content().rows < kFewestWalkedRows) return state;
+    if (const int64_t wanted = wanted_candidates(degree_); start.k < wanted) {
+      resources.log(
+          LogLevel::warning,
+          fmt::format("start has {} neighbours of each vector, where a build of Graph{} looks for {}: searches "
+                      "may find less; info() has the recall of beams",
+                      start.k, degree_, wanted));
+    }
+    return with_front(whole, built(whole, resources, start));
+  }
+  bool takes_start() const override { return true; }
   Footprint completion_footprint(const IndexState* before, const RowsInfo& given,
                                  const Resources& resources) const override {
     if (given.rows < kFewestWalkedRows) return {};
@@ -109,13 +118,7 @@ class GraphKind final : public IndexKind {
     const int64_t behind = graph == nullptr ? 0 : given.rows - graph->rows();
     const bool links = graph != nullptr && behind > most_unlinked(*graph);
     if (graph == nullptr || (links && !can_extend(*graph, behind))) return build_footprint(given, resources);
-    const RowsInfo rows = built_of(given);
-    const Footprint tail = footprint_of_call(resources, [&](const Resources& used) {
-      const int64_t coded = GrowingArray<std::byte>::capacity_for(behind * graph->coder.place_bytes());
-      const HostArray<std::byte> codes(coded, "codes of added rows", used);
-      const MatrixBuffer joined(rows.dtype, behind, rows.cols, "the vectors of a graph", used);
-      const HostArray<float> floats(used.threads() * rows.cols, "rows to be coded", used);
-    });
+    const Footprint tail = tail_footprint(*graph, behind, given, resources);
     return links ? tail.beside(extend_footprint(*graph, behind, resources)) : tail;
   }
 
@@ -134,11 +137,20 @@ class GraphKind final : public IndexKind {
     }
     return made(store_->compacted(*state.store(), kept, resources), std::move(front), resources);
   }
-  // A graph is made of the rows that stay, or anew of them all where too many go.
-  Footprint compaction_footprint(const IndexState& before, const Resources& resources) const override {
+  // A graph is made of the rows that stay, or anew of them all where too many go. All that go may be the graph's.
+  Footprint compaction_footprint(const IndexState& before, int64_t dropped, const Resources& resources) const override {
     const GraphState& state = *walked(&before);
     if (state.content().rows < kFewestWalkedRows) return {};
-    return build_footprint(info_of(state), resources);
+    const WalkGraph* const graph = state.front().graph.get();
+    if (graph == nullptr || graph->rows() - dropped < kFewestWalkedRows || !can_compact(*graph, dropped)) {
+      return build_footprint(info_of(state), resources);
+    }
+    // Rows behind the graph are coded anew, and linked where they are more than the smaller graph leaves unlinked.
+    const int64_t behind = state.front().tail_rows();
+    const Footprint less = compact_footprint(*graph, resources);
+    return behind == 0 ? less
+                       : less.beside(tail_footprint(*graph, behind, info_of(state), resources))
+                             .beside(extend_footprint(*graph, behind, resources));
   }
 
   SharedState merged(const IndexState* before, const IndexState& other, const Resources& resources) const override {
@@ -176,7 +188,7 @@ class GraphKind final : public IndexKind {
   }
 
  private:
-  WalkGraphWish wish() const { return {params_.metric, degree_, params_.seed}; }
+  WalkGraphWish wish() const { return {.metric = params_.metric, .degree = degree_, .seed = params_.seed}; }
 
   // The rows as a graph is built of them: codes are decoded.
   RowsInfo built_of(const RowsInfo& given) const { return {given.rows, given.cols, coded_ ? DType::f32 : given.dtype}; }
@@ -192,6 +204,25 @@ class GraphKind final : public IndexKind {
     });
   }
 
+  // Codes for so many rows behind the graph's.
+  Footprint tail_footprint(const WalkGraph& graph, int64_t behind, const RowsInfo& given,
+                           const Resources& resources) const {
+    const RowsInfo rows = built_of(given);
+    return footprint_of_call(resources, [&](const Resources& used) {
+      const int64_t coded = GrowingArray<std::byte>::capacity_for(behind * graph.coder.place_bytes());
+      const HostArray<std::byte> codes(coded, "codes of added rows", used);
+      const MatrixBuffer joined(rows.dtype, behind, rows.cols, "the vectors of a graph", used);
+      const HostArray<float> floats(used.threads() * rows.cols, "rows to be coded", used);
+    });
+  }
+
+  // Nobody could know it from the number of rows: the limit is asked here.
+  SharedState built_anew(const GraphState& whole, const Resources& resources) const {
+    if (counts_memory(resources))
+      require_memory("the graph, built anew", build_footprint(info_of(whole), resources), resources);
+    return with_front(whole, built(whole, resources));
+  }
+
   // Whether codes that fit the graph's rows do not fit those that came: then others are chosen, for all. A build lets
   // one value of 1,000 be clipped. `clipped`: of the rows behind the graph's; `rows`: all.
   static bool clips_much(const WalkGraph& graph, int64_t clipped, int64_t rows) {
@@ -205,7 +236,8 @@ class GraphKind final : public IndexKind {
     const GraphToCompact& before = *whole.front().to_compact;
     GraphFront front;
     front.graph = compact_walk_graph(*before.graph, before.kept.data(), resources);
-    if (front.graph != nullptr) front.table = whole.front().table;
+    if (front.graph == nullptr) return built_anew(whole, resources);
+    front.table = whole.front().table;
     return with_front(whole, std::move(front));
   }
 
@@ -246,11 +278,13 @@ class GraphKind final : public IndexKind {
     return front;
   }
 
-  GraphFront built(const GraphState& state, const Resources& resources) const {
+  GraphFront built(const GraphState& state, const Resources& resources, const NeighborsView& candidates = {}) const {
     MatrixBuffer room;
     const int64_t count = state.content().rows;
     GraphFront front;
-    front.graph = build_walk_graph(state.vectors().view(0, count, room, resources), wish(), resources);
+    WalkGraphWish wanted = wish();
+    wanted.candidates = candidates;
+    front.graph = build_walk_graph(state.vectors().view(0, count, room, resources), wanted, resources);
     const int64_t lost = front.graph->facts.lost;
     if (lost * kLostWarning > count) {
       resources.log(LogLevel::warning,

@@ -8,11 +8,14 @@
 //
 // Near a query the share may be another one. A walk whose beam has fewer kept places than half of what was asked for
 // would find less than one without a filter (recall on SIFT 0.95 instead of 0.97 with a half to a quarter, 0.88 with
-// less): it is made again with a beam kWider times as wide, until exact search costs no more.
+// less). Where a beam kWider times as wide may have enough, and costs less than exact search, it is made again with
+// that; else the kept rows are searched exactly: where the nearest of them are far they lie all around the query, and
+// no walk finds them soon.
 #pragma once
 
 #include "core/divide.hpp"
 #include "graph/search/walk/walk.hpp"
+#include "index/after_walk.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -23,7 +26,6 @@ namespace kith {
 inline constexpr int64_t kFewestWalkedRows = 4096;  // below, every search is exact
 inline constexpr int64_t kExactPerWalked = 4;
 inline constexpr int64_t kDefaultWidth = 2;
-inline constexpr int64_t kWider = 4;
 
 struct GraphSearch {
   int64_t k = 10;

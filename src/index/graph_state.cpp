@@ -39,14 +39,14 @@ Device device_for(const MatrixView& queries, const MemorySpace& out, const Resou
   return Device::cpu();
 }
 
-// Whether the beam has at least so many places that the filter keeps.
-bool has_kept(const Beam& beam, const PlaceFilter& filter, int64_t fewest) {
+// The places of the beam that the filter keeps, up to so many.
+int64_t kept_in_beam(const Beam& beam, const PlaceFilter& filter, int64_t most) {
   const PlaceRows& rows = filter.rows;
   for (int64_t i = 0; i < beam.size(); ++i) rows.prefetch_offset(beam.place(i));
   for (int64_t i = 0; i < beam.size(); ++i) rows.prefetch_row(beam.place(i));
   int64_t kept = 0;
-  for (int64_t i = 0; i < beam.size() && kept < fewest; ++i) kept += filter.keeps(beam.place(i)) ? 1 : 0;
-  return kept >= fewest;
+  for (int64_t i = 0; i < beam.size() && kept < most; ++i) kept += filter.keeps(beam.place(i)) ? 1 : 0;
+  return kept;
 }
 
 }  // namespace
@@ -120,7 +120,7 @@ void GraphState::count_search(const MatrixView& queries, const NeighborsView& ou
     const int64_t room = WalkCoder::query_bytes(content().cols);
     const WalkSearch walks_there(plan.walk, degree_, room, queries.rows(), used);
     const GraphComparer comparer = comparer_for(plan, params.k, walks_there.slots(), used);
-    const HostArray<uint8_t> failed(queries.rows(), "queries that are searched exactly", used);
+    const HostArray<AfterWalk> then(queries.rows(), "queries that are searched exactly", used);
     // Queries that are walked again with wider beams, one after the other, before some of them are searched exactly.
     std::vector<std::unique_ptr<SomeQueries>> again;
     for (int64_t i = filtered ? most_widenings(search) + 1 : 1; i > 0; --i) {
@@ -140,7 +140,7 @@ void GraphState::walk(const GraphPlan& plan, const Asked& asked, const Neighbors
   const uint64_t* const bits = kept.leaves_some_out() ? kept.bits() : nullptr;
   const PlaceFilter place_filter{bits, place_rows};
   const int64_t most = std::min(out.k, kept.count());  // that every query finds
-  const HostArray<uint8_t> failed(queries.rows(), "queries that are searched exactly", resources);
+  const HostArray<AfterWalk> then(queries.rows(), "queries that are searched exactly", resources);
   std::optional<WalkSearch> walks_there(std::in_place, plan.walk, degree_, WalkCoder::query_bytes(content().cols),
                                         queries.rows(), resources);
   std::optional<GraphComparer> comparer(comparer_for(plan, out.k, walks_there->slots(), resources));
@@ -154,11 +154,11 @@ void GraphState::walk(const GraphPlan& plan, const Asked& asked, const Neighbors
         return made;
       },
       [&](int64_t query, const Walk& walk, int slot) {
-        const bool enough = bits == nullptr || has_kept(walk.beam(), place_filter, plan.fewest_kept);
-        failed[query] = enough ? 0 : 1;
-        if (failed[query] != 0) return;
+        const int64_t there = bits == nullptr ? 0 : kept_in_beam(walk.beam(), place_filter, plan.fewest_kept);
+        then[query] = after_walk(there, plan.fewest_kept);
+        if (then[query] != AfterWalk::done) return;
         const auto [packed, count] = comparer->compare(queries, query, walk.beam(), place_rows, bits, slot);
-        failed[query] = count < most ? 1 : 0;
+        if (count < most) then[query] = AfterWalk::wider;
         const int64_t first = query * out.k;
         write_results(exit, packed, count, out.ids + first, out.distances + first);
         for (int64_t i = first + count; i < first + out.k; ++i) {
@@ -166,22 +166,22 @@ void GraphState::walk(const GraphPlan& plan, const Asked& asked, const Neighbors
         }
       });
   meter.finish();
-  std::vector<int64_t> which;
-  for (int64_t query = 0; query < queries.rows(); ++query) {
-    if (failed[query] != 0) which.push_back(query);
-  }
-  if (which.empty()) return;
+  QueriesLeft left;
+  for (int64_t query = 0; query < queries.rows(); ++query) left.add(query, then[query]);
   comparer.reset();  // whose memory the others take
   walks_there.reset();
   const GraphPlan wider = wider_plan(plan, kept.count(), degree_);
-  if (wider.exact) return search_exactly(*store_, which, queries, out, asked.filter, resources);
-  search_some(which, queries, out, resources, [&](const MatrixView& some, const NeighborsView& part, int64_t) {
+  if (wider.exact) left.search_all_exactly();
+  search_exactly(*store_, left.exact, queries, out, asked.filter, resources);
+  if (left.wider.empty()) return;
+  search_some(left.wider, queries, out, resources, [&](const MatrixView& some, const NeighborsView& part, int64_t) {
     walk(wider, {some, asked.filter}, part, kept, resources);
   });
 }
 
 void GraphState::search_exactly(const IndexState& state, const std::vector<int64_t>& which, const MatrixView& queries,
                                 const NeighborsView& out, const RowFilter& filter, const Resources& resources) {
+  if (which.empty()) return;
   search_some(which, queries, out, resources, [&](const MatrixView& some, const NeighborsView& part, int64_t) {
     state.search(some, part, {.k = out.k, .filter = filter}, resources);
   });

@@ -95,18 +95,20 @@ bool GraphState::walk_on_gpu(const GraphPlan& plan, const Asked& asked, const Ne
   search.stored = content().rows;
   search.kept_rows = kept.count();
   search.hidden = asked.hidden;
-  const std::vector<int64_t> left = search_graph_on_gpu(device, search, asked.queries, out, resources);
-  if (left.empty()) return true;
-  const HostRows on_host(asked.queries, resources);
+  QueriesLeft left = search_graph_on_gpu(device, search, asked.queries, out, resources);
   const GraphPlan wider = wider_plan(plan, kept.count(), degree_);
-  if (wider.exact) {
-    search_exactly(*exact_on_gpu(device, resources), left, on_host.view(), out, asked.filter, resources);
-    return true;
+  if (wider.exact) left.search_all_exactly();
+  if (left.exact.empty() && left.wider.empty()) return true;
+  const HostRows on_host(asked.queries, resources);
+  if (!left.exact.empty()) {
+    search_exactly(*exact_on_gpu(device, resources), left.exact, on_host.view(), out, asked.filter, resources);
   }
-  search_some(left, on_host.view(), out, resources, [&](const MatrixView& some, const NeighborsView& part, int64_t) {
-    if (walk_on_gpu(wider, {some, asked.filter}, part, kept, resources)) return;
-    walk(wider, {some, asked.filter}, part, kept, resources.with_device(Device::cpu()));
-  });
+  if (left.wider.empty()) return true;
+  search_some(left.wider, on_host.view(), out, resources,
+              [&](const MatrixView& some, const NeighborsView& part, int64_t) {
+                if (walk_on_gpu(wider, {some, asked.filter}, part, kept, resources)) return;
+                walk(wider, {some, asked.filter}, part, kept, resources.with_device(Device::cpu()));
+              });
   return true;
 }
 

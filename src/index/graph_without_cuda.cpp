@@ -4,8 +4,7 @@
 
 namespace kith {
 
-std::vector<int64_t> search_graph_on_gpu(int, const GpuGraphSearch&, const MatrixView&, const NeighborsView&,
-                                         const Resources&) {
+QueriesLeft search_graph_on_gpu(int, const GpuGraphSearch&, const MatrixView&, const NeighborsView&, const Resources&) {
   throw_no_cuda();
 }
 

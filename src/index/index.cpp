@@ -6,6 +6,7 @@
 #include "core/within_limits.hpp"
 #include "cuda/device_memory.hpp"
 #include "index/factory.hpp"
+#include "index/graph_start.hpp"
 #include "index/index_access.hpp"
 #include "index/index_checks.hpp"
 #include "index/index_impl.hpp"
@@ -36,10 +37,11 @@ Footprint add_footprint(const Impl& impl, const RowsInfo& rows, bool gives_ids, 
       .beside({ids.added_bytes(gives_ids, rows.rows)});
 }
 
-// Publishes what `add_rows` makes of the current version, which has ids for the `count` rows that come.
+// Publishes what `add_rows` makes of the current version, which has ids for the `count` rows that come. `start`: their
+// neighbours, or null.
 template <typename Impl, typename Add>
 void publish_added(Impl& impl, const IndexPublisher::Writer& writer, VectorView<const int64_t> new_ids, int64_t count,
-                   const Resources& resources, const Add& add_rows) {
+                   const Resources& resources, const Add& add_rows, const NeighborsView* start = nullptr) {
   impl.versions.publish(
       writer,
       [&](const IndexVersion* current) {
@@ -47,7 +49,8 @@ void publish_added(Impl& impl, const IndexPublisher::Writer& writer, VectorView<
         IndexVersion after = current == nullptr ? IndexVersion() : *current;
         after.ids = after.ids.added(new_ids.data, count, resources);
         add_rows(after);
-        after.state = impl.kind->completed(after.state, resources);
+        after.state = start == nullptr ? impl.kind->completed(after.state, resources)
+                                       : impl.kind->completed_from(*start, after.state, resources);
         return after;
       },
       resources);
@@ -151,42 +154,71 @@ void Index::add(const MatrixView& rows, Ownership ownership, const Resources& re
 }
 
 void Index::add(const MatrixView& rows, VectorView<const int64_t> ids, Ownership ownership, const Resources& given) {
-  impl_->refuse_on_disk("add()");
-  const Resources resources = impl_->on_device(given);
-  const IndexParams& own = impl_->params;
+  impl_->add(rows, ids, ownership, nullptr, given);
+}
+
+void Index::add(const MatrixView& rows, VectorView<const int64_t> ids, const KnnGraph& start, const Resources& given) {
+  if (!impl_->kind->takes_start()) {
+    throw Unsupported(
+        fmt::format("an index '{}' built from a graph (start); \"Graph32\" is one that takes it", impl_->factory));
+  }
+  const KnnGraph on_host = start.to(MemorySpace::host(), given);
+  impl_->add(rows, ids, Ownership::copy, &on_host, given);
+}
+
+void Index::Impl::add(const MatrixView& rows, VectorView<const int64_t> ids, Ownership ownership, const KnnGraph* start,
+                      const Resources& given) {
+  refuse_on_disk("add()");
+  const Resources resources = on_device(given);
+  const IndexParams& own = params;
   check_ids(ids, rows.rows());
   const auto fits = [&](const IndexVersion* version) {
     check_added(state_of(version), narrowed_info(rows, offset_of(version)), own.metric, resources.device());
     return !is_narrowed(rows, offset_of(version));
   };
-  const IndexPublisher::Writer writer(impl_->versions);
-  const std::shared_ptr<const IndexVersion> now = impl_->versions.current();
-  impl_->refuse_untrained(now.get(), "vectors are added");
+  NeighborsView neighbors;
+  if (start != nullptr) {
+    neighbors = {const_cast<int64_t*>(start->ids()), const_cast<float*>(start->distances()), start->rows(), start->k(),
+                 start->space()};
+  }
+  const IndexPublisher::Writer writer(versions);
+  const std::shared_ptr<const IndexVersion> now = versions.current();
+  refuse_untrained(now.get(), "vectors are added");
   const bool as_they_lie = fits(now.get());
+  if (start != nullptr && rows_of(now.get()) > 0) {
+    throw InvalidState(fmt::format(
+        "the index holds {} vectors, and start is a graph of the first; add these without it", rows_of(now.get())));
+  }
   if (rows.rows() == 0) return;
   const auto check_values = [&](const MatrixView& view) {
-    check_added_values(view, 0, own, impl_->kind->needs_training(), resources);
+    check_added_values(view, 0, own, kind->needs_training(), resources);
   };
   // Borrowed rows are read by searches, on streams of their own.
   const bool read_elsewhere = ownership == Ownership::borrow && !rows.space().host_readable();
   if (read_elsewhere) wait_for_stream(rows.space().device, resources);
-  const bool borrows = ownership == Ownership::borrow && as_they_lie && impl_->factory == "Flat";
+  const bool borrows = ownership == Ownership::borrow && as_they_lie && factory == "Flat";
   const auto least = [&] {
     if (borrows) return Footprint();
     const Offset offset = offset_of(now.get());
     return narrowed_footprint(rows, offset, resources)
-        .beside(add_footprint(*impl_, narrowed_info(rows, offset), ids.size > 0, resources));
+        .beside(add_footprint(*this, narrowed_info(rows, offset), ids.size > 0, resources));
   };
   within_limits("the added vectors", resources, least, [&](const Resources& used) {
     if (as_they_lie) check_values(rows);  // a long look, for which no search should wait
-    publish_added(*impl_, writer, ids, rows.rows(), used, [&](IndexVersion& version) {
-      const bool still_as_they_lie = fits(&version);
-      const NarrowedRows narrowed = narrowed_for(version, rows, own.metric, used);
-      if (!still_as_they_lie) check_values(narrowed.view());
-      version.state = impl_->kind->added(version.state.get(), narrowed.view(),
-                                         still_as_they_lie ? ownership : Ownership::copy, used);
-      version.offset = narrowed.offset();
-    });
+    publish_added(
+        *this, writer, ids, rows.rows(), used,
+        [&](IndexVersion& version) {
+          const bool still_as_they_lie = fits(&version);
+          const NarrowedRows narrowed = narrowed_for(version, rows, own.metric, used);
+          if (!still_as_they_lie) check_values(narrowed.view());
+          if (start != nullptr && narrowed.view().space().host_readable()) {
+            check_start(*start, narrowed.view(), own.metric);
+          }
+          version.state =
+              kind->added(version.state.get(), narrowed.view(), still_as_they_lie ? ownership : Ownership::copy, used);
+          version.offset = narrowed.offset();
+        },
+        start == nullptr ? nullptr : &neighbors);
   });
 }
 

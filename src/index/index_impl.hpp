@@ -48,7 +48,7 @@ inline Footprint compacted_footprint(const IndexKind& kind, const IndexVersion* 
   const IndexContent& content = version->state->content();
   return Footprint{held.host + version->ids.live().stored() * kRow}
       .beside(Footprint::in(content.space, held.device))
-      .beside(kind.compaction_footprint(*version->state, resources));
+      .beside(kind.compaction_footprint(*version->state, version->ids.live().dead(), resources));
 }
 
 struct Index::Impl {
@@ -77,6 +77,10 @@ struct Index::Impl {
     if (!kind->needs_training() || state_of(current) != nullptr) return;
     throw InvalidState(fmt::format("the index {} must be trained before {}: call train() first", factory, before_what));
   }
+
+  // `start`: the graph of the rows, in host memory, or null.
+  void add(const MatrixView& rows, VectorView<const int64_t> ids, Ownership ownership, const KnnGraph* start,
+           const Resources& given);
 
   const std::string factory;
   const IndexParams params;

@@ -39,12 +39,20 @@ class IndexKind {
   // The state with all that is made of its rows at once, after added(), merged() or compacted(), piece by piece: what
   // is searched. Most kinds make all as rows come.
   virtual SharedState completed(const SharedState& state, const Resources&) const { return state; }
+  // The same of the first rows, whose nearest neighbours were found before: a graph is made of these. In host memory,
+  // rows x k, as KnnGraph has them. For kinds that take them.
+  virtual SharedState completed_from(const NeighborsView& /*start*/, const SharedState& state,
+                                     const Resources& resources) const {
+    return completed(state, resources);
+  }
+  virtual bool takes_start() const { return false; }
   // What that takes at most, of so many rows, with the new state. `before`: the state that they were added to, or null.
   virtual Footprint completion_footprint(const IndexState* /*before*/, const RowsInfo&, const Resources&) const {
     return {};
   }
-  // The same after compacted(), beside the memory that `before` holds.
-  virtual Footprint compaction_footprint(const IndexState& before, const Resources& resources) const {
+  // The same after compacted(), of so many rows less, beside the memory that `before` holds.
+  virtual Footprint compaction_footprint(const IndexState& before, int64_t /*dropped*/,
+                                         const Resources& resources) const {
     const IndexContent& content = before.content();
     return completion_footprint(nullptr, {content.rows, content.cols, content.dtype, content.space}, resources);
   }

@@ -365,16 +365,19 @@ class RefinedKind final : public IndexKind {
   }
 
   SharedState completed(const SharedState& state, const Resources& resources) const override {
-    const RefinedState& whole = *refined(state.get());
-    SharedState inner = inner_->completed(whole.inner(), resources);
-    return inner == whole.inner() ? state : made(std::move(inner), whole.vectors(), whole.factor());
+    return with_inner(state, inner_->completed(refined(state.get())->inner(), resources));
   }
+  SharedState completed_from(const NeighborsView& start, const SharedState& state,
+                             const Resources& resources) const override {
+    return with_inner(state, inner_->completed_from(start, refined(state.get())->inner(), resources));
+  }
+  bool takes_start() const override { return inner_->takes_start(); }
   Footprint completion_footprint(const IndexState* before, const RowsInfo& rows,
                                  const Resources& resources) const override {
     return inner_->completion_footprint(inner_of(refined(before)), rows, resources);
   }
-  Footprint compaction_footprint(const IndexState& before, const Resources& resources) const override {
-    return inner_->compaction_footprint(*refined(&before)->inner(), resources);
+  Footprint compaction_footprint(const IndexState& before, int64_t dropped, const Resources& resources) const override {
+    return inner_->compaction_footprint(*refined(&before)->inner(), dropped, resources);
   }
 
   Footprint add_footprint(const IndexState* before, const RowsInfo& rows, const Resources& resources) const override {
@@ -413,6 +416,11 @@ class RefinedKind final : public IndexKind {
   }
 
  private:
+  SharedState with_inner(const SharedState& state, SharedState inner) const {
+    const RefinedState& whole = *refined(state.get());
+    return inner == whole.inner() ? state : made(std::move(inner), whole.vectors(), whole.factor());
+  }
+
   SharedState made(SharedState inner, CodeStore vectors, float factor) const {
     return std::make_shared<RefinedState>(std::move(inner), std::move(vectors), params_, factor);
   }

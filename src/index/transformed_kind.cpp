@@ -326,18 +326,21 @@ class TransformedKind final : public IndexKind {
   }
 
   SharedState completed(const SharedState& state, const Resources& resources) const override {
-    const TransformedState& whole = transformed(*state);
-    SharedState inner = inner_->completed(whole.inner(), resources);
-    return inner == whole.inner() ? state : made(whole.chain(), std::move(inner));
+    return with_inner(state, inner_->completed(transformed(*state).inner(), resources));
   }
+  SharedState completed_from(const NeighborsView& start, const SharedState& state,
+                             const Resources& resources) const override {
+    return with_inner(state, inner_->completed_from(start, transformed(*state).inner(), resources));
+  }
+  bool takes_start() const override { return inner_->takes_start(); }
   Footprint completion_footprint(const IndexState* before, const RowsInfo& rows,
                                  const Resources& resources) const override {
     const RowsInfo inside(rows.rows, transformed_cols(transforms_, rows.cols), DType::f32, rows.space);
     const IndexState* const behind = before == nullptr ? nullptr : transformed(*before).inner().get();
     return inner_->completion_footprint(behind, inside, resources);
   }
-  Footprint compaction_footprint(const IndexState& before, const Resources& resources) const override {
-    return inner_->compaction_footprint(*transformed(before).inner(), resources);
+  Footprint compaction_footprint(const IndexState& before, int64_t dropped, const Resources& resources) const override {
+    return inner_->compaction_footprint(*transformed(before).inner(), dropped, resources);
   }
 
   // Rows come in pieces of a share of what is left: each makes a state, of which the next is made.
@@ -372,6 +375,11 @@ class TransformedKind final : public IndexKind {
   }
 
  private:
+  SharedState with_inner(const SharedState& state, SharedState inner) const {
+    const TransformedState& whole = transformed(*state);
+    return inner == whole.inner() ? state : made(whole.chain(), std::move(inner));
+  }
+
   SharedState made(Chain chain, SharedState inner) const {
     return std::make_shared<TransformedState>(std::move(chain), std::move(inner), params_);
   }

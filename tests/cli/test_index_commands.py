@@ -274,3 +274,20 @@ def test_an_index_larger_than_the_limit(kith_unsanitized, tmp_path):
         ids, distances = found(kith, index, queries, tmp_path, "--probes", 3, *more)
         assert (ids == expected[0]).all() and (distances == expected[1]).all()
     assert "'host' or on 'disk'" in kith.fails(2, "index", "search", "--index", y, "--queries", queries, "--lists", "ssd", "--out-ids", tmp_path / "i.ibin")
+
+
+def test_a_graph_index_is_built_from_a_graph(kith, tmp_path):
+    random = np.random.default_rng(2)
+    base = random.standard_normal((5000, 12)).astype(np.float32)
+    path = write_matrix(tmp_path / "base.fbin", base)
+    graph = tmp_path / "graph"
+    kith.ok("graph", "build", "--data", path, "-k", "40", "--out", graph)
+    out = tmp_path / "started.kith"
+    said = build(kith, path, out, "--start", graph, factory="Graph16")
+    assert "start has 40 neighbours" in said.out
+    queries = write_matrix(tmp_path / "queries.fbin", base[:40])
+    ids, _ = found(kith, out, queries, tmp_path, k=1)
+    assert (ids[:, 0] == np.arange(40)).mean() > 0.9
+    other = write_matrix(tmp_path / "other.fbin", base[::-1].copy())
+    error = kith("index", "build", "--base", other, "--factory", "Graph16", "--start", graph, "--out", out)
+    assert error.code != 0 and "a graph of other rows" in error.err

@@ -246,6 +246,37 @@ TEST(GraphLife, AFewRowsGoInWithLessRoomThanABuild) {
   }
 }
 
+// What compaction names as its limit is enough, and less than a build takes where it drops places from the graph.
+TEST(GraphLife, CompactionNeedsNoRoomForABuild) {
+  const auto data = reference::make_kind("low_rank_24", walked_rows() + 100, 1);
+  for (const int64_t of : {10, 7}) {
+    const auto removed = [&] {
+      Index index = graph_of(data.view().slice(0, walked_rows()), "Graph32");
+      index.add(data.view().slice(walked_rows(), 100), Ownership::copy, on_cpu());
+      std::vector<int64_t> gone;
+      for (int64_t i = 0; i < walked_rows() + 100; i += of) gone.push_back(i);
+      index.remove(view(gone), on_cpu());
+      return index;
+    };
+    const auto needed_by = [](const std::function<void()>& call) {
+      try {
+        call();
+      } catch (const OutOfMemory& error) {
+        return error.bytes_needed();
+      }
+      return int64_t{0};
+    };
+    Index index = removed();
+    const int64_t needed = needed_by([&] { index.compact(on_cpu(1000)); });
+    ASSERT_GT(needed, 1000);
+    index.compact(on_cpu(needed));
+    EXPECT_EQ(index.info().dead, 0);
+    Index other("Graph32");
+    const int64_t whole = needed_by([&] { other.add(data.view(), Ownership::copy, on_cpu(1000)); });
+    EXPECT_LT(needed, whole);
+  }
+}
+
 TEST(GraphLife, SearchesRunWhileRowsComeAndGo) {
   const auto rows = reference::make_kind("low_rank_24", walked_rows(), 1);
   Index index = graph_of(rows.view());

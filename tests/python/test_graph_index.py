@@ -91,3 +91,38 @@ def test_what_is_refused_says_what_is_allowed(index: kith.Index, base: np.ndarra
     for factory in ("Graph20", "Graph256", "Graph32,PQ4", "HNSW32"):
         with pytest.raises(ValueError, match="Graph"):
             kith.Index(factory)
+
+
+def test_a_graph_of_the_vectors_starts_a_build(base: np.ndarray) -> None:
+    graph = kith.knn_graph(base, k=32, metric="sqeuclidean")
+    started = kith.Index("Graph16")
+    started.add(base, np.arange(ROWS) * 2, start=kith.knn_graph(base, k=96))
+    queries = base[:50]
+    truth = kith.knn(queries, base, k=10)
+    found = started.search(queries, k=10, beam=48)
+    assert np.mean(found.distances <= truth.distances[:, -1:] * (1 + 1e-5)) > 0.9
+    assert (found.ids % 2 == 0).all()
+    with pytest.warns(RuntimeWarning, match="start has 32 neighbours"):
+        kith.Index("Graph32").add(base, start=graph)
+
+
+def test_graphs_of_other_vectors_start_nothing(base: np.ndarray, index: kith.Index, tmp_path: Path) -> None:
+    graph = kith.knn_graph(base, k=8)
+    made = kith.Index("Graph16")
+    with pytest.raises(ValueError, match="a graph of other rows"):
+        made.add(base[::-1], start=graph)
+    with pytest.raises(ValueError, match="6000 are added"):
+        made.add(base[:6000], start=graph)
+    with pytest.raises(ValueError, match="by cosine"):
+        made.add(base, start=kith.knn_graph(base, k=8, metric="cosine"))
+    with pytest.raises(TypeError, match="KnnGraph"):
+        made.add(base, start=graph.ids)  # type: ignore[arg-type]
+    path = tmp_path / "base.npy"
+    np.save(path, base)
+    with pytest.raises(ValueError, match="read the vectors first"):
+        made.add(path, start=graph)
+    with pytest.raises(NotImplementedError, match="Graph32"):
+        kith.Index("Flat").add(base, start=graph)
+    with pytest.raises(RuntimeError, match="holds 7000 vectors"):
+        index.add(base, start=graph)
+    assert len(made) == 0

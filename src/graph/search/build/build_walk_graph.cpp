@@ -109,7 +109,7 @@ HostArray<uint32_t> cells_in_order(const PlaceOrder& order, const uint32_t* labe
 }
 
 int64_t candidate_count(int64_t places, int64_t degree) {
-  return std::clamp<int64_t>(places - 1, 1, std::max(2 * degree, kFewestCandidates));
+  return std::clamp<int64_t>(places - 1, 1, wanted_candidates(degree));
 }
 
 // The nearest others of each place, wherever rows and results lie: by the method that is soonest on a CPU, so that they
@@ -125,16 +125,45 @@ void find_candidates(const MatrixView& rows, Metric metric, uint64_t seed, const
   });
 }
 
+HostArray<uint32_t> places_of_rows(const PlaceOrder& order, const Resources& resources) {
+  HostArray<uint32_t> place_of(order.row_count(), "the places of rows", resources);
+  if (only_counts(resources)) return place_of;
+  const PlaceRows rows = order.view();
+  for_all_places(order, resources, [&](int64_t place) {
+    rows.visit(static_cast<uint32_t>(place), [&](uint32_t row) { place_of[row] = static_cast<uint32_t>(place); });
+  });
+  return place_of;
+}
+
+// Neighbours of rows as neighbours of places: those of the rows of a place, one row after the other, each once, the
+// first k.
+Neighbors placed_candidates(const PlaceOrder& order, const NeighborsView& of_rows, int64_t k,
+                            const Resources& resources) {
+  Neighbors placed(order.places(), k, resources);
+  const HostArray<uint32_t> place_of = places_of_rows(order, resources);
+  const PlaceRows rows = order.view();
+  for_all_places(order, resources, [&](int64_t place) {
+    int64_t* const list = placed.view().ids + place * k;
+    int64_t* end = list;
+    rows.visit(static_cast<uint32_t>(place), [&](uint32_t row) {
+      const int64_t* const from = of_rows.ids + row * of_rows.k;
+      for (int64_t i = 0; i < of_rows.k && from[i] >= 0 && end != list + k; ++i) {
+        const auto other = static_cast<int64_t>(place_of[from[i]]);
+        if (other != place && std::find(list, end, other) == end) *end++ = other;
+      }
+    });
+    std::fill(end, list + k, int64_t{-1});
+  });
+  return placed;
+}
+
 // Lists between rows as lists between places: what the rows of a place point at, each once, the first `degree`.
 HostArray<uint32_t> placed_edges(const PlaceOrder& order, const uint32_t* of_rows, int64_t degree,
                                  const Resources& resources) {
   HostArray<uint32_t> edges(order.places() * degree, "the graph's edges", resources);
-  HostArray<uint32_t> place_of(order.row_count(), "the places of rows", resources);
+  const HostArray<uint32_t> place_of = places_of_rows(order, resources);
   if (only_counts(resources)) return edges;
   const PlaceRows rows = order.view();
-  for (int64_t place = 0; place < order.places(); ++place) {
-    rows.visit(static_cast<uint32_t>(place), [&](uint32_t row) { place_of[row] = static_cast<uint32_t>(place); });
-  }
   for (int64_t place = 0; place < order.places(); ++place) {
     uint32_t* const list = edges.data() + place * degree;
     uint32_t* end = list;
@@ -219,6 +248,8 @@ void count_gpu_build(const WalkCoder& coder, const HostArray<std::byte>& memory,
 
 }  // namespace
 
+int64_t wanted_candidates(int64_t degree) { return std::max(2 * degree, kFewestCandidates); }
+
 std::shared_ptr<const WalkGraph> build_walk_graph(const MatrixView& rows, const WalkGraphWish& wish,
                                                   const Resources& given) {
   const Resources resources = given.with_device(Device::cpu()).with_progress({});
@@ -255,7 +286,11 @@ std::shared_ptr<const WalkGraph> build_walk_graph(const MatrixView& rows, const 
     const WalkRows& places = built.rows();
     const int64_t count_each = candidate_count(order.places(), wish.degree);
     const Metric metric = metric_of(places);
-    if (gpu != nullptr) {
+    if (wish.candidates.queries > 0) {
+      Neighbors candidates = placed_candidates(order, wish.candidates, count_each, resources);
+      edges = link_places(places, candidates.view(), wish.degree, resources);
+      if (gpu != nullptr) gpu->take_edges(edges.data());
+    } else if (gpu != nullptr) {
       edges = gpu->link(
           places, count_each,
           [&](const MatrixView& on_device, const NeighborsView& out, const Resources& used) {

@@ -13,6 +13,7 @@
 #pragma once
 
 #include <kith/metric.hpp>
+#include <kith/neighbors.hpp>
 #include <kith/resources.hpp>
 #include <kith/view.hpp>
 
@@ -30,7 +31,13 @@ struct WalkGraphWish {
   // rows x degree row numbers, kNoEdge behind the last of each: lists that were made elsewhere and are taken as they
   // are, as far as places have room. Null: lists are made.
   const uint32_t* start = nullptr;
+  // The nearest others of each row, in host memory, -1 where there are no more: whom lists are chosen from. Of no rows:
+  // candidates are searched for.
+  NeighborsView candidates = {};
 };
+
+// The others of each row that a build looks for.
+int64_t wanted_candidates(int64_t degree);
 
 // Of rows in host memory, at least one. Where memory is only counted, what it returns has sizes alone.
 std::shared_ptr<const WalkGraph> build_walk_graph(const MatrixView& rows, const WalkGraphWish& wish,

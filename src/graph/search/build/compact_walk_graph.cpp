@@ -1,7 +1,10 @@
 #include "graph/search/build/compact_walk_graph.hpp"
 
+#include "core/memory_budget.hpp"
+#include "core/within_limits.hpp"
 #include "graph/search/build/prune_places.hpp"
 #include "graph/search/build/walk_entries.hpp"
+#include "graph/search/walk/walk_search.hpp"
 #include "rows/kept_rows.hpp"
 
 #include <algorithm>
@@ -16,6 +19,9 @@ namespace {
 constexpr int64_t kMostDroppedShare = 2;   // one of so many rows may go
 constexpr int64_t kOfferedOfDropped = 16;  // neighbours of a dropped place
 constexpr int64_t kCompactedTogether = 256;
+
+// That are looked at for one place.
+int64_t most_candidates(int64_t degree) { return degree * (1 + kOfferedOfDropped); }
 
 // Which places stay, and their new numbers.
 struct KeptPlaces {
@@ -66,7 +72,7 @@ int64_t candidates_of(const WalkGraph& graph, const KeptPlaces& places, uint32_t
 HostArray<uint32_t> kept_edges(const WalkGraph& graph, const KeptPlaces& places, const WalkRows& rows,
                                const Resources& resources) {
   const int64_t degree = graph.degree;
-  const PruneRooms rooms(rows, degree, degree * (1 + kOfferedOfDropped), resources);
+  const PruneRooms rooms(rows, degree, most_candidates(degree), resources);
   HostArray<uint32_t> edges(rows.count() * degree, "the graph's edges", resources);
   for_places(rows.count(), kCompactedTogether, "compact", resources, [&](int64_t place, int slot) {
     PruneRoom& own = rooms.of(slot);
@@ -124,6 +130,25 @@ HostArray<uint32_t> kept_place_of(const WalkGraph& graph, const uint64_t* kept, 
 
 bool can_compact(const WalkGraph& graph, int64_t dropped) {
   return graph.coder.kind() != WalkKind::products && dropped * kMostDroppedShare <= graph.rows();
+}
+
+// As if all places stayed.
+Footprint compact_footprint(const WalkGraph& graph, const Resources& resources) {
+  return footprint_of_call(resources, [&](const Resources& given) {
+    const Resources used = given.with_device(Device::cpu());
+    const int64_t places = graph.order.places();
+    const WalkRows rows = graph.coder.rows_of(counted_only_memory(), places);
+    const HostArray<uint64_t> bits(KeptRows::words_for(graph.rows()), "the rows of a graph that stay", used);
+    const HostArray<uint32_t> numbers(places, "the places that stay", used);
+    const HostArray<std::byte> codes(places * graph.coder.place_bytes(), "the graph's codes", used);
+    const HostArray<uint32_t> edges(places * graph.degree, "the graph's edges", used);
+    const HostArray<uint32_t> entries(graph.cells + 1 + graph.entries.size(), "the entries of cells", used);
+    const HostArray<uint32_t> place_of(2 * graph.rows(), "the places of rows", used);
+    const HostArray<uint32_t> order(places + 1 + graph.rows(), "the places of rows", used);
+    const PruneRooms rooms(rows, graph.degree, most_candidates(graph.degree), used);
+    const int64_t floats = rows.values.cols() * static_cast<int64_t>(sizeof(float));
+    const WalkSearch walks(kSelfWalk, graph.degree, floats, places, used);
+  });
 }
 
 std::shared_ptr<const WalkGraph> compact_walk_graph(const WalkGraph& graph, const uint64_t* kept,

@@ -10,6 +10,7 @@
 
 #include <kith/resources.hpp>
 
+#include "core/footprint.hpp"
 #include "graph/search/graph/walk_graph.hpp"
 
 #include <cstdint>
@@ -24,5 +25,7 @@ bool can_compact(const WalkGraph& graph, int64_t dropped);
 // `kept`: bits of the graph's rows; those that stay close up. Null where no entry is left.
 std::shared_ptr<const WalkGraph> compact_walk_graph(const WalkGraph& graph, const uint64_t* kept,
                                                     const Resources& resources);
+// What that takes at most, with the new graph.
+Footprint compact_footprint(const WalkGraph& graph, const Resources& resources);
 
 }  // namespace kith
