@@ -164,10 +164,10 @@ class KITH_EXPORT Index {
   void add(const MatrixView& rows, VectorView<const int64_t> ids, Ownership ownership = Ownership::copy,
            const Resources& resources = Resources());
   // The first vectors of an index with a graph ("Graph32"), whose neighbours are known: `start` is knn_graph() of these
-  // rows by the index's metric (l2 and sqeuclidean are alike), and the build chooses from its neighbours. 96 of each row,
-  // or twice the degree where that is more, are what it would look for; with fewer there is a warning. `ids` may be
-  // empty. InvalidArgument for a graph of other rows, told by their number and by distances of a sample; Unsupported by
-  // inner_product, and without a graph.
+  // rows by the index's metric (l2 and sqeuclidean are alike), and the build chooses from its neighbours. 96 of each
+  // row, or twice the degree where that is more, are what it would look for; with fewer there is a warning. `ids` may
+  // be empty. InvalidArgument for a graph of other rows, told by their number and by distances of a sample; Unsupported
+  // by inner_product, and without a graph.
   void add(const MatrixView& rows, VectorView<const int64_t> ids, const KnnGraph& start,
            const Resources& resources = Resources());
   // All rows of a file, which may be larger than the memory limit; `ids` may be empty. All are added or none.
