@@ -16,9 +16,12 @@
 
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <cstring>
+#include <filesystem>
 #include <limits>
 #include <numeric>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -154,27 +157,44 @@ TEST(FileList, AFileThatChangesIsCorrupt) {
   expect_words<CorruptFile>([&] { file.read(0, out.mutable_view()); }, {"part-101.npy", "5 x 8 f32", "6 x 8 f32"});
 }
 
+// Room for so many descriptors beside those that are open, while it lives. A GPU's driver holds some.
+class FewDescriptors {
+ public:
+  explicit FewDescriptors(rlim_t more) {
+    EXPECT_EQ(getrlimit(RLIMIT_NOFILE, &before_), 0);
+    rlimit few = before_;
+    few.rlim_cur = first_free() + more;
+    EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+  }
+  FewDescriptors(const FewDescriptors&) = delete;
+  FewDescriptors& operator=(const FewDescriptors&) = delete;
+  ~FewDescriptors() { setrlimit(RLIMIT_NOFILE, &before_); }
+
+ private:
+  // Above all that are open.
+  static rlim_t first_free() {
+    rlim_t last = 0;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+      last = std::max(last, static_cast<rlim_t>(std::stoul(entry.path().filename().string())));
+    }
+    return last + 1;
+  }
+
+  rlimit before_{};
+};
+
 TEST(FileList, ManyFilesNeedFewDescriptors) {
   const Shards shards(std::vector<int64_t>(200, 3));
-  rlimit before{};
-  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
-  rlimit few = before;
-  few.rlim_cur = 64;
-  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+  const FewDescriptors few(48);
   EXPECT_TRUE(same_rows(read_vectors(shards.pattern()).view(), shards.all()));
-  setrlimit(RLIMIT_NOFILE, &before);
 }
 
 // Rows one by one from every file in turn: files stay open between them, and are given up where descriptors run out.
 TEST(FileList, SingleRowsOfManyFilesWithFewDescriptors) {
   const Shards shards(std::vector<int64_t>(50, 4));
   const VectorFile file(shards.pattern());
-  rlimit before{};
-  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
-  for (const rlim_t most : {rlim_t{24}, rlim_t{64}}) {
-    rlimit few = before;
-    few.rlim_cur = most;
-    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+  for (const rlim_t more : {rlim_t{16}, rlim_t{48}}) {
+    const FewDescriptors few(more);
     MatrixBuffer row(DType::f32, 1, 8, "a row", Resources());
     bool same = true;
     for (int64_t i = 0; i < 400; ++i) {
@@ -183,7 +203,6 @@ TEST(FileList, SingleRowsOfManyFilesWithFewDescriptors) {
       same = same && same_rows(row.view(), shards.all().slice(at, 1));
     }
     EXPECT_TRUE(same);
-    setrlimit(RLIMIT_NOFILE, &before);
   }
 }
 
