@@ -62,7 +62,7 @@ class KeptGraph final : public GraphSink {
   std::vector<float> distances_;
 };
 
-Resources limited(int64_t limit, int threads = 2) {
+Resources under_limit(int64_t limit, int threads = 2) {
   ResourceOptions options;
   options.device = Device::cpu();
   options.threads = threads;
@@ -74,10 +74,10 @@ struct Task {
   const VectorFile& x;
   KnnGraphParams params;
   CellsWish wish() const { return cells_wish(x.rows(), params); }
-  int64_t least() const { return cells_on_disk_footprint(x, wish(), limited(kNoLimit)).host; }
+  int64_t least() const { return cells_on_disk_footprint(x, wish(), under_limit(kNoLimit)).host; }
   GraphReport run(SimulatedDisk& disk, GraphSink& sink, int64_t limit, bool keep = false,
                   int64_t most_rows = 100) const {
-    return cells_on_disk(x, wish(), true, {disk, "w", keep, most_rows}, sink, limited(limit));
+    return cells_on_disk(x, wish(), true, {disk, "w", keep, most_rows}, sink, under_limit(limit));
   }
 };
 
@@ -99,7 +99,7 @@ VectorFile file_of(const TemporaryDirectory& directory, const MatrixView& rows) 
 void expect_bytes_of_memory(const MatrixView& rows, const KnnGraphParams& params, int64_t blocks) {
   const TemporaryDirectory directory;
   const VectorFile x = file_of(directory, rows);
-  const KnnGraph truth = knn_graph(rows, params, limited(kNoLimit));
+  const KnnGraph truth = knn_graph(rows, params, under_limit(kNoLimit));
   const Task task{x, params};
   for (const int64_t limit : {task.least(), task.least() + (int64_t{1} << 20), int64_t{1} << 30}) {
     SimulatedDisk disk;
@@ -169,7 +169,7 @@ TEST(CellsOnDisk, TheLeastLimitIsNamedAndWorks) {
   EXPECT_THROW(task.run(disk, found, task.least() - 1), OutOfMemory);
   EXPECT_TRUE(disk.list("w").empty());
   task.run(disk, found, task.least());
-  found.expect(knn_graph(rows.view(), task.params, limited(kNoLimit)));
+  found.expect(knn_graph(rows.view(), task.params, under_limit(kNoLimit)));
   EXPECT_TRUE(disk.list("w").empty());
 }
 
@@ -178,7 +178,7 @@ TEST(CellsOnDisk, GoesOnAfterACrashAtAnyCall) {
   const auto rows = reference::make_floats(Shape::gaussian, 600, 8, 1);
   const VectorFile x = file_of(directory, rows.view());
   const Task task{x, by_cells(5, 8)};
-  const KnnGraph truth = knn_graph(rows.view(), task.params, limited(kNoLimit));
+  const KnnGraph truth = knn_graph(rows.view(), task.params, under_limit(kNoLimit));
   const int64_t least = task.least();
   const int64_t step = reference::fewer_if_sanitized(37, 211);
   for (int64_t at = 0;; at += step) {
@@ -205,7 +205,7 @@ TEST(CellsOnDisk, ErrorsOfTheDiskAreToldAndItGoesOn) {
   const auto rows = reference::make_floats(Shape::gaussian, 600, 8, 1);
   const VectorFile x = file_of(directory, rows.view());
   const Task task{x, by_cells(5, 8)};
-  const KnnGraph truth = knn_graph(rows.view(), task.params, limited(kNoLimit));
+  const KnnGraph truth = knn_graph(rows.view(), task.params, under_limit(kNoLimit));
   SimulatedDisk disk;
   KeptGraph found;
   int64_t failed = 0;
@@ -240,7 +240,7 @@ TEST(CellsOnDisk, AFullDiskIsToldAndItGoesOn) {
   }
   disk.set_capacity(1 << 20);
   task.run(disk, found, task.least());
-  found.expect(knn_graph(rows.view(), task.params, limited(kNoLimit)));
+  found.expect(knn_graph(rows.view(), task.params, under_limit(kNoLimit)));
 }
 
 // Every step in turn is damaged, at its beginning, in its middle or at its end, at every moment that a crash can leave.
@@ -249,7 +249,7 @@ TEST(CellsOnDisk, DamagedStepsAreMadeAgain) {
   const auto rows = reference::make_floats(Shape::gaussian, 600, 8, 1);
   const VectorFile x = file_of(directory, rows.view());
   const Task task{x, by_cells(5, 8)};
-  const KnnGraph truth = knn_graph(rows.view(), task.params, limited(kNoLimit));
+  const KnnGraph truth = knn_graph(rows.view(), task.params, under_limit(kNoLimit));
   const int64_t least = task.least();
   SimulatedDisk whole;
   KeptGraph found;
@@ -352,7 +352,7 @@ TEST(CellsOnDisk, CancelledWorkGoesOn) {
         << stage;
   }
   task.run(disk, found, task.least());
-  found.expect(knn_graph(rows.view(), task.params, limited(kNoLimit)));
+  found.expect(knn_graph(rows.view(), task.params, under_limit(kNoLimit)));
 }
 
 // Through the public call, with the folder on a real disk.
@@ -375,7 +375,7 @@ TEST(CellsOnDisk, AFolderIsTheSameUnderAnyLimitAndCut) {
            {"whole.npy", 8 << 20}, {"whole.npy", 11 << 20}, {"part*.npy", 9 << 20}, {"part*.npy", 1 << 30}}) {
     SCOPED_TRACE(name + " " + std::to_string(limit));
     const VectorFile x(directory.path(name));
-    const Resources resources = limited(limit);
+    const Resources resources = under_limit(limit);
     const GraphReport made = knn_graph_folder(x, directory.path("g"), params, resources);
     EXPECT_LE(made.peak_host_bytes, limit);
     expect_same_bytes(truth, load_graph_folder(directory.path("g"), on_cpu()));

@@ -24,7 +24,7 @@ namespace kith {
 namespace {
 
 constexpr uint64_t kNothingLost = ~uint64_t{0};
-constexpr int64_t kPieceBytes = int64_t{512} << 20;  // of rows as f32
+constexpr int64_t kCodedPieceBytes = int64_t{512} << 20;  // of rows as f32
 constexpr int64_t kLeastPiece = 256;                 // rows of a piece, however little room there is
 constexpr int64_t kLeastTogether = 65536;            // rows coded together, likewise
 
@@ -86,7 +86,7 @@ Segment code_rows_cuda(int device, const IvfModel& model, const MatrixView& rows
     };
     const int64_t least = std::clamp<int64_t>(rows.rows(), 1, kLeastPiece);
     const int64_t good =
-        std::clamp<int64_t>(kPieceBytes / array_bytes<float>(cols), least, std::max(least, rows.rows()));
+        std::clamp<int64_t>(kCodedPieceBytes / array_bytes<float>(cols), least, std::max(least, rows.rows()));
     constexpr int64_t kShare = 4;  // of the room
     int64_t piece = least;
     Resources beside = resources;
