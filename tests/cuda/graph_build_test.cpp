@@ -24,7 +24,7 @@ using reference::Shape;
 class CudaGraphBuild : public OnCuda {};
 
 template <typename T>
-void expect_same(const HostArray<T>& made, const HostArray<T>& expected, int64_t count, const std::string& what) {
+void expect_same(const T* made, const T* expected, int64_t count, const std::string& what) {
   int64_t differ = 0;
   for (int64_t i = 0; i < count; ++i) differ += std::memcmp(&made[i], &expected[i], sizeof(T)) != 0 ? 1 : 0;
   EXPECT_EQ(differ, 0) << "of " << count << ": " << what;
@@ -40,13 +40,14 @@ void expect_built_alike(const MatrixView& rows, const WalkGraphWish& wish, const
   EXPECT_EQ(made->coder.step(), expected->coder.step()) << what;
   EXPECT_EQ(made->coder.offsets(), expected->coder.offsets()) << what;
   const int64_t places = expected->order.places();
-  expect_same(made->order.rows(), expected->order.rows(), rows.rows(), what + ": rows of places");
-  expect_same(made->order.offsets(), expected->order.offsets(), places + 1, what + ": places");
-  expect_same(made->codes, expected->codes, expected->codes.size(), what + ": codes");
-  expect_same(made->centres, expected->centres, expected->centres.size(), what + ": centres");
-  expect_same(made->edges, expected->edges, places * wish.degree, what + ": edges");
-  expect_same(made->entry_offsets, expected->entry_offsets, expected->cells + 1, what + ": cells of entries");
-  expect_same(made->entries, expected->entries, expected->entries.size(), what + ": entries");
+  expect_same(made->order.rows().data(), expected->order.rows().data(), rows.rows(), what + ": rows of places");
+  expect_same(made->order.offsets().data(), expected->order.offsets().data(), places + 1, what + ": places");
+  expect_same(made->codes.data(), expected->codes.data(), expected->codes.size(), what + ": codes");
+  expect_same(made->centres.data(), expected->centres.data(), expected->centres.size(), what + ": centres");
+  expect_same(made->edges.flat(), expected->edges.flat(), places * wish.degree, what + ": edges");
+  expect_same(made->entry_offsets.data(), expected->entry_offsets.data(), expected->cells + 1,
+              what + ": cells of entries");
+  expect_same(made->entries.data(), expected->entries.data(), expected->entries.size(), what + ": entries");
   EXPECT_EQ(made->facts.clipped, expected->facts.clipped) << what;
   EXPECT_EQ(made->facts.parts, expected->facts.parts) << what;
   EXPECT_EQ(made->facts.lost, expected->facts.lost) << what;
