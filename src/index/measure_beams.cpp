@@ -1,5 +1,7 @@
 #include "index/measure_beams.hpp"
 
+#include <kith/error.hpp>
+
 #include "core/random.hpp"
 #include "core/within_limits.hpp"
 #include "rows/row_sample.hpp"
@@ -32,7 +34,7 @@ std::vector<uint32_t> lone_places(const PlaceOrder& order, const std::vector<uin
 
 }  // namespace
 
-BeamTable measure_beams(const GraphState& state, uint64_t seed, const Resources& given) {
+BeamTable measure_beams(const GraphState& state, uint64_t seed, const Resources& given) try {
   const Resources resources = given.with_progress({}).with_device(Device::cpu());
   // A limit was not told of copies on a GPU.
   const bool on_gpu = given.device().kind == DeviceKind::cuda && !counts_memory(given);
@@ -96,6 +98,11 @@ BeamTable measure_beams(const GraphState& state, uint64_t seed, const Resources&
     if (recall >= kMeasuredRecall) break;
   }
   return BeamTable(std::move(measured));
+} catch (const OutOfMemory&) {
+  // The graph is there, and the CPU measures the same.
+  if (given.device().kind != DeviceKind::cuda) throw;
+  given.log(LogLevel::info, "recall is measured on the CPU: the GPU has no memory left for the graph and its rows");
+  return measure_beams(state, seed, given.with_device(Device::cpu()));
 }
 
 }  // namespace kith

@@ -419,7 +419,10 @@ void reconstruct_rows(const IvfModel& model, const std::vector<Segment>& segment
     constexpr int64_t kStepsPerList = 16;
     const bool few = count <= segment->size() / (segment->lists() * kStepsPerList);
     std::optional<PlaceTable> table;
-    if (!few) table.emplace(segment->rows(), segment->size(), resources);
+    if (!few) {
+      segment->check_lists();
+      table.emplace(segment->rows(), segment->size(), resources);
+    }
     constexpr int64_t kRowsPerTask = 64;
     parallel_for(divide_up(count, kRowsPerTask), meter, quiet, [&](int64_t task, int) {
       for (int64_t i = task * kRowsPerTask; i < std::min((task + 1) * kRowsPerTask, count); ++i) {

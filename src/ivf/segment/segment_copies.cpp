@@ -113,7 +113,7 @@ SharedPlaceTable get_place_table(const SegmentCopies& segment, int64_t room, con
   if (segment.size() == 0 || array_bytes<uint32_t>(segment.size()) > room) return nullptr;
   // Nothing is kept beside a mapped file.
   const Segment here = segment.on(Device::cpu(), resources);
-  if (here->bytes() < here->size() * here->code_bytes()) return nullptr;
+  if (here->is_mapped()) return nullptr;
   const auto made = std::make_shared<const PlaceTable>(here->rows(), here->size(), resources);
   return std::static_pointer_cast<const PlaceTable>(
       segment.prepared().keep(Device::cpu(), made, PreparedAs<PlaceTable>()));

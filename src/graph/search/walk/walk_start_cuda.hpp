@@ -172,7 +172,9 @@ class WalkStart : public NearCells<kWarps> {
     // No reference to one of both: the compiler would keep the walk in memory for it.
     const bool filtered = task_.kept_bits != nullptr;
     const uint64_t* const entries = filtered ? kept_.now : beam_.now;
-    const int size = filtered ? kept_.size : beam_.size;
+    int size = filtered ? kept_.size : beam_.size;
+    // Of what was collected, what the beam has.
+    while (filtered && size > 0 && (beam_.size == 0 || entries[size - 1] >> 1 > beam_.now[beam_.size - 1] >> 1)) --size;
     uint32_t* const out = task_.found + query * task_.most;
     for (int i = thread(); i < min(static_cast<int64_t>(size), task_.most); i += kThreads) {
       out[i] = row_of(entries[i]) >> 1;
