@@ -10,6 +10,7 @@
 #include <kith/export.hpp>
 
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <span>
 #include <string>
@@ -65,5 +66,21 @@ class KITH_EXPORT Communicator {
 // others are woken and leave their calls; what was thrown first is thrown here. For tests, and to try things out.
 KITH_EXPORT void run_ranks(int size, const std::function<void(Communicator&)>& work,
                            int64_t piece_bytes = Communicator::kPieceBytes);
+
+// Marks errors that all ranks throw: of the types of kith/error.hpp beside this.
+struct KITH_EXPORT AgreedByAll {
+  virtual ~AgreedByAll() = default;
+};
+
+// Throws on all ranks what one of them brings; `own` is null where this rank has no error. With one rank it is thrown
+// as it is.
+KITH_EXPORT void agree(Communicator& ranks, const std::exception_ptr& own);
+
+// This rank among those on its host, told apart by name: its place, and how many there are.
+struct HostPlace {
+  int place = 0;
+  int count = 1;
+};
+KITH_EXPORT HostPlace place_on_host(Communicator& ranks);
 
 }  // namespace kith

@@ -2,11 +2,11 @@
 //
 // An error of one rank is an error of all: each does its part of a step, then all of them tell how it went, and go on
 // together or throw the same error, with the rank and host of the first that failed. So what is exchanged between two
-// agreements must not throw. Cost: a message of 8 bytes from and to each rank.
+// agreements must not throw. Cost: a message of 8 bytes from and to each rank. agree() itself is public, for programs
+// that run on ranks.
 #pragma once
 
 #include <kith/communicator.hpp>
-#include <kith/export.hpp>
 
 #include <exception>
 #include <optional>
@@ -15,15 +15,6 @@
 #include <utility>
 
 namespace kith {
-
-// Marks errors that all ranks throw: of the types of kith/error.hpp beside this.
-struct KITH_EXPORT AgreedByAll {
-  virtual ~AgreedByAll() = default;
-};
-
-// Throws on all ranks what one of them brings; `own` is null where this rank has no error. With one rank it is thrown
-// as it is.
-KITH_EXPORT void agree(Communicator& ranks, const std::exception_ptr& own);
 
 // Does this rank's part and agrees.
 template <typename Work>
@@ -63,13 +54,6 @@ void in_lockstep(Communicator& ranks, const Work& work) {
   }
   agree(ranks, error);
 }
-
-// This rank among those on its host, told apart by name: its place, and how many there are.
-struct HostPlace {
-  int place = 0;
-  int count = 1;
-};
-KITH_EXPORT HostPlace place_on_host(Communicator& ranks);
 
 // InvalidArgument on all ranks unless all were given the same: the library's version, and `request`, which says in
 // words what was asked for.
