@@ -122,7 +122,7 @@ TEST(MachineMemory, SaysWhyMemoryWasRefused) {
 }
 
 TEST(MachineMemory, RefusesWhatTheMachineCannotGive) {
-  const Resources resources;
+  const Resources resources{ResourceOptions()};
   constexpr int64_t kHuge = int64_t{1} << 46;
   try {
     const HostBuffer buffer(kHuge, "the result", resources);

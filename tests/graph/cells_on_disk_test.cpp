@@ -343,6 +343,7 @@ TEST(CellsOnDisk, CancelledWorkGoesOn) {
     const CancelToken token;
     ResourceOptions options;
     options.device = Device::cpu();
+    options.threads = 2;  // as least() has
     options.host_memory_limit = task.least();
     options.cancel = token;
     options.progress = [&](const Progress& progress) {

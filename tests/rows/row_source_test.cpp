@@ -92,7 +92,7 @@ TEST_F(FileSourceTest, AnErrorAheadAppearsWhereItsRowsAreFetched) {
 TEST_F(FileSourceTest, TakesWhatItSays) {
   const VectorFile file(path_);
   for (const int64_t most : {1, 49, 99, 100, 101, 5000}) {
-    const Resources resources;
+    const Resources resources{ResourceOptions()};
     FileSource source(file);
     source.open(most, resources);
     const int64_t said = source.info().read_bytes(most);
