@@ -2,6 +2,7 @@
 
 #include <kith/error.hpp>
 
+#include "io/disk.hpp"
 #include "io/file_error.hpp"
 
 #include <fmt/format.h>
@@ -19,6 +20,8 @@ namespace kith {
 namespace {
 
 constexpr int64_t kBufferBytes = 256 * 1024;
+constexpr std::string_view kTemporaryBegin = ".kith-";
+constexpr std::string_view kTemporaryEnd = ".tmp";
 
 // The path that will be replaced, links resolved; refuses what must not be replaced.
 std::filesystem::path resolve_target(const std::string& path) {
@@ -71,7 +74,7 @@ void AtomicFileWriter::create_temporary() {
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     uint64_t random = 0;
     if (::getentropy(&random, sizeof(random)) != 0) fail("name a temporary file for", errno);
-    temporary_ = fmt::format(".kith-{:016x}.tmp", random);
+    temporary_ = fmt::format("{}{:016x}{}", kTemporaryBegin, random, kTemporaryEnd);
     file_ =
         FileDescriptor(::openat(directory_.get(), temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kMode));
     if (file_.is_open()) return keep_permissions();
@@ -155,6 +158,12 @@ void AtomicFileWriter::discard() noexcept {
 void AtomicFileWriter::fail(std::string_view action, int code) {
   discard();
   throw_io_error(action, path_, code);
+}
+
+void remove_left_behind(const std::string& folder) {
+  for (const std::string& name : real_disk().list(folder)) {
+    if (name.starts_with(kTemporaryBegin) && name.ends_with(kTemporaryEnd)) real_disk().remove(folder + "/" + name);
+  }
 }
 
 }  // namespace kith

@@ -19,7 +19,7 @@ void expect_same(const LiveRows& live, const std::vector<bool>& expected) {
 }
 
 TEST(LiveRows, AnyOrderOfAddsAndRemovalsIsAPlainList) {
-  const Resources resources;
+  const Resources resources{ResourceOptions()};
   const CounterRng rng(5, 0);
   uint64_t draw = 0;
   for (int round = 0; round < 20; ++round) {

@@ -9,6 +9,8 @@
 #include "graph/build/method/build_graph.hpp"
 #include "graph/handle/graph_folder.hpp"
 #include "graph/handle/graph_output.hpp"
+#include "io/atomic_file_writer.hpp"
+#include "io/disk.hpp"
 #include "io/read_rows.hpp"
 #include "rows/naming_files.hpp"
 
@@ -70,6 +72,7 @@ class FolderSink final : public GraphSink {
 
   void begin() override {
     writer_.reset();
+    if (real_disk().exists(folder_)) remove_left_behind(folder_);  // of a run before this one
     writer_ = std::make_unique<GraphFolderWriter>(folder_, x_.rows(), params_.k);
   }
   void append(const NeighborsView& part) override { writer_->append(part); }
@@ -95,6 +98,9 @@ GraphReport cells_to_folder(const VectorFile& x, const std::string& folder, cons
                             const GraphWork& work, const Resources& resources) {
   check_graph_size(x.rows(), params.k);
   check_knn(RowsInfo(x), RowsInfo(x), {params.k, params.metric});
+  if (resources.device().kind == DeviceKind::cuda) {
+    resources.log(LogLevel::warning, "graphs by cells from disk are built on the CPU so far; the GPU is not used");
+  }
   const Resources there = resources.with_device(Device::cpu());
   const bool own_folder = work.folder.empty();
   const DiskWork kept{real_disk(), own_folder ? folder + "/work" : work.folder, work.keep};
