@@ -44,7 +44,7 @@ constexpr std::pair<std::string_view, std::string_view> kExamples[] = {
     {"train", "kith train --data base.fbin --quantizer PQ16 --out pq.kith"},
     {"encode", "kith encode --quantizer pq.kith --data base.fbin --out codes.u8bin"},
     {"decode", "kith decode --quantizer pq.kith --codes codes.u8bin --out decoded.fbin"},
-    {"plan", "kith plan --rows 1e9 --cols 96 --dtype u8 -k 10 --memory-limit 16G --gpu"},
+    {"plan", "kith plan --rows 2e7 --cols 96 --dtype u8 -k 10 --memory-limit 1G"},
     {"completion", "kith completion bash > ~/.local/share/bash-completion/completions/kith"},
     {"manual", "kith manual | man -l -"},
 };

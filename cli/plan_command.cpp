@@ -31,7 +31,7 @@ PlanQuestion question_of(const PlanOptions& options, const RunOptions& run) {
     }
     question.rows = std::llround(options.rows);
   }
-  if (run.memory_limit) question.host_memory = *run.memory_limit;
+  if (run.memory_limit) question.host_memory_limit = *run.memory_limit;
   question.threads = run.threads > 0 ? run.threads : cpu_info().threads;
   return question;
 }
@@ -95,8 +95,8 @@ void offer_plan(Commands& commands) {
   command.metric(question.metric);
   command.real("--recall", question.recall, "Of the graph; 1: exact");
   command.flag("--gpu", question.gpu, "Plan for an H200 instead of the CPU");
-  command.real("--disk-read", question.read_rate, "What the disk reads, bytes a second");
-  command.real("--disk-write", question.write_rate, "What it writes");
+  command.real("--disk-read", question.disk_read, "What the disk reads, bytes a second");
+  command.real("--disk-write", question.disk_write, "What it writes");
   command.threads();
   command.memory_limit();
   command.output();

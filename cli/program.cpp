@@ -29,6 +29,8 @@ Report run_command(const CommandLine& line) {
   return report;
 }
 
+const char* name_of_program(const Communicator* ranks) { return ranks == nullptr ? "kith" : "kith-mpi"; }
+
 // Returns the exit code.
 int run(int argc, const char* const* argv, Communicator* ranks) {
   RunOptions begun;
@@ -52,14 +54,14 @@ int run(int argc, const char* const* argv, Communicator* ranks) {
     print(report.text);
   }
   for (const std::exception_ptr& error : report.failures) {
-    std::fprintf(stderr, "kith: %s\n", describe(error).message.c_str());
+    std::fprintf(stderr, "%s: %s\n", name_of_program(ranks), describe(error).message.c_str());
   }
   return report.failures.empty() ? 0 : describe(report.failures.front()).exit_code;
 }
 
 int fail(const Failure& failure, bool json, const Communicator* ranks) {
   if (ranks != nullptr && ranks->rank() != 0) return failure.exit_code;  // rank 0 has the same error
-  std::fprintf(stderr, "%s: %s\n", ranks == nullptr ? "kith" : "kith-mpi", failure.message.c_str());
+  std::fprintf(stderr, "%s: %s\n", name_of_program(ranks), failure.message.c_str());
   if (json) {
     JsonObject error;
     error.text("type", failure.type).text("message", failure.message);

@@ -51,7 +51,7 @@ class KITH_EXPORT Communicator {
   virtual int64_t next_step();
 
  protected:
-  // Up to piece_bytes() at a time, and never none.
+  // At most the constructor's piece_bytes, and at least one byte.
   virtual void send_piece(int to, const void* data, int64_t bytes) = 0;
   virtual void receive_piece(int from, void* data, int64_t bytes) = 0;
   virtual void broadcast_piece(int root, void* data, int64_t bytes) = 0;

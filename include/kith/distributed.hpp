@@ -1,8 +1,8 @@
 // Exact search and k-means by several ranks together, with the bytes of one process.
 //
-// Every rank calls the same function with the same files or arrays and the same parameters, which are compared first,
-// and does a part of the work; so is Kith's version. Files are read where they are needed, a part by each rank. What a
-// rank throws, all throw, with its rank and host. docs/clusters.md says what is exchanged.
+// Every rank calls the same function with the same files or arrays and the same parameters, and does a part of the
+// work. Parameters and Kith's version are compared first. Files are read where they are needed, a part by each rank.
+// What a rank throws, all throw, with its rank and host. docs/clusters.md says what is exchanged.
 //
 // A rank's Resources are its own: its device, its threads, its limits.
 #pragma once

@@ -242,7 +242,7 @@ KITH_C_API kith_status kith_index_compact(kith_index* index, const kith_resource
 KITH_C_API kith_status kith_index_search(const kith_index* index, const kith_matrix* queries,
                                          const kith_search_params* params, const kith_neighbors* out,
                                          const kith_resources* resources);
-/* Of params, filter and probes alone. */
+/* Reads filter and probes of params; ignores the rest. */
 KITH_C_API kith_status kith_index_range_search(const kith_index* index, const kith_matrix* queries, float radius,
                                                const kith_search_params* params, kith_range** out,
                                                const kith_resources* resources);

@@ -8,8 +8,8 @@
 
 namespace kith {
 
-// Call while handling the OutOfMemory of who kept the results of a range search in files, once what it had found is freed:
-// searches again, counting only, and throws an OutOfMemory that names a limit which holds all results.
+// Call after a range search in files ran out of memory while its results were kept, once these are freed: searches
+// again, counting only, and throws an OutOfMemory that names a limit which holds all results.
 [[noreturn]] KITH_EXPORT void throw_kept_range_limit(const VectorFile& queries, const VectorFile& base,
                                                      const RangeParams& params, const Resources& resources);
 

@@ -2,8 +2,7 @@
 // phase, and what would help most. A pure function: nothing is read or measured, and any machine can plan for any
 // other.
 //
-//   const WorkPlan plan = plan_work({.rows = 1'000'000'000, .cols = 96, .dtype = DType::u8, .host_memory = 16LL <<
-//   30});
+//   const WorkPlan plan = plan_work({.rows = 20'000'000, .cols = 96, .host_memory_limit = int64_t{1} << 30});
 //
 // Times come from the model by which devices are chosen (docs/scaling.md): its CPU is a small one, so that faster ones
 // are done sooner.
@@ -27,14 +26,13 @@ struct PlanQuestion {
   std::string factory = {};  // of an index that is built ("IVF4096,PQ32"); empty: a k-NN graph
   int64_t k = 10;            // of the graph, as all below
   Metric metric = Metric::l2;
-  double recall = 0.95;  // 1: exact
+  double recall = 0.99;  // 1: exact
 
-  int64_t host_memory = kNoLimit;    // limits, or what there is
-  int64_t device_memory = kNoLimit;  // of a GPU
-  bool gpu = false;                  // an H200; else the CPU
+  int64_t host_memory_limit = kNoLimit;  // or what there is
+  bool gpu = false;                      // an H200; else the CPU
   int threads = 1;
-  double read_rate = 2e9;  // of the disk, bytes a second
-  double write_rate = 1e9;
+  double disk_read = 2e9;  // of the disk, bytes a second
+  double disk_write = 1e9;
 
   KITH_EXPORT void validate() const;
 };
@@ -52,7 +50,7 @@ struct PlanPhase {
 };
 
 struct WorkPlan {
-  std::string method;        // "exact", "cells", or the factory string
+  std::string method;        // "exact", "cells", "nn_descent", or the factory string
   bool from_disk = false;    // does not fit into memory
   int64_t result_bytes = 0;  // of the files that it writes
   std::vector<PlanPhase> phases;

@@ -200,6 +200,8 @@ class Index:
                     raise ValueError("start is the graph of an array, and x is a path: read the vectors first")
                 if not isinstance(start, KnnGraph):
                     raise TypeError(f"start is a {type(start).__name__}; it takes a kith.KnnGraph")
+                if borrow:
+                    raise ValueError("copy=False goes without start: an index that is built from a graph copies its vectors")
                 rows = as_vectors(array_of(x), "x", options.stream)[0]
                 self._index.add_from(rows, names, start._given_there(options), options)
                 return
@@ -345,8 +347,8 @@ class Index:
         ids: IdsLike | None = None,
         *,
         threads: SupportsIndex = 0,
-        memory_limit: SupportsIndex | None = None,
-        device_memory_limit: SupportsIndex | None = None,
+        memory_limit: ByteSize | None = None,
+        device_memory_limit: ByteSize | None = None,
         progress: Progress = False,
         **unknown: NoReturn,
     ) -> None:

@@ -88,7 +88,7 @@ def merge_files(
     *,
     shift_ids: bool = False,
     threads: SupportsIndex = 0,
-    memory_limit: SupportsIndex | None = None,
+    memory_limit: ByteSize | None = None,
     progress: Progress = False,
     **unknown: NoReturn,
 ) -> None:

@@ -8,8 +8,9 @@ from typing import NoReturn, SupportsIndex
 from kith import _kith
 from kith._info import info
 from kith._metrics import Metric
-from kith._options import flag, text, whole_number
+from kith._options import byte_size, flag, text, whole_number
 from kith._other_names import refuse_unknown
+from kith._typing import ByteSize
 
 
 @dataclass(frozen=True)
@@ -56,8 +57,8 @@ def plan(
     factory: str = "",
     k: SupportsIndex = 10,
     metric: Metric = "l2",
-    recall: float = 0.95,
-    memory_limit: SupportsIndex | None = None,
+    recall: float = 0.99,
+    memory_limit: ByteSize | None = None,
     gpu: bool = False,
     threads: SupportsIndex = 0,
     disk_read: float = 2e9,
@@ -78,8 +79,8 @@ def plan(
         Plan an index (``"IVF4096,PQ32"``) instead of a graph.
     k, metric, recall
         Of the graph, as in `knn_graph`; a recall of 1 is exact.
-    memory_limit : int, optional
-        Bytes of memory; what does not fit is planned from disk.
+    memory_limit : int or str, optional
+        Bytes of memory (``"16G"``); what does not fit is planned from disk.
     gpu : bool, default False
         Plan for an H200 instead of the CPU.
     threads : int, default 0
@@ -90,7 +91,7 @@ def plan(
     Examples
     --------
     >>> import kith
-    >>> made = kith.plan(10**9, 96, "u8", memory_limit=16 * 2**30, gpu=True)
+    >>> made = kith.plan(20_000_000, 96, "u8", memory_limit="1G", threads=8)
     >>> made.method, made.from_disk
     ('cells', True)
     """
@@ -104,7 +105,7 @@ def plan(
         whole_number(k, "k"),
         text(metric, "metric"),
         float(recall),
-        None if memory_limit is None else whole_number(memory_limit, "memory_limit"),
+        None if memory_limit is None else byte_size(memory_limit, "memory_limit"),
         flag(gpu, "gpu"),
         count if count != 0 else info()["threads"],
         float(disk_read),

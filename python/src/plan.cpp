@@ -37,11 +37,11 @@ nb::dict plan(int64_t rows, int64_t cols, const std::string& dtype, const std::s
                               .k = k,
                               .metric = parse_metric(metric),
                               .recall = recall,
-                              .host_memory = memory_limit.value_or(kNoLimit),
+                              .host_memory_limit = memory_limit.value_or(kNoLimit),
                               .gpu = gpu,
                               .threads = threads,
-                              .read_rate = disk_read,
-                              .write_rate = disk_write};
+                              .disk_read = disk_read,
+                              .disk_write = disk_write};
   const WorkPlan made = plan_work(question);
   nb::list phases;
   for (const PlanPhase& phase : made.phases) phases.append(dict_of(phase));

@@ -108,7 +108,8 @@ void agree(Communicator& ranks, const std::exception_ptr& own) {
   std::string message;
   if (own != nullptr) {
     SentError error = sent(own);
-    const bool named = error.text.starts_with("rank ");  // all have thrown it before, and it was told in other words
+    // All have thrown it before, and it was told in other words.
+    const bool named = error.text.starts_with("rank ") && error.text.find(" on ") < error.text.find(": ");
     if (!named) error.text = fmt::format("rank {} on {}: {}", ranks.rank(), ranks.host(), error.text);
     message = error.packed();
   }

@@ -1,6 +1,7 @@
 #include "plan/cells_on_disk_plan.hpp"
 
 #include "core/divide.hpp"
+#include "graph/build/cells_on_disk/cell_store.hpp"
 #include "plan/plan_rates.hpp"
 
 #include <algorithm>
@@ -11,7 +12,6 @@ namespace {
 
 constexpr int64_t kSampleRows = 48;  // a cell, for its centre
 constexpr double kCentreIterations = 6;
-constexpr int64_t kNumberBytes = 5;  // of a row in its bucket
 
 // Pairs across blocks are compared from both sides. Measured on SIFT: the share of probes that leave their block.
 double leaving(int64_t blocks) { return blocks <= 1 ? 0 : 0.92 * (1 - std::pow(static_cast<double>(blocks), -0.45)); }
@@ -22,19 +22,22 @@ GraphProblem graph_problem(const PlanQuestion& question) {
   return {question.rows, question.cols, question.k, question.metric, question.recall};
 }
 
-CellsOnDisk likely_cells_on_disk(const PlanQuestion& question) {
-  CellsOnDisk likely;
+CellsOnDiskCounts likely_cells_on_disk(const PlanQuestion& question) {
+  CellsOnDiskCounts likely;
   likely.cells = default_cells(question.rows, question.k);
   likely.probes = likely_work(graph_problem(question)).probes;
-  likely.row_bytes = question.cols * size_of(question.dtype) + kNumberBytes;
+  likely.row_bytes =
+      StoredRecord(question.cols * size_of(question.dtype), std::llround(likely.probes), likely.cells).bytes();
   // Half of the memory for a block with its lists, the other for what streams past it.
   const int64_t list_bytes = 8 * question.k + 32;
-  const int64_t room = std::max<int64_t>(question.host_memory / 2, 1);
+  const int64_t room = std::max<int64_t>(question.host_memory_limit / 2, 1);
   likely.blocks = std::max<int64_t>(1, divide_up(question.rows * (likely.row_bytes + list_bytes), room));
   return likely;
 }
 
-std::vector<PlanPhase> plan_cells_on_disk(const PlanQuestion& question, const CellsOnDisk& cells) {
+std::vector<PlanPhase> plan_cells_on_disk(const PlanQuestion& question, const CellsOnDiskCounts& cells) {
+  PlanQuestion on_cpu = question;
+  on_cpu.gpu = false;  // so far
   const auto rows = static_cast<double>(question.rows);
   const auto cols = static_cast<double>(question.cols);
   const auto count = static_cast<double>(cells.cells);
@@ -44,17 +47,18 @@ std::vector<PlanPhase> plan_cells_on_disk(const PlanQuestion& question, const Ce
   const int64_t result = question.rows * question.k * 12;
   const int64_t sample = cells.cells * kSampleRows * question.cols * static_cast<int64_t>(sizeof(float));
   const int64_t centres = cells.cells * question.cols * static_cast<int64_t>(sizeof(float));
-  const int64_t memory = std::min(question.host_memory, store + lists);
+  const int64_t memory = std::min(question.host_memory_limit, store + lists);
   std::vector<PlanPhase> phases;
   const auto add = [&](PlanPhase phase, const Counts& counts) {
-    time_phase(phase, counts, question);
+    time_phase(phase, counts, on_cpu);
     phases.push_back(std::move(phase));
   };
-  add({.name = "sample", .read_bytes = data, .written_bytes = sample, .host_bytes = memory, .disk_bytes = sample}, {});
+  add({.name = "sample", .read_bytes = 2 * data, .written_bytes = sample, .host_bytes = memory, .disk_bytes = sample},
+      {});
   add({.name = "centres", .host_bytes = std::min(memory, sample + centres), .disk_bytes = sample + centres},
       {{CostUnit::grouped_product, 2 * kCentreIterations * kSampleRows * count * count * cols}});
   add({.name = "buckets",
-       .read_bytes = data,
+       .read_bytes = 2 * data,
        .written_bytes = store,
        .host_bytes = memory,
        .disk_bytes = store + centres},

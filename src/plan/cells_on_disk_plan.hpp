@@ -1,5 +1,5 @@
-// The phases of a graph by cells whose rows do not fit into memory: sample, centres, one pass that puts rows into
-// buckets, blocks of neighbouring cells that are compared with all others, and lists in the order of rows.
+// The phases of a graph by cells whose rows do not fit into memory, on the CPU: sample, centres, rows put in the order
+// of cells, blocks of neighbouring cells that are compared with all others, and lists in the order of rows.
 #pragma once
 
 #include <kith/work_plan.hpp>
@@ -14,16 +14,16 @@ namespace kith {
 // The question as those who choose methods ask it.
 GraphProblem graph_problem(const PlanQuestion& question);
 
-// Counts that an engine knows better.
-struct CellsOnDisk {
+// What the phases are counted from.
+struct CellsOnDiskCounts {
   int64_t cells = 0;
   double probes = 0;
   int64_t blocks = 1;     // of rows that are compared at a time
   int64_t row_bytes = 0;  // of a row in a bucket: with its number
 };
 // As the engine would choose them for this question.
-CellsOnDisk likely_cells_on_disk(const PlanQuestion& question);
+CellsOnDiskCounts likely_cells_on_disk(const PlanQuestion& question);
 
-std::vector<PlanPhase> plan_cells_on_disk(const PlanQuestion& question, const CellsOnDisk& cells);
+std::vector<PlanPhase> plan_cells_on_disk(const PlanQuestion& question, const CellsOnDiskCounts& cells);
 
 }  // namespace kith

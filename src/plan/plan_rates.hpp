@@ -13,8 +13,8 @@ namespace kith {
 inline void time_phase(PlanPhase& phase, const Counts& counts, const PlanQuestion& question) {
   const double products =
       question.gpu ? model_of(DeviceInfo()).seconds(counts) : cpu_model(question.threads).seconds(counts);
-  const double reading = static_cast<double>(phase.read_bytes) / question.read_rate;
-  const double writing = static_cast<double>(phase.written_bytes) / question.write_rate;
+  const double reading = static_cast<double>(phase.read_bytes) / question.disk_read;
+  const double writing = static_cast<double>(phase.written_bytes) / question.disk_write;
   phase.seconds = std::max({products, reading, writing});
   phase.bound = phase.seconds == products ? "products" : phase.seconds == reading ? "reading" : "writing";
 }

@@ -5,6 +5,7 @@
 #include "core/byte_size.hpp"
 #include "core/divide.hpp"
 #include "core/within_limits.hpp"
+#include "graph/build/cells/cell_params.hpp"
 #include "graph/build/method/method_choice.hpp"
 #include "index/factory.hpp"
 #include "plan/cells_on_disk_plan.hpp"
@@ -91,7 +92,7 @@ WorkPlan plan_graph(const PlanQuestion& question) {
   plan.result_bytes = question.rows * question.k * 12;
   const int64_t data = data_bytes(question);
   const int64_t in_memory = graph_bytes(question, method);
-  plan.from_disk = in_memory > question.host_memory;
+  plan.from_disk = in_memory > question.host_memory_limit;
   const auto add = [&](PlanPhase phase, const Counts& counts) {
     time_phase(phase, counts, question);
     plan.phases.push_back(std::move(phase));
@@ -105,13 +106,13 @@ WorkPlan plan_graph(const PlanQuestion& question) {
     return plan;
   }
   if (method != GraphMethod::cells) {  // all rows pass every block of queries
-    const int64_t blocks = divide_up(2 * (data + question.rows * question.k * 8), question.host_memory);
+    const int64_t blocks = divide_up(2 * (data + question.rows * question.k * 8), question.host_memory_limit);
     add({.name = "search",
          .read_bytes = (blocks + 1) * data,
          .written_bytes = plan.result_bytes,
          .blocks = blocks,
-         .host_bytes = question.host_memory,
-         .device_bytes = question.gpu ? std::min(question.device_memory, graph_device_bytes(question)) : 0,
+         .host_bytes = question.host_memory_limit,
+         .device_bytes = question.gpu ? graph_device_bytes(question) : 0,
          .disk_bytes = plan.result_bytes},
         graph_counts(question, GraphMethod::exact));
     plan.method = name_of(GraphMethod::exact);
@@ -164,7 +165,7 @@ WorkPlan plan_index(const PlanQuestion& question) {
   plan.method = question.factory;
   plan.result_bytes = question.rows * size.row_bytes + (size.has_lists ? size.lists * (4 * size.cols + 8) : 0);
   // A share of the limit is in memory before codes go to the disk.
-  plan.from_disk = question.host_memory < kNoLimit && plan.result_bytes > question.host_memory / 4;
+  plan.from_disk = question.host_memory_limit < kNoLimit && plan.result_bytes > question.host_memory_limit / 4;
   const auto add = [&](PlanPhase phase, const Counts& counts) {
     time_phase(phase, counts, question);
     plan.phases.push_back(std::move(phase));
@@ -176,24 +177,24 @@ WorkPlan plan_index(const PlanQuestion& question) {
   if (size.has_lists || size.codewords > 1) {
     add({.name = "train",
          .read_bytes = std::min(data, 2 * sample * question.cols * size_of(question.dtype)),
-         .host_bytes = std::min(question.host_memory, sample * size.cols * 4 + kWorking)},
+         .host_bytes = std::min(question.host_memory_limit, sample * size.cols * 4 + kWorking)},
         {{CostUnit::grouped_product, kProduct * kIterations * centre_rows * lists * cols},
          {CostUnit::f32_training, kProduct * kIterations * code_rows * size.codewords * cols}});
   }
   const int64_t codes = question.rows * size.row_bytes;
-  const int64_t runs = plan.from_disk ? divide_up(codes, std::max<int64_t>(question.host_memory / 4, 1)) : 1;
+  const int64_t runs = plan.from_disk ? divide_up(codes, std::max<int64_t>(question.host_memory_limit / 4, 1)) : 1;
   add({.name = "add",
        .read_bytes = data,
        .written_bytes = plan.from_disk ? codes : 0,
        .blocks = runs,
-       .host_bytes = plan.from_disk ? question.host_memory : 2 * codes + kWorking,
+       .host_bytes = plan.from_disk ? question.host_memory_limit : 2 * codes + kWorking,
        .disk_bytes = plan.from_disk ? codes : 0},
       {{CostUnit::dense_product, kProduct * rows * ((size.has_lists ? lists : 0) + size.codewords) * cols}});
   add({.name = plan.from_disk ? "join" : "save",
        .read_bytes = plan.from_disk ? codes : 0,
        .written_bytes = plan.result_bytes,
        .blocks = runs,
-       .host_bytes = plan.from_disk ? std::min(question.host_memory, kWorking) : codes,
+       .host_bytes = plan.from_disk ? std::min(question.host_memory_limit, kWorking) : codes,
        .disk_bytes = plan.result_bytes + (plan.from_disk ? codes : 0)},
       {});
   return plan;
@@ -219,15 +220,15 @@ std::vector<std::string> advice_for(const PlanQuestion& question, double seconds
     others.emplace_back(std::move(name), std::move(changed));
   };
   if (question.dtype == DType::f32) other("stored as f16", [](PlanQuestion& q) { q.dtype = DType::f16; });
-  if (question.host_memory < kNoLimit / 2) {
-    other(fmt::format("with {} of memory", format_bytes(2 * question.host_memory)),
-          [](PlanQuestion& q) { q.host_memory *= 2; });
+  if (question.host_memory_limit < kNoLimit / 2) {
+    other(fmt::format("with {} of memory", format_bytes(2 * question.host_memory_limit)),
+          [](PlanQuestion& q) { q.host_memory_limit *= 2; });
   }
   if (!question.gpu) other("on a GPU (H200)", [](PlanQuestion& q) { q.gpu = true; });
   if (!question.gpu) other("with twice the threads", [](PlanQuestion& q) { q.threads *= 2; });
   other("with a disk twice as fast", [](PlanQuestion& q) {
-    q.read_rate *= 2;
-    q.write_rate *= 2;
+    q.disk_read *= 2;
+    q.disk_write *= 2;
   });
   std::vector<std::pair<double, std::string>> helps;
   for (const auto& [name, changed] : others) {
@@ -253,8 +254,8 @@ void PlanQuestion::validate() const {
   require(k >= 1 && k < rows && k <= 1 << 20, fmt::format("k = {}; it must be from 1 to below the rows", k));
   require(recall > 0 && recall <= 1, fmt::format("recall = {}; it must be above 0 and at most 1", recall));
   require(threads >= 1, fmt::format("threads = {}; there must be one at least", threads));
-  require(host_memory > 0 && device_memory > 0, "a memory limit must be above 0");
-  require(read_rate > 0 && write_rate > 0, "a disk's rates must be above 0");
+  require(host_memory_limit > 0, "a memory limit must be above 0");
+  require(disk_read > 0 && disk_write > 0, "a disk's rates must be above 0");
   if (!factory.empty() && rows > kMost) {
     throw InvalidArgument(fmt::format(
         "an index holds up to {} vectors: plan one of a part of the {}, and load the files together", kMost, rows));
@@ -289,6 +290,12 @@ WorkPlan plan_work(const PlanQuestion& question) {
   question.validate();
   WorkPlan plan = plan_without_advice(question);
   plan.advice = advice_for(question, plan.seconds());
+  const bool on_disk = plan.from_disk && plan.method == name_of(GraphMethod::cells);
+  if (on_disk && default_cells(question.rows, question.k) > kMostCellsRanked) {
+    plan.advice.insert(plan.advice.begin(), fmt::format("Kith builds this from disk only with {} cells or fewer, which "
+                                                        "compares more pairs than planned here",
+                                                        kMostCellsRanked));
+  }
   return plan;
 }
 

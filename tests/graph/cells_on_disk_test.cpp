@@ -181,6 +181,7 @@ TEST(CellsOnDisk, GoesOnAfterACrashAtAnyCall) {
   const KnnGraph truth = knn_graph(rows.view(), task.params, under_limit(kNoLimit));
   const int64_t least = task.least();
   const int64_t step = reference::fewer_if_sanitized(37, 211);
+  int64_t crashes = 0;
   for (int64_t at = 0;; at += step) {
     SimulatedDisk disk;
     disk.set_fault({.at = at, .code = 0, .kind = {}});
@@ -192,12 +193,14 @@ TEST(CellsOnDisk, GoesOnAfterACrashAtAnyCall) {
       crashed = true;
     }
     if (!crashed) break;
+    ++crashes;
     disk.crash(at % 2 == 0 ? Loss::all_that_is_not_synced : Loss::bytes_that_are_not_synced);
     // With another limit.
     task.run(disk, found, least + at * 100);
     found.expect(truth);
     EXPECT_TRUE(disk.list("w").empty());
   }
+  EXPECT_GT(crashes, 3);
 }
 
 TEST(CellsOnDisk, ErrorsOfTheDiskAreToldAndItGoesOn) {

@@ -8,7 +8,7 @@ namespace kith {
 namespace {
 
 PlanQuestion billion() {
-  return {.rows = 1'000'000'000, .cols = 96, .dtype = DType::u8, .host_memory = int64_t{16} << 30, .gpu = true};
+  return {.rows = 1'000'000'000, .cols = 96, .dtype = DType::u8, .host_memory_limit = int64_t{16} << 30, .gpu = true};
 }
 
 TEST(WorkPlan, ABillionRowsAreCutIntoBlocks) {
@@ -28,11 +28,11 @@ TEST(WorkPlan, ABillionRowsAreCutIntoBlocks) {
 TEST(WorkPlan, MemoryAndDisksHelp) {
   PlanQuestion question = billion();
   const WorkPlan little = plan_work(question);
-  question.host_memory *= 4;
+  question.host_memory_limit *= 4;
   const WorkPlan more = plan_work(question);
   EXPECT_LT(more.phases[3].blocks, little.phases[3].blocks);
   EXPECT_LE(more.seconds(), little.seconds());
-  question.read_rate /= 100;
+  question.disk_read /= 100;
   EXPECT_GT(plan_work(question).seconds(), more.seconds());
   EXPECT_EQ(plan_work(question).phases[3].bound, "reading");
 }
@@ -42,7 +42,7 @@ TEST(WorkPlan, WhatFitsIsInMemory) {
   EXPECT_FALSE(plan.from_disk);
   EXPECT_EQ(plan.phases.size(), 3u);
   EXPECT_GE(plan.host_bytes(), 100'000 * 32 * 4);
-  const WorkPlan exact = plan_work({.rows = 10'000'000, .cols = 32, .recall = 1, .host_memory = 1 << 28});
+  const WorkPlan exact = plan_work({.rows = 10'000'000, .cols = 32, .recall = 1, .host_memory_limit = 1 << 28});
   EXPECT_EQ(exact.method, "exact");
   EXPECT_TRUE(exact.from_disk);
   EXPECT_GT(exact.phases[0].blocks, 1);
@@ -53,7 +53,7 @@ TEST(WorkPlan, IndexesGoThroughTheDiskUnderALimit) {
   const WorkPlan plain = plan_work(question);
   EXPECT_FALSE(plain.from_disk);
   EXPECT_NEAR(static_cast<double>(plain.result_bytes), 362e6, 2e6);
-  question.host_memory = int64_t{256} << 20;
+  question.host_memory_limit = int64_t{256} << 20;
   const WorkPlan limited = plan_work(question);
   EXPECT_TRUE(limited.from_disk);
   EXPECT_EQ(limited.phases.back().name, "join");
@@ -66,7 +66,7 @@ TEST(WorkPlan, RefusesWhatMakesNoSense) {
   EXPECT_THROW(plan_work({.rows = 10, .cols = 3, .k = 10}), InvalidArgument);
   EXPECT_THROW(plan_work({.rows = 1000, .cols = 3, .factory = "IVFQ"}), InvalidArgument);
   EXPECT_THROW(plan_work({.rows = int64_t{1} << 32, .cols = 3, .factory = "SQ8"}), InvalidArgument);
-  EXPECT_THROW(plan_work({.rows = 1000, .cols = 3, .host_memory = 0}), InvalidArgument);
+  EXPECT_THROW(plan_work({.rows = 1000, .cols = 3, .host_memory_limit = 0}), InvalidArgument);
 }
 
 }  // namespace

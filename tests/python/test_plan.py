@@ -8,7 +8,7 @@ import kith
 
 
 def test_a_plan() -> None:
-    plan = kith.plan(10**9, 96, "u8", memory_limit=16 * 2**30, gpu=True)
+    plan = kith.plan(10**9, 96, "u8", memory_limit="16G")
     assert plan.method == "cells" and plan.from_disk and plan.phases[3].blocks > 4
     assert plan.seconds == pytest.approx(sum(phase.seconds for phase in plan.phases))
     assert not kith.plan(10**5, 32, factory="IVF,PQ8", threads=2).from_disk

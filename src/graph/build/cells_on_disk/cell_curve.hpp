@@ -11,7 +11,7 @@
 
 namespace kith {
 
-// Of centres in f32: the cell at each place.
+// Returns the cell at each place of the curve. Centres are f32.
 std::vector<uint32_t> cell_curve(const MatrixView& centres);
 
 }  // namespace kith

@@ -47,7 +47,7 @@ class ListChain {
   // The neighbours of all rows, in order, some at a time.
   void write(Metric metric, const Resources& resources,
              const std::function<void(const NeighborsView& part)>& sink) const;
-  // Of no more use.
+  // Deletes all steps of the chain.
   void remove();
 
  private:

@@ -20,7 +20,7 @@ constexpr int64_t kMostDroppedShare = 2;   // one of so many rows may go
 constexpr int64_t kOfferedOfDropped = 16;  // neighbours of a dropped place
 constexpr int64_t kCompactedTogether = 256;
 
-// That are looked at for one place.
+// Most candidates looked at for one place.
 int64_t most_candidates(int64_t degree) { return degree * (1 + kOfferedOfDropped); }
 
 // Which places stay, and their new numbers.
