@@ -30,11 +30,12 @@ RankResults::RankResults(const NeighborPaths& paths, int64_t queries, int64_t k,
   }
   part_.reset(std::fopen(part_path(ranks.rank()).c_str(), "wb"));
   if (part_ == nullptr) fail("write", part_path(ranks.rank()));
+  has_part_ = true;
 }
 
 RankResults::~RankResults() {
   std::error_code ignored;
-  if (part_ != nullptr) std::filesystem::remove(part_path(ranks_.rank()), ignored);
+  if (has_part_) std::filesystem::remove(part_path(ranks_.rank()), ignored);
 }
 
 std::string RankResults::part_path(int rank) const { return fmt::format("{}.rank-{}.part", name_, rank); }
@@ -63,6 +64,7 @@ void RankResults::collect(int rank) {
     distances.resize(ids.size());
     if (std::fread(ids.data(), sizeof(ids[0]), ids.size(), file.get()) != ids.size() ||
         std::fread(distances.data(), sizeof(distances[0]), ids.size(), file.get()) != ids.size()) {
+      if (std::ferror(file.get()) == 0) throw IoError(fmt::format("cannot read '{}': it ends early", path), path, 0);
       fail("read", path);
     }
     results_->append({ids.data(), distances.data(), queries, k_, {}});
@@ -72,7 +74,8 @@ void RankResults::collect(int rank) {
 
 void RankResults::commit() {
   together(ranks_, [&] {
-    if (part_ != nullptr && std::fflush(part_.get()) != 0) fail("write", part_path(ranks_.rank()));
+    // Closed: only then do network file systems show it to other machines.
+    if (part_ != nullptr && std::fclose(part_.release()) != 0) fail("write", part_path(ranks_.rank()));
   });
   // Files are removed by the ranks that have made them, once rank 0 has read all.
   together(ranks_, [&] {

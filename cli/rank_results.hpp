@@ -41,6 +41,7 @@ class RankResults {
   const int64_t k_;
   std::optional<NeighborFiles> results_;  // of rank 0
   std::unique_ptr<std::FILE, Closer> part_;
+  bool has_part_ = false;  // a file of this rank, which it removes
 };
 
 }  // namespace kith::cli

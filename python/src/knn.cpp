@@ -47,16 +47,24 @@ Found knn_arrays(const VectorArray& queries, const VectorArray& base, int64_t k,
                  const nb::object& comm) {
   const MatrixView query_view = view_of(queries, "queries");
   const MatrixView base_view = view_of(base, "base");
-  const KnnParams params = make_params(k, parse_metric(metric), check_finite, filter_over(filter, base_view.rows()));
+  const auto make = [&] {
+    return make_params(k, parse_metric(metric), check_finite, filter_over(filter, base_view.rows()));
+  };
   Call call(options);
   if (!comm.is_none()) {
     std::optional<NeighborsOutput> output;
     run_on_ranks(call, comm, [&](Communicator* ranks) {
-      output.emplace(query_view.rows(), k, out, call.resources());
+      KnnParams params;
+      {
+        const WithGil gil;  // here, so that an error of one rank reaches the others
+        params = make();
+        output.emplace(query_view.rows(), k, out, call.resources());
+      }
       knn(*ranks, query_view, base_view, output->view(), params, call.resources());
     });
     return output->take();
   }
+  const KnnParams params = make();
   (void)check_knn(RowsInfo(query_view), RowsInfo(base_view), params);
   return within_limits("the search", call.resources(), [&](const Resources& resources) {
     NeighborsOutput output(query_view.rows(), k, out, resources);

@@ -144,15 +144,18 @@ void run_ranks(int size, const std::function<void(Communicator&)>& work, int64_t
   LocalGroup group(size);
   std::vector<std::thread> threads;
   threads.reserve(static_cast<size_t>(size));
-  for (int rank = 0; rank < size; ++rank) {
-    threads.emplace_back([&, rank] {
-      try {
-        LocalCommunicator communicator(group, rank, piece_bytes);
-        work(communicator);
-      } catch (...) {
-        group.fail(std::current_exception());
-      }
-    });
+  const auto run = [&](int rank) {
+    try {
+      LocalCommunicator communicator(group, rank, piece_bytes);
+      work(communicator);
+    } catch (...) {
+      group.fail(std::current_exception());
+    }
+  };
+  try {
+    for (int rank = 0; rank < size; ++rank) threads.emplace_back(run, rank);
+  } catch (...) {  // a thread that cannot start
+    group.fail(std::current_exception());
   }
   for (std::thread& thread : threads) thread.join();
   if (group.failure() != nullptr) std::rethrow_exception(group.failure());

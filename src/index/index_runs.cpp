@@ -17,6 +17,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <limits>
 #include <random>
 #include <set>
 #include <string_view>
@@ -168,19 +169,38 @@ void refuse_other_training(const ContainerFile& first, const ContainerFile& othe
   }
 }
 
+void check_joined_rows(int64_t rows, int64_t more) {
+  constexpr int64_t kMostJoined = std::numeric_limits<int32_t>::max();
+  if (more <= kMostJoined - rows) return;
+  throw Unsupported(fmt::format("an index of {} + {} rows; one index takes up to {}", rows, more, kMostJoined));
+}
+
 void IndexRuns::add_file(const std::string& path, const Resources& resources) {
   auto file = std::make_shared<const ContainerFile>(path);
   if (file->kind() != "index") throw InvalidArgument(fmt::format("'{}' holds no index", path));
-  refuse_other_training(runs_.empty() ? *file : *runs_.front().file, *file, resources);
+  for (const Run& run : runs_) refuse_other_training(*run.file, *file, resources);
   const int64_t rows = about_of(*file, resources).rows;
+  check_joined_rows(rows_, rows);
   runs_.push_back({std::move(file), rows_, rows});
   rows_ += rows;
 }
 
 std::shared_ptr<const ContainerFile> IndexRuns::opened_and_removed(const std::string& path) const {
-  auto file = std::make_shared<const ContainerFile>(path);
-  ::unlink(path.c_str());
-  return file;
+  try {
+    auto file = std::make_shared<const ContainerFile>(path);
+    ::unlink(path.c_str());
+    return file;
+  } catch (...) {
+    ::unlink(path.c_str());
+    throw;
+  }
+}
+
+void IndexRuns::expect_rows(int64_t rows) const {
+  if (rows_ == rows) return;
+  throw InvalidState(fmt::format(
+      "the files of this index have changed since it was loaded: it had {} rows, they have {}; load them again", rows,
+      rows_));
 }
 
 namespace {

@@ -31,6 +31,8 @@ class IndexRuns {
 
   bool empty() const { return runs_.empty(); }
   int64_t rows() const { return rows_; }
+  // InvalidState unless the files that were added have so many rows: they were loaded before, and may have changed.
+  void expect_rows(int64_t rows) const;
 
   // A user's file. InvalidArgument where its training is another than that of the runs before.
   void add_file(const std::string& path, const Resources& resources);
@@ -59,6 +61,12 @@ class IndexRuns {
   std::vector<Run> runs_;
   int64_t rows_ = 0;
 };
+
+// Of the files of one index the first that has seen vectors: a Flat index without any does not know their columns.
+const std::string& first_with_columns(const std::vector<std::string>& files, const Resources& resources);
+
+// Unsupported where one index cannot have so many rows.
+void check_joined_rows(int64_t rows, int64_t more);
 
 // The factory string of an index file.
 std::string factory_in(const std::string& path, const Resources& resources);

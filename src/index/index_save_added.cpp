@@ -57,7 +57,8 @@ void Index::save_added(const VectorFile& file, VectorView<const int64_t> new_ids
   IndexVersion version = current == nullptr ? IndexVersion() : compacted(kind, *current, resources);
   SharedState empty;  // once it is known: the training alone
   if (on_disk) {
-    IndexParts trained = load_parts(impl_->files.front(), resources, {RowArrays::left_out, RowArrays::left_out});
+    IndexParts trained =
+        load_parts(first_with_columns(impl_->files, resources), resources, {RowArrays::left_out, RowArrays::left_out});
     empty = kind.restored(trained, resources);
   } else if (version.state != nullptr && version.state->content().rows == 0) {
     empty = version.state;
@@ -79,6 +80,7 @@ void Index::save_added(const VectorFile& file, VectorView<const int64_t> new_ids
     const IdTable ids = version.ids.added(new_ids.data, file.rows(), resources);
     IndexRuns runs(path, [&] { return parts_of(empty); });
     for (const std::string& on : impl_->files) runs.add_file(on, resources);
+    if (on_disk) runs.expect_rows(version.ids.live().stored());
 
     const int64_t share = resources.host_memory()->available() / kStateShare;
     const ReadMemory memory = file.reserve_memory(resources);

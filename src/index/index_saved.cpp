@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
 
 namespace kith {
 
@@ -25,14 +26,6 @@ constexpr int64_t kStreamedRoom = int64_t{1} << 20;
 // The parts of what a file holds, without its rows.
 IndexParts trained_parts(const std::string& path, const Resources& resources) {
   return load_parts(path, resources, {RowArrays::left_out, RowArrays::left_out});
-}
-
-// The first that has seen vectors: a Flat index without any does not know their columns.
-const std::string& first_with_columns(const std::vector<std::string>& files, const Resources& resources) {
-  for (const std::string& file : files) {
-    if (trained_parts(file, resources).cols > 0) return file;
-  }
-  return files.front();
 }
 
 // Of a section with a value for each row; 0 where there is none.
@@ -48,12 +41,20 @@ void save_files(const std::vector<std::string>& files, const IndexVersion& versi
   const std::string& first = first_with_columns(files, resources);
   IndexRuns runs(path, [&] { return trained_parts(first, resources); });
   for (const std::string& file : files) runs.add_file(file, resources);
+  runs.expect_rows(version.ids.live().stored());
   IndexParts whole = trained_parts(first, resources);
   if (version.tuned != nullptr) whole.tuned = TunedParts::of(*version.tuned);
   runs.write(version.ids, std::move(whole), resources);
 }
 
 }  // namespace
+
+const std::string& first_with_columns(const std::vector<std::string>& files, const Resources& resources) {
+  for (const std::string& file : files) {
+    if (trained_parts(file, resources).cols > 0) return file;
+  }
+  return files.front();
+}
 
 void Index::save(const std::string& path, const Resources& resources) const {
   const auto version = impl_->versions.current();
@@ -187,6 +188,7 @@ std::vector<std::string> index_files(const std::string& path) {
 // Puts the rows of another file of the same training behind those of `parts`.
 void join_parts(IndexParts& parts, IndexParts more, const Resources& resources) {
   const int64_t first_row = parts.rows;
+  check_joined_rows(parts.rows, more.rows);
   parts.rows += more.rows;
   if (more.rows == 0) return;
   if (parts.lists) {
@@ -209,23 +211,29 @@ IdTable ids_of(const IndexParts& parts, const Resources& resources) {
 
 // Several files of one training on disk.
 Index join_files(const std::vector<std::string>& files, const LoadMode& mode, const Resources& resources) {
-  const ContainerFile first(files.front());
+  auto first = std::make_unique<const ContainerFile>(files.front());
   IndexParts parts = load_parts(files.front(), resources, mode);
   IdTable ids = ids_of(parts, resources);
   bool numbered = ids.plain();  // else ids stay as they are, and none may be there twice
   for (size_t i = 1; i < files.size(); ++i) {
-    refuse_other_training(first, ContainerFile(files[i]), resources);
+    auto other = std::make_unique<const ContainerFile>(files[i]);
+    refuse_other_training(*first, *other, resources);
     IndexParts more = load_parts(files[i], resources, mode);
     const IdTable others = ids_of(more, resources);
     numbered = numbered && others.plain();
     ids = ids.joined(others, numbered, resources);
     if (parts.cols == 0) {
       parts = std::move(more);
+      first = std::move(other);
     } else {
       join_parts(parts, std::move(more), resources);
     }
   }
-  return IndexAccess::from_parts(std::move(parts), ids, resources);
+  try {
+    return IndexAccess::from_parts(std::move(parts), ids, resources);
+  } catch (const PartsProblem& problem) {
+    throw_corrupt(first->path(), 0, problem.what());
+  }
 }
 
 Index load_file(const std::string& path, const LoadMode& mode, const Resources& resources) {
@@ -259,6 +267,10 @@ Index Index::load(const std::vector<std::string>& files, const LoadParams& param
     }
     return all;
   };
+  // One that has not seen a vector has nothing on the disk.
+  const auto has_columns = [](const Index& index) {
+    return state_of(index.impl_->versions.current().get()) != nullptr;
+  };
   return within_limits("the index", resources, least, [&] {
     if (files.size() == 1 || !on_disk) {
       Index index = load_file(files.front(), mode, resources);
@@ -271,11 +283,11 @@ Index Index::load(const std::vector<std::string>& files, const LoadParams& param
         const bool numbered = plain(*index.impl_) && plain(*more.impl_);
         index.merge(more, {.shift_ids = numbered}, resources);
       }
-      if (on_disk) index.impl_->files = files;
+      if (on_disk && has_columns(index)) index.impl_->files = files;
       return index;
     }
     Index index = join_files(files, mode, resources);
-    index.impl_->files = files;
+    if (has_columns(index)) index.impl_->files = files;
     return index;
   });
 }

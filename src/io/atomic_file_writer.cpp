@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -77,7 +78,10 @@ void AtomicFileWriter::create_temporary() {
     temporary_ = fmt::format("{}{:016x}{}", kTemporaryBegin, random, kTemporaryEnd);
     file_ =
         FileDescriptor(::openat(directory_.get(), temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kMode));
-    if (file_.is_open()) return keep_permissions();
+    if (file_.is_open()) {
+      (void)::flock(file_.get(), LOCK_EX | LOCK_NB);  // so that remove_left_behind() sees that its writer lives
+      return keep_permissions();
+    }
     if (errno != EEXIST && errno != EINTR) break;
   }
   fail("make a temporary file beside", errno);
@@ -161,8 +165,13 @@ void AtomicFileWriter::fail(std::string_view action, int code) {
 }
 
 void remove_left_behind(const std::string& folder) {
+  constexpr size_t kLength = kTemporaryBegin.size() + 16 + kTemporaryEnd.size();
   for (const std::string& name : real_disk().list(folder)) {
-    if (name.starts_with(kTemporaryBegin) && name.ends_with(kTemporaryEnd)) real_disk().remove(folder + "/" + name);
+    const bool temporary = name.size() == kLength && name.starts_with(kTemporaryBegin) && name.ends_with(kTemporaryEnd);
+    if (!temporary) continue;
+    const std::string path = folder + "/" + name;
+    const FileDescriptor file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+    if (file.is_open() && ::flock(file.get(), LOCK_EX | LOCK_NB) == 0) real_disk().remove(path);
   }
 }
 

@@ -54,7 +54,7 @@ class AtomicFileWriter {
   int64_t buffered_ = 0;
 };
 
-// Removes the temporary files that killed writers left in a folder: one that nobody else writes to.
+// Removes the temporary files that killed writers left in a folder. Those of writers that live are locked, and stay.
 void remove_left_behind(const std::string& folder);
 
 }  // namespace kith

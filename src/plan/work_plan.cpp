@@ -108,7 +108,7 @@ WorkPlan plan_graph(const PlanQuestion& question) {
   if (method != GraphMethod::cells) {  // all rows pass every block of queries
     const int64_t blocks = divide_up(2 * (data + question.rows * question.k * 8), question.host_memory_limit);
     add({.name = "search",
-         .read_bytes = (blocks + 1) * data,
+         .read_bytes = saturating_multiply(blocks + 1, data),
          .written_bytes = plan.result_bytes,
          .blocks = blocks,
          .host_bytes = question.host_memory_limit,
@@ -252,6 +252,10 @@ void PlanQuestion::validate() const {
   require(rows >= 2 && rows <= kMostRows, fmt::format("rows = {}; a plan is for 2 to 2^40 of them", rows));
   require(cols >= 1 && cols <= 1 << 20, fmt::format("cols = {}; a plan is for 1 to 2^20 of them", cols));
   require(k >= 1 && k < rows && k <= 1 << 20, fmt::format("k = {}; it must be from 1 to below the rows", k));
+  constexpr int64_t kMostBytes = int64_t{1} << 58;
+  require(4 * cols <= kMostBytes / rows && 12 * k <= kMostBytes / rows,
+          fmt::format("rows = {}, cols = {}, k = {}: a plan is for up to 2^58 bytes of vectors, and of results", rows,
+                      cols, k));
   require(recall > 0 && recall <= 1, fmt::format("recall = {}; it must be above 0 and at most 1", recall));
   require(threads >= 1, fmt::format("threads = {}; there must be one at least", threads));
   require(host_memory_limit > 0, "a memory limit must be above 0");

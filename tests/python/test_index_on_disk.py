@@ -85,3 +85,53 @@ def test_several_files_are_one_index(tmp_path: Path, rows: Rows, trained: kith.I
         kith.merge_files(paths, tmp_path / "merged.kith")
     with pytest.raises(OSError, match="no file matches"):
         kith.load(str(tmp_path / "nothing-*.kith"))
+
+
+def test_files_that_changed_since_they_were_loaded(tmp_path: Path, rows: Rows, trained: kith.Index) -> None:
+    trained.add(rows[:5000])
+    path = tmp_path / "x.kith"
+    trained.save(path)
+    np.save(tmp_path / "more.npy", rows[5000:6000])
+    index = kith.load(path, device="cpu", mmap=True)
+    index.save_added(path, tmp_path / "more.npy")
+    once = path.read_bytes()
+    with pytest.raises(RuntimeError, match="changed since it was loaded"):
+        index.save_added(path, tmp_path / "more.npy")
+    assert path.read_bytes() == once and len(kith.load(path)) == 6000
+
+
+def test_indexes_without_vectors(tmp_path: Path, rows: Rows) -> None:
+    empty, a, b = (tmp_path / f"{name}.kith" for name in ("empty", "a", "b"))
+    kith.Index("Flat", device="cpu").save(empty)
+    kith.load(empty, device="cpu", mmap=True).save(tmp_path / "again.kith")
+    assert len(kith.load(tmp_path / "again.kith")) == 0
+    for path, dtype in ((a, np.uint8), (b, np.int8)):
+        index = kith.Index("Flat", device="cpu")
+        index.add(np.arange(96, dtype=dtype).reshape(12, 8))
+        index.save(path)
+    with pytest.raises(ValueError, match="u8, the other of 8 of i8"):
+        kith.load([empty, a, b], device="cpu", mmap=True)
+    with pytest.raises(ValueError, match="u8, the other of 8 of i8"):
+        kith.merge_files([empty, a, b], tmp_path / "all.kith", shift_ids=True)
+    assert len(kith.load([empty, a], device="cpu", mmap=True)) == 12
+
+
+def test_a_row_that_is_there_twice(tmp_path: Path, rows: Rows, trained: kith.Index) -> None:
+    """A mapped file is not hashed at first: what filters find in it is counted."""
+    trained.add(rows[:4000])
+    path = tmp_path / "x.kith"
+    trained.save(path)
+    words = np.frombuffer(path.read_bytes()[: path.stat().st_size // 4 * 4], np.uint32).copy()
+    begin = next(at for at in range(0, len(words) - 4000, 16) if np.array_equal(np.sort(words[at : at + 4000]), np.arange(4000)))
+    listed = words[begin : begin + 4000]
+    at = next(i for i in range(3999) if listed[i + 1] > listed[i] + 1)
+    lost, twice = int(listed[at]), int(listed[at]) + 1
+    listed[at] = twice
+    damaged = bytearray(path.read_bytes())
+    damaged[begin * 4 : (begin + 4000) * 4] = listed.tobytes()
+    path.write_bytes(damaged)
+    for row in (lost, twice):
+        with pytest.raises(kith.CorruptFileError, match="twice, or not at all"):
+            kith.load(path, device="cpu", mmap=True).search(rows[:2], k=1, probes=32, filter=[row])
+    with pytest.raises(kith.CorruptFileError):
+        kith.load(path)

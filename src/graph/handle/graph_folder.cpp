@@ -144,8 +144,18 @@ GraphHashes hash_graph(const KnnGraph& graph, const Resources& resources) {
   return hashes;
 }
 
+namespace {
+
+const std::string& made_folder(const std::string& folder) {
+  real_disk().make_folder(folder);
+  remove_left_behind(folder);
+  return folder;
+}
+
+}  // namespace
+
 GraphFolderWriter::GraphFolderWriter(const std::string& folder, int64_t rows, int64_t k)
-    : folder_((real_disk().make_folder(folder), folder)),
+    : folder_(made_folder(folder)),
       rows_(rows),
       k_(k),
       ids_(ids_in(folder), rows, k),

@@ -79,14 +79,18 @@ void find_by_pass(const ListedVectors& vectors, const uint64_t* bits, const Host
       uint32_t some = 0;
 #pragma GCC unroll 8
       for (int64_t j = 0; j < kTogether; ++j) some |= static_cast<uint32_t>(keeps(bits, rows[i + j])) << j;
+      if (found + std::popcount(some) > places.size()) segment.rows_repeat();
       for (; some != 0; some &= some - 1) {
         places[found++] = base + static_cast<uint32_t>(i + std::countr_zero(some));
       }
     }
     for (; i < segment.size(); ++i) {
-      if (keeps(bits, rows[i])) places[found++] = base + static_cast<uint32_t>(i);
+      if (!keeps(bits, rows[i])) continue;
+      if (found == places.size()) segment.rows_repeat();
+      places[found++] = base + static_cast<uint32_t>(i);
     }
   }
+  if (found != places.size()) vectors.segments().front()->rows_repeat();
 }
 
 }  // namespace

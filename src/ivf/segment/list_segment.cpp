@@ -189,6 +189,10 @@ void ListSegment::check_lists() const {
   for (int64_t list = 0; list < (is_mapped() ? lists() : 0); ++list) check_list(list);
 }
 
+void ListSegment::rows_repeat() const {
+  throw_corrupt(unchecked_.path, 0, "section 'rows': a row is there twice, or not at all");
+}
+
 void ListSegment::mark_lists(const Resources& resources) {
   marks_ = HostArray<uint32_t>(divide_up(size(), kMarkEvery) + 1, "marks of the lists", resources);
   bytes_ += marks_.bytes();
@@ -332,6 +336,7 @@ Segment merge_segments(const std::vector<Segment>& segments, const Resources& re
   }
   HostArray<int64_t> sizes = no_sizes(lists, resources);
   for (const Segment& segment : segments) {
+    segment->check_lists();
     for (int64_t list = 0; list < lists; ++list) sizes[list + 1] += segment->size_of(list);
   }
   SegmentArrays arrays(std::move(sizes), code_bytes, resources);
@@ -353,6 +358,7 @@ Segment merge_segments(const std::vector<Segment>& segments, const Resources& re
 }
 
 Segment renumbered(const ListSegment& segment, int64_t first_row, const Resources& resources) {
+  segment.check_lists();
   const int64_t size = segment.size();
   HostArray<int64_t> offsets(segment.lists() + 1, "the lists' offsets", resources);
   HostArray<uint8_t> codes(size * segment.code_bytes(), "the lists' codes", resources);

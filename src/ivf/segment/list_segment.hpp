@@ -86,6 +86,8 @@ class ListSegment {
   void expect_list(int64_t list) const;
   void check_list(int64_t list) const;
   void check_lists() const;  // all
+  // What to call where a row was found twice, or not at all, which checks of single lists do not see: CorruptFile.
+  [[noreturn]] void rows_repeat() const;
 
   // Returns when it is complete; OutOfMemory where there is no room.
   std::shared_ptr<const ListSegment> copied_to(Device device, const Resources& resources) const;

@@ -58,7 +58,7 @@ struct BlockMemory {
         passing(shape.chunk * (shape.probes - 1), "the rows that probe a cell", resources),
         passing_ends(shape.cells + 1, "the rows that probe a cell", resources),
         part_of_cell(shape.cells, "the cells of a block", resources),
-        tasks_memory(kBytesPerCell * shape.cells + 4 * shape.rows, 0, resources) {
+        tasks_memory((kBytesPerCell + 8 * resources.threads()) * shape.cells + 4 * shape.rows, 0, resources) {
     pairs.prepare(shape.rows, 0, resources);
     for (int slot = 0; slot < resources.threads(); ++slot) {
       workers.push_back(std::make_unique<CellWorker>(pairs, numbers.data(), lists, resources));

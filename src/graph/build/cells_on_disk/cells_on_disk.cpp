@@ -256,7 +256,9 @@ class CellsOnDisk {
   void verify_source() {
     const int64_t batch = rows_that_fit(std::min(kFewestRows, x_.rows()), std::min(kMostRows, x_.rows()), quiet_,
                                         [&](int64_t rows) { return pass_bytes(x_, rows); });
-    (void)pass_over(x_, "verify", batch, &survey_.hashes, resources_, [](int64_t, const MatrixView&) {});
+    (void)pass_over(x_, "verify", batch, &survey_.hashes, resources_, [&](int64_t first, const MatrixView& rows) {
+      if (check_finite_) refuse_not_finite("x", rows, {first}, quiet_);
+    });
   }
 
   MatrixBuffer learn() {

@@ -9,7 +9,6 @@
 #include "graph/build/method/build_graph.hpp"
 #include "graph/handle/graph_folder.hpp"
 #include "graph/handle/graph_output.hpp"
-#include "io/atomic_file_writer.hpp"
 #include "io/disk.hpp"
 #include "io/read_rows.hpp"
 #include "rows/naming_files.hpp"
@@ -72,7 +71,6 @@ class FolderSink final : public GraphSink {
 
   void begin() override {
     writer_.reset();
-    if (real_disk().exists(folder_)) remove_left_behind(folder_);  // of a run before this one
     writer_ = std::make_unique<GraphFolderWriter>(folder_, x_.rows(), params_.k);
   }
   void append(const NeighborsView& part) override { writer_->append(part); }
