@@ -110,7 +110,7 @@ def made_up(monkeypatch):
         pointer = out.__cuda_array_interface__["data"][0]
         np.frombuffer((ctypes.c_char * (count * np.dtype(dtype).itemsize)).from_address(pointer), dtype)[:] = value
 
-    def knn(queries, base, k, metric, finite, rows, options, out):
+    def knn(queries, base, k, metric, finite, rows, options, out, comm=None):
         calls.append((queries, base, options, out))
         if out is not None:
             filled(out[0], np.int64, 5)
