@@ -92,7 +92,7 @@ def start(kith, arguments):
 
 def test_killed_again_and_again(kith, files, truth, tmp_path):
     """Each run lives a little longer than the one before, until one ends by itself; limits change all the time."""
-    seconds, kills = 0.05, 0
+    seconds, kills = 0.02, 0
     for run in range(200):
         process = start(kith, build(files / "part-*.npy", tmp_path / "g", ["18M", "19M", "21M"][run % 3]))
         try:
@@ -102,7 +102,7 @@ def test_killed_again_and_again(kith, files, truth, tmp_path):
             process.kill()
             process.wait()
             kills += 1
-            seconds += 0.05
+            seconds += 0.01
     assert process.returncode == 0
     assert kills >= 3 or kith.sanitized
     assert_same(truth, tmp_path / "g")

@@ -171,10 +171,13 @@ def started_ranks(job):
 @pytest.mark.parametrize("moment", range(4))
 def test_a_rank_that_is_killed_ends_the_job(folder, moment):
     """At a moment drawn at random. KITH_MPI_KILLS repeats it (40 in all, for instance)."""
+    (folder / "no.npy").unlink(missing_ok=True)
+    # So much that no machine is done before the kill.
+    np.save(folder / "long.npy", np.random.default_rng(7).standard_normal((100_000, 32)).astype(np.float32))
     for attempt in range(max(1, int(os.environ.get("KITH_MPI_KILLS", "4")) // 4)):
         chance = random.Random(100 * moment + attempt)
         with subprocess.Popen(
-            command(3, "kmeans", "--data", "[ab].npy", "-k", 400, "--iterations", 1000, "--tol", 0, "--out", "no.npy"),
+            command(3, "kmeans", "--data", "long.npy", "-k", 1000, "--iterations", 1000, "--tol", 0, "--out", "no.npy"),
             cwd=folder, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         ) as job:  # fmt: skip
             began = time.monotonic()
