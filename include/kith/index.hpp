@@ -86,7 +86,7 @@ struct LoadParams {
   // into memory.)
   bool mmap = false;
   ListsPlace lists = ListsPlace::host;  // disk: of lists alone
-  // Of a file that is mapped header, sizes, offsets and centres are hashed when it is opened. The rest is checked when
+  // Opening a mapped file hashes its header, sizes, offsets and centres. The rest is checked when
   // it is used: searches that meet rows which cannot be are CorruptFile; damaged codes are found as they are. With this
   // all of it is hashed at once, which reads it.
   bool verify = false;

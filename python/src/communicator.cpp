@@ -9,7 +9,7 @@
 namespace kith::python {
 namespace {
 
-// Of memory that the callee reads or fills, and does not keep.
+// A view of memory that the callee reads or fills, and does not keep.
 nb::object bytes_of(const void* data, int64_t bytes) {
   auto* const memory = const_cast<char*>(static_cast<const char*>(data));
   PyObject* const view = PyMemoryView_FromMemory(memory, static_cast<Py_ssize_t>(bytes), PyBUF_WRITE);

@@ -82,7 +82,7 @@ T*& handle_place(T** out) {
 
 // "l2" of NULL.
 Metric metric_of(const char* name);
-// Of a switch with a default.
+// Reads a switch: a given value, or the default.
 bool is_on(int32_t given, bool by_default, const char* name);
 
 MatrixView view_of(const kith_matrix* matrix, const char* name);

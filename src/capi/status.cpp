@@ -9,7 +9,7 @@
 namespace kith::capi {
 namespace {
 
-// Of the last failed call on this thread.
+// What the last failed call on this thread has told.
 struct LastError {
   std::string text;
   const char* message = "";  // the text, or a literal where there was no memory for one

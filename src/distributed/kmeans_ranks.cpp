@@ -76,7 +76,7 @@ class KMeansOnRanks final : public KMeansBackend {
     mine.adds_up = false;
     own_->begin_pass(mine);
   }
-  // Of the rows that gather() has brought.
+  // `rows` are those that gather() has brought.
   void scan(const MatrixView& rows, int64_t, ProgressMeter& meter) override {
     batch_ = rows;
     meter_ = &meter;
