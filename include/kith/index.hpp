@@ -152,12 +152,12 @@ class KITH_EXPORT Index {
   bool trained() const;
 
   // Rows get the ids after the largest that there was: 0, 1, 2, ... at first. The first add fixes dimension, dtype and
-  // place: on the host, or in the memory of one CUDA device, where rows are read in the order of resources.stream. What
-  // holds codes takes rows from anywhere, of any dtype, and keeps codes where their rows lay (docs/indexes.md). The
-  // first training or add also fixes what is subtracted from all vectors and queries, if its rows are f64
-  // (kith/view.hpp): such an index takes vectors of any dtype, but none from files, and copies what it should borrow,
-  // as it does f64. Returns when they are in. Calls at the same time take turns. A sink that is called on the way may
-  // search the index; adding to it is InvalidState.
+  // place: on the host, or in the memory of one CUDA device, where rows are read in the order of resources.stream. Later
+  // rows are copied there. What holds codes takes rows of any dtype and keeps codes where their rows lay. The first
+  // training or add also fixes what is subtracted from all vectors and queries, if its rows are f64 (kith/view.hpp):
+  // such an index takes vectors of any dtype, but none from files, and copies what it should borrow, as it does f64.
+  // Returns when they are in. Calls at the same time take turns. A sink that is called on the way may search the index;
+  // adding to it is InvalidState.
   void add(const MatrixView& rows, Ownership ownership = Ownership::copy, const Resources& resources = Resources());
   // The same with ids of the caller's own, one for each row, at least 0. One that is there already, or twice among
   // these, is InvalidArgument, and nothing is added.

@@ -13,15 +13,17 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 namespace kith {
 
 class HostRows {
  public:
-  HostRows(const MatrixView& rows, const Resources& resources) : view_(rows) {
+  HostRows(const MatrixView& rows, const Resources& resources, std::string_view purpose = "a copy of the queries")
+      : view_(rows) {
     if (rows.space().host_readable()) return;
     const int device = rows.space().device;
-    copy_ = MatrixBuffer(rows.dtype(), rows.rows(), rows.cols(), "a copy of the queries", resources);
+    copy_ = MatrixBuffer(rows.dtype(), rows.rows(), rows.cols(), purpose, resources);
     const MutableMatrixView to = copy_.mutable_view();
     view_ = to;
     if (only_counts(resources)) return;

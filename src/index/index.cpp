@@ -10,6 +10,7 @@
 #include "index/index_access.hpp"
 #include "index/index_checks.hpp"
 #include "index/index_impl.hpp"
+#include "index/rows_in_place.hpp"
 #include "index/whole_host_limit.hpp"
 #include "rows/finite_check.hpp"
 #include "rows/naming_files.hpp"
@@ -18,6 +19,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace kith {
 namespace {
@@ -172,9 +174,12 @@ void Index::Impl::add(const MatrixView& rows, VectorView<const int64_t> ids, Own
   const Resources resources = on_device(given);
   const IndexParams& own = params;
   check_ids(ids, rows.rows());
+  const auto place = [&](const IndexVersion* version) {
+    return place_for(state_of(version), rows.space(), resources.device());
+  };
   const auto fits = [&](const IndexVersion* version) {
-    check_added(state_of(version), narrowed_info(rows, offset_of(version)), own.metric, resources.device());
-    return !is_narrowed(rows, offset_of(version));
+    check_added(state_of(version), narrowed_info(rows, offset_of(version)), own.metric);
+    return !is_narrowed(rows, offset_of(version)) && place(version) == rows.space();
   };
   NeighborsView neighbors;
   if (start != nullptr) {
@@ -200,8 +205,12 @@ void Index::Impl::add(const MatrixView& rows, VectorView<const int64_t> ids, Own
   const auto least = [&] {
     if (borrows) return Footprint();
     const Offset offset = offset_of(now.get());
+    RowsInfo info = narrowed_info(rows, offset);
+    const MemorySpace there = place(now.get());
+    const bool moved = std::exchange(info.space, there) != there;
     return narrowed_footprint(rows, offset, resources)
-        .beside(add_footprint(*this, narrowed_info(rows, offset), ids.size > 0, resources));
+        .beside(Footprint::in(there, moved ? info.rows * info.row_bytes() : 0))
+        .beside(add_footprint(*this, info, ids.size > 0, resources));
   };
   within_limits("the added vectors", resources, least, [&](const Resources& used) {
     if (as_they_lie) check_values(rows);  // a long look, for which no search should wait
@@ -210,12 +219,13 @@ void Index::Impl::add(const MatrixView& rows, VectorView<const int64_t> ids, Own
         [&](IndexVersion& version) {
           const bool still_as_they_lie = fits(&version);
           const NarrowedRows narrowed = narrowed_for(version, rows, own.metric, used);
-          if (!still_as_they_lie) check_values(narrowed.view());
-          if (start != nullptr && narrowed.view().space().host_readable()) {
-            check_start(*start, narrowed.view(), own.metric);
+          const RowsInPlace added(narrowed.view(), place(&version), used);
+          if (!still_as_they_lie) check_values(narrowed.view().space().host_readable() ? narrowed.view() : added.view());
+          if (start != nullptr && added.view().space().host_readable()) {
+            check_start(*start, added.view(), own.metric);
           }
           version.state =
-              kind->added(version.state.get(), narrowed.view(), still_as_they_lie ? ownership : Ownership::copy, used);
+              kind->added(version.state.get(), added.view(), still_as_they_lie ? ownership : Ownership::copy, used);
           version.offset = narrowed.offset();
         },
         start == nullptr ? nullptr : &neighbors);
@@ -231,8 +241,9 @@ void Index::add(const VectorFile& file, VectorView<const int64_t> ids, const Res
   const std::shared_ptr<const IndexVersion> now = impl_->versions.current();
   impl_->refuse_untrained(now.get(), "vectors are added");
   refuse_unshifted_file(offset_of(now.get()), file.path());
-  check_added(state_of(now.get()), info, impl_->params.metric, resources.device());
+  check_added(state_of(now.get()), info, impl_->params.metric);
   if (file.rows() == 0) return;
+  const MemorySpace place = place_for(state_of(now.get()), info.space, resources.device());
   // Pieces, and the ones read ahead, are a share of what is left: each makes a state, of which the next is made. A file
   // may be larger than the limit, and most go in with less than can be stated before: the limit is named once it was too small.
   const auto needed = [&] {
@@ -246,11 +257,12 @@ void Index::add(const VectorFile& file, VectorView<const int64_t> ids, const Res
     source.open(piece, resources);
     publish_added(*impl_, writer, ids, file.rows(), resources, [&](IndexVersion& version) {
       refuse_unshifted_file(version.offset, file.path());
-      check_added(version.state.get(), info, impl_->params.metric, resources.device());
+      check_added(version.state.get(), info, impl_->params.metric);
       for (int64_t first = 0; first < file.rows(); first += piece) {
         const MatrixView rows = source.fetch(first, std::min(piece, file.rows() - first));
         naming_files({{"added", file}}, [&] { check_added_values(rows, first, impl_->params, false, resources); });
-        version.state = impl_->kind->added(version.state.get(), rows, Ownership::copy, resources);
+        const RowsInPlace added(rows, place, resources);
+        version.state = impl_->kind->added(version.state.get(), added.view(), Ownership::copy, resources);
       }
     });
   });

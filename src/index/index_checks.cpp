@@ -20,22 +20,6 @@ namespace {
 
 constexpr int64_t kMostRows = std::numeric_limits<int32_t>::max();
 
-std::string place(const MemorySpace& space) {
-  return space.host_readable() ? "host memory" : fmt::format("the memory of cuda:{}", space.device);
-}
-
-void check_device_rows(const RowsInfo& rows, Device asked) {
-  if (rows.space.host_readable()) return;
-  if (asked.kind != DeviceKind::automatic && asked != Device::cuda(rows.space.device)) {
-    throw InvalidArgument(
-        fmt::format("the added vectors are in {} and the index searches on {}; add them from there, or from the host",
-                    place(rows.space), name_of(asked)));
-  }
-  if (!built_with_cuda()) throw_no_cuda();
-}
-
-bool same_place(const MemorySpace& a, const MemorySpace& b) { return a.host_readable() ? b.host_readable() : a == b; }
-
 }  // namespace
 
 void check_trained_on(const RowsInfo& rows, Metric metric) {
@@ -44,19 +28,14 @@ void check_trained_on(const RowsInfo& rows, Metric metric) {
   if (rows.rows < 1) throw InvalidArgument("an index cannot be trained without vectors");
 }
 
-void check_added(const IndexState* current, const RowsInfo& rows, Metric metric, Device asked) {
-  check_device_rows(rows, asked);
+void check_added(const IndexState* current, const RowsInfo& rows, Metric metric) {
+  if (!rows.space.host_readable() && !built_with_cuda()) throw_no_cuda();
   check_rows_dtype("added vectors", rows.dtype, metric);
   if (rows.cols < 1) throw InvalidArgument("vectors without columns cannot be searched");
   const IndexContent before = current == nullptr ? IndexContent() : current->content();
   if (current != nullptr && (rows.cols != before.cols || (!before.any_dtype && rows.dtype != before.dtype))) {
     throw InvalidArgument(fmt::format("the index holds {} vectors of {} columns; {} of {} columns were added",
                                       name_of(before.dtype), before.cols, name_of(rows.dtype), rows.cols));
-  }
-  if (before.rows > 0 && !before.any_place && !same_place(before.space, rows.space)) {
-    throw InvalidArgument(
-        fmt::format("the index holds vectors in {}, the added ones are in {}; an index keeps all in one place",
-                    place(before.space), place(rows.space)));
   }
   if (rows.rows > kMostRows - before.rows) {
     throw Unsupported(

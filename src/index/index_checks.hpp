@@ -14,9 +14,9 @@ void check_trained_on(const RowsInfo& rows, Metric metric);
 // That all values of rows in memory are finite, where that is to be checked.
 void check_training_values(const MatrixView& rows, const IndexParams& params, const Resources& resources);
 
-// That `rows` can come to `current`, null where the index is empty, for searches on the device asked for: by their
-// dtype, their columns, their number and where they lie.
-void check_added(const IndexState* current, const RowsInfo& rows, Metric metric, Device asked);
+// That `rows` can come to `current`, null where the index is empty: by their dtype, their columns, their number and
+// where they lie.
+void check_added(const IndexState* current, const RowsInfo& rows, Metric metric);
 
 // That all values can be searched by the metric; the first row is number first_row. Passes over rows in host memory, and
 // over those in a GPU's that become codes; others there are left to their kind.

@@ -42,6 +42,21 @@ Footprint merged_footprint(const IndexKind& kind, const IndexVersion* mine, cons
 
 bool same_offset(const Offset& a, const Offset& b) { return a == nullptr || b == nullptr ? a == b : *a == *b; }
 
+std::string name_of_place(const MemorySpace& space) {
+  return space.host_readable() ? "host memory" : fmt::format("the memory of cuda:{}", space.device);
+}
+
+// An index that keeps all rows in one place shares those of the other.
+void refuse_other_place(const IndexState* state, const IndexContent& other) {
+  if (state == nullptr || state->content().rows == 0 || state->content().any_place) return;
+  const MemorySpace& space = state->content().space;
+  if (space.host_readable() ? other.space.host_readable() : space == other.space) return;
+  throw InvalidArgument(fmt::format(
+      "the index holds vectors in {}, and the other in {}; an index keeps all in one place: merge it with a copy that "
+      "to() made there",
+      name_of_place(space), name_of_place(other.space)));
+}
+
 template <typename Impl>
 void publish_merged(Impl& impl, const Impl& other, const IndexPublisher::Writer& writer, const IndexVersion* version,
                     const MergeParams& params, const Resources& resources) {
@@ -61,7 +76,8 @@ void publish_merged(Impl& impl, const Impl& other, const IndexPublisher::Writer&
               "copies of one "
               "index that has seen such vectors, or with float32 vectors");
         }
-        check_added(after.state.get(), info_of(state->content()), impl.params.metric, Device::automatic());
+        check_added(after.state.get(), info_of(state->content()), impl.params.metric);
+        refuse_other_place(after.state.get(), state->content());
         after.state = impl.kind->merged(after.state.get(), *state, resources);
         after.state = impl.kind->completed(after.state, resources);
         after.ids = after.ids.joined(more.ids, params.shift_ids, resources);

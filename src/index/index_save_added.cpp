@@ -10,6 +10,7 @@
 #include "index/index_file.hpp"
 #include "index/index_impl.hpp"
 #include "index/index_runs.hpp"
+#include "index/rows_in_place.hpp"
 #include "index/whole_host_limit.hpp"
 #include "rows/naming_files.hpp"
 #include "rows/row_source.hpp"
@@ -52,7 +53,7 @@ void Index::save_added(const VectorFile& file, VectorView<const int64_t> new_ids
   const auto current = impl_->versions.current();
   impl_->refuse_untrained(current.get(), "vectors are added");
   refuse_unshifted_file(offset_of(current.get()), file.path());
-  check_added(state_of(current.get()), info, impl_->params.metric, resources.device());
+  check_added(state_of(current.get()), info, impl_->params.metric);
 
   IndexVersion version = current == nullptr ? IndexVersion() : compacted(kind, *current, resources);
   SharedState empty;  // once it is known: the training alone
@@ -98,7 +99,8 @@ void Index::save_added(const VectorFile& file, VectorView<const int64_t> new_ids
       for (int64_t first = 0; first < file.rows(); first += piece) {
         const MatrixView rows = source.fetch(first, std::min(piece, file.rows() - first));
         naming_files({{"added", file}}, [&] { check_added_values(rows, first, impl_->params, false, resources); });
-        state = kind.added(state.get(), rows, Ownership::copy, resources);
+        const RowsInPlace added(rows, place_for(state.get(), rows.space(), resources.device()), resources);
+        state = kind.added(state.get(), added.view(), Ownership::copy, resources);
         const int64_t to_come = file.rows() - first - rows.rows();
         if (limited && to_come > 0 && host_bytes(state) - host_bytes(empty) > share) spill(to_come);
       }

@@ -149,8 +149,8 @@ def test_index(kind, vectors):
             assert len(index) == 12000
             same(kind, index.search(given, k=6), true)
             assert (index.search(queries, k=6).ids == true.ids).all()
-    with pytest.raises(ValueError, match="keeps all in one place"):
-        index.add(base[:10])
+    index.add(base[:10])
+    assert len(index) == 12010 and index.search(base[3], k=2).ids.tolist() == [3, 12003]
     host = kith.Index()
     host.add(base)
     same(kind, host.search(given, k=6), true)
