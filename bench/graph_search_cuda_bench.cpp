@@ -4,91 +4,35 @@
 // bytes or f32: at 80,000 rows a graph finds as much of their neighbours as of SIFT's with an equal beam. Or of a file.
 //
 //   graph_search_cuda_bench [--rows 1000000] [--cols 128] [--factory Graph32] [--floats] [--beam 0,...] [--cpu] [--ivf]
-//                           [--file graph.kith] [--profile] [--raw rows.u8] [--build-cpu]
+//                           [--file graph.kith] [--profile] [--raw rows.u8] [--build-cpu] [--add 0]
 //
 // --build-cpu: the graph is built on the CPU, else on the GPU, where the second build is timed.
 // --raw: rows of bytes one after the other, the last 4,000 of which are queries. --file: where the index is kept from
-// run to run. --profile: a call of 1, 100, 1,000 and 10,000 queries each, for a profiler.
+// run to run. --add: so many rows more are added to the graph, timed, instead of searches. --profile: a call of 1, 100,
+// 1,000 and 10,000 queries each, for a profiler.
+#include "graph_rows.hpp"
+
 #include <kith/index.hpp>
 #include <kith/knn.hpp>
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <random>
 #include <sstream>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
 using namespace kith;
+using bench::made_rows;
+using bench::Rows;
 
 namespace {
 
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
-
-struct Rows {
-  std::vector<float> floats;
-  std::vector<uint8_t> bytes;
-  int64_t cols = 0;
-
-  MatrixView view() const {
-    if (!bytes.empty()) return {bytes.data(), DType::u8, {static_cast<int64_t>(bytes.size()) / cols, cols, cols}};
-    return {floats.data(), DType::f32, {static_cast<int64_t>(floats.size()) / cols, cols, cols}};
-  }
-};
-
-constexpr int64_t kRank = 24;
-
-Rows made_rows(int64_t count, int64_t cols, uint64_t seed, bool floats) {
-  std::mt19937_64 shared(1);
-  std::normal_distribution<float> normal;
-  std::vector<float> basis(static_cast<size_t>(kRank * cols));
-  for (float& value : basis) value = normal(shared);
-  double squares = 0;
-  for (int64_t j = 0; j < kRank; ++j) squares += std::pow(static_cast<double>(j + 1), -1.4);
-  for (int64_t j = 0; j < kRank; ++j) {
-    const auto scale = static_cast<float>(40 / std::sqrt(squares) * std::pow(static_cast<double>(j + 1), -0.7));
-    for (int64_t c = 0; c < cols; ++c) basis[static_cast<size_t>(j * cols + c)] *= scale;
-  }
-  Rows rows;
-  rows.cols = cols;
-  (floats ? rows.floats.resize(static_cast<size_t>(count * cols))
-          : rows.bytes.resize(static_cast<size_t>(count * cols)));
-  std::vector<std::thread> threads;
-  constexpr int64_t kParts = 64;
-  for (int64_t part = 0; part < kParts; ++part) {
-    threads.emplace_back([&, part] {
-      std::mt19937_64 random(seed * 1000 + static_cast<uint64_t>(part));
-      std::normal_distribution<float> draw;
-      std::vector<float> row(static_cast<size_t>(cols));
-      for (int64_t i = part; i < count; i += kParts) {
-        for (float& value : row) value = 110 + 4 * draw(random);
-        for (int64_t j = 0; j < kRank; ++j) {
-          const float z = draw(random);
-          for (int64_t c = 0; c < cols; ++c)
-            row[static_cast<size_t>(c)] += z * basis[static_cast<size_t>(j * cols + c)];
-        }
-        for (int64_t c = 0; c < cols; ++c) {
-          const float value = row[static_cast<size_t>(c)];
-          const auto at = static_cast<size_t>(i * cols + c);
-          if (floats) {
-            rows.floats[at] = value;
-          } else {
-            rows.bytes[at] = static_cast<uint8_t>(std::clamp(std::round(value), 0.0F, 255.0F));
-          }
-        }
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  return rows;
-}
 
 // Rows of bytes, one after the other, in a file.
 Rows read_rows(const std::string& path, int64_t cols, int64_t first, int64_t count) {
@@ -157,6 +101,7 @@ int main(int argc, char** argv) {
   bool with_ivf = false;
   bool profile = false;
   bool build_cpu = false;
+  int64_t added = 0;
   std::string file;
   std::string raw;
   for (int i = 1; i < argc; ++i) {
@@ -173,6 +118,7 @@ int main(int argc, char** argv) {
     if (name == "--build-cpu") build_cpu = true;
     if (name == "--file") file = value();
     if (name == "--raw") raw = value();
+    if (name == "--add") added = std::stoll(value());
   }
   const Resources gpu = resources_on(Device::cuda(0));
   const Resources cpu = resources_on(Device::cpu());
@@ -212,6 +158,20 @@ int main(int argc, char** argv) {
   if (profile) {
     for (const int64_t batch : {1, 100, 1000, 10000}) {
       (void)index.search(queries.view().slice(0, batch), {.k = 10, .beam = beams.empty() ? 0 : beams[0]}, gpu);
+    }
+    return 0;
+  }
+  if (added > 0) {
+    const Rows more = made_rows(added, cols, 3, floats);
+    for (int round = 0; round < 2; ++round) {
+      Index grown = index.clone();
+      start = now();
+      grown.add(more.view(), Ownership::copy, gpu_telling);
+      const double seconds = now() - start;
+      start = now();
+      (void)grown.search(queries.view().slice(0, 1), {.k = 10}, gpu);
+      std::printf("%ld rows added in %.3f s, the next search %.1f ms\n", static_cast<long>(added), seconds,
+                  1e3 * (now() - start));
     }
     return 0;
   }

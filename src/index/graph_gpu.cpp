@@ -2,7 +2,6 @@
 
 #include "core/within_limits.hpp"
 #include "cuda/device_memory.hpp"
-#include "graph/search/walk/walk_task_cuda.hpp"
 #include "index/refine_gpu.hpp"
 
 namespace kith {
@@ -66,6 +65,34 @@ WalkGraphOnGpu::WalkGraphOnGpu(std::shared_ptr<const WalkGraph> graph, int devic
 int64_t WalkGraphOnGpu::bytes() const {
   return codes.bytes() + edges.bytes() + centres.bytes() + entry_offsets.bytes() + entries.bytes() +
          place_offsets.bytes() + place_rows.bytes() + offsets.bytes() + centre_norms.bytes();
+}
+
+PlaceRows WalkGraphOnGpu::rows() const {
+  const PlaceOrder& order = source->order;
+  return {place_offsets.as<uint32_t>(), place_rows.as<uint32_t>(), order.places(), order.row_count()};
+}
+
+WalkTaskCuda WalkGraphOnGpu::task() const {
+  const WalkCoder& coder = source->coder;
+  WalkTaskCuda task;
+  task.kind = coder.kind();
+  task.codes = codes.as<int8_t>();
+  task.centres = centres.as<int8_t>();
+  task.places = source->order.places();
+  task.stride = coder.place_bytes();
+  task.edges = edges.as<uint32_t>();
+  task.degree = static_cast<int>(source->degree);
+  task.cells = static_cast<int>(source->cells);
+  task.entry_offsets = entry_offsets.as<uint32_t>();
+  task.entries = entries.as<uint32_t>();
+  task.centre_norms = centre_norms.as<uint32_t>();
+  task.rows = rows();
+  task.offsets = offsets.as<float>();
+  task.inverse_step = 1.0 / static_cast<double>(coder.step());
+  task.widest = static_cast<double>(coder.widest());
+  task.unit_length = coder.unit_length();
+  task.cols = coder.cols();
+  return task;
 }
 
 std::shared_ptr<const CodecOnDevice> GraphRowsOnGpu::codec_of(const Wish& wish, int device,

@@ -12,6 +12,7 @@
 #include <kith/view.hpp>
 
 #include "graph/search/graph/walk_graph.hpp"
+#include "graph/search/walk/walk_task_cuda.hpp"
 #include "index/graph_plan.hpp"
 #include "index/index_state.hpp"
 #include "kernels/codes/code_format.hpp"
@@ -52,6 +53,9 @@ class WalkGraphOnGpu {
 
   const WalkGraph& graph() const { return *source; }
   int64_t bytes() const;
+  // What a walk over it is told of the graph.
+  WalkTaskCuda task() const;
+  PlaceRows rows() const;
 
   const std::shared_ptr<const WalkGraph> source;
   const GpuBytes codes, edges, centres, entry_offsets, entries, place_offsets, place_rows, offsets, centre_norms;

@@ -204,39 +204,14 @@ class GraphSearcherCuda {
     context_->copy_values(out_.distances + first * out_.k, at(layout_.distances), count * out_.k);
   }
 
-  PlaceRows place_rows() const {
-    const WalkGraphOnGpu& there = search_.graph;
-    const PlaceOrder& order = there.graph().order;
-    return {there.place_offsets.as<uint32_t>(), there.place_rows.as<uint32_t>(), order.places(), order.row_count()};
-  }
-
   WalkTaskCuda walk_task(const DeviceRowsView& queries, uint32_t* bad_query) const {
-    const WalkGraphOnGpu& there = search_.graph;
-    const WalkGraph& graph = there.graph();
-    WalkTaskCuda task;
-    task.kind = graph.coder.kind();
-    task.codes = there.codes.as<int8_t>();
+    WalkTaskCuda task = search_.graph.task();
     task.tail = search_.rows.tail.as<int8_t>();
-    task.centres = there.centres.as<int8_t>();
-    task.places = graph.order.places();
-    task.stride = graph.coder.place_bytes();
     task.tail_places = search_.rows.tail.bytes() / task.stride;
-    task.edges = there.edges.as<uint32_t>();
-    task.degree = static_cast<int>(graph.degree);
-    task.cells = static_cast<int>(graph.cells);
-    task.entry_offsets = there.entry_offsets.as<uint32_t>();
-    task.entries = there.entries.as<uint32_t>();
-    task.centre_norms = there.centre_norms.as<uint32_t>();
     task.near_cells = shape_.ranked > 0 ? at(layout_.near_cells) : nullptr;
     task.rank_slices = rank_slices(queries_.rows());
     task.hidden = search_.hidden == nullptr ? nullptr : at(layout_.hidden);
-    task.rows = place_rows();
-    task.offsets = there.offsets.as<float>();
-    task.inverse_step = 1.0 / static_cast<double>(graph.coder.step());
-    task.widest = static_cast<double>(graph.coder.widest());
-    task.unit_length = graph.coder.unit_length();
     task.queries = queries;
-    task.cols = queries_.cols();
     task.beam = static_cast<int>(search_.plan.walk.beam);
     task.width = static_cast<int>(search_.plan.walk.width);
     task.kept = static_cast<int>(search_.plan.walk.kept);
@@ -255,7 +230,7 @@ class GraphSearcherCuda {
     task.code_bytes = search_.rows.format.bytes();
     task.kind = key_kind(search_.metric);
     task.vectors = search_.rows.vectors.as<uint8_t>();
-    task.rows = place_rows();
+    task.rows = search_.graph.rows();
     task.kept_bits = search_.kept == nullptr ? nullptr : at(layout_.kept);
     task.queries = queries;
     task.found = at(layout_.found);

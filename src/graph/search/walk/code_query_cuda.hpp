@@ -22,6 +22,7 @@ class CodedQuery {
     double least = 0;
     double most = 0;
     bool bad = false;
+#pragma unroll 1
     for (int col = lane_index(); col < cols; col += 32) {
       const double x = moved(col);
       bad |= !(x - x == 0.0);
@@ -53,6 +54,7 @@ class CodedQuery {
   template <typename Use>
   __device__ uint32_t visit(const Use& use) const {
     uint32_t norm = 0;
+#pragma unroll 1
     for (int col = lane_index(); col < task_.stride; col += 32) {
       const int level = col < task_.cols ? static_cast<int>(rint(moved(col) * inverse_)) : 0;
       norm += static_cast<uint32_t>(level) * static_cast<uint32_t>(level);
@@ -66,6 +68,7 @@ class CodedQuery {
   __device__ void find_length() {
     const auto cols = static_cast<int>(task_.cols);
     double lanes[kRowThreadLanes] = {};
+#pragma unroll 1
     for (int first = lane_index() % kRowThreads * kRowThreadLanes; first < cols; first += kCanonicalLanes) {
       KITH_UNROLL
       for (int i = 0; i < kRowThreadLanes; ++i) {

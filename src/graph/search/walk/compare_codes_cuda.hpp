@@ -93,6 +93,7 @@ KITH_DEVICE_INLINE void compare_codes(const CodeQueryCuda& query, const CodesCud
   constexpr uint32_t kTurnedSign = 0x80000000U;
   const int group = lane_index() / kCodeThreads;
   const int part = lane_index() % kCodeThreads;
+#pragma unroll 1
   for (int first = 0; first < count; first += kCodesOfWarp * kAhead) {
     uint32_t numbers[kAhead];
     uint32_t sums[kAhead] = {};
@@ -101,6 +102,7 @@ KITH_DEVICE_INLINE void compare_codes(const CodeQueryCuda& query, const CodesCud
       const int n = first + i * kCodesOfWarp + group;
       numbers[i] = n < count ? number_of(n) : kNone;
     }
+#pragma unroll 1
     for (int chunk = part; chunk < codes.chunks; chunk += kCodeThreads) {
       uint4 loaded[kAhead] = {};
       KITH_UNROLL

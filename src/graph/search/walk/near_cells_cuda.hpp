@@ -6,10 +6,10 @@
 
 namespace kith {
 
-template <int kWarps>
-class NearCells : public NextBeam<kWarps> {
+template <int kWarps, bool kFilters>
+class NearCells : public NextBeam<kWarps, kFilters> {
  protected:
-  using Beam = NextBeam<kWarps>;
+  using Beam = NextBeam<kWarps, kFilters>;
   using Beam::compare;
   using Beam::counts_;
   using Beam::fresh;
@@ -52,6 +52,7 @@ class NearCells : public NextBeam<kWarps> {
           if (there) keys[cell] = key;
         });
     sync();
+    KITH_WALK_PART_ENDS(cell_keys)
     uint32_t least = 0xFFFFFFFFU;
     for (int i = thread(); i < task_.cells; i += kThreads) least = min(least, keys[i]);
     int before = 0;

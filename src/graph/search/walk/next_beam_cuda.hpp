@@ -41,7 +41,8 @@ struct FreshEntries {
   }
 };
 
-template <int kWarps>
+// kFilters: some walks have a filter.
+template <int kWarps, bool kFilters>
 class NextBeam : public WalkBlock<kWarps> {
  protected:
   using Block = WalkBlock<kWarps>;
@@ -59,6 +60,8 @@ class NextBeam : public WalkBlock<kWarps> {
         beam_(this->template at<uint64_t>(task.layout.beam), task.beam),
         kept_(this->template at<uint64_t>(task.layout.kept), task.kept),
         ranks_(this->template at<uint32_t>(task.layout.ranks)) {}
+
+  __device__ bool filtered() const { return kFilters && task_.kept_bits != nullptr; }
 
   __device__ FreshEntries fresh() const {
     return {this->template at<uint64_t>(task_.layout.fresh), &counts_.fresh[0][turn_]};
@@ -101,11 +104,13 @@ class NextBeam : public WalkBlock<kWarps> {
     const uint64_t entry = from.entries[i];
     int to = 0;
     bool twice = false;
+#pragma unroll 1
     for (int start = 0; start < list.size; start += 32) {
       const int j = start + lane();
       const uint64_t other = j < list.size ? list.now[j] & ~kOpenedBit : kPadding;
       to += __popc(__ballot_sync(kAllLanes, other < entry));
     }
+#pragma unroll 1
     for (int start = 0; start < count; start += 32) {
       const int j = start + lane();
       const uint64_t other = j < count ? from.entries[j] : kPadding;
@@ -127,6 +132,7 @@ class NextBeam : public WalkBlock<kWarps> {
   KITH_DEVICE_INLINE void move_all(const SortedList& list, const FreshEntries& from, int bit) const {
     const int count = *from.count;
     const int opened = bit == kBeamBit ? last_ : -1;
+#pragma unroll 1
     for (int i = thread(); i < list.size; i += kThreads) {
       const uint64_t entry = list.now[i] & ~kOpenedBit;
       int to = i;
@@ -141,8 +147,10 @@ class NextBeam : public WalkBlock<kWarps> {
     }
     if (kWarps >= 4 && list.size <= kShortList) {
       // Those warps first that have no entries of the list.
+#pragma unroll 1
       for (int i = kWarps - 1 - warp(); i < count; i += kWarps) move_fresh_by_warp(list, from, count, i, bit);
     } else {
+#pragma unroll 1
       for (int i = thread(); i < count; i += kThreads) move_fresh(list, from, count, i, bit);
     }
   }
@@ -160,21 +168,27 @@ class NextBeam : public WalkBlock<kWarps> {
     sync();
     if (thread() == 0) counts_.doubles = 0;
     sync();
+#pragma unroll 1
     for (int i = thread(); i < count; i += kThreads) {
       const uint64_t entry = from.entries[i];
       bool twice = false;
+#pragma unroll 1
       for (int j = 0; j < i; ++j) twice |= from.entries[j] == entry;
+#pragma unroll 1
       for (int j = 0; j < list.size; ++j) twice |= (list.now[j] & ~kOpenedBit) == entry;
       ranks_[i] = twice ? 1 : 0;
       if (twice) atomicAdd(&counts_.doubles, 1);
     }
     sync();
+#pragma unroll 1
     for (int i = thread(); i < count + list.size; i += kThreads) {
       const bool is_fresh = i < count;
       if (is_fresh && ranks_[i] != 0) continue;
       uint64_t entry = is_fresh ? from.entries[i] : list.now[i - count];
       int to = is_fresh ? 0 : i - count;
+#pragma unroll 1
       for (int j = 0; j < count; ++j) to += ranks_[j] == 0 && from.entries[j] < entry ? 1 : 0;
+#pragma unroll 1
       for (int j = 0; is_fresh && j < list.size; ++j) to += list.now[j] < entry ? 1 : 0;
       if (!is_fresh && i - count <= opened) entry |= kOpenedBit;
       if (to < list.capacity) list.next[to] = entry;
@@ -186,7 +200,7 @@ class NextBeam : public WalkBlock<kWarps> {
   // Fresh entries enter the beam and the kept places. All threads call it, after a wait; they have waited for each
   // other when it returns.
   KITH_DEVICE_INLINE void enter_all() {
-    const bool filtered = task_.kept_bits != nullptr;
+    const bool filtered = this->filtered();
     const FreshEntries to_beam = fresh();
     const FreshEntries to_kept = fresh_kept();
     move_all(beam_, to_beam, kBeamBit);

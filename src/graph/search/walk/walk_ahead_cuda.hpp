@@ -16,8 +16,8 @@
 namespace kith {
 
 template <int kWarps, int kHeld>
-class WalkAhead : public WalkStart<kWarps> {
-  using Start = WalkStart<kWarps>;
+class WalkAhead : public WalkStart<kWarps, false> {
+  using Start = WalkStart<kWarps, false>;
   using Start::beam_;
   using Start::compare;
   using Start::counts_;
@@ -47,15 +47,20 @@ class WalkAhead : public WalkStart<kWarps> {
         while (step()) {
         }
         ask();
+        KITH_WALK_PART_ENDS(ask)
       }
       sync();
+      KITH_WALK_PART_ENDS(wait)
       const int asked = counts_.opened;
       if (asked == 0) break;
       compare_lists(asked);
+      KITH_WALK_PART_ENDS(lists)
       sync();
+      KITH_WALK_PART_ENDS(wait)
     }
     beam_.size = counts_.last;
     write(query);
+    KITH_WALK_PART_ENDS(write)
   }
 
  private:
@@ -116,8 +121,11 @@ class WalkAhead : public WalkStart<kWarps> {
     for (int i = 0; i < kHeld; ++i) {
       if ((mine >> i & 1U) != 0) held_.entry[i] |= kOpenedBit;
     }
+    KITH_WALK_PART_ENDS(choose)
     const int count = collect(chosen, min(closed, task_.width));
+    KITH_WALK_PART_ENDS(collect)
     for (int first = 0; first < count; first += 32) enter(fresh_ + first, min(32, count - first));
+    KITH_WALK_PART_ENDS(enter)
     return true;
   }
 

@@ -6,6 +6,7 @@
 #include "cuda/warp.hpp"
 #include "graph/search/walk/code_query_cuda.hpp"
 #include "graph/search/walk/compare_codes_cuda.hpp"
+#include "graph/search/walk/walk_parts_cuda.hpp"
 #include "graph/search/walk/walk_task_cuda.hpp"
 
 #include <cuda_runtime.h>

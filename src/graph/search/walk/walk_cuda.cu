@@ -21,8 +21,8 @@ namespace kith {
 namespace {
 
 template <int kWarps>
-class Walker : public WalkStart<kWarps> {
-  using Start = WalkStart<kWarps>;
+class Walker : public WalkStart<kWarps, true> {
+  using Start = WalkStart<kWarps, true>;
   using Start::beam_;
   using Start::bounds;
   using Start::compare_round;

@@ -8,16 +8,17 @@
 
 namespace kith {
 
-template <int kWarps>
-class WalkStart : public NearCells<kWarps> {
+template <int kWarps, bool kFilters>
+class WalkStart : public NearCells<kWarps, kFilters> {
  protected:
-  using Cells = NearCells<kWarps>;
+  using Cells = NearCells<kWarps, kFilters>;
   using Cells::beam_;
   using Cells::compare;
   using Cells::counts_;
   using Cells::enter_all;
   using Cells::entries_of;
   using Cells::entry_at;
+  using Cells::filtered;
   using Cells::find_cells;
   using Cells::fresh;
   using Cells::fresh_kept;
@@ -52,6 +53,7 @@ class WalkStart : public NearCells<kWarps> {
     }
     sync();
     ptx::wait_for_kernel_before();  // which has ranked cells; and the next kernel may take its place
+    KITH_WALK_PART_ENDS(code)
     begin(query);
     return true;
   }
@@ -63,8 +65,7 @@ class WalkStart : public NearCells<kWarps> {
   };
   KITH_DEVICE_INLINE Bounds bounds() const {
     const int soon = last_ + 1 + task_.width;
-    return {beam_.bound(), task_.kept_bits == nullptr ? 0 : kept_.bound(),
-            soon < beam_.size ? beam_.now[soon] : kPadding};
+    return {beam_.bound(), filtered() ? kept_.bound() : 0, soon < beam_.size ? beam_.now[soon] : kPadding};
   }
   KITH_DEVICE_INLINE void offer(bool there, uint32_t place, uint32_t key, const Bounds& bounds) const {
     const uint64_t entry = pack_neighbor(key, place << 1);
@@ -73,7 +74,7 @@ class WalkStart : public NearCells<kWarps> {
       ptx::prefetch(task_.edges + int64_t{place} * task_.degree);
     }
     fresh().add(enters, entry);
-    if (task_.kept_bits == nullptr) return;
+    if (!filtered()) return;
     fresh_kept().add(there && entry < bounds.kept && filter_keeps(place), entry);
   }
 
@@ -170,7 +171,7 @@ class WalkStart : public NearCells<kWarps> {
 
   KITH_DEVICE_INLINE void write(int64_t query) const {
     // No reference to one of both: the compiler would keep the walk in memory for it.
-    const bool filtered = task_.kept_bits != nullptr;
+    const bool filtered = this->filtered();
     const uint64_t* const entries = filtered ? kept_.now : beam_.now;
     int size = filtered ? kept_.size : beam_.size;
     // Of what was collected, what the beam has.
@@ -224,12 +225,15 @@ class WalkStart : public NearCells<kWarps> {
   KITH_DEVICE_INLINE void begin(int64_t query) {
     SortedList near(this->template at<uint64_t>(task_.layout.cells), static_cast<int>(kNearCells));
     find_cells(near, query);
+    KITH_WALK_PART_ENDS(nearest_cells)
     const NearEntries entries = entries_of(near);
     for (int first = 0; first < entries.total; first += kRound) {
       compare_round(min(kRound, entries.total - first), bounds(),
                     [&](int i, bool has) { return entry_at(entries, has ? first + i : entries.total); });
       sync();
+      KITH_WALK_PART_ENDS(entries)
       enter_all();
+      KITH_WALK_PART_ENDS(begin)
     }
     for (int64_t first = 0; first < task_.tail_places; first += kRound) {
       compare_tail(first, bounds());

@@ -1,0 +1,226 @@
+// Where the time of one query of a graph index on a GPU goes: the parts of its walk by the clock of the multiprocessor
+// (the first warp's, which every other one waits for), how often each comes, and beside that whole calls: an empty
+// kernel, the walk alone, the walk and the second look.
+//
+//   walk_parts_cuda_bench [--rows 1000000] [--cols 128] [--beam 48] [--queries 400]
+#define KITH_WALK_PART_ENDS(part) kith::bench::part_ends(kith::WalkPart::part);
+
+#include "graph/search/walk/walk_parts_cuda.hpp"
+
+#include <cuda_runtime.h>
+
+namespace kith::bench {
+
+struct WalkTicks {
+  long long last;
+  long long ticks[kWalkParts];
+  int times[kWalkParts];
+  long long nanoseconds;  // of the whole walk
+};
+
+__device__ inline WalkTicks& walk_ticks() {
+  __shared__ WalkTicks ticks;
+  return ticks;
+}
+
+__device__ inline void part_ends(WalkPart part) {
+  if (threadIdx.x != 0) return;
+  WalkTicks& own = walk_ticks();
+  const long long now = clock64();
+  own.ticks[static_cast<int>(part)] += now - own.last;
+  ++own.times[static_cast<int>(part)];
+  own.last = clock64();
+}
+
+}  // namespace kith::bench
+
+#include "graph_rows.hpp"
+
+#include <kith/index.hpp>
+
+#include "cuda/device_memory.hpp"
+#include "cuda/launch.hpp"
+#include "cuda/shared_memory.hpp"
+#include "graph/search/build/build_walk_graph.hpp"
+#include "graph/search/walk/walk_ahead_cuda.hpp"
+#include "graph/search/walk/walk_cuda.hpp"
+#include "index/graph_gpu.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <string>
+#include <vector>
+
+using namespace kith;
+
+namespace {
+
+constexpr int kTimedWarps = kWalkMostWarps;
+
+__device__ long long nanoseconds_now() {
+  long long now = 0;
+  asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
+  return now;
+}
+
+__global__ void empty_kernel() {}
+
+template <int kHeld>
+__global__ void __launch_bounds__(kTimedWarps * 32, 1)
+    timed_kernel(const __grid_constant__ WalkTaskCuda task, const __grid_constant__ InlineQueries given,
+                 bench::WalkTicks* out) {
+  extern __shared__ __align__(16) std::byte memory[];
+  __shared__ WalkCounts counts;
+  bench::WalkTicks& own = bench::walk_ticks();
+  const long long begin = nanoseconds_now();
+  if (threadIdx.x == 0) {
+    for (int i = 0; i < kWalkParts; ++i) own.ticks[i] = own.times[i] = 0;
+    own.last = clock64();
+  }
+  const DeviceRowsView queries = given.rows(task.queries);
+  WalkAhead<kTimedWarps, kHeld>(task, memory, counts).run(queries, blockIdx.x);
+  if (threadIdx.x != 0) return;
+  own.nanoseconds = nanoseconds_now() - begin;
+  *out = own;
+}
+
+double microseconds_now() {
+  return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// The median of so many calls, after some that do not count.
+template <typename Call>
+double median_of(int64_t calls, const Call& call) {
+  std::vector<double> times;
+  for (int64_t i = -20; i < calls; ++i) {
+    const double start = microseconds_now();
+    call(i < 0 ? 0 : i);
+    if (i >= 0) times.push_back(microseconds_now() - start);
+  }
+  std::sort(times.begin(), times.end());
+  return times[times.size() / 2];
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  int64_t count = 1000000;
+  int64_t cols = 128;
+  int64_t beam = 48;
+  int64_t calls = 400;
+  for (int i = 1; i + 1 < argc; i += 2) {
+    const std::string name = argv[i];
+    const int64_t value = std::stoll(argv[i + 1]);
+    if (name == "--rows") count = value;
+    if (name == "--cols") cols = value;
+    if (name == "--beam") beam = value;
+    if (name == "--queries") calls = value;
+  }
+  ResourceOptions options;
+  options.device = Device::cuda(0);
+  const Resources gpu(options);
+  const bench::Rows base = bench::made_rows(count, cols, 1, false);
+  const bench::Rows queries = bench::made_rows(calls, cols, 2, false);
+  const auto graph = build_walk_graph(base.view(), {.degree = 32}, gpu);
+  const WalkGraphOnGpu there(graph, 0, gpu);
+
+  GpuBytes words(1024, 0, gpu);
+  GpuBytes found(kWidestBeam * 4, 0, gpu);
+  GpuBytes ticks(sizeof(bench::WalkTicks), 0, gpu);
+  WalkTaskCuda task = there.task();
+  task.queries.dtype = DType::u8;
+  task.queries.stride = cols;
+  task.queries.count = 1;
+  task.beam = static_cast<int>(beam);
+  task.width = 2;
+  task.most = std::min<int64_t>(beam, 40);
+  task.found = reinterpret_cast<uint32_t*>(found.data());
+  task.found_count = reinterpret_cast<uint32_t*>(words.data());
+  task.bad_query = task.found_count + 1;
+  cudaDeviceProp device;
+  cudaGetDeviceProperties(&device, 0);
+  const WalkForm form = walk_form(task, device.multiProcessorCount);
+  if (!form.ahead || form.warps != kTimedWarps) {
+    std::printf("such a walk does not look ahead\n");
+    return 1;
+  }
+  WalkTaskCuda timed = task;
+  timed.seen = form.seen(timed);
+  timed.layout = form.layout(timed);
+  timed.ahead = walk_lists_ahead(form.warps);
+  InlineQueries given;
+  given.bytes = cols;
+  const auto bring = [&](int64_t i) { std::memcpy(given.values, queries.view().row(i), static_cast<size_t>(cols)); };
+  cudaStream_t stream = nullptr;
+  cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+  auto* const kernel = beam <= 64 ? timed_kernel<2> : timed_kernel<4>;
+  allow_all_shared_memory(kernel);
+  std::vector<bench::WalkTicks> all;
+  const Grid grid = Grid::of(1, kTimedWarps * 32).with_shared(timed.layout.bytes);
+  const auto timed_call = [&](int64_t i) {
+    bring(i);
+    launch(kernel, grid, stream, timed, given, reinterpret_cast<bench::WalkTicks*>(ticks.data()));
+    cudaStreamSynchronize(stream);
+  };
+  const double whole_timed = median_of(calls, timed_call);
+  for (int64_t i = 0; i < calls; ++i) {
+    timed_call(i);
+    cudaMemcpy(&all.emplace_back(), ticks.data(), sizeof(bench::WalkTicks), cudaMemcpyDeviceToHost);
+  }
+  if (cudaGetLastError() != cudaSuccess) std::printf("a CUDA call has failed\n");
+  const double empty = median_of(calls, [&](int64_t) {
+    empty_kernel<<<1, 32, 0, stream>>>();
+    cudaStreamSynchronize(stream);
+  });
+  const double two = median_of(calls, [&](int64_t) {
+    empty_kernel<<<1, 32, 0, stream>>>();
+    empty_kernel<<<1, 32, 0, stream>>>();
+    cudaStreamSynchronize(stream);
+  });
+  const double walk = median_of(calls, [&](int64_t i) {
+    bring(i);
+    launch_walks(task, given, device.multiProcessorCount, stream);
+    cudaStreamSynchronize(stream);
+  });
+  GraphRowsOnGpu::Wish wish;
+  wish.format = {.kind = CodeKind::stored, .cols = cols, .dtype = DType::u8};
+  wish.rows = count;
+  const GraphRowsOnGpu rows(wish, 0, gpu, [&](std::byte* to) { copy_to_device(base.view(), to, 0, gpu); });
+  GraphPlan plan;
+  plan.exact = false;
+  plan.walk.beam = beam;
+  plan.walk.width = 2;
+  plan.candidates = 40;
+  GpuGraphSearch search{there, rows, plan, Metric::l2, true, nullptr};
+  search.stored = search.kept_rows = count;
+  Neighbors out(1, 10, gpu);
+  const double searched = median_of(
+      calls, [&](int64_t i) { (void)search_graph_on_gpu(0, search, queries.view().slice(i, 1), out.view(), gpu); });
+  std::printf("calls, us: an empty kernel %.1f, two %.1f, a walk %.1f (with clocks %.1f), with the second look %.1f\n",
+              empty, two, walk, whole_timed, searched);
+
+  static const char* const kNames[kWalkParts] = {"code",    "cell keys", "nearest cells", "entries", "begin", "choose",
+                                                 "collect", "enter",     "ask",           "wait",    "lists", "write"};
+  double cycles = 0;
+  double nanoseconds = 0;
+  for (const bench::WalkTicks& one : all) {
+    nanoseconds += static_cast<double>(one.nanoseconds);
+    for (const long long ticks_of : one.ticks) cycles += static_cast<double>(ticks_of);
+  }
+  const auto queries_timed = static_cast<double>(all.size());
+  std::printf("beam %ld, a walk: %.1f us in the kernel, %.0f cycles in all parts (%.2f a nanosecond)\n",
+              static_cast<long>(beam), nanoseconds / queries_timed / 1e3, cycles / queries_timed, cycles / nanoseconds);
+  for (int part = 0; part < kWalkParts; ++part) {
+    double sum = 0;
+    double times = 0;
+    for (const bench::WalkTicks& one : all) {
+      sum += static_cast<double>(one.ticks[part]);
+      times += one.times[part];
+    }
+    std::printf("  %-13s %5.1f x %6.0f cycles = %6.2f us\n", kNames[part], times / queries_timed,
+                times > 0 ? sum / times : 0.0, sum / queries_timed * nanoseconds / cycles / 1e3);
+  }
+  return 0;
+}
