@@ -39,7 +39,8 @@ std::shared_ptr<std::byte> allocate_for_searches(int64_t bytes, std::string_view
 void copy_to_device(const MatrixView& from, std::byte* to, int device, const Resources& resources) {
   const DeviceGuard guard(device);
   const DeviceContext context(device, resources.options().stream);
-  RowUpload upload(false, resources);
+  const int64_t bytes = from.rows() * from.cols() * size_of(from.dtype());
+  RowUpload upload(wants_pinned(from.space(), bytes, resources), resources);
   ProgressMeter meter("copy", from.rows(), resources);
   upload.copy(from, to, context.stream(), meter);
   context.synchronize();

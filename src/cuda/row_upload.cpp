@@ -1,79 +1,13 @@
 #include "cuda/row_upload.hpp"
 
 #include "core/divide.hpp"
-#include "core/memory_budget.hpp"
 #include "cuda/error.hpp"
-
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
-#include <mutex>
-#include <utility>
-#include <vector>
 
 namespace kith {
-
-// Two halves of pinned memory.
-class PinnedStage {
- public:
-  static constexpr int64_t kHalfBytes = kPinnedBytes / 2;
-
-  PinnedStage() { KITH_CUDA_CHECK(cudaHostAlloc(&memory_, static_cast<size_t>(kPinnedBytes), cudaHostAllocPortable)); }
-  ~PinnedStage() { (void)cudaFreeHost(memory_); }
-  PinnedStage(const PinnedStage&) = delete;
-  PinnedStage& operator=(const PinnedStage&) = delete;
-
-  std::byte* half(int i) const { return static_cast<std::byte*>(memory_) + i * kHalfBytes; }
-
- private:
-  void* memory_ = nullptr;
-};
-
 namespace {
-
-// Stages that no upload uses, kept for the next; a forked child begins with none. Never destroyed: at exit the driver
-// is gone before static objects are.
-struct IdleStages {
-  std::mutex mutex;
-  pid_t process = getpid();
-  std::vector<std::unique_ptr<PinnedStage>> stages;
-
-  // Under the mutex.
-  void leave_parent() {
-    if (process == getpid()) return;
-    for (auto& stage : stages) (void)stage.release();  // the parent's
-    stages.clear();
-    process = getpid();
-  }
-};
-
-IdleStages& idle_stages() {
-  static IdleStages* const instance = new IdleStages;
-  return *instance;
-}
-
-std::unique_ptr<PinnedStage> take_stage() {
-  IdleStages& idle = idle_stages();
-  {
-    const std::lock_guard lock(idle.mutex);
-    idle.leave_parent();
-    if (!idle.stages.empty()) {
-      auto stage = std::move(idle.stages.back());
-      idle.stages.pop_back();
-      return stage;
-    }
-  }
-  return std::make_unique<PinnedStage>();
-}
-
-void keep_stage(std::unique_ptr<PinnedStage> stage) {
-  constexpr size_t kMostIdle = 2;
-  IdleStages& idle = idle_stages();
-  const std::lock_guard lock(idle.mutex);
-  idle.leave_parent();
-  if (idle.stages.size() < kMostIdle) idle.stages.push_back(std::move(stage));
-}
 
 void copy_plain(const MatrixView& rows, std::byte* target, cudaStream_t stream) {
   constexpr int64_t kLargestPitch = INT32_MAX;  // what a two-dimensional copy takes
@@ -95,38 +29,25 @@ void copy_plain(const MatrixView& rows, std::byte* target, cudaStream_t stream) 
 
 }  // namespace
 
-bool wants_pinned(MemorySpace space, int64_t bytes, const Resources& resources) {
-  return space.kind == MemoryKind::host && bytes >= kPinnedBytes && !only_counts(resources) &&
-         resources.host_memory()->available() > 2 * kPinnedBytes;
-}
-
 RowUpload::RowUpload(bool pinned, const Resources& resources, int64_t gather_bytes)
     : resources_(resources), gathered_(pinned ? 0 : gather_bytes, "rows on their way to a GPU", resources) {
-  if (!pinned) return;
-  resources_.host_memory()->reserve(kPinnedBytes, "pinned memory for copies to a GPU");
-  try {
-    stage_ = take_stage();
-  } catch (...) {
-    resources_.host_memory()->release(kPinnedBytes);
-    throw;
-  }
-}
-
-RowUpload::~RowUpload() {
-  if (stage_ == nullptr) return;
-  for (const std::optional<Event>& copied : copied_) {
-    if (copied) copied->wait_quietly();  // the stage is free for others
-  }
-  resources_.host_memory()->release(kPinnedBytes);
-  keep_stage(std::move(stage_));
+  if (pinned) stage_.emplace(resources_);
 }
 
 void RowUpload::copy(const MatrixView& rows, std::byte* target, cudaStream_t stream, ProgressMeter& meter) {
   if (rows.empty() || is_counted_only(stream)) return;
   const int64_t row_bytes = rows.cols() * size_of(rows.dtype());
-  const bool staged = stage_ != nullptr && rows.space().kind == MemoryKind::host &&
-                      row_bytes <= PinnedStage::kHalfBytes && rows.rows() * row_bytes >= PinnedStage::kHalfBytes / 4;
-  if (staged) {
+  const int64_t bytes = rows.rows() * row_bytes;
+  const bool staged = stage_ && rows.space().kind == MemoryKind::host && bytes >= PinnedStage::kHalfBytes / 4;
+  if (staged && rows.row_stride() == rows.cols()) {
+    // Bytes one after the other, however long a row is.
+    constexpr int64_t kPiece = 1 << 16;
+    const int64_t pieces = bytes / kPiece;
+    copy_staged({rows.data(), DType::u8, {pieces, kPiece, kPiece}}, {nullptr, 0, pieces}, target, stream, meter);
+    const int64_t done = pieces * kPiece;
+    const auto* const from = static_cast<const std::byte*>(rows.data());
+    if (done < bytes) copy_plain({from + done, DType::u8, {1, bytes - done, bytes - done}}, target + done, stream);
+  } else if (staged && row_bytes <= PinnedStage::kHalfBytes) {
     copy_staged(rows, {nullptr, 0, rows.rows()}, target, stream, meter);
   } else {
     copy_plain(rows, target, stream);
@@ -137,7 +58,7 @@ void RowUpload::copy(const MatrixView& rows, const RowPicks& picks, std::byte* t
                      ProgressMeter& meter) {
   if (is_counted_only(stream)) return;
   const int64_t row_bytes = rows.cols() * size_of(rows.dtype());
-  if (stage_ != nullptr && row_bytes <= PinnedStage::kHalfBytes) {
+  if (stage_ && row_bytes <= PinnedStage::kHalfBytes) {
     return copy_staged(rows, picks, target, stream, meter);
   }
   const int64_t most = gathered_.bytes() / row_bytes;
@@ -187,8 +108,7 @@ void RowUpload::copy_staged(const MatrixView& rows, const RowPicks& picks, std::
   for (int64_t first = 0; first < picks.count; first += half_rows, turn_ ^= 1) {
     const int64_t count = std::min(half_rows, picks.count - first);
     std::byte* const half = stage_->half(turn_);
-    if (!copied_[turn_]) copied_[turn_].emplace();
-    copied_[turn_]->wait();
+    stage_->wait_for(turn_);
     if (picks.list == nullptr) {
       fill(rows.slice(first, count), {nullptr, 0, count}, half, meter);
     } else {
@@ -196,7 +116,7 @@ void RowUpload::copy_staged(const MatrixView& rows, const RowPicks& picks, std::
     }
     KITH_CUDA_CHECK(cudaMemcpyAsync(target + first * row_bytes, half, static_cast<size_t>(count * row_bytes),
                                     cudaMemcpyHostToDevice, stream));
-    copied_[turn_]->record(stream);
+    stage_->used_by(stream, turn_);
   }
 }
 

@@ -1,8 +1,6 @@
 // Rows on their way from wherever they lie to the device, packed one after the other.
 //
-// Large matrices in ordinary host memory go through pinned memory: the threads fill one half of it while the copy
-// engine empties the other, several times as fast as the driver's own copies. Pinning memory takes long, so it is kept
-// for the next call; while it is used it counts against the host memory limit.
+// Large matrices in ordinary host memory go through pinned memory (pinned_stage.hpp).
 #pragma once
 
 #include <kith/host_buffer.hpp>
@@ -13,20 +11,16 @@
 #include "core/parallel_for.hpp"
 #include "core/within_limits.hpp"
 #include "cuda/device_context.hpp"
-#include "cuda/pinned_bytes.hpp"
+#include "cuda/pinned_stage.hpp"
 
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
 
 namespace kith {
-
-// Whether copies go through pinned memory: there are many bytes in ordinary host memory, and the limit has room.
-bool wants_pinned(MemorySpace space, int64_t bytes, const Resources& resources);
 
 // The most rows, from `least` to `most`, of which n take bytes_of(n) within `room`; `least` where fewer would fit.
 template <typename BytesOf>
@@ -48,8 +42,6 @@ int64_t rows_at_a_time(int64_t most, int64_t most_bytes, const BytesOf& bytes_of
   return most_rows(1, most, std::min(most_bytes, resources.device_memory()->available() / 2), bytes_of);
 }
 
-class PinnedStage;
-
 // All rows of a matrix, or those whose numbers, less first_listed, a list gives.
 struct RowPicks {
   const uint32_t* list = nullptr;
@@ -62,7 +54,6 @@ class RowUpload {
   // With kPinnedBytes of pinned memory, or without; then picked rows need gather_bytes of ordinary memory, one row at
   // least. OutOfMemory where the limit allows no more.
   RowUpload(bool pinned, const Resources& resources, int64_t gather_bytes = 0);
-  ~RowUpload();
   RowUpload(const RowUpload&) = delete;
   RowUpload& operator=(const RowUpload&) = delete;
 
@@ -79,8 +70,7 @@ class RowUpload {
 
   const Resources resources_;
   HostBuffer gathered_;
-  std::unique_ptr<PinnedStage> stage_;
-  std::optional<Event> copied_[2];  // when each half has last been emptied
+  std::optional<PinnedStage> stage_;
   int turn_ = 0;                    // the half to be filled next
 };
 

@@ -292,6 +292,8 @@ class GraphKind final : public IndexKind {
                                 "beam, or build it with a larger degree than Graph{}",
                                 lost, count, degree_));
     }
+    // What measuring copies to a GPU is there for the first search.
+    front = std::move(front).with_own_copies(state.shared_vectors());
     const GraphState unmeasured(state.store(), state.shared_vectors(), front, params_, degree_);
     front.table = std::make_shared<const BeamTable>(measure_beams(unmeasured, params_.seed, resources));
     return front;

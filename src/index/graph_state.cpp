@@ -56,7 +56,7 @@ GraphState::GraphState(SharedState store, std::shared_ptr<const GraphVectors> ve
     : IndexState(store->content()),
       store_(std::move(store)),
       vectors_(std::move(vectors)),
-      front_(std::move(front).with_own_copies()),
+      front_(std::move(front).with_own_copies(vectors_)),
       params_(params),
       degree_(degree) {}
 
@@ -239,7 +239,7 @@ IndexBytes GraphState::bytes() const {
   IndexBytes total = store_->bytes();
   if (front_.graph != nullptr) total.host += front_.graph->bytes();
   total.host += front_.tail.bytes();
-  total.device += front_.on_gpus->bytes(DeviceKind::cuda) + rows_on_gpus_.bytes(DeviceKind::cuda);
+  total.device += front_.on_gpus->bytes(DeviceKind::cuda) + front_.rows_on_gpus->bytes(DeviceKind::cuda);
   return total;
 }
 

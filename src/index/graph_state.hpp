@@ -39,15 +39,25 @@ struct GraphFront {
   int64_t tail_clipped = 0;                          // values of these rows that codes do not reach
   std::shared_ptr<const BeamTable> table;            // there where a graph is
   std::shared_ptr<const GraphToCompact> to_compact;  // in the place of a graph, before the state is complete
-  // Copies on GPUs of the graph that `copied` names.
+  // Copies on GPUs of the graph that `copied` names, and of these vectors with such a tail.
   std::shared_ptr<const Placed<WalkGraphOnGpu>> on_gpus = nullptr;
   const WalkGraph* copied = nullptr;
+  std::shared_ptr<const Placed<GraphRowsOnGpu>> rows_on_gpus = nullptr;
+  std::shared_ptr<const GraphVectors> copied_vectors = nullptr;
+  int64_t copied_tail = 0;
 
-  // With a room of its own for copies where the one it has is another graph's, one that this has grown out of: who
-  // still searches that may put a copy there.
-  GraphFront with_own_copies() && {
-    if (on_gpus == nullptr || copied != graph.get()) on_gpus = std::make_shared<const Placed<WalkGraphOnGpu>>();
+  // With a room of its own for copies where the one it has is another graph's, one that this has grown out of, or of
+  // other rows: who still searches those may put a copy there.
+  GraphFront with_own_copies(const std::shared_ptr<const GraphVectors>& vectors) && {
+    const bool other = copied != graph.get();
+    if (on_gpus == nullptr || other) on_gpus = std::make_shared<const Placed<WalkGraphOnGpu>>();
     copied = graph.get();
+    const bool other_tail = copied_tail != tail.size() || (other && tail.size() > 0);
+    if (rows_on_gpus == nullptr || copied_vectors != vectors || other_tail) {
+      rows_on_gpus = std::make_shared<const Placed<GraphRowsOnGpu>>();
+    }
+    copied_vectors = vectors;
+    copied_tail = tail.size();
     return std::move(*this);
   }
 
@@ -122,7 +132,6 @@ class GraphState final : public IndexState {
   const GraphFront front_;
   const IndexParams params_;
   const int64_t degree_;
-  Placed<GraphRowsOnGpu> rows_on_gpus_;
 };
 
 // What a file holds of a graph, and of what its walks were measured to find; shared, not copied, but for lists that lie

@@ -34,7 +34,7 @@ std::shared_ptr<const WalkGraphOnGpu> GraphState::graph_on_gpu(int device, const
 }
 
 std::shared_ptr<const GraphRowsOnGpu> GraphState::rows_on_gpu(int device, const Resources& resources) const {
-  return rows_on_gpus_.get(Device::cuda(device), resources, [&] {
+  return front_.rows_on_gpus->get(Device::cuda(device), resources, [&] {
     GraphRowsOnGpu::Wish wish;
     wish.format = vectors_->format();
     wish.codec = vectors_->codec();

@@ -5,6 +5,7 @@
 #include "cuda/device_info.hpp"
 #include "cuda/device_memory.hpp"
 #include "cuda/host_copy.hpp"
+#include "cuda/pinned_stage.hpp"
 #include "graph/search/build/link_places_cuda.hpp"
 #include "graph/search/build/mend_places_cuda.hpp"
 #include "graph/search/build/stage_times.hpp"
@@ -103,8 +104,7 @@ class WalkBuildCuda final : public WalkBuildGpu {
     launch_link_places(task, layout, memory.data(), context_->stream());
     context_->synchronize();
     times.done("links");
-    context_->copy_values(edges.data(), edges_.data(), edges.size());
-    context_->synchronize();
+    copy_to_host_staged(edges.data(), edges_.data(), edges.bytes(), *context_, host);
     times.done("copy");
     times.tell("lists of a graph", resources_);
     return edges;

@@ -1,0 +1,50 @@
+// Two halves of pinned memory, by which large copies go between ordinary host memory and a GPU: threads fill or empty
+// one half while the copy engine works on the other, several times as fast as the driver's own copies. Pinning memory
+// takes long, so stages are kept for the next call; while one is used it counts against the host memory limit.
+#pragma once
+
+#include <kith/resources.hpp>
+#include <kith/view.hpp>
+
+#include "cuda/device_context.hpp"
+#include "cuda/pinned_bytes.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+namespace kith {
+
+// Whether copies go through pinned memory: there are many bytes in ordinary host memory, and the limit has room.
+bool wants_pinned(MemorySpace space, int64_t bytes, const Resources& resources);
+
+class PinnedStage {
+ public:
+  static constexpr int64_t kHalfBytes = kPinnedBytes / 2;
+
+  // OutOfMemory where the limit allows no more.
+  explicit PinnedStage(const Resources& resources);
+  // Waits for copies that use it.
+  ~PinnedStage();
+  PinnedStage(const PinnedStage&) = delete;
+  PinnedStage& operator=(const PinnedStage&) = delete;
+
+  std::byte* half(int i) const;
+  // When the copy that last used a half, by used_by(), is done. One that none has used is free.
+  void wait_for(int i) const;
+  void used_by(cudaStream_t stream, int i);
+
+  class Memory;
+
+ private:
+  const Resources resources_;
+  std::unique_ptr<Memory> memory_;
+  std::optional<Event> copied_[2];
+};
+
+// Copies from a device to ordinary host memory, in the order of the context's stream; done when it returns.
+void copy_to_host_staged(void* to, const void* from, int64_t bytes, const DeviceContext& context,
+                         const Resources& resources);
+
+}  // namespace kith
