@@ -6,6 +6,7 @@
 #include "core/ordered_key.hpp"
 #include "core/within_limits.hpp"
 #include "graph/search/build/prune_places.hpp"
+#include "graph/search/build/stage_times.hpp"
 #include "graph/search/build/walk_entries.hpp"
 #include "graph/search/graph/walk_cells.hpp"
 #include "graph/search/walk/walk_search.hpp"
@@ -200,6 +201,7 @@ Footprint extend_footprint(const WalkGraph& graph, int64_t rows, const Resources
 std::shared_ptr<const WalkGraph> extend_walk_graph(const WalkGraph& graph, const std::byte* codes, int64_t rows,
                                                    int64_t clipped, uint64_t seed, const Resources& given) {
   const Resources resources = given.with_device(Device::cpu()).with_progress({});
+  StageTimes times;
   const int64_t before = graph.order.places();
   const int64_t each = graph.coder.place_bytes();
   const HostArray<uint32_t> no_cells(rows, "the cells of rows", resources);
@@ -209,8 +211,10 @@ std::shared_ptr<const WalkGraph> extend_walk_graph(const WalkGraph& graph, const
   for (int64_t i = 0; i < alike.places(); ++i) {
     std::memcpy(distinct.data() + i * each, codes + alike.first_row(i) * each, static_cast<size_t>(each));
   }
+  times.done("places");
   std::vector<NearPlaces> near =
       near_places(graph.view(nullptr, 0), graph.coder.rows_of(distinct.data(), alike.places()), resources);
+  times.done("walks");
 
   // The new places, in the order of their first rows.
   std::vector<uint32_t> place_of_alike;
@@ -240,6 +244,7 @@ std::shared_ptr<const WalkGraph> extend_walk_graph(const WalkGraph& graph, const
   ChangedLists lists(graph.edges, places, resources);
   WalkFacts facts = graph.facts;
   facts.clipped += clipped;
+  times.done("copies");
   if (fresh > 0) {
     if (fresh > 1) {
       const WalkRows among = graph.coder.rows_of(all_codes.data() + before * each, fresh);
@@ -252,7 +257,9 @@ std::shared_ptr<const WalkGraph> extend_walk_graph(const WalkGraph& graph, const
         if (other >= 0) candidates[static_cast<size_t>(i / k)].push_back(static_cast<uint32_t>(before + other));
       }
     }
+    times.done("candidates");
     Linker(all, graph.degree, lists, before, resources).link(candidates);
+    times.done("links");
     const auto view = [&] {
       WalkView now = graph.view(nullptr, 0);
       now.rows = all;
@@ -263,7 +270,9 @@ std::shared_ptr<const WalkGraph> extend_walk_graph(const WalkGraph& graph, const
     std::iota(sought.begin(), sought.end(), static_cast<uint32_t>(before));
     facts.lost += mend_places(
         view, std::move(sought), [&](uint32_t place) { return lists.change(place); }, resources);
+    times.done("mended");
   }
+  times.tell("rows linked into a graph", given);
   return std::make_shared<const WalkGraph>(WalkGraph{graph.coder, graph.degree, std::move(order), all_codes,
                                                      std::move(lists).take(), graph.cells, graph.centres,
                                                      graph.entry_offsets, graph.entries, facts});
