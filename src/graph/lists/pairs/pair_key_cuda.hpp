@@ -71,6 +71,41 @@ __device__ inline double sum_of_aligned(const std::byte* a, const std::byte* b, 
   return join_lanes<kKind>(lanes);
 }
 
+// Rows of bytes, 16 in a load. Sums of integers are exact whatever their order, as the canonical sum of these is: no
+// double comes into it, of which a byte is no quick beginning.
+inline constexpr int64_t kMostSummedBytes = 1 << 16;  // whose sum has room in a word
+template <KeyKind kKind>
+__device__ inline double sum_of_bytes(const std::byte* a, const std::byte* b, int64_t cols, bool has_signs) {
+  const uint4* const first_row = vectors<uint4>(a);
+  const uint4* const second_row = vectors<uint4>(b);
+  const int chunks = static_cast<int>(cols / 16);
+  uint32_t sum = 0;
+#pragma unroll 2
+  for (int chunk = static_cast<int>(threadIdx.x) % kRowThreads; chunk < chunks; chunk += kRowThreads) {
+    const uint4 x = first_row[chunk];
+    const uint4 y = second_row[chunk];
+    const uint32_t p[4] = {x.x, x.y, x.z, x.w};
+    const uint32_t q[4] = {y.x, y.y, y.z, y.w};
+    KITH_UNROLL
+    for (int i = 0; i < 4; ++i) {
+      if constexpr (kKind == KeyKind::inner_product) {
+        sum = has_signs
+                  ? static_cast<uint32_t>(__dp4a(static_cast<int>(p[i]), static_cast<int>(q[i]), static_cast<int>(sum)))
+                  : __dp4a(p[i], q[i], sum);
+      } else {
+        const uint32_t apart = has_signs ? __vabsdiffs4(p[i], q[i]) : __vabsdiffu4(p[i], q[i]);
+        sum = __dp4a(apart, apart, sum);
+      }
+    }
+  }
+  KITH_UNROLL
+  for (int apart = kRowThreads / 2; apart > 0; apart /= 2) {
+    sum += __shfl_down_sync(0xFFFFFFFFu, sum, static_cast<unsigned>(apart), kRowThreads);
+  }
+  const bool below_zero = kKind == KeyKind::inner_product && has_signs;
+  return below_zero ? static_cast<double>(static_cast<int32_t>(sum)) : static_cast<double>(sum);
+}
+
 // Any rows. What lies past the last column is zero, and adds nothing.
 template <KeyKind kKind>
 __device__ inline double sum_of(const std::byte* a, const std::byte* b, int64_t cols, DType dtype, bool aligned,
@@ -82,6 +117,12 @@ __device__ inline double sum_of(const std::byte* a, const std::byte* b, int64_t 
                      inverse_a, inverse_b, lanes);
   }
   return join_lanes<kKind>(lanes);
+}
+
+// Whether sum_of_bytes() takes rows of bytes.
+__device__ inline bool bytes_in_chunks(const PairKeyRows& task) {
+  return is_aligned(task.rows.data, 16) && task.rows.stride % 16 == 0 && task.cols % 16 == 0 &&
+         task.cols <= kMostSummedBytes;
 }
 
 // The differences' sum is the same for l2 and squared_l2; kKind is one of them for both.
@@ -104,6 +145,8 @@ __device__ inline float key_of(const PairKeyRows& task, uint32_t a, uint32_t b) 
       sum = sum_of_aligned<kKind, uint32_t>(x, y, task.cols, DType::f32, inverse_a, inverse_b);
     } else if (whole && stored_bytes(dtype) == 2) {
       sum = sum_of_aligned<kKind, uint16_t>(x, y, task.cols, dtype, inverse_a, inverse_b);
+    } else if (kKind != KeyKind::cosine && whole && bytes_in_chunks(task)) {
+      sum = sum_of_bytes<kKind>(x, y, task.cols, dtype == DType::i8);
     } else if (whole) {
       sum = sum_of_aligned<kKind, uint8_t>(x, y, task.cols, dtype, inverse_a, inverse_b);
     }
