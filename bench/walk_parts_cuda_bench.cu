@@ -66,6 +66,11 @@ __device__ long long nanoseconds_now() {
 }
 
 __global__ void empty_kernel() {}
+__global__ void empty_kernel_with(const __grid_constant__ WalkTaskCuda, const __grid_constant__ InlineQueries) {}
+__global__ void tell_kernel(volatile uint32_t* to, uint32_t value) {
+  __threadfence_system();
+  *to = value;
+}
 
 template <int kHeld>
 __global__ void __launch_bounds__(kTimedWarps * 32, 1)
@@ -179,6 +184,19 @@ int main(int argc, char** argv) {
     empty_kernel<<<1, 32, 0, stream>>>();
     cudaStreamSynchronize(stream);
   });
+  const double with_arguments = median_of(calls, [&](int64_t) {
+    empty_kernel_with<<<1, 32, 0, stream>>>(task, given);
+    cudaStreamSynchronize(stream);
+  });
+  uint32_t* told = nullptr;
+  cudaHostAlloc(&told, 64, cudaHostAllocMapped);
+  *told = 0;
+  uint32_t last = 0;
+  const double polled = median_of(calls, [&](int64_t) {
+    tell_kernel<<<1, 32, 0, stream>>>(told, ++last);
+    while (*static_cast<volatile uint32_t*>(told) != last) {
+    }
+  });
   const double walk = median_of(calls, [&](int64_t i) {
     bring(i);
     launch_walks(task, given, device.multiProcessorCount, stream);
@@ -198,8 +216,10 @@ int main(int argc, char** argv) {
   Neighbors out(1, 10, gpu);
   const double searched = median_of(
       calls, [&](int64_t i) { (void)search_graph_on_gpu(0, search, queries.view().slice(i, 1), out.view(), gpu); });
-  std::printf("calls, us: an empty kernel %.1f, two %.1f, a walk %.1f (with clocks %.1f), with the second look %.1f\n",
-              empty, two, walk, whole_timed, searched);
+  std::printf(
+      "calls, us: an empty kernel %.1f, two %.1f, one with a walk's arguments %.1f, one that tells the host %.1f\n",
+      empty, two, with_arguments, polled);
+  std::printf("calls, us: a walk %.1f (with clocks %.1f), with the second look %.1f\n", walk, whole_timed, searched);
 
   static const char* const kNames[kWalkParts] = {"code",    "cell keys", "nearest cells", "entries", "begin", "choose",
                                                  "collect", "enter",     "ask",           "wait",    "lists", "write"};

@@ -63,7 +63,7 @@ DeviceContext::DeviceContext(int device, void* stream) : device_(device), caller
 
 DeviceContext::~DeviceContext() {
   if (own_ == nullptr) return;
-  (void)cudaStreamSynchronize(own_->get());  // nothing it copies outlives the memory copied
+  if (!finished_) (void)cudaStreamSynchronize(own_->get());  // nothing it copies outlives the memory copied
   constexpr size_t kMostIdle = 16;
   Cache& shared = cache();
   const std::lock_guard lock(shared.mutex);

@@ -118,6 +118,11 @@ class DeviceContext {
   void synchronize() const {
     if (!only_counts()) KITH_CUDA_CHECK(cudaStreamSynchronize(stream()));
   }
+  // The same for who copies nothing more: then the end of the context does not wait once more.
+  void finish() const {
+    synchronize();
+    finished_ = true;
+  }
   // Enqueues a copy, from host or device memory to either.
   void copy(void* to, const void* from, int64_t bytes) const {
     if (bytes == 0 || only_counts()) return;
@@ -147,6 +152,7 @@ class DeviceContext {
   const MemoryPool* pool_;
   cudaStream_t callers_;
   std::unique_ptr<Stream> own_;
+  mutable bool finished_ = false;
 };
 
 // A context with a stream of its own, whatever the caller's is. Where memory is only counted it enqueues nothing.

@@ -108,7 +108,7 @@ class GraphSearcherCuda {
       const int64_t count = std::min(together_, queries_.rows() - first);
       page.use(context_->stream());
       search_batch(first, count, page);
-      context_->synchronize();
+      first + count < queries_.rows() ? context_->synchronize() : context_->finish();
       page.finished();
       deliver(first, count, page, left);
       meter.add(count);
