@@ -138,7 +138,7 @@ int main(int argc, char** argv) {
   if (!saved) {
     if (!index.trained()) index.train(base.view(), gpu);
     // On a GPU a first build waits for the device to wake; the second one counts.
-    if (!build_cpu) {
+    if (!build_cpu && added == 0) {
       Index first(factory, {});
       if (!first.trained()) first.train(base.view(), gpu);
       first.add(base.view(), Ownership::copy, gpu);
