@@ -22,7 +22,7 @@ class CodedQuery {
     double least = 0;
     double most = 0;
     bool bad = false;
-#pragma unroll 1
+#pragma unroll 4  // loads wait together
     for (int col = lane_index(); col < cols; col += 32) {
       const double x = moved(col);
       bad |= !(x - x == 0.0);

@@ -9,6 +9,10 @@
 // That warp has the beam in registers, 32 * kHeld entries at most. Of a list that is opened it takes the entries before
 // the last of the beam; the table of seen places knows those that it was offered before, and only those. Each of the
 // others counts the entries before it, each entry of the beam the others before it, and all move there.
+//
+// Late in a walk lists bring little that is new, and that stands far behind. Where all that the lists of a step bring
+// stands behind what the step after it would open, that step opens it: then both are taken at once, and others after
+// them. What they bring enters the beam together; it is the best of all of it either way.
 #pragma once
 
 #include "graph/search/walk/walk_start_cuda.hpp"
@@ -29,6 +33,7 @@ class WalkAhead : public WalkStart<kWarps, false> {
   using Start::task_;
   using Start::thread;
   using Start::warp;
+  using Start::was_seen;
   using Start::write;
 
  public:
@@ -66,6 +71,8 @@ class WalkAhead : public WalkStart<kWarps, false> {
  private:
   static constexpr int kLists = walk_lists_ahead(kWarps);
   static constexpr uint32_t kNoSlot = 0xFFFFFFFFU;
+  static constexpr uint32_t kNoKey = 0xFFFFFFFFU;         // above those of all entries
+  static constexpr int kMostOpened = Start::kRound / 32;  // at once
 
   // The entries of the beam that a lane has, number i * 32 + lane; padding counts as opened. `slot`: where its list was
   // compared.
@@ -103,30 +110,67 @@ class WalkAhead : public WalkStart<kWarps, false> {
     }
   }
 
-  // Opens the next places. False where a list of theirs was not compared yet, or none is left.
+  // Opens the places of the next step, and of those after it that are known by then. False where a list of the next one
+  // was not compared yet, or no place is left.
   KITH_DEVICE_INLINE bool step() {
-    uint32_t* const chosen = this->staged_;
-    bool lacks = false;
-    unsigned mine = 0;  // of the lane's entries, those that are opened: bits
+    static_assert(2 * kMostOpened <= Start::kStaged);
+    uint32_t* const chosen = this->staged_;  // slots of the nearest places that are not opened
+    uint32_t* const keys = chosen + kMostOpened;
+    const int most = min(kMostOpened, Start::kRound / (32 * turns_));
+    int ready = most;  // of these places, up to the first whose list was not compared
+    int numbers[kHeld];
+    KITH_UNROLL
+    for (int i = 0; i < kHeld; ++i) numbers[i] = most;
     const int closed = visit([&](int i) { return !opened(held_.entry[i]); },
                              [&](int i, int number) {
-                               if (number >= task_.width) return;
-                               lacks |= lacks_list(held_.entry[i], held_.slot[i]);
-                               mine |= 1U << i;
+                               if (number >= most) return;
+                               if (lacks_list(held_.entry[i], held_.slot[i])) ready = min(ready, number);
+                               numbers[i] = number;
                                chosen[number] = held_.slot[i];
+                               keys[number] = ordered_of(held_.entry[i]);
                              });
-    if (closed == 0 || __any_sync(kAllLanes, lacks)) return false;
+    ready = min(closed, __reduce_min_sync(kAllLanes, ready));
+    if (closed == 0 || ready < min(closed, task_.width)) return false;
     __syncwarp();
+    const int opens = opens_at_once(chosen, keys, closed, ready);
     KITH_UNROLL
     for (int i = 0; i < kHeld; ++i) {
-      if ((mine >> i & 1U) != 0) held_.entry[i] |= kOpenedBit;
+      if (numbers[i] < opens) held_.entry[i] |= kOpenedBit;
     }
     KITH_WALK_PART_ENDS(choose)
-    const int count = collect(chosen, min(closed, task_.width));
+    const int count = collect(chosen, opens);
     KITH_WALK_PART_ENDS(collect)
     for (int first = 0; first < count; first += 32) enter(fresh_ + first, min(32, count - first));
     KITH_WALK_PART_ENDS(enter)
     return true;
+  }
+
+  // How many of the nearest places that are not opened, `closed` in all, are opened by the steps whose lists, `ready`,
+  // are there, without a look at the beam between them.
+  KITH_DEVICE_INLINE int opens_at_once(const uint32_t* chosen, const uint32_t* keys, int closed, int ready) const {
+    int opens = min(ready, task_.width);
+    if (opens == ready) return opens;
+    const uint64_t bound = beam_.bound();
+    uint32_t least = kNoKey;  // that the lists bring, as far as this lane has them
+    for (int list = 0;; opens = min(opens + task_.width, ready)) {
+      for (; list < opens; ++list) least = min(least, least_new(chosen[list], bound));
+      if (opens == ready) return opens;
+      const uint32_t nearest = __reduce_min_sync(kAllLanes, least);
+      if (opens + task_.width <= ready) {
+        if (nearest <= keys[opens + task_.width - 1]) return opens;
+      } else if (ready < closed || nearest != kNoKey) {
+        return opens;  // there is more to open than these
+      }
+    }
+  }
+  // The least key of a list's entries that would enter the beam, of the lane's.
+  KITH_DEVICE_INLINE uint32_t least_new(uint32_t slot, uint64_t bound) const {
+    uint32_t least = kNoKey;
+    for (int turn = 0; turn < turns_ && slot != kNoSlot; ++turn) {
+      const uint64_t entry = list_at(slot)[turn * 32 + lane()];
+      if (entry < bound && !was_seen(place_of(entry))) least = min(least, ordered_of(entry));
+    }
+    return least;
   }
 
   // The entries of these lists that enter the beam: of its own slot for each lane.

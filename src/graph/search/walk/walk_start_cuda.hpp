@@ -131,6 +131,18 @@ class WalkStart : public NearCells<kWarps, kFilters> {
     return true;
   }
 
+  // Whether a place was seen, and is remembered.
+  KITH_DEVICE_INLINE bool was_seen(uint32_t place) const {
+    static_assert(kWarps > 1);
+    const auto* const slots = this->template at<uint32_t>(task_.layout.seen);
+    const uint32_t own = task_.seen.slot(task_.seen.mixed(place));
+    for (int probe = 0; probe < SeenTable::kProbes; ++probe) {
+      const uint32_t there = slots[task_.seen.slot_after(own, probe)];
+      if (there == place || there == kNoEdge) return there == place;
+    }
+    return false;
+  }
+
   // A place of each lane, or kNoEdge, is put behind `count` staged ones where it was not seen. Returns how many there
   // are then. All lanes call it.
   KITH_DEVICE_INLINE int stage_unseen(uint32_t place, int count) const {
