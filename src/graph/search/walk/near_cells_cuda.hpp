@@ -55,13 +55,14 @@ class NearCells : public NextBeam<kWarps, kFilters> {
     KITH_WALK_PART_ENDS(cell_keys)
     uint32_t least = 0xFFFFFFFFU;
     for (int i = thread(); i < task_.cells; i += kThreads) least = min(least, keys[i]);
-    int before = 0;
-    KITH_UNROLL
-    for (int i = 0; i < 32; ++i) {
-      const uint32_t other = __shfl_sync(kAllLanes, least, i);
-      before += other < least || (other == least && i < lane()) ? 1 : 0;
+    uint32_t last = 0;
+#pragma unroll 1
+    for (int i = 0; i < kNearCells; ++i) {
+      last = __reduce_min_sync(kAllLanes, least);
+      const unsigned with_it = __ballot_sync(kAllLanes, least == last);
+      if (lane() == __ffs(static_cast<int>(with_it)) - 1) least = 0xFFFFFFFFU;
     }
-    if (before == kNearCells - 1) atomicMin(&counts_.bound, least);
+    if (lane() == 0) atomicMin(&counts_.bound, last);
     sync();
     const uint32_t bound = counts_.bound;
     const FreshEntries to = fresh();

@@ -6,9 +6,11 @@
 // same: a list that was compared ahead is looked at only once its place is opened, and what was compared for nothing is
 // forgotten. (1M rows of 128 bytes, beam 48, width 2: 27 steps in about 10 rounds.)
 //
-// That warp has the beam in registers, 32 * kHeld entries at most. Of a list that is opened it takes the entries before
-// the last of the beam; the table of seen places knows those that it was offered before, and only those. Each of the
-// others counts the entries before it, each entry of the beam the others before it, and all move there.
+// What may enter the beam becomes less and less: of a list that is compared only entries are kept that are before the
+// last of the beam and were not seen, which leaves few. That warp has the beam in registers, 32 * kHeld entries at
+// most. Of a list that is opened it takes what was kept and still may enter; the table of seen places knows those that
+// it was offered before, and only those. Each of the others counts the entries before it, each entry of the beam the
+// others before it, and all move there.
 //
 // Late in a walk lists bring little that is new, and that stands far behind. Where all that the lists of a step bring
 // stands behind what the step after it would open, that step opens it: then both are taken at once, and others after
@@ -27,7 +29,7 @@ class WalkAhead : public WalkStart<kWarps, false> {
   using Start::counts_;
   using Start::hidden_;
   using Start::lane;
-  using Start::see_two;
+  using Start::see;
   using Start::start;
   using Start::sync;
   using Start::task_;
@@ -42,6 +44,9 @@ class WalkAhead : public WalkStart<kWarps, false> {
         lists_(this->template at<uint64_t>(task.layout.ahead)),
         fresh_(this->template at<uint64_t>(task.layout.fresh)),
         slots_(this->template at<uint32_t>(task.layout.ranks)),
+        list_counts_(this->template at<int>(task.layout.ahead_counts)),
+        list_least_(reinterpret_cast<uint32_t*>(list_counts_ + walk_lists_kept(task.degree, kWarps))),
+        slot_mask_(static_cast<uint32_t>(walk_lists_kept(task.degree, kWarps)) - 1U),
         turns_((task.degree + 31) / 32) {}
 
   KITH_DEVICE_INLINE void run(const DeviceRowsView& queries, int64_t query) {
@@ -113,9 +118,10 @@ class WalkAhead : public WalkStart<kWarps, false> {
   // Opens the places of the next step, and of those after it that are known by then. False where a list of the next one
   // was not compared yet, or no place is left.
   KITH_DEVICE_INLINE bool step() {
-    static_assert(2 * kMostOpened <= Start::kStaged);
-    uint32_t* const chosen = this->staged_;  // slots of the nearest places that are not opened
-    uint32_t* const keys = chosen + kMostOpened;
+    static_assert(3 * kMostOpened <= Start::kStaged);
+    uint32_t* const chosen = this->staged_;        // slots of the nearest places that are not opened
+    uint32_t* const keys = chosen + kMostOpened;   // of these places
+    uint32_t* const brought = keys + kMostOpened;  // the least keys of their lists
     const int most = min(kMostOpened, Start::kRound / (32 * turns_));
     int ready = most;  // of these places, up to the first whose list was not compared
     int numbers[kHeld];
@@ -128,11 +134,12 @@ class WalkAhead : public WalkStart<kWarps, false> {
                                numbers[i] = number;
                                chosen[number] = held_.slot[i];
                                keys[number] = ordered_of(held_.entry[i]);
+                               brought[number] = held_.slot[i] == kNoSlot ? kNoKey : list_least_[held_.slot[i]];
                              });
     ready = min(closed, __reduce_min_sync(kAllLanes, ready));
     if (closed == 0 || ready < min(closed, task_.width)) return false;
     __syncwarp();
-    const int opens = opens_at_once(chosen, keys, closed, ready);
+    const int opens = opens_at_once(keys, brought, closed, ready);
     KITH_UNROLL
     for (int i = 0; i < kHeld; ++i) {
       if (numbers[i] < opens) held_.entry[i] |= kOpenedBit;
@@ -147,50 +154,42 @@ class WalkAhead : public WalkStart<kWarps, false> {
 
   // How many of the nearest places that are not opened, `closed` in all, are opened by the steps whose lists, `ready`,
   // are there, without a look at the beam between them.
-  KITH_DEVICE_INLINE int opens_at_once(const uint32_t* chosen, const uint32_t* keys, int closed, int ready) const {
-    int opens = min(ready, task_.width);
-    if (opens == ready) return opens;
-    const uint64_t bound = beam_.bound();
-    uint32_t least = kNoKey;  // that the lists bring, as far as this lane has them
-    for (int list = 0;; opens = min(opens + task_.width, ready)) {
-      for (; list < opens; ++list) least = min(least, least_new(chosen[list], bound));
-      if (opens == ready) return opens;
-      const uint32_t nearest = __reduce_min_sync(kAllLanes, least);
-      if (opens + task_.width <= ready) {
-        if (nearest <= keys[opens + task_.width - 1]) return opens;
-      } else if (ready < closed || nearest != kNoKey) {
-        return opens;  // there is more to open than these
-      }
+  KITH_DEVICE_INLINE int opens_at_once(const uint32_t* keys, const uint32_t* brought, int closed, int ready) const {
+    const int width = task_.width;
+    int opens = min(ready, width);
+    uint32_t nearest = kNoKey;  // that the lists bring
+#pragma unroll 1
+    for (int list = 0; opens < ready; opens = min(opens + width, ready)) {
+#pragma unroll 1
+      for (; list < opens; ++list) nearest = min(nearest, brought[list]);
+      // A step that has fewer places to open than its width takes what lists bring, if they bring anything.
+      const bool known =
+          opens + width <= ready ? nearest > keys[opens + width - 1] : ready == closed && nearest == kNoKey;
+      if (!known) break;
     }
-  }
-  // The least key of a list's entries that would enter the beam, of the lane's.
-  KITH_DEVICE_INLINE uint32_t least_new(uint32_t slot, uint64_t bound) const {
-    uint32_t least = kNoKey;
-    for (int turn = 0; turn < turns_ && slot != kNoSlot; ++turn) {
-      const uint64_t entry = list_at(slot)[turn * 32 + lane()];
-      if (entry < bound && !was_seen(place_of(entry))) least = min(least, ordered_of(entry));
-    }
-    return least;
+    return opens;
   }
 
-  // The entries of these lists that enter the beam: of its own slot for each lane.
+  // The entries of these lists that enter the beam: eight lanes for a list, most of which have fewer.
   KITH_DEVICE_INLINE int collect(const uint32_t* chosen, int lists) const {
+    constexpr int kTogether = 4;
+    constexpr int kEach = 32 / kTogether;
     const uint64_t bound = beam_.bound();
     int count = 0;
-    for (int list = 0; list < lists; list += 2) {
-      const uint32_t one = chosen[list];
-      const uint32_t other = list + 1 < lists ? chosen[list + 1] : kNoSlot;
-      for (int turn = 0; turn < turns_; ++turn) {
-        const uint64_t a = one == kNoSlot ? kPadding : list_at(one)[turn * 32 + lane()];
-        const uint64_t b = other == kNoSlot ? kPadding : list_at(other)[turn * 32 + lane()];
-        bool takes[2] = {a < bound, b < bound};
-        see_two({place_of(a), place_of(b)}, takes);
-        const unsigned all_a = __ballot_sync(kAllLanes, takes[0]);
-        const unsigned all_b = __ballot_sync(kAllLanes, takes[1]);
-        const int before_b = count + __popc(all_a);
-        if (takes[0]) fresh_[count + __popc(all_a & lanes_before())] = a;
-        if (takes[1]) fresh_[before_b + __popc(all_b & lanes_before())] = b;
-        count = before_b + __popc(all_b);
+#pragma unroll 1
+    for (int first = 0; first < lists; first += kTogether) {
+      const int list = first + lane() / kEach;
+      const uint32_t slot = list < lists ? chosen[list] : kNoSlot;
+      const int have = slot == kNoSlot ? 0 : list_counts_[slot];
+      const int most = __reduce_max_sync(kAllLanes, have);
+#pragma unroll 1
+      for (int start = 0; start < most; start += kEach) {
+        const int i = start + lane() % kEach;
+        const uint64_t entry = i < have ? list_at(slot)[i] : kPadding;
+        const bool takes = entry < bound && see(place_of(entry));
+        const unsigned all = __ballot_sync(kAllLanes, takes);
+        if (takes) fresh_[count + __popc(all & lanes_before())] = entry;
+        count += __popc(all);
       }
     }
     __syncwarp();
@@ -254,46 +253,34 @@ class WalkAhead : public WalkStart<kWarps, false> {
     slots_[to] = slot;
   }
 
-  // Asks for the lists of the nearest places that lack them.
+  // Asks for the lists of the nearest places that lack them, in the place of those that were asked for longest ago.
   KITH_DEVICE_INLINE void ask() {
-    static_assert(kWalkAhead == 32, "slots are bits of a word");
-    unsigned used = 0;
     KITH_UNROLL
     for (int i = 0; i < kHeld; ++i) {
-      if (!opened(held_.entry[i]) && held_.slot[i] != kNoSlot) used |= 1U << held_.slot[i];
-    }
-    used = __reduce_or_sync(kAllLanes, used);
-    if (__popc(used) > kWalkAhead - kLists) {
-      // Many of them stand far behind: what was compared is forgotten.
-      used = 0;
-      KITH_UNROLL
-      for (int i = 0; i < kHeld; ++i) held_.slot[i] = kNoSlot;
+      if (((held_.slot[i] - next_slot_) & slot_mask_) < kLists) held_.slot[i] = kNoSlot;
     }
     const int lacking = visit([&](int i) { return lacks_list(held_.entry[i], held_.slot[i]); },
                               [&](int i, int number) {
                                 if (number >= task_.ahead) return;
-                                const uint32_t slot = free_slot(used, number);
+                                const uint32_t slot = (next_slot_ + static_cast<uint32_t>(number)) & slot_mask_;
                                 held_.slot[i] = slot;
+                                list_counts_[slot] = 0;
+                                list_least_[slot] = kNoKey;
                                 counts_.places[number] = place_of(held_.entry[i]);
                                 counts_.slots[number] = slot;
                               });
+    next_slot_ = (next_slot_ + kLists) & slot_mask_;
     if (lane() != 0) return;
     counts_.opened = min(lacking, task_.ahead);
     counts_.last = beam_.size;
     counts_.near = beam_.bound();
   }
-  // The n-th slot that is free, n being below kLists.
-  __device__ static uint32_t free_slot(unsigned used, int n) {
-    unsigned free = ~used;
-    KITH_UNROLL
-    for (int i = 0; i < kLists - 1; ++i) free = i < n ? free & (free - 1U) : free;
-    return static_cast<uint32_t>(__ffs(static_cast<int>(free)) - 1);
-  }
 
-  // The entries of a list that was compared, or is: turns_ * 32.
+  // The entries of a list that was compared, or is: room for turns_ * 32.
   __device__ uint64_t* list_at(uint32_t slot) const { return lists_ + static_cast<int>(slot) * turns_ * 32; }
 
-  // Compares the lists that were asked for. All warps.
+  // Compares the lists that were asked for, and keeps those of their entries that may still enter the beam: it lets
+  // fewer in as it goes on, and none that was seen. All warps.
   KITH_DEVICE_INLINE void compare_lists(int asked) const {
     if (2 * asked * turns_ <= kWarps) return compare_parts<16>(asked);
     compare_parts<32>(asked);
@@ -302,7 +289,6 @@ class WalkAhead : public WalkStart<kWarps, false> {
   template <int kPart>
   KITH_DEVICE_INLINE void compare_parts(int asked) const {
     constexpr int kAhead = kPart / kCodesOfWarp;
-    constexpr int kLanes = kCodeThreads / kAhead;  // that have the key of a code
     const uint64_t near = counts_.near;
     const int parts = turns_ * (32 / kPart);
     for (int unit = warp(); unit < asked * parts; unit += kWarps) {
@@ -311,22 +297,40 @@ class WalkAhead : public WalkStart<kWarps, false> {
       const int64_t edges = int64_t{counts_.places[list]} * task_.degree + first;
       uint32_t place = lane() < min(kPart, task_.degree - first) ? __ldg(task_.edges + edges + lane()) : kNoEdge;
       if (place == hidden_) place = kNoEdge;
-      uint64_t* const to = list_at(counts_.slots[list]) + first;
+      const uint32_t slot = counts_.slots[list];
       this->template compare<kAhead>(
           task_.codes, kPart, [&](int i) { return __shfl_sync(kAllLanes, place, i); },
           [&](bool there, uint32_t other, uint32_t key) {
             const uint64_t entry = there ? pack_neighbor(key, other << 1) : kPadding;
-            if (lane() % kLanes == 0) to[lane() / kLanes] = entry;
+            const bool enters = entry < near && !was_seen(other);
+            keep(slot, enters, entry);
             // It will be opened, likely, and its list be asked for.
-            if (entry < near) ptx::prefetch(task_.edges + int64_t{other} * task_.degree);
+            if (enters) ptx::prefetch(task_.edges + int64_t{other} * task_.degree);
           });
     }
+  }
+  // Puts entries of some lanes into a list. All lanes of the warp; others may have a part of the same list.
+  KITH_DEVICE_INLINE void keep(uint32_t slot, bool enters, uint64_t entry) const {
+    const unsigned all = __ballot_sync(kAllLanes, enters);
+    if (all == 0) return;
+    const uint32_t least = __reduce_min_sync(kAllLanes, enters ? ordered_of(entry) : kNoKey);
+    int first = 0;
+    if (lane() == 0) {
+      first = atomicAdd(list_counts_ + slot, __popc(all));
+      atomicMin(list_least_ + slot, least);
+    }
+    first = __shfl_sync(kAllLanes, first, 0);
+    if (enters) list_at(slot)[first + __popc(all & lanes_before())] = entry;
   }
 
   uint64_t* const lists_;  // that were compared: slots of entries
   uint64_t* const fresh_;
   uint32_t* const slots_;  // of the entries of the beam, while these move
-  const int turns_;        // of 32 entries, for a list
+  int* const list_counts_;
+  uint32_t* const list_least_;  // keys
+  const uint32_t slot_mask_;
+  const int turns_;  // of 32 entries, for a list
+  uint32_t next_slot_ = 0;
   Held held_;
 };
 

@@ -104,20 +104,6 @@ class WalkStart : public NearCells<kWarps, kFilters> {
     return true;
   }
 
-  // The same of a place of a lane and another, each only where it is asked for; their first looks wait together.
-  KITH_DEVICE_INLINE void see_two(const uint32_t (&places)[2], bool (&asked)[2]) const {
-    static_assert(kWarps > 1);
-    auto* const slots = this->template at<uint32_t>(task_.layout.seen);
-    uint32_t own[2];
-    uint32_t before[2];
-    KITH_UNROLL
-    for (int i = 0; i < 2; ++i) {
-      own[i] = task_.seen.slot(task_.seen.mixed(places[i]));
-      before[i] = asked[i] ? atomicCAS(slots + own[i], kNoEdge, places[i]) : places[i];
-    }
-    KITH_UNROLL
-    for (int i = 0; i < 2; ++i) asked[i] = before[i] != places[i] && see_after(places[i], own[i], before[i]);
-  }
   // What see() says of a place whose own slot had `before`.
   KITH_DEVICE_INLINE bool see_after(uint32_t place, uint32_t own, uint32_t before) const {
     auto* const slots = this->template at<uint32_t>(task_.layout.seen);

@@ -25,9 +25,12 @@ inline constexpr int64_t kWalkShared = 96 << 10;  // that a block has on every G
 inline constexpr int kWalkMostWarps = 8;          // of a query
 inline constexpr int kWalkOpened = 16;            // lists of a round, at most
 inline constexpr int kWalkLargestStep = 64;       // kWidestStep of walk.hpp
-inline constexpr int kWalkAhead = 32;             // lists that are compared ahead, at most (walk_ahead_cuda.hpp)
 // Lists that are asked for at a time. (One query with eight warps: 4 lists are as soon as 8.)
 constexpr int walk_lists_ahead(int warps) { return warps > 4 ? 8 : 4; }
+// Lists that were compared ahead and are kept, a power of two: 16 KB of them, or 8.
+constexpr int walk_lists_kept(int64_t degree, int warps) {
+  return walk_lists_ahead(warps) * (degree <= 32 ? 8 : degree <= 64 ? 4 : 2);
+}
 inline constexpr int kWalkAheadBeam = 128;  // widest beam of such a walk
 
 // Which places a walk remembers to have seen: a hash table that looks at kProbes slots from a place's own on, and then
@@ -94,7 +97,10 @@ struct WalkLayout {
         seen(take(table.bytes())) {}
 
   // Room for lists that are compared ahead.
-  void add_ahead(int64_t degree) { ahead = take(kWalkAhead * round_up(degree, 32) * 8); }
+  void add_ahead(int64_t degree, int warps) {
+    ahead = take(walk_lists_kept(degree, warps) * round_up(degree, 32) * 8);
+    ahead_counts = take(walk_lists_kept(degree, warps) * 8);
+  }
 
   int64_t bytes = 0;
   int64_t beam = 0;  // twice: entries are moved from one to the other
@@ -108,6 +114,7 @@ struct WalkLayout {
   int64_t query = 0;      // bytes or words
   int64_t seen = 0;
   int64_t ahead = 0;
+  int64_t ahead_counts = 0;  // of entries of these lists, and their least keys
 
  private:
   int64_t take(int64_t size) {
@@ -187,7 +194,7 @@ struct WalkForm {
   }
   WalkLayout layout(const WalkTaskCuda& task) const {
     WalkLayout layout(task.beam, task.kept, task.stride, warps, seen(task));
-    if (ahead) layout.add_ahead(task.degree);
+    if (ahead) layout.add_ahead(task.degree, warps);
     return layout;
   }
 };
