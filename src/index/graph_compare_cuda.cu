@@ -95,6 +95,13 @@ __device__ double load_any_query(const GraphCompareTask& task, const DeviceRowsV
   return inverse;
 }
 
+// What a squared distance of integers, as walks order it, is reported as.
+__device__ float key_of_square(KeyKind kind, uint32_t ordered) {
+  const auto square = static_cast<double>(static_cast<int32_t>(ordered ^ kSignBit));
+  return kind == KeyKind::l2 ? canonical_key<KeyKind::l2>(square, 0, 0)
+                             : canonical_key<KeyKind::squared_l2>(square, 0, 0);
+}
+
 template <typename Reader>
 __global__ void __launch_bounds__(kCompareThreads)
     graph_compare_kernel(const __grid_constant__ GraphCompareTask task, const __grid_constant__ InlineQueries given,
@@ -107,7 +114,8 @@ __global__ void __launch_bounds__(kCompareThreads)
   double* const values = compare_memory;
   auto* const list = reinterpret_cast<uint64_t*>(values + padded_cols(task.codec.format.cols));
   const CodeKeys keys{task.codec, task.kind};
-  const double inverse_q = load_any_query(task, given.rows(task.queries), query, values);
+  const bool known = task.found_keys != nullptr;
+  const double inverse_q = known ? 1 : load_any_query(task, given.rows(task.queries), query, values);
   ptx::wait_for_kernel_before();  // the walks
   const Reader reader(task.codec, task.vectors);
   const auto k = static_cast<int>(task.k);
@@ -151,14 +159,17 @@ __global__ void __launch_bounds__(kCompareThreads)
       }
       const int some = min(total - start, room - have);
       for (int i = thread / kRowThreads; i < some; i += kCompareRows) {
-        uint32_t row = lone ? first_rows[start + i] : 0;
+        int at = start + i;  // of these places
+        uint32_t row = lone ? first_rows[at] : 0;
         if (!lone) {
-          int at = 0;
+          at = 0;
           while (ends[at] <= start + i) ++at;
           const RowsAtPlace rows = rows_at(task.rows, found[first + at]);
           row = kept_row(rows, start + i - (at == 0 ? 0 : ends[at - 1]), task.kept_bits);
         }
-        const float key = code_key(keys, reader, values, inverse_q, task.vectors + row * task.code_bytes, nullptr);
+        const float key =
+            known ? key_of_square(task.kind, task.found_keys[query * task.most + first + at])
+                  : code_key(keys, reader, values, inverse_q, task.vectors + row * task.code_bytes, nullptr);
         if (thread % kRowThreads == 0) list[have + i] = pack_neighbor(ordered_key(key), row);
       }
       start += some;

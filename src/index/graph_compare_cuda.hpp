@@ -28,6 +28,9 @@ struct GraphCompareTask {
   DeviceRowsView queries;               // of any dtype
   // What walks have found (WalkTaskCuda).
   const uint32_t* found = nullptr;
+  // Their squared distances, as ordered numbers, where these are the vectors' own (WalkCoder::keys_are_exact): vectors
+  // are not read then.
+  const uint32_t* found_keys = nullptr;
   const uint32_t* found_count = nullptr;
   int64_t most = 0;
   int64_t fewest = 0;  // places: a query whose walk has found fewer has failed

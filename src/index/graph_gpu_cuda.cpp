@@ -29,6 +29,7 @@ constexpr uint32_t kNoBadQuery = 0xFFFFFFFFU;
 struct GraphBatchShape {
   int64_t row_bytes = 0;  // of a query that comes to the device; 0: they lie there
   int64_t most = 0;       // places of a walk
+  int64_t known = 0;      // 1: their keys are those of the results
   int64_t k = 0;
   int64_t results = 0;  // 1: they go to the host by way of the device
   int64_t kept_words = 0;
@@ -43,6 +44,7 @@ struct GraphBatchLayout : WorkspaceLayout {
         near_cells(take<uint32_t>(batch, shape.ranked)),
         hidden(take<uint32_t>(batch, shape.hidden)),
         found(take<uint32_t>(batch, shape.most)),
+        found_keys(take<uint32_t>(batch, shape.known * shape.most)),
         found_count(take<uint32_t>(batch)),
         failed(take<uint8_t>(batch)),
         ids(take<int64_t>(batch, shape.results * shape.k)),
@@ -53,6 +55,7 @@ struct GraphBatchLayout : WorkspaceLayout {
   Slot<uint32_t> near_cells;
   Slot<uint32_t> hidden;
   Slot<uint32_t> found;
+  Slot<uint32_t> found_keys;
   Slot<uint32_t> found_count;
   Slot<uint8_t> failed;
   Slot<int64_t> ids;
@@ -139,6 +142,8 @@ class GraphSearcherCuda {
     GraphBatchShape shape;
     shape.row_bytes = queries_come() ? queries_.cols() * size_of(queries_.dtype()) : 0;
     shape.most = std::min(plan.walk.kept > 0 ? plan.walk.kept : plan.walk.beam, plan.candidates);
+    const bool as_they_are = search_.rows.codec == nullptr;
+    shape.known = as_they_are && search_.graph.graph().coder.keys_are_exact(queries_.dtype()) ? 1 : 0;
     shape.k = out_.k;
     shape.results = out_.space.host_readable() && !by_page_ ? 1 : 0;
     shape.kept_words = search_.kept == nullptr ? 0 : KeptRows::words_for(search_.stored);
@@ -218,6 +223,7 @@ class GraphSearcherCuda {
     task.kept_bits = search_.kept == nullptr ? nullptr : at(layout_.kept);
     task.most = shape_.most;
     task.found = at(layout_.found);
+    if (shape_.known > 0) task.found_keys = at(layout_.found_keys);
     task.found_count = at(layout_.found_count);
     task.bad_query = bad_query;
     return task;
@@ -234,6 +240,7 @@ class GraphSearcherCuda {
     task.kept_bits = search_.kept == nullptr ? nullptr : at(layout_.kept);
     task.queries = queries;
     task.found = at(layout_.found);
+    if (shape_.known > 0) task.found_keys = at(layout_.found_keys);
     task.found_count = at(layout_.found_count);
     task.most = shape_.most;
     task.fewest = search_.plan.fewest_kept;

@@ -177,6 +177,7 @@ class WalkStart : public NearCells<kWarps, kFilters> {
     uint32_t* const out = task_.found + query * task_.most;
     for (int i = thread(); i < min(static_cast<int64_t>(size), task_.most); i += kThreads) {
       out[i] = row_of(entries[i]) >> 1;
+      if (task_.found_keys != nullptr) task_.found_keys[query * task_.most + i] = ordered_of(entries[i]);
     }
     if (thread() == 0) task_.found_count[query] = static_cast<uint32_t>(size);
   }

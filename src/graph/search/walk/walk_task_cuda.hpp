@@ -162,6 +162,7 @@ struct WalkTaskCuda {
   // value that is not finite, for which nothing is found: the least such number is written, where it is less.
   int64_t most = 0;
   uint32_t* found = nullptr;
+  uint32_t* found_keys = nullptr;  // of these places, in the order of ordered_key(); null: nobody asks
   uint32_t* found_count = nullptr;
   uint32_t* bad_query = nullptr;
   SeenTable seen;
