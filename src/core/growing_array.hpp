@@ -12,6 +12,7 @@
 #include <kith/resources.hpp>
 
 #include "core/host_array.hpp"
+#include "core/parallel_copy.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -49,7 +50,7 @@ class GrowingArray {
     next.size_ = size_ + count;
     if (!takes_room(next.size_)) {
       HostArray<T> values(capacity_for(next.size_), purpose, resources);
-      if (size_ > 0) std::copy_n(data(), size_, values.data());
+      copy_bytes(values.data(), data(), size_ * static_cast<int64_t>(sizeof(T)), resources);
       next = GrowingArray(std::move(values), next.size_);
     }
     fill(next.memory_->values.data() + size_);

@@ -2,14 +2,13 @@
 
 #include "core/divide.hpp"
 #include "core/memory_budget.hpp"
-#include "core/parallel_for.hpp"
+#include "core/parallel_copy.hpp"
 #include "core/within_limits.hpp"
 #include "cuda/error.hpp"
 
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstring>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -120,9 +119,7 @@ void copy_to_host_staged(void* to, const void* from, int64_t bytes, const Device
     return context.synchronize();
   }
   constexpr int64_t kHalf = PinnedStage::kHalfBytes;
-  constexpr int64_t kTaskBytes = 1 << 20;
   const Resources quiet = resources.with_progress({});
-  ProgressMeter meter("copy", bytes, quiet);
   PinnedStage stage(quiet);
   const auto piece = [&](int64_t i) { return std::min(kHalf, bytes - i * kHalf); };
   const auto fetch = [&](int64_t i) {
@@ -136,12 +133,7 @@ void copy_to_host_staged(void* to, const void* from, int64_t bytes, const Device
     if (i + 1 < pieces) fetch(i + 1);
     const auto turn = static_cast<int>(i % 2);
     stage.wait_for(turn);
-    auto* const target = static_cast<std::byte*>(to) + i * kHalf;
-    parallel_for(divide_up(piece(i), kTaskBytes), meter, quiet, [&](int64_t task, int) {
-      const int64_t first = task * kTaskBytes;
-      std::memcpy(target + first, stage.half(turn) + first,
-                  static_cast<size_t>(std::min(kTaskBytes, piece(i) - first)));
-    });
+    copy_bytes(static_cast<std::byte*>(to) + i * kHalf, stage.half(turn), piece(i), quiet);
   }
 }
 

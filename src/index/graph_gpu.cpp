@@ -22,7 +22,7 @@ GpuBytes copied_lists(const WalkLists& lists, int device, const Resources& resou
     return GpuBytes(lists.flat(), count * static_cast<int64_t>(sizeof(uint32_t)), device, resources);
   }
   const HostArray<uint32_t> together(count, kGraphPurpose, resources);
-  if (!only_counts(resources)) lists.copy_to(together.data());
+  if (!only_counts(resources)) lists.copy_to(together.data(), resources);
   return copied(together, count, device, resources);
 }
 

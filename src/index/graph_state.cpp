@@ -290,7 +290,7 @@ GraphParts parts_of(const std::shared_ptr<const WalkGraph>& graph, const std::ve
     own.edges = PartArray<uint32_t>({graph->edges.flat(), static_cast<size_t>(own.places * own.degree)}, graph);
   } else {
     HostArray<uint32_t> together(own.places * own.degree, "the graph's edges", resources);
-    if (!only_counts(resources)) graph->edges.copy_to(together.data());
+    if (!only_counts(resources)) graph->edges.copy_to(together.data(), resources);
     own.edges = std::move(together);
   }
   own.place_offsets = share(graph->order.offsets(), own.places + 1);

@@ -21,7 +21,7 @@ constexpr int64_t kDegree = 16;
 
 std::vector<uint32_t> all_of(const WalkLists& lists) {
   std::vector<uint32_t> values(static_cast<size_t>(lists.places() * lists.degree()));
-  lists.copy_to(values.data());
+  lists.copy_to(values.data(), Resources());
   for (int64_t place = 0; place < lists.places(); ++place) {
     EXPECT_TRUE(std::equal(lists.of(place), lists.of(place) + kDegree, values.data() + place * kDegree));
   }
@@ -84,7 +84,7 @@ TEST(WalkLists, RowsLinkedIntoPagesAreThoseLinkedIntoOneArray) {
     was_paged |= paged->edges.flat() == nullptr;
     // The same graph with its lists in one array.
     HostArray<uint32_t> together(flat->edges.places() * kDegree, "a test", on_cpu());
-    flat->edges.copy_to(together.data());
+    flat->edges.copy_to(together.data(), Resources());
     WalkGraph moved = *flat;
     moved.edges = WalkLists(std::move(together), flat->edges.places(), kDegree);
     flat = extend_walk_graph(moved, codes.data(), 3, 0, 1, on_cpu());

@@ -109,9 +109,9 @@ class Linker {
         all.push_back({row_of(edge), pack_neighbor(ordered_of(edge), place)});
       }
     }
-    std::sort(all.begin(), all.end(),
-              [](const Offer& a, const Offer& b) { return std::tie(a.target, a.edge) < std::tie(b.target, b.edge); });
+    sort(all);
     std::vector<uint32_t> targets;
+    targets.reserve(all.size());
     for (const Offer& one : all) targets.push_back(one.target);
     lists_.change(targets);
     for (int64_t i = 0; i < count; ++i) {
@@ -122,6 +122,31 @@ class Linker {
   }
 
  private:
+  // By target, then by edge: offers to neighbouring targets together, each of these heaps by a thread.
+  void sort(std::vector<Offer>& all) const {
+    constexpr size_t kFew = 1 << 14;
+    constexpr int64_t kHeaps = 512;
+    const auto before = [](const Offer& a, const Offer& b) {
+      return std::tie(a.target, a.edge) < std::tie(b.target, b.edge);
+    };
+    if (all.size() <= kFew) return std::sort(all.begin(), all.end(), before);
+    std::vector<size_t> ends(kHeaps + 1, 0);
+    const auto heap_of = [&](const Offer& one) {
+      return static_cast<size_t>(int64_t{one.target} * kHeaps / rows_.count());
+    };
+    for (const Offer& one : all) ++ends[heap_of(one) + 1];
+    std::partial_sum(ends.begin(), ends.end(), ends.begin());
+    std::vector<Offer> sorted(all.size());
+    std::vector<size_t> next = ends;
+    for (const Offer& one : all) sorted[next[heap_of(one)]++] = one;
+    for_places(kHeaps, 1, "link", resources_, [&](int64_t heap, int) {
+      const auto first = sorted.begin() + static_cast<int64_t>(ends[static_cast<size_t>(heap)]);
+      const auto end = sorted.begin() + static_cast<int64_t>(ends[static_cast<size_t>(heap) + 1]);
+      std::sort(first, end, before);
+    });
+    all = std::move(sorted);
+  }
+
   void set_list(uint32_t place, const uint64_t* kept, int64_t count) const {
     uint32_t* const list = lists_.changed(place);
     for (int64_t i = 0; i < degree_; ++i) list[i] = i < count ? row_of(kept[i]) : kNoEdge;

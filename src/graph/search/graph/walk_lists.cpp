@@ -1,6 +1,7 @@
 #include "graph/search/graph/walk_lists.hpp"
 
 #include "core/divide.hpp"
+#include "core/parallel_copy.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -15,10 +16,9 @@ int64_t WalkLists::bytes() const {
          static_cast<int64_t>(copies_.size() * sizeof(Page) + table_.size() * sizeof(uint32_t*));
 }
 
-void WalkLists::copy_to(uint32_t* to) const {
+void WalkLists::copy_to(uint32_t* to, const Resources& resources) const {
   if (table_.empty()) {
-    std::copy_n(flat_of(), places_ * degree_, to);
-    return;
+    return copy_bytes(to, flat_of(), places_ * degree_ * static_cast<int64_t>(sizeof(uint32_t)), resources);
   }
   for (int64_t first = 0; first < places_; first += kPageLists) {
     std::copy_n(of(first), std::min(kPageLists, places_ - first) * degree_, to + first * degree_);
@@ -63,7 +63,7 @@ uint32_t* ChangedLists::change(uint32_t place) {
 void ChangedLists::put_together() {
   HostArray<uint32_t> all(lists_.places_ * lists_.degree_, "the graph's edges", resources_);
   const int64_t places = std::exchange(lists_.places_, before_);
-  lists_.copy_to(all.data());
+  lists_.copy_to(all.data(), resources_);
   lists_ = WalkLists(std::move(all), places, lists_.degree_);
   all_own_ = true;
 }

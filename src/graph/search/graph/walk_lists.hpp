@@ -36,7 +36,7 @@ class WalkLists {
     return table_[static_cast<size_t>(place / kPageLists)] + place % kPageLists * degree_;
   }
   // Copied one after the other.
-  void copy_to(uint32_t* to) const;
+  void copy_to(uint32_t* to, const Resources& resources) const;
   // Sets edges or pages, and the degree.
   void show_in(WalkView& view) const;
 
