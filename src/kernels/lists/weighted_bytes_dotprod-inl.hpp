@@ -1,12 +1,16 @@
 // Rows of bytes against a query's weights with ARM's dot products, whichever it has: rows side by side, so that weights
 // are loaded once for all of them, whose sums are added in a tree that leaves one sum in each lane. What comes after
-// the sums waits long for them: eight rows of one query are compared at once, so that the next ones begin meanwhile.
+// the sums waits long for them: rows of one query are compared 64 at a time before anything depends on what passed, so
+// that the next ones begin meanwhile and no branch is guessed wrong.
 // Long rows of one query are read one after the other: a core's own prefetching follows them, at the speed of memory.
 #pragma once
 
 #include "kernels/lists/weighted_bytes.hpp"
 
 #include <arm_neon.h>
+#include <algorithm>
+#include <bit>
+#include <limits>
 
 namespace kith {
 namespace {
@@ -188,75 +192,52 @@ inline bool all_set(uint32x4_t lanes) {
   return vget_lane_u64(vreinterpret_u64_u16(vmovn_u32(lanes)), 0) == UINT64_MAX;
 }
 
+inline void prefetch_rows(const uint8_t* row, int64_t bytes) {
+  for (int64_t at = 0; at < bytes; at += kLine) __builtin_prefetch(row + kAhead + at);
+}
+
 // Some rows from number `i` on, for queries from a group's first on.
-template <typename Dot, typename Packing, bool kLong, int kQueries, int kVectors>
+template <typename Dot, typename Packing, int kQueries>
 [[gnu::always_inline]] inline void scan_group(const ByteRows& rows, int64_t i, uint32_t first,
                                               const Ready (&own)[kQueries], const int8_t* const (&planes)[kQueries],
                                               ByteRowsQuery* queries) {
-  constexpr int64_t kRows = kVectors * kLanes;
-  const int64_t here = rows.count - i < kRows ? rows.count - i : kRows;
-  const uint8_t* of[kRows];
-#pragma GCC unroll 8
-  for (int r = 0; r < kRows; ++r) of[r] = rows.bytes + (i + (r < here ? r : 0)) * rows.stride;
-  int32x4_t sums[kQueries][kVectors];
+  const int64_t here = rows.count - i < kLanes ? rows.count - i : kLanes;
+  const uint8_t* of[kLanes];
+#pragma GCC unroll 4
+  for (int r = 0; r < kLanes; ++r) of[r] = rows.bytes + (i + (r < here ? r : 0)) * rows.stride;
+  int32x4_t sums[kQueries][1];
   const int64_t row_bytes = Packing::kPieces == 1 ? rows.cols : rows.stride;
-  if constexpr (kLong) {
-    sum_long_rows<Dot, Packing, kVectors>(of, row_bytes, planes[0], sums[0]);
-  } else {
-    for (int64_t at = 0; at < kRows * rows.stride; at += kLine) __builtin_prefetch(of[0] + kAhead + at);
-    sum_rows<Dot, Packing, kQueries, kVectors>(of, row_bytes, planes, sums);
-  }
-  float32x4_t scales[kVectors];
-  float32x4_t terms[kVectors];
-  float32x4_t spreads[kVectors];
-#pragma GCC unroll 2
-  for (int v = 0; v < kVectors; ++v) {
-    const int64_t at = i + v * kLanes;
-    const int64_t some = here - v * kLanes;
-    scales[v] = rows.scales == nullptr ? vdupq_n_f32(1) : load_some(rows.scales + at, some);
-    terms[v] = rows.terms == nullptr ? vdupq_n_f32(0) : load_some(rows.terms + at, some);
-    spreads[v] = rows.spreads == nullptr ? vdupq_n_f32(0) : load_some(rows.spreads + at, some);
-  }
+  prefetch_rows(of[0], kLanes * rows.stride);
+  sum_rows<Dot, Packing, kQueries, 1>(of, row_bytes, planes, sums);
+  const float32x4_t scales = rows.scales == nullptr ? vdupq_n_f32(1) : load_some(rows.scales + i, here);
+  const float32x4_t terms = rows.terms == nullptr ? vdupq_n_f32(0) : load_some(rows.terms + i, here);
+  const float32x4_t spreads = rows.spreads == nullptr ? vdupq_n_f32(0) : load_some(rows.spreads + i, here);
 #pragma GCC unroll 4
   for (int q = 0; q < kQueries; ++q) {
-    const auto value_of = [&](int v, int32x4_t all, float32x4_t from) {
-      return vfmaq_f32(terms[v], vfmaq_f32(from, vcvtq_f32_s32(all), own[q].factor), scales[v]);
+    const auto value_of = [&](int32x4_t all, float32x4_t from) {
+      return vfmaq_f32(terms, vfmaq_f32(from, vcvtq_f32_s32(all), own[q].factor), scales);
     };
-    int32x4_t upper[kVectors];
-    uint32x4_t dropped[kVectors];  // not so of a NaN
-    uint32x4_t every = vdupq_n_u32(UINT32_MAX);
-#pragma GCC unroll 2
-    for (int v = 0; v < kVectors; ++v) {
-      upper[v] = vaddq_s32(vshlq_n_s32(sums[q][v], 7), own[q].high_shift);
-      const float32x4_t least = vfmsq_f32(value_of(v, upper[v], own[q].rough_constant), spreads[v], own[q].tilt);
-      dropped[v] = vcgtq_f32(least, own[q].limit);
-      every = vandq_u32(every, dropped[v]);
-    }
-    if (all_set(every)) continue;
-    for (int v = 0; v < kVectors; ++v) {
-      if (all_set(dropped[v])) continue;
-      const uint8_t* some[kLanes];
-      for (int r = 0; r < kLanes; ++r) some[r] = of[v * kLanes + r];
-      const int8_t* const low[1] = {own[q].low};
-      int32x4_t lower[1][1];
-      sum_rows<Dot, Packing, 1, 1>(some, row_bytes, low, lower);
-      const float32x4_t value =
-          value_of(v, vaddq_s32(upper[v], vaddq_s32(lower[0][0], own[q].low_shift)), own[q].constant);
-      ByteRowsQuery& query = queries[q];
-      float values[kLanes];
-      uint32_t above[kLanes];
-      vst1q_f32(values, value);
-      vst1q_u32(above, vcgtq_f32(vfmsq_f32(value, spreads[v], own[q].tilt), own[q].limit));
-      for (int64_t r = 0; r < kLanes && v * kLanes + r < here; ++r) {
-        query.values[query.found] = values[r];
-        query.numbers[query.found] = first + static_cast<uint32_t>(i + v * kLanes + r);
-        query.found += above[r] == 0;
-      }
+    const int32x4_t upper = vaddq_s32(vshlq_n_s32(sums[q][0], 7), own[q].high_shift);
+    const float32x4_t least = vfmsq_f32(value_of(upper, own[q].rough_constant), spreads, own[q].tilt);
+    if (all_set(vcgtq_f32(least, own[q].limit))) continue;  // not so of a NaN
+    const int8_t* const low[1] = {own[q].low};
+    int32x4_t lower[1][1];
+    sum_rows<Dot, Packing, 1, 1>(of, row_bytes, low, lower);
+    const float32x4_t value = value_of(vaddq_s32(upper, vaddq_s32(lower[0][0], own[q].low_shift)), own[q].constant);
+    ByteRowsQuery& query = queries[q];
+    float values[kLanes];
+    uint32_t above[kLanes];
+    vst1q_f32(values, value);
+    vst1q_u32(above, vcgtq_f32(vfmsq_f32(value, spreads, own[q].tilt), own[q].limit));
+    for (int64_t r = 0; r < kLanes && r < here; ++r) {
+      query.values[query.found] = values[r];
+      query.numbers[query.found] = first + static_cast<uint32_t>(i + r);
+      query.found += above[r] == 0;
     }
   }
 }
 
-template <typename Dot, typename Packing, bool kLong, int kQueries, int kVectors>
+template <typename Dot, typename Packing, int kQueries>
 void scan_queries(const ByteRows& given, uint32_t first, ByteRowsQuery* queries) {
   const ByteRows rows = given;  // which nothing that is written changes
   Ready own[kQueries];
@@ -265,23 +246,194 @@ void scan_queries(const ByteRows& given, uint32_t first, ByteRowsQuery* queries)
     own[q] = ready(rows, queries[q], Packing::template zero_of<Dot>());
     planes[q] = own[q].high;
   }
-  int64_t i = 0;
-  for (; i + kVectors * kLanes <= rows.count; i += kVectors * kLanes) {
-    scan_group<Dot, Packing, kLong, kQueries, kVectors>(rows, i, first, own, planes, queries);
+  for (int64_t i = 0; i < rows.count; i += kLanes) {
+    scan_group<Dot, Packing, kQueries>(rows, i, first, own, planes, queries);
   }
-  for (; i < rows.count; i += kLanes) {
-    scan_group<Dot, Packing, kLong, kQueries, 1>(rows, i, first, own, planes, queries);
+}
+
+constexpr int64_t kChunk = 64;  // rows of one query that are compared before any is looked at again
+constexpr int kSideBySide = 8;  // and side by side
+alignas(16) constexpr float kZeros[kChunk] = {};
+struct Ones {
+  float values[kChunk];
+  constexpr Ones() : values() {
+    for (float& value : values) value = 1;
+  }
+};
+alignas(16) constexpr Ones kOnes;
+
+// What rows of a chunk have beside their bytes.
+struct ChunkNumbers {
+  const float* scales;
+  const float* terms;
+  const float* spreads;
+};
+
+inline float32x4_t value_of(const Ready& own, int32x4_t sums, float32x4_t from, float32x4_t scales, float32x4_t terms) {
+  return vfmaq_f32(terms, vfmaq_f32(from, vcvtq_f32_s32(sums), own.factor), scales);
+}
+
+// Eight rows by the high plane: their sums, and a byte that is zero for each row that may pass.
+template <typename Dot, typename Packing, bool kLong>
+[[gnu::always_inline]] inline void compare_rows(const Ready& own, const uint8_t* const (&of)[kSideBySide],
+                                                int64_t row_bytes, const ChunkNumbers& numbers, int64_t at,
+                                                int32_t* upper, uint8_t* dropped) {
+  int32x4_t sums[1][2];
+  if constexpr (kLong) {
+    sum_long_rows<Dot, Packing, 2>(of, row_bytes, own.high, sums[0]);
+  } else {
+    const int8_t* const planes[1] = {own.high};
+    sum_rows<Dot, Packing, 1, 2>(of, row_bytes, planes, sums);
+  }
+  uint32x4_t above[2];  // not so of a NaN
+#pragma GCC unroll 2
+  for (int v = 0; v < 2; ++v) {
+    const int64_t i = at + v * kLanes;
+    const int32x4_t sum = vaddq_s32(vshlq_n_s32(sums[0][v], 7), own.high_shift);
+    const float32x4_t value =
+        value_of(own, sum, own.rough_constant, vld1q_f32(numbers.scales + i), vld1q_f32(numbers.terms + i));
+    above[v] = vcgtq_f32(vfmsq_f32(value, vld1q_f32(numbers.spreads + i), own.tilt), own.limit);
+    vst1q_s32(upper + i, sum);
+  }
+  const uint16x8_t both = vuzp1q_u16(vreinterpretq_u16_u32(above[0]), vreinterpretq_u16_u32(above[1]));
+  vst1_u8(dropped + at, vmovn_u16(both));
+}
+
+// A bit for each byte that is zero.
+inline uint64_t zero_bytes(const uint8_t (&bytes)[kChunk]) {
+  const uint8x16_t bits = vreinterpretq_u8_u64(vdupq_n_u64(0x8040201008040201u));
+  uint8x16_t of[4];
+#pragma GCC unroll 4
+  for (int g = 0; g < 4; ++g) {  // loaded as they were stored, which the core needs to have them at once
+    of[g] = vbicq_u8(bits, vcombine_u8(vld1_u8(bytes + 16 * g), vld1_u8(bytes + 16 * g + 8)));
+  }
+  const uint8x16_t all = vpaddq_u8(vpaddq_u8(of[0], of[1]), vpaddq_u8(of[2], of[3]));
+  return vgetq_lane_u64(vreinterpretq_u64_u8(vpaddq_u8(all, all)), 0);
+}
+
+// Rows of a chunk that may pass, four at a time, by both planes.
+template <typename Dot, typename Packing>
+inline void look_again(const Ready& own, const uint8_t* bytes, int64_t stride, int64_t row_bytes,
+                       const ChunkNumbers& numbers, const int32_t* upper, uint64_t left, uint32_t first,
+                       ByteRowsQuery& query) {
+  while (left != 0) {
+    const uint8_t* of[kLanes];
+    int32_t high[kLanes];
+    float scales[kLanes];
+    float terms[kLanes];
+    float spreads[kLanes];
+    int row[kLanes];
+    int here = 0;
+    for (int r = 0, i = 0; r < kLanes; ++r) {
+      if (left != 0) {
+        i = std::countr_zero(left);
+        left &= left - 1;
+        ++here;
+      }
+      row[r] = i;
+      of[r] = bytes + i * stride;
+      high[r] = upper[i];
+      scales[r] = numbers.scales[i];
+      terms[r] = numbers.terms[i];
+      spreads[r] = numbers.spreads[i];
+    }
+    const int8_t* const low[1] = {own.low};
+    int32x4_t lower[1][1];
+    sum_rows<Dot, Packing, 1, 1>(of, row_bytes, low, lower);
+    const int32x4_t sum = vaddq_s32(vld1q_s32(high), vaddq_s32(lower[0][0], own.low_shift));
+    const float32x4_t value = value_of(own, sum, own.constant, vld1q_f32(scales), vld1q_f32(terms));
+    float values[kLanes];
+    uint32_t above[kLanes];
+    vst1q_f32(values, value);
+    vst1q_u32(above, vcgtq_f32(vfmsq_f32(value, vld1q_f32(spreads), own.tilt), own.limit));
+    for (int r = 0; r < here; ++r) {
+      query.values[query.found] = values[r];
+      query.numbers[query.found] = first + static_cast<uint32_t>(row[r]);
+      query.found += above[r] == 0;
+    }
+  }
+}
+
+// The first `whole` rows, a multiple of four, of which all pass.
+template <typename Dot, typename Packing>
+void take_rows(const Ready& own, const ByteRows& rows, int64_t row_bytes, int64_t whole, uint32_t first,
+               ByteRowsQuery& query) {
+  const uint32_t counted[kLanes] = {0, 1, 2, 3};
+  const int8_t* const planes[2] = {own.high, own.low};
+  for (int64_t i = 0; i < whole; i += kLanes) {
+    const uint8_t* of[kLanes];
+#pragma GCC unroll 4
+    for (int r = 0; r < kLanes; ++r) of[r] = rows.bytes + (i + r) * rows.stride;
+    prefetch_rows(of[0], kLanes * rows.stride);
+    int32x4_t sums[2][1];
+    sum_rows<Dot, Packing, 2, 1>(of, row_bytes, planes, sums);
+    const int32x4_t upper = vaddq_s32(vshlq_n_s32(sums[0][0], 7), own.high_shift);
+    const int32x4_t sum = vaddq_s32(upper, vaddq_s32(sums[1][0], own.low_shift));
+    const float32x4_t scales = rows.scales == nullptr ? vdupq_n_f32(1) : vld1q_f32(rows.scales + i);
+    const float32x4_t terms = rows.terms == nullptr ? vdupq_n_f32(0) : vld1q_f32(rows.terms + i);
+    vst1q_f32(query.values + query.found, value_of(own, sum, own.constant, scales, terms));
+    vst1q_u32(query.numbers + query.found,
+              vaddq_u32(vld1q_u32(counted), vdupq_n_u32(first + static_cast<uint32_t>(i))));
+    query.found += kLanes;
+  }
+}
+
+template <typename Dot, typename Packing, bool kLong>
+void scan_one_query(const ByteRows& given, uint32_t first, ByteRowsQuery& query) {
+  const ByteRows rows = given;  // which nothing that is written changes
+  const Ready own = ready(rows, query, Packing::template zero_of<Dot>());
+  const int64_t row_bytes = Packing::kPieces == 1 ? rows.cols : rows.stride;
+  const int64_t stride = rows.stride;
+  alignas(16) int32_t upper[kChunk];
+  alignas(16) uint8_t dropped[kChunk];
+  float ends[3][kSideBySide];
+  int64_t start = 0;
+  if (!(query.limit < std::numeric_limits<float>::infinity())) {
+    start = rows.count / kLanes * kLanes;
+    take_rows<Dot, Packing>(own, rows, row_bytes, start, first, query);
+  }
+  for (; start < rows.count; start += kChunk) {
+    const int64_t here = rows.count - start < kChunk ? rows.count - start : kChunk;
+    const int64_t whole = here / kSideBySide * kSideBySide;
+    const uint8_t* const bytes = rows.bytes + start * stride;
+    const ChunkNumbers numbers{rows.scales == nullptr ? kOnes.values : rows.scales + start,
+                               rows.terms == nullptr ? kZeros : rows.terms + start,
+                               rows.spreads == nullptr ? kZeros : rows.spreads + start};
+    if (here < kChunk) std::fill_n(dropped, kChunk, uint8_t{255});
+    const uint8_t* of[kSideBySide];
+    for (int64_t i = 0; i < whole; i += kSideBySide) {
+#pragma GCC unroll 8
+      for (int r = 0; r < kSideBySide; ++r) of[r] = bytes + (i + r) * stride;
+      if constexpr (!kLong) prefetch_rows(of[0], kSideBySide * stride);
+      compare_rows<Dot, Packing, kLong>(own, of, row_bytes, numbers, i, upper, dropped);
+    }
+    if (whole < here) {  // the last rows, once more the last of them where they are fewer than eight
+      for (int r = 0; r < kSideBySide; ++r) {
+        const int64_t i = whole + r < here ? whole + r : here - 1;
+        of[r] = bytes + i * stride;
+        ends[0][r] = numbers.scales[i];
+        ends[1][r] = numbers.terms[i];
+        ends[2][r] = numbers.spreads[i];
+      }
+      const ChunkNumbers of_ends{ends[0], ends[1], ends[2]};
+      compare_rows<Dot, Packing, kLong>(own, of, row_bytes, of_ends, 0, upper + whole, dropped + whole);
+      std::fill(dropped + here, dropped + whole + kSideBySide, uint8_t{255});
+    }
+    const uint64_t left = zero_bytes(dropped);
+    if (left == 0) continue;
+    look_again<Dot, Packing>(own, bytes, stride, row_bytes, numbers, upper, left, first + static_cast<uint32_t>(start),
+                             query);
   }
 }
 
 template <typename Dot, typename Packing>
 void scan_packed(const ByteRows& rows, uint32_t first, ByteRowsQuery* queries, int64_t query_count) {
   int64_t q = 0;
-  for (; q + 4 <= query_count; q += 4) scan_queries<Dot, Packing, false, 4, 1>(rows, first, queries + q);
-  for (; q + 2 <= query_count; q += 2) scan_queries<Dot, Packing, false, 2, 1>(rows, first, queries + q);
+  for (; q + 4 <= query_count; q += 4) scan_queries<Dot, Packing, 4>(rows, first, queries + q);
+  for (; q + 2 <= query_count; q += 2) scan_queries<Dot, Packing, 2>(rows, first, queries + q);
   if (q == query_count) return;
-  if (rows.stride >= kLongRow) return scan_queries<Dot, Packing, true, 1, 1>(rows, first, queries + q);
-  scan_queries<Dot, Packing, false, 1, 2>(rows, first, queries + q);
+  if (rows.stride >= kLongRow) return scan_one_query<Dot, Packing, true>(rows, first, queries[q]);
+  scan_one_query<Dot, Packing, false>(rows, first, queries[q]);
 }
 
 template <typename Dot>
