@@ -3,11 +3,13 @@
 // Scalar codes: with m the middle code of a column, z = base + step m, and x = c + z + step (code - m) + d, where d is
 // what the roundings of the held vector add, |d| <= 1.01 u (2 |z + ...| + |c|),
 //
-//   |q - x|^2 = |a|^2 - 2 sum a step (code - m) + sum (step (code - m))^2     within 2 (|a| + R + |d|) |d|
-//   -q x      = -q (c + z) - sum q step (code - m)                            within |q| |d|
+//   |q - x|^2 = |a|^2 - 2 sum b step (code - m) + t,     t = sum (step (code - m))^2 + 2 (c - o) step (code - m)
+//   -q x      = -q (c + z) - sum q step (code - m)
 //
-// with a = q - c - z, and R the largest length of step (code - m). Weights are a step, or q step, rounded by e:
-// the sums are within |e| C, with C the largest length of code - m.
+// within 2 (|a| + R + |d|) |d| and |q| |d|, with a = q - c - z, b = q - z - o, o the centres' mean, and R the largest
+// length of step (code - m). Weights are b step, or q step, the same in every list, rounded by e: the sums are within
+// |e| C, with C the largest length of code - m. Of a list |a| is computed, from q - z rounded to f32: with it and
+// |q - z| lengths of c and of c - o are bounded.
 //
 // Stored floats: with y = x - o, rounded to bytes and moved by r at most, and a = q - o,
 //
@@ -30,6 +32,7 @@
 namespace kith {
 namespace {
 
+constexpr int64_t kNobody = -1;
 constexpr int64_t kBlockBytes = 1 << 14;  // of rows that queries are compared with in turn
 
 // A sum over columns, in lanes that do not wait for each other.
@@ -63,12 +66,17 @@ class ByteListProduct final : public ListProduct {
         block_rows_(round_up(std::max<int64_t>(kBlockBytes / padded_, 16), 4)),
         weights_(shape.few_queries * weight_bytes_, "the queries' weights", resources),
         facts_(shape.few_queries, "the queries' weights", resources),
+        owners_(shape.few_queries, "the queries' weights", resources),
+        prepared_(shape.few_queries, "the queries' weights", resources),
+        moved_(!stored_ && has_differences(kind_) ? shape.few_queries * cols_ : 0, "the queries' weights", resources),
         values_(2 * padded_, "the queries' weights", resources),
         floats_(std::max(padded_, code_cols_), "the queries' weights", resources),
         unpacked_(unpacks_ ? block_rows_ * padded_ : 0, "unpacked codes", resources) {
     std::fill(unpacked_.begin(), unpacked_.end(), uint8_t{0});
     std::fill(values_.begin(), values_.end(), 0.0);
-    if (stored_ || only_counts(resources)) return;
+    if (only_counts(resources)) return;
+    std::fill(owners_.begin(), owners_.end(), kNobody);
+    if (stored_) return;
     const auto middle = static_cast<double>(middle_code(codec_.format.bits));
     double* const zeros = zeros_of_codes();
     for (int64_t c = 0; c < cols_; ++c) {
@@ -85,11 +93,11 @@ class ByteListProduct final : public ListProduct {
     const auto [numbers, count, list] = lists[0];
     list_ = list;
     centre_ = stored_ ? nullptr : tables_.model().base_of(list);
-    centre_length_ = centre_ == nullptr ? 0.0 : std::sqrt(canonical_squared_norm_cpu(centre_, cols_));
     queries_ = queries;
     inverse_norms_ = inverse_norms;
     numbers_ = numbers;
     count_ = count;
+    by_number_ = numbers[count - 1] < owners_.size();  // the largest
     ready_ = nullptr;
     if (!stored_) {
       for (int64_t i = 0; i < count; ++i) load_code_query(i);
@@ -126,8 +134,9 @@ class ByteListProduct final : public ListProduct {
     // Codes of few bytes are read together with the first bytes of the next ones; the last have none behind them.
     const bool reads_on = unpacks_ && codec_.format.bits == 8;
     const int64_t whole = reads_on ? std::max<int64_t>(0, rows_.count - divide_up(padded_ - cols_, cols_)) : 0;
+    const int64_t most = count == 1 && !unpacks_ ? rows_.count : block_rows_;  // one query takes no turns
     for (int64_t first = 0, here = 0; first < rows_.count; first += here) {
-      here = std::min(block_rows_, (first < whole ? whole : rows_.count) - first);
+      here = std::min(most, (first < whole ? whole : rows_.count) - first);
       const ByteRows block = block_of(first, here, unpacks_ && first >= whole);
       scan_(block, static_cast<uint32_t>(first), queries, count);
     }
@@ -172,8 +181,32 @@ class ByteListProduct final : public ListProduct {
     return block;
   }
 
-  // Weights of values() for codes, with whatever they are multiplied by.
-  void set_weights(int64_t i, double times) {
+  // What is known of a query in every list.
+  struct Prepared {
+    ByteWeights weights;
+    double length = 0;   // |b|, or |q|
+    double around = 0;   // |q - z|, where the key is made of differences
+    double product = 0;  // q z, where it is not
+    bool sure = false;
+  };
+
+  // Where a query's weights are kept: by its number in the batch where that has a place, so that they serve all lists.
+  int64_t place_of(int64_t i) const { return by_number_ ? int64_t{numbers_[i]} : i; }
+
+  // The weights of a query in all lists, rounded by round(place) where they are not there.
+  template <typename Round>
+  const Prepared& prepared(int64_t i, const Round& round) {
+    const int64_t place = place_of(i);
+    if (owners_[place] != int64_t{numbers_[i]}) {
+      owners_[place] = numbers_[i];
+      prepared_[place] = Prepared();
+      round(prepared_[place], place);
+    }
+    return prepared_[place];
+  }
+
+  // Weights of values() for codes.
+  ByteWeights code_weights(int64_t place) {
     float* const floats = floats_.data();
     const double* const w = values();
     if (packed_) {
@@ -181,70 +214,109 @@ class ByteListProduct final : public ListProduct {
       for (int64_t c = 0; c < cols_; ++c) {
         floats[packed_weight_place(c, codec_.format.bits, cols_)] = static_cast<float>(w[c]);
       }
-      return round_floats(i, code_cols_, times);
+      return rounded_floats(code_cols_, place);
     }
     const int64_t cols = code_cols_;
     const int64_t whole = cols / kFewestWeightColumns * kFewestWeightColumns;
     for (int64_t c = 0; c < whole; ++c) floats[c] = static_cast<float>(w[c]);
     if (whole < cols) std::fill_n(floats + whole, kFewestWeightColumns, 0.0f);
     for (int64_t c = whole; c < cols; ++c) floats[weight_place(c, cols)] = static_cast<float>(w[c]);
-    round_floats(i, cols, times);
+    return rounded_floats(cols, place);
   }
-  void round_floats(int64_t i, int64_t cols, double times) {
-    Facts& facts = facts_[i];
-    facts.weights = round_weights(floats_.data(), cols, weights_.data() + i * weight_bytes_);
-    facts.factor = static_cast<float>(times) * facts.weights.step;
+  ByteWeights rounded_floats(int64_t cols, int64_t place) {
+    return round_weights(floats_.data(), cols, weights_.data() + place * weight_bytes_);
+  }
+  void set_weights(Facts& facts, const ByteWeights& weights, double times) const {
+    facts.weights = weights;
+    facts.factor = static_cast<float>(times) * weights.step;
   }
   // Nothing is certain: everything passes.
   void give_up(int64_t i) {
     std::fill(floats_.begin(), floats_.end(), 0.0f);
-    round_floats(i, stored_ ? padded_ : code_cols_, 0);
+    const int64_t place = place_of(i);
+    owners_[place] = kNobody;
+    set_weights(facts_[i], rounded_floats(stored_ ? padded_ : code_cols_, place), 0);
     facts_[i].offset = facts_[i].constant = facts_[i].tilt = 0;
     facts_[i].least_error = kInfinity;
   }
 
-  void load_code_query(int64_t i) {
+  void prepare_code_query(int64_t i, Prepared& out, int64_t place) {
     const float* const query = queries_ + numbers_[i] * cols_;
-    const double inverse = kind_ == KeyKind::cosine ? inverse_norms_[numbers_[i]] : 1.0;
     const double* const zeros = zeros_of_codes();
-    const double held = 1.01 * kUnitRoundoff * (2 * (zero_length_ + longest_) + centre_length_);  // |d|
-    double* const w = values();
-    Facts& facts = facts_[i];
-    // w holds a, or q, and then its product with the steps.
+    double* const w = values();  // b, or q, and then its product with the steps
     if (!has_differences(kind_)) {
+      const double inverse = kind_ == KeyKind::cosine ? inverse_norms_[numbers_[i]] : 1.0;
       for (int64_t c = 0; c < cols_; ++c) w[c] = static_cast<double>(query[c]) * inverse;
-    } else if (centre_ == nullptr) {
-      for (int64_t c = 0; c < cols_; ++c) w[c] = static_cast<double>(query[c]) - zeros[c];
+      out.product = sum_over(cols_, [&](int64_t c) { return w[c] * zeros[c]; });
     } else {
-      for (int64_t c = 0; c < cols_; ++c) {
-        w[c] = static_cast<double>(query[c]) - static_cast<double>(centre_[c]) - zeros[c];
+      for (int64_t c = 0; c < cols_; ++c) w[c] = static_cast<double>(query[c]) - zeros[c];
+      out.around = std::sqrt(sum_over(cols_, [&](int64_t c) { return w[c] * w[c]; }));
+      float* const moved = moved_.data() + place * cols_;
+      for (int64_t c = 0; c < cols_; ++c) moved[c] = static_cast<float>(w[c]);
+      if (centre_ != nullptr) {
+        const float* const mean = tables_.mean().data();
+        for (int64_t c = 0; c < cols_; ++c) w[c] -= static_cast<double>(mean[c]);
       }
     }
     const double squares = sum_over(cols_, [&](int64_t c) { return w[c] * w[c]; });
-    double product = 0;  // q (c + z)
-    if (!has_differences(kind_)) {
-      product = sum_over(cols_, [&](int64_t c) { return w[c] * zeros[c]; });
-      if (centre_ != nullptr) {
-        product += sum_over(cols_, [&](int64_t c) { return w[c] * static_cast<double>(centre_[c]); });
-      }
-    }
     for (int64_t c = 0; c < cols_; ++c) w[c] *= static_cast<double>(codec_.steps[c]);
-    const double all = zero_length_ + longest_ + centre_length_;
-    if (!(squares < kLargestSquaredNorm && all * all < kLargestSquaredNorm)) return give_up(i);
-    const double a = std::sqrt(squares);
-    const bool differences = has_differences(kind_);
-    set_weights(i, differences ? -2 : -1);
-    const double moved = facts.weights.moved_by * longest_code_;
-    facts.tilt = 0;
-    facts.constant = 0;
-    if (differences) {
-      const double far = a + longest_;
-      facts.offset = static_cast<float>(squares);
-      facts.least_error =
-          static_cast<float>(1.01 * (2 * moved + 12 * kUnitRoundoff * far * far + 2 * (far + held) * held));
-      return;
+    out.length = std::sqrt(squares);
+    out.sure = squares < kLargestSquaredNorm && out.around * out.around < kLargestSquaredNorm;
+    if (out.sure) out.weights = code_weights(place);
+  }
+
+  void load_code_query(int64_t i) {
+    const Prepared& own = prepared(i, [&](Prepared& out, int64_t place) { prepare_code_query(i, out, place); });
+    if (!own.sure) return give_up(i);
+    has_differences(kind_) ? load_code_distance(i, own) : load_code_product(i, own);
+  }
+
+  void load_code_distance(int64_t i, const Prepared& own) {
+    const float* const moved = moved_.data() + place_of(i) * cols_;
+    double squares = own.around * own.around;
+    if (centre_ != nullptr) {
+      const uint32_t row = 0;
+      float key = 0;
+      canonical_keys_cpu(KeyKind::squared_l2, {moved, 0}, MatrixView(centre_, 1, cols_), &row, 1, &key);
+      squares = static_cast<double>(key);
     }
-    const double error = 1.01 * (moved + 12 * kUnitRoundoff * a * all + a * held) + underflow_error(cols_);
+    const double rounded = kUnitRoundoff * own.around * 1.01;  // at least the length of what rounding q - z has taken
+    const double a = 1.001 * std::sqrt(squares) + rounded;
+    const double centre = centre_ == nullptr ? 0.0 : own.around + a;                      // at least |c|
+    const double from_mean = centre_ == nullptr ? 0.0 : own.length + a;                   // at least |c - o|
+    const double held = 1.01 * kUnitRoundoff * (2 * (zero_length_ + longest_) + centre);  // |d|
+    const double far = a + longest_;
+    const double all = far + own.length + own.around + zero_length_;
+    if (!(all * all < kLargestSquaredNorm)) return give_up(i);
+    Facts& facts = facts_[i];
+    set_weights(facts, own.weights, -2);
+    facts.tilt = facts.constant = 0;
+    facts.offset = static_cast<float>(squares);
+    const double added = far * far + 2 * (own.length + from_mean) * longest_;
+    facts.least_error =
+        static_cast<float>(1.01 * (2 * own.weights.moved_by * longest_code_ + 12 * kUnitRoundoff * added +
+                                   2 * (far + held) * held + 2.01 * a * rounded));
+  }
+
+  void load_code_product(int64_t i, const Prepared& own) {
+    const float* const query = queries_ + numbers_[i] * cols_;
+    double product = own.product;  // q (c + z)
+    double centre = 0;             // |c|
+    if (centre_ != nullptr) {
+      double with_centre = 0;
+      canonical_products_cpu(query, centre_, 1, cols_, &with_centre);
+      product += with_centre * (kind_ == KeyKind::cosine ? inverse_norms_[numbers_[i]] : 1.0);
+      centre = std::sqrt(canonical_squared_norm_cpu(centre_, cols_));
+    }
+    const double all = zero_length_ + longest_ + centre;
+    if (!(all * all < kLargestSquaredNorm)) return give_up(i);
+    const double held = 1.01 * kUnitRoundoff * (2 * (zero_length_ + longest_) + centre);  // |d|
+    const double error =
+        1.01 * (own.weights.moved_by * longest_code_ + 12 * kUnitRoundoff * own.length * all + own.length * held) +
+        underflow_error(cols_);
+    Facts& facts = facts_[i];
+    set_weights(facts, own.weights, -1);
+    facts.tilt = facts.constant = 0;
     facts.offset = static_cast<float>(-product);
     facts.least_error = static_cast<float>(error);
     if (kind_ != KeyKind::cosine) return;
@@ -254,39 +326,60 @@ class ByteListProduct final : public ListProduct {
     facts.tilt = static_cast<float>(error * 1.01);
   }
 
-  void load_float_query(int64_t i, const float* origin) {
+  // The values of floats_, of which the length is returned, squared. Rounded to f32, which moves it by less than the
+  // spread has room for.
+  double fill_floats(int64_t i, const float* origin) {
     const float* const query = queries_ + numbers_[i] * cols_;
-    const bool differences = has_differences(kind_);
-    const double inverse = kind_ == KeyKind::cosine ? inverse_norms_[numbers_[i]] : 1.0;
-    // Rounded to f32, which moves it by less than the spread has room for.
     float* const w = floats_.data();
     std::fill(w + cols_, w + padded_, 0.0f);
-    if (differences) {
+    if (has_differences(kind_)) {
       for (int64_t c = 0; c < cols_; ++c) w[c] = query[c] - origin[c];
     } else if (kind_ == KeyKind::cosine) {
+      const double inverse = inverse_norms_[numbers_[i]];
       for (int64_t c = 0; c < cols_; ++c) w[c] = static_cast<float>(query[c] * inverse);
     } else {
       std::copy_n(query, cols_, w);
     }
-    const double squares = canonical_squared_norm_cpu(w, cols_);
-    const double origins = differences ? 0.0 : canonical_squared_norm_cpu(origin, cols_);
-    double product = 0;
-    if (!differences) canonical_products_cpu(w, origin, 1, cols_, &product);
-    if (!(squares < kLargestSquaredNorm && origins < kLargestSquaredNorm)) return give_up(i);
-    const double a = std::sqrt(squares);
-    Facts& facts = facts_[i];
-    round_floats(i, padded_, differences ? -2 : -1);
+    return canonical_squared_norm_cpu(w, cols_);
+  }
+
+  void set_tilt(Facts& facts, double times, double length) const {
     facts.constant = 0;
-    facts.tilt = static_cast<float>((differences ? 2.02 : 1.01) * std::max(a, facts.weights.moved_by * 0x1p12) + 1e-30);
-    const double small = underflow_error(cols_);
-    if (differences) {
-      facts.offset = static_cast<float>(squares);
-      facts.least_error = static_cast<float>(16 * kUnitRoundoff * squares + small);
-    } else {
-      const double one = kind_ == KeyKind::cosine ? 1.0 : 0.0;
-      facts.offset = static_cast<float>(one - product);
-      facts.least_error = static_cast<float>(32 * kUnitRoundoff * (one + a * std::sqrt(origins)) + small);
-    }
+    facts.tilt = static_cast<float>(times * std::max(length, facts.weights.moved_by * 0x1p12) + 1e-30);
+  }
+
+  void load_float_query(int64_t i, const float* origin) {
+    if (!has_differences(kind_)) return load_float_product(i, origin);
+    const double squares = fill_floats(i, origin);
+    if (!(squares < kLargestSquaredNorm)) return give_up(i);
+    Facts& facts = facts_[i];
+    owners_[place_of(i)] = kNobody;  // the weights are the list's
+    set_weights(facts, rounded_floats(padded_, place_of(i)), -2);
+    set_tilt(facts, 2.02, std::sqrt(squares));
+    facts.offset = static_cast<float>(squares);
+    facts.least_error = static_cast<float>(16 * kUnitRoundoff * squares + underflow_error(cols_));
+  }
+
+  void load_float_product(int64_t i, const float* origin) {
+    const Prepared& own = prepared(i, [&](Prepared& out, int64_t place) {
+      const double squares = fill_floats(i, origin);
+      out.length = std::sqrt(squares);
+      out.sure = squares < kLargestSquaredNorm;
+      if (out.sure) out.weights = rounded_floats(padded_, place);
+    });
+    const bool cosine = kind_ == KeyKind::cosine;
+    const double origins = canonical_squared_norm_cpu(origin, cols_);
+    if (!own.sure || !(origins < kLargestSquaredNorm)) return give_up(i);
+    double product = 0;
+    canonical_products_cpu(queries_ + numbers_[i] * cols_, origin, 1, cols_, &product);
+    if (cosine) product *= inverse_norms_[numbers_[i]];
+    Facts& facts = facts_[i];
+    set_weights(facts, own.weights, -1);
+    set_tilt(facts, 1.01, own.length);
+    const double one = cosine ? 1.0 : 0.0;
+    facts.offset = static_cast<float>(one - product);
+    facts.least_error =
+        static_cast<float>(32 * kUnitRoundoff * (one + own.length * std::sqrt(origins)) + underflow_error(cols_));
   }
 
   // The bound holds for all vectors that passed, so it takes their largest spread and their largest term.
@@ -316,8 +409,11 @@ class ByteListProduct final : public ListProduct {
   const int64_t block_rows_;
   HostArray<uint8_t> weights_;
   HostArray<Facts> facts_;
-  HostArray<double> values_;  // of a query as it is rounded; then zeros_of_codes()
-  HostArray<float> floats_;   // the same in f32
+  HostArray<int64_t> owners_;     // queries of the batch whose weights there are
+  HostArray<Prepared> prepared_;  // of the same
+  HostArray<float> moved_;        // q - z
+  HostArray<double> values_;      // of a query as it is rounded; then zeros_of_codes()
+  HostArray<float> floats_;       // the same in f32
   HostArray<uint8_t> unpacked_;
   double zero_length_ = 0;   // |z|
   double longest_ = 0;       // R
@@ -325,11 +421,11 @@ class ByteListProduct final : public ListProduct {
   // The list in use and its queries:
   int64_t list_ = 0;
   const float* centre_ = nullptr;
-  double centre_length_ = 0;
   const float* queries_ = nullptr;
   const double* inverse_norms_ = nullptr;
   const uint32_t* numbers_ = nullptr;
   int64_t count_ = 0;
+  bool by_number_ = false;
   const ListScreen* ready_ = nullptr;  // whose origin the queries were loaded for
   ListRows rows_;
 };

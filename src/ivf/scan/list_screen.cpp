@@ -105,7 +105,7 @@ ListScreen::ListScreen(const IvfModel& model, const ListSegment& segment, const 
     origin_ =
         kind_ == KeyKind::cosine ? std::vector<float>(static_cast<size_t>(cols_), 0.0f) : mean_of_some(model, segment);
   }
-  if (format.copies_codewords() && model.residual) origin_ = mean_of_centres(model);
+  if (!stored_ && !format.adds_codewords() && model.residual) origin_ = mean_of_centres(model);
   const double most = stored_ ? 127 : middle_code(format.bits);
   longest_ = static_cast<float>(most * std::sqrt(static_cast<double>(cols_)) * 1.001);
   if (bytes() == 0) return;
@@ -168,6 +168,12 @@ double ListScreen::measure_codes(const IvfModel& model, const ListSegment& segme
   const CodecView codec = model.codec->view();
   const int32_t middle = middle_code(codec.format.bits);
   std::vector<uint8_t> codes(static_cast<size_t>(cols_));
+  std::vector<double> from_mean(static_cast<size_t>(cols_), 0.0);
+  if (model.residual) {
+    for (size_t c = 0; c < from_mean.size(); ++c) {
+      from_mean[c] = static_cast<double>(model.centre(list)[c]) - static_cast<double>(origin_[c]);
+    }
+  }
   int64_t longest = 0;
   for (int64_t i = begin; i < end; ++i) {
     unpack_sub_codes(segment.code(i), cols_, codec.format.bits, codes.data());
@@ -176,7 +182,7 @@ double ListScreen::measure_codes(const IvfModel& model, const ListSegment& segme
     double sum = 0;
     for (int64_t c = 0; c < cols_; ++c) {
       const double value = static_cast<double>(codec.steps[c]) * (codes[static_cast<size_t>(c)] - middle);
-      sum += value * value;
+      sum += value * (value + 2 * from_mean[static_cast<size_t>(c)]);
     }
     terms_[i] = static_cast<float>(sum);
   }

@@ -2,8 +2,8 @@
 //
 //   stored floats   a byte for each value of x - origin (x of length 1 for cosine), rounded, with a scale for each
 //                   vector. The origin is the list's centre, or a mean where there is none
-//   scalar codes    the codes themselves; for distances the sum of (step * (code - middle))^2 of each vector, for
-//                   cosine 1 / |x|
+//   scalar codes    the codes themselves; for distances |s|^2 of each vector, s being step * (code - middle), and of
+//                   residuals 2 (centre - origin) s more, the origin being the centres' mean; for cosine 1 / |x|
 //   product codes   of residuals r: |r|^2 + 2 (centre - origin) r for distances, the origin being the centres' mean;
 //                   for cosine |x|, of whole vectors too
 //   additive codes  |x|^2 for distances where they hold no norm, |x| for cosine
@@ -11,7 +11,8 @@
 // Made by the first search of few queries and kept with the segment, where the memory limit has room. A search without
 // it decodes lists.
 //
-// Memory: stored floats the columns, filled up to 16, and 12 bytes a vector, other codes 4, for inner products nothing. Cost of making it: a few ns a value.
+// Memory: stored floats the columns, filled up to 16, and 12 bytes a vector, other codes 4, for inner products nothing.
+// Cost of making it: a few ns a value.
 #pragma once
 
 #include "ivf/segment/segment_copies.hpp"
@@ -35,7 +36,7 @@ class ListScreen final : public PreparedSegment {
   static int64_t bytes_for(const IvfModel& model, int64_t size);
 
   int64_t bytes() const override { return rounded_.bytes() + terms_.bytes() + scales_.bytes() + spreads_.bytes(); }
-  // What vectors of a list without a centre are taken from; product codes have the centres' mean.
+  // What vectors of a list without a centre are taken from; codes of residuals have the centres' mean.
   const std::vector<float>& origin() const { return origin_; }
 
   // From a place of the segment on; of scalar codes without their bytes, which are where they lie.

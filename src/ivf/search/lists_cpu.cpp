@@ -132,7 +132,7 @@ class CpuSearcher final : public ListSearcher {
   // Where some lists are decoded.
   static ReusedVector<float> origin_of(const ListedVectors& vectors, int64_t queries) {
     const IvfModel& model = vectors.model();
-    if (vectors.screened() && model.codec->format().copies_codewords()) {
+    if (vectors.screened() && model.residual) {
       const std::vector<float>& origin = vectors.screen(0)->origin();
       return {origin.begin(), origin.end()};
     }
