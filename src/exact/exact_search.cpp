@@ -20,12 +20,12 @@ namespace kith {
 namespace {
 
 // Above this share of kept rows it is cheaper to scan all of them than to copy those kept together.
-double mask_from(const SearchTask& task, CpuEngine engine) {
+double mask_from(const SearchTask& task, CpuEngine engine, const CpuExtensions& cpu) {
   if (engine == CpuEngine::panels) return 0.6;
-  // Copying a row takes as long as comparing it with so many queries as it lies.
-  constexpr double kCopy = 10;
+  // Copying a row takes as long as comparing it with so many queries as it lies, or behind a screen of bytes.
+  const double copy = few_want_prepared_cpu(task, cpu) ? 9 : 5;
   const auto queries = static_cast<double>(task.shape.queries);
-  return queries / (queries + kCopy);
+  return queries / (queries + copy);
 }
 
 // The same on a GPU with a prepared base: reading the kept rows to make operands of them takes as long as multiplying
@@ -53,8 +53,8 @@ FilterPath filter_path(const SearchTask& task, int64_t kept, Device device, bool
   // What is not prepared is packed for the search anyway: better only those rows that count.
   const CpuEngine engine = prepared && pays_to_prepare_cpu(task) ? CpuEngine::panels : cpu_engine(task, cpu);
   const bool scans_as_it_lies = prepared || engine == CpuEngine::direct;
-  return scans_as_it_lies && keeps_more(mask_from(task, engine), kept, task.shape.rows) ? FilterPath::mask
-                                                                                        : FilterPath::gather;
+  return scans_as_it_lies && keeps_more(mask_from(task, engine, cpu), kept, task.shape.rows) ? FilterPath::mask
+                                                                                             : FilterPath::gather;
 }
 
 SettledSearch::SettledSearch(const SearchShape& shape, const SearchWish& wish, const SearchInput& input,

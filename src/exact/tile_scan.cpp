@@ -301,7 +301,8 @@ class ScreenedTileScan final : private PanelHits {
     const int64_t first = panel * rows_per_panel_;
     const int64_t count = std::min(rows_per_panel_, scanner_.base().rows() - first);
     const float limit = queries_.limit(query, base_, panel);
-    const auto passes = [&](int64_t i) { return !(rounded[i] > limit); };  // a NaN does
+    // A NaN does. Rows that a filter leaves out are not read: where it keeps few, most that are near are.
+    const auto passes = [&](int64_t i) { return !(rounded[i] > limit) && scanner_.keeps_row(first + i); };
     int64_t passed = 0;
     for (int64_t i = 0; i < count; ++i) passed += passes(i);
     if (passed * kAlone >= count) {

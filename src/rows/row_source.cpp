@@ -35,9 +35,20 @@ void BlockSource::gather(const uint32_t* rows, int64_t count, const MutableMatri
   constexpr int64_t kBytesPerTask = 64 << 10;
   const int64_t bytes = info_.row_bytes();
   const int64_t per_task = std::max<int64_t>(1, kBytesPerTask / bytes);
+  // Rows lie anywhere: some are on their way before they are copied.
+  constexpr int64_t kLine = 64;
+  constexpr int64_t kAheadBytes = 4096;
+  const int64_t ahead = std::clamp<int64_t>(kAheadBytes / bytes, 1, 16);
+  const int64_t fetched = std::min(bytes, kAheadBytes);
   const auto gather_some = [&](int64_t first, int64_t end) {
     Block block;
+    Block next;
     for (int64_t i = first; i < end; ++i) {
+      if (i + ahead < end) {
+        next = block_of(rows[i + ahead], next);
+        const auto* const row = blocks_[next.index].row(rows[i + ahead] - next.first_row);
+        for (int64_t at = 0; at < fetched; at += kLine) __builtin_prefetch(row + at);
+      }
       block = block_of(rows[i], block);
       std::memcpy(out.row(i), blocks_[block.index].row(rows[i] - block.first_row), static_cast<size_t>(bytes));
     }
