@@ -87,10 +87,14 @@ KITH_FOR_WEIGHTS void scan_one_query(const ByteRows& given, uint32_t first, bool
   const Floats factor = Set::all(query.factor);
   const Floats tilt = Set::all(query.tilt);
   const Floats limit = Set::all(query.limit);
-  for (int64_t i = 0; i < rows.count; i += Set::kRows) {
+  const uint8_t* of[Set::kRows];
+  for (int r = 0; r < Set::kRows; ++r) of[r] = rows.bytes + r * rows.stride;
+  const auto advance = [&]() KITH_FOR_WEIGHTS {
+    for (int r = 0; r < Set::kRows; ++r) of[r] += Set::kRows * rows.stride;
+  };
+  for (int64_t i = 0; i < rows.count; i += Set::kRows, advance()) {
     const int64_t here = std::min<int64_t>(Set::kRows, rows.count - i);
-    const uint8_t* of[Set::kRows];
-    for (int r = 0; r < Set::kRows; ++r) of[r] = rows.bytes + (i + (r < here ? r : 0)) * rows.stride;
+    for (int64_t r = here; r < Set::kRows; ++r) of[r] = of[0];
     if (far) {
       for (int64_t at = 0; at < Set::kRows * rows.stride; at += kLine) __builtin_prefetch(of[0] + kAhead + at);
     }
@@ -119,7 +123,14 @@ KITH_FOR_WEIGHTS void scan_one_query(const ByteRows& given, uint32_t first, bool
     const Floats value = value_of(Set::add(upper, lower), query.constant);
     alignas(64) float values[Set::kRows];
     Set::store(value, values);
-    for (uint32_t passed = left & passing(value); passed != 0; passed &= passed - 1) {
+    uint32_t passed = left & passing(value);
+    if (passed == (1u << Set::kRows) - 1) {  // as long as there is no limit
+      std::copy_n(values, Set::kRows, query.values + query.found);
+      for (int r = 0; r < Set::kRows; ++r) query.numbers[query.found + r] = first + static_cast<uint32_t>(i + r);
+      query.found += Set::kRows;
+      continue;
+    }
+    for (; passed != 0; passed &= passed - 1) {
       const int r = std::countr_zero(passed);
       query.values[query.found] = values[r];
       query.numbers[query.found] = first + static_cast<uint32_t>(i + r);
