@@ -14,7 +14,6 @@
 #endif
 
 #include <algorithm>
-#include <atomic>
 #include <cstdlib>
 #include <mutex>
 
@@ -147,30 +146,27 @@ std::vector<Target> usable() {
   return targets;
 }
 
-// The extensions that force_cpu_target() left, one bit each.
-std::atomic<unsigned> allowed_extensions{~0u};
+// The target in use.
+struct InUse {
+  CpuExtensions extensions;
+  std::string name;
+};
+
+InUse best_of(const std::vector<Target>& targets) {  // of none, on a processor that is too old: nothing
+  return targets.empty() ? InUse() : InUse{targets.front().extensions, targets.front().name};
+}
+
+// The best there is, until one is forced. Found once: searches of one query ask for it many times.
+InUse& in_use() {
+  static InUse target = best_of(usable());
+  return target;
+}
 
 }  // namespace
 
-CpuExtensions cpu_extensions() {
-  const CpuExtensions machine = usable_extensions();
-  const unsigned allowed = allowed_extensions.load(std::memory_order_relaxed);
-  const bool vnni = machine.vnni && (allowed & 2u);
-  return {machine.dotprod && (allowed & 1u), vnni,
-          machine.amx && (allowed & 4u),     vnni && machine.vbmi,
-          vnni && machine.vpopcnt,           machine.mmla && (allowed & 8u),
-          machine.avx2 && (allowed & 16u)};
-}
+CpuExtensions cpu_extensions() { return in_use().extensions; }
 
-std::string cpu_target_name() {
-  const CpuExtensions extensions = cpu_extensions();
-  if (extensions.amx) return "AMX";
-  if (extensions.vnni) return "VNNI";
-  if (extensions.mmla) return "MMLA";
-  if (extensions.dotprod) return "DOTPROD";
-  const int64_t targets = usable_targets();
-  return hwy::TargetName(targets & -targets);
-}
+std::string cpu_target_name() { return in_use().name; }
 
 std::vector<std::string> cpu_targets() {
   std::vector<std::string> names;
@@ -192,18 +188,16 @@ std::vector<std::string> built_cpu_targets() {
 
 void force_cpu_target(std::string_view name) {
   hwy::SetSupportedTargetsForTest(0);  // 0: detect again
-  allowed_extensions = ~0u;
+  const std::vector<Target> targets = usable();
+  in_use() = best_of(targets);
   if (!name.empty()) {
-    const std::vector<Target> targets = usable();
     const auto chosen = std::find_if(targets.begin(), targets.end(), [&](const Target& t) { return t.name == name; });
     if (chosen == targets.end()) {
       throw InvalidArgument(
           fmt::format("this machine or build has no CPU target '{}'; it has {}", name, fmt::join(cpu_targets(), ", ")));
     }
     hwy::SetSupportedTargetsForTest(chosen->highway);
-    const CpuExtensions& extensions = chosen->extensions;
-    allowed_extensions = (extensions.dotprod ? 1u : 0u) | (extensions.vnni ? 2u : 0u) | (extensions.amx ? 4u : 0u) |
-                         (extensions.mmla ? 8u : 0u) | (extensions.avx2 ? 16u : 0u);
+    in_use() = {chosen->extensions, chosen->name};
   }
   hwy::GetChosenTarget().DeInit();
 }
