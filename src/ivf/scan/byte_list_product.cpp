@@ -120,7 +120,7 @@ class ByteListProduct final : public ListProduct {
   float error(int64_t query) const override { return facts_[query].error; }
 
   void scan(int64_t group, int64_t count, const float* limits, ListHits& hits) override {
-    ByteRowsQuery queries[kHitQueries];
+    ByteRowsQuery* const queries = asked_;
     for (int64_t i = 0; i < count; ++i) {
       const Facts& facts = facts_[group + i];
       queries[i] = {facts.weights,
@@ -426,6 +426,7 @@ class ByteListProduct final : public ListProduct {
   const uint32_t* numbers_ = nullptr;
   int64_t count_ = 0;
   bool by_number_ = false;
+  ByteRowsQuery asked_[kHitQueries];  // of the scan
   const ListScreen* ready_ = nullptr;  // whose origin the queries were loaded for
   ListRows rows_;
 };

@@ -69,7 +69,6 @@ void ScanWeightedBytes(const ByteRows& rows, uint32_t first, ByteRowsQuery* quer
 }
 
 using F32 = hn::ScalableTag<float>;
-using W32 = hn::RebindToSigned<F32>;
 constexpr int64_t kFloats = hn::MaxLanes(F32());
 static_assert(kFewestWeightColumns % kFloats == 0);
 // Added to a small number it leaves a whole one, which the low bits of the sum hold.
@@ -82,45 +81,61 @@ float LargestWeight(const float* values, int64_t padded) {
   return hn::GetLane(hn::MaxOfLanes(d, largest));
 }
 
-// Whole vectors of values to weights, as planes or words. What is lost is measured in f32, with room for its roundings.
+// Whole vectors of values to weights, as planes or words, two vectors of f32 at a time, which are one of 16 bits. What is
+// lost is measured in f32, with room for its roundings.
+using Few = hn::CappedTag<float, 8>;
+constexpr int64_t kFew = hn::MaxLanes(Few());
+static_assert(kFewestWeightColumns % (2 * kFew) == 0);
+
 void RoundWeights(const float* values, int64_t padded, bool planes, float inverse, ByteWeights& rounded, void* out) {
-  const F32 d;
-  const W32 di;
-  const hn::Rebind<int8_t, F32> d8;
-  const hn::Rebind<int16_t, F32> d16;
+  const Few d;
+  const hn::RebindToSigned<Few> di;
+  const hn::Repartition<int16_t, Few> d16;
+  const hn::Half<decltype(d16)> half16;
+  const hn::Rebind<int8_t, decltype(d16)> d8;
   const auto step = hn::Set(d, rounded.step);
   const auto times = hn::Set(d, inverse);
   const auto whole = hn::Set(d, kWholeFloat);
+  const auto one = hn::Set(d16, 1);
   auto* const words = static_cast<int16_t*>(out);
   auto* const high = static_cast<int8_t*>(out);
   int8_t* const low = high + padded;
   auto squares = hn::Zero(d);
-  auto lows = hn::Zero(d);
+  auto more_squares = hn::Zero(d);
   auto sum = hn::Zero(di);
+  auto more_sum = hn::Zero(di);
   auto high_sum = hn::Zero(di);
-  for (int64_t c = 0; c < padded; c += kFloats) {
-    const auto value = hn::LoadU(d, values + c);
+  auto more_high = hn::Zero(di);
+  auto lows = hn::Zero(di);
+  auto more_lows = hn::Zero(di);
+  const auto near_of = [&](auto value, auto& lost_squares) HWY_ATTR {
     const auto near = hn::Sub(hn::MulAdd(value, times, whole), whole);
     const auto lost = hn::NegMulAdd(step, near, value);
-    squares = hn::MulAdd(lost, lost, squares);
-    const auto weight = hn::ConvertTo(di, near);
-    sum = hn::Add(sum, weight);
+    lost_squares = hn::MulAdd(lost, lost, lost_squares);
+    return hn::DemoteTo(half16, hn::ConvertTo(di, near));
+  };
+  for (int64_t c = 0; c < padded; c += 2 * kFew) {
+    const auto first = near_of(hn::LoadU(d, values + c), squares);
+    const auto second = near_of(hn::LoadU(d, values + c + kFew), more_squares);
+    const auto weight = hn::Combine(d16, second, first);
+    sum = hn::ReorderWidenMulAccumulate(di, weight, one, sum, more_sum);
     if (!planes) {
-      hn::StoreU(hn::DemoteTo(d16, weight), d16, words + c);
+      hn::StoreU(weight, d16, words + c);
       continue;
     }
-    const auto upper = hn::ShiftRight<7>(hn::Add(weight, hn::Set(di, 64)));
+    const auto upper = hn::ShiftRight<7>(hn::Add(weight, hn::Set(d16, 64)));
     const auto rest = hn::Sub(weight, hn::ShiftLeft<7>(upper));
-    high_sum = hn::Add(high_sum, upper);
-    const auto lower = hn::ConvertTo(d, rest);
-    lows = hn::MulAdd(lower, lower, lows);
+    high_sum = hn::ReorderWidenMulAccumulate(di, upper, one, high_sum, more_high);
+    lows = hn::ReorderWidenMulAccumulate(di, rest, rest, lows, more_lows);
     hn::StoreU(hn::DemoteTo(d8, upper), d8, high + c);
     hn::StoreU(hn::DemoteTo(d8, rest), d8, low + c);
   }
-  rounded.sum = hn::GetLane(hn::SumOfLanes(di, sum));
-  rounded.high_sum = hn::GetLane(hn::SumOfLanes(di, high_sum));
-  rounded.moved_by = std::sqrt(static_cast<double>(hn::GetLane(hn::SumOfLanes(d, squares))));
-  rounded.low = std::sqrt(static_cast<double>(hn::GetLane(hn::SumOfLanes(d, lows)))) * 1.001;
+  const auto total = [&](auto some, auto more) HWY_ATTR { return hn::GetLane(hn::SumOfLanes(di, hn::Add(some, more))); };
+  rounded.sum = total(sum, more_sum);
+  rounded.high_sum = total(high_sum, more_high);
+  const float lost = hn::GetLane(hn::SumOfLanes(d, hn::Add(squares, more_squares)));
+  rounded.moved_by = std::sqrt(static_cast<double>(lost));
+  rounded.low = std::sqrt(static_cast<double>(total(lows, more_lows))) * 1.001;
 }
 
 }  // namespace HWY_NAMESPACE
