@@ -68,8 +68,8 @@ void run(const Options& given) {
   copy_to_device(query, query_memory.get(), device.index, resources);
   const MemorySpace space = MemorySpace::cuda(device.index);
   const MatrixView there(query_memory.get(), query.dtype(), {1, query.cols(), query.cols()}, space);
-  const NeighborsView out{reinterpret_cast<int64_t*>(ids.get()), reinterpret_cast<float*>(distances.get()), 1,
-                          k, space};
+  const NeighborsView out{reinterpret_cast<int64_t*>(ids.get()), reinterpret_cast<float*>(distances.get()), 1, k,
+                          space};
   measure("device", calls, [&] {
     index.search(there, out, params, resources);
     wait_for_stream(device.index, resources);

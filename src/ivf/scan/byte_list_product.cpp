@@ -426,7 +426,7 @@ class ByteListProduct final : public ListProduct {
   const uint32_t* numbers_ = nullptr;
   int64_t count_ = 0;
   bool by_number_ = false;
-  ByteRowsQuery asked_[kHitQueries];  // of the scan
+  ByteRowsQuery asked_[kHitQueries];   // of the scan
   const ListScreen* ready_ = nullptr;  // whose origin the queries were loaded for
   ListRows rows_;
 };

@@ -18,6 +18,7 @@ namespace {
 
 constexpr int64_t kScored = 64;        // vectors at a time
 constexpr int64_t kMostTogether = 64;  // tasks
+constexpr int64_t kValuesBetweenPolls = 1 << 20;  // of queries and vectors: a fraction of a millisecond
 
 // Calls use(query, list) for each probe of a part.
 template <typename Use>
@@ -120,15 +121,30 @@ void ListedVectors::prefetch(size_t segment, int64_t first, int64_t end) const {
   for (const float* const of_rows : {beside.terms, beside.scales, beside.spreads}) __builtin_prefetch(of_rows);
 }
 
-void ListedVectors::decode(uint32_t* places, int64_t count, float* out, float* norms) const {
+// Codes lie anywhere: all are on their way before the first is needed.
+void ListedVectors::fetch(const uint32_t* places, int64_t count) const {
   constexpr int64_t kLine = 64;
-  const CodecView codec = model_.codec->view();
-  const int64_t fetched = std::min<int64_t>(codec.format.bytes(), 4 * kLine);  // a core's own prefetching follows
-  for (int64_t i = 0; i < count; ++i) {  // codes lie anywhere: all are on their way before the first is needed
+  const int64_t fetched =
+      std::min<int64_t>(model_.codec->format().bytes(), 8 * kLine);  // a core's own prefetching follows
+  for (int64_t i = 0; i < count; ++i) {
     const auto [segment, place] = find(places[i]);
     for (int64_t at = 0; at < fetched; at += kLine) __builtin_prefetch(segment.code(place) + at);
     __builtin_prefetch(segment.rows() + place);
   }
+}
+
+bool ListedVectors::has_stored_values() const {
+  return model_.codec->format().stores_values() && !model_.residual && segments_.size() == 1;
+}
+
+MatrixView ListedVectors::stored_values() const {
+  const CodeFormat& format = model_.codec->format();
+  return MatrixView(segments_[0]->code(0), format.dtype, {size(), format.cols, format.cols});
+}
+
+void ListedVectors::decode(uint32_t* places, int64_t count, float* out, float* norms) const {
+  const CodecView codec = model_.codec->view();
+  fetch(places, count);
   for (int64_t i = 0; i < count; ++i) {
     const auto [segment, place] = find(places[i]);
     const float* const centre = model_.residual ? model_.centre(segment.list_of(place)) : nullptr;
@@ -191,16 +207,15 @@ int64_t ListScan::together(const ListProductShape& shape, const ListTask* tasks,
 }
 
 void ListScan::run(const ListTask* tasks, int64_t count) {
-  ListQueries lists[kMostTogether];
-  int64_t list_count = 0;
+  lists_.clear();
   for (int64_t i = 0; i < count; ++i) {
-    if (i == 0 || tasks[i].queries != tasks[i - 1].queries) lists[list_count++] = tasks[i].queries;
+    if (i == 0 || tasks[i].queries != tasks[i - 1].queries) lists_.push_back(tasks[i].queries);
   }
   product_ = &product_for(tasks[0]);
-  product_->load_queries(context_.queries, context_.inverse_norms, lists, list_count);
-  int64_t list = 0;
+  product_->load_queries(context_.queries, context_.inverse_norms, lists_.data(), static_cast<int64_t>(lists_.size()));
+  size_t list = 0;
   for (int64_t i = 0; i < count; ++i) {
-    if (tasks[i].queries != lists[list]) product_->use_list(++list);
+    if (tasks[i].queries != lists_[list]) product_->use_list(static_cast<int64_t>(++list));
     scan(tasks[i]);
   }
 }
@@ -224,6 +239,10 @@ void ListScan::scan(const ListTask& task) {
         if (hits_.counts[i] > 0) take_hits(group + i, i, context_.vectors.base(task.segment) + first);
       }
     }
+    // A search of few queries is over before anyone would be told of it: a clock for every list is a few percent of it.
+    unpolled_ += query_count * (std::min(first + shape_.piece_rows, task.end) - first) * cols_;
+    if (unpolled_ < kValuesBetweenPolls) continue;
+    unpolled_ = 0;
     context_.meter.checkpoint();
   }
 }
@@ -299,6 +318,13 @@ RowScorer ListScan::scorer(int64_t query) {
       const int64_t here = std::min(kScored, count - first);
       if (by_norm_) {
         score_by_norm(query, places + first, here, keys + first);
+        continue;
+      }
+      if (context_.vectors.has_stored_values()) {  // compared where they lie
+        context_.vectors.fetch(places + first, here);
+        canonical_keys_cpu(context_.tables.kind(), canonical, context_.vectors.stored_values(), places + first, here,
+                           keys + first);
+        for (int64_t i = first; i < first + here; ++i) places[i] = context_.vectors.row_of(places[i]);
         continue;
       }
       context_.vectors.decode(places + first, here, memory_.scored.data());

@@ -84,6 +84,10 @@ class ListedVectors {
   // Decodes the vectors at these places, one after the other, and puts their rows in place of the places. `norms`: what
   // their codes hold, where that is wanted.
   void decode(uint32_t* places, int64_t count, float* out, float* norms = nullptr) const;
+  // Whether the vectors lie in one segment as they were given: then those at all places are one matrix.
+  bool has_stored_values() const;
+  MatrixView stored_values() const;
+  void fetch(const uint32_t* places, int64_t count) const;
   uint32_t row_of(int64_t place) const;
   const uint8_t* code(int64_t place) const;
   // The first lines of what a scan reads from this place of a segment on: nothing else knows where the next list
@@ -188,6 +192,8 @@ class ListScan : public InReusedMemory {
   const Memory memory_;
   ListHits hits_;
   ListTask task_;
+  ReusedVector<ListQueries> lists_;  // that are scanned together
+  int64_t unpolled_ = 0;             // values since the meter was last asked
 };
 
 }  // namespace kith

@@ -81,8 +81,8 @@ float LargestWeight(const float* values, int64_t padded) {
   return hn::GetLane(hn::MaxOfLanes(d, largest));
 }
 
-// Whole vectors of values to weights, as planes or words, two vectors of f32 at a time, which are one of 16 bits. What is
-// lost is measured in f32, with room for its roundings.
+// Whole vectors of values to weights, as planes or words, two vectors of f32 at a time, which are one of 16 bits. What
+// is lost is measured in f32, with room for its roundings.
 using Few = hn::CappedTag<float, 8>;
 constexpr int64_t kFew = hn::MaxLanes(Few());
 static_assert(kFewestWeightColumns % (2 * kFew) == 0);
@@ -130,7 +130,8 @@ void RoundWeights(const float* values, int64_t padded, bool planes, float invers
     hn::StoreU(hn::DemoteTo(d8, upper), d8, high + c);
     hn::StoreU(hn::DemoteTo(d8, rest), d8, low + c);
   }
-  const auto total = [&](auto some, auto more) HWY_ATTR { return hn::GetLane(hn::SumOfLanes(di, hn::Add(some, more))); };
+  const auto total = [&](auto some, auto more)
+                         HWY_ATTR { return hn::GetLane(hn::SumOfLanes(di, hn::Add(some, more))); };
   rounded.sum = total(sum, more_sum);
   rounded.high_sum = total(high_sum, more_high);
   const float lost = hn::GetLane(hn::SumOfLanes(d, hn::Add(squares, more_squares)));
