@@ -9,6 +9,7 @@
 #include "core/parallel_for.hpp"
 #include "core/typed_row.hpp"
 #include "core/within_limits.hpp"
+#include "exact/key_bounds.hpp"
 #include "exact/knn_plan.hpp"
 #include "exact/search_footprint.hpp"
 #include "kernels/assign/assign_cpu.hpp"
@@ -33,13 +34,15 @@ constexpr int64_t kFewLists = 4096;
 
 // Memory of rank_one.
 struct FewRanked {
-  FewRanked(int64_t lists, const Resources& resources)
-      : values(lists + kPlacesPast, "the queries' lists", resources),
+  FewRanked(int64_t lists, int64_t cols, const Resources& resources)
+      : query(cols, "the queries' lists", resources),
+        values(lists + kPlacesPast, "the queries' lists", resources),
         facts(lists, "the queries' lists", resources),
         places(lists + kPlacesPast, "the queries' lists", resources),
         keys(lists, "the queries' lists", resources),
         neighbors(lists, "the queries' lists", resources) {}
 
+  HostArray<float> query;  // of length 1, for cosine
   HostArray<float> values;
   HostArray<float> facts;
   HostArray<uint32_t> places;
@@ -49,13 +52,20 @@ struct FewRanked {
 
 bool ranks_few(Metric metric, int64_t queries, int64_t lists) {
   const KeyKind kind = key_kind(metric);
-  return queries <= kFewRanked && lists <= kFewLists && (has_differences(kind) || kind == KeyKind::inner_product);
+  return queries <= kFewRanked && lists <= kFewLists && is_product(kind);
 }
 
-// The nearest lists of one query: fast values of all, and the keys of those that their errors leave. False where a
-// value is not finite.
-bool rank_one(KeyKind kind, const float* query, const MatrixView& centres, int64_t probes, const FewRanked& memory,
-              int32_t* lists) {
+bool all_finite(const HostArray<float>& values, int64_t count) {
+  float sums = 0;
+  for (int64_t i = 0; i < count; ++i) sums += values[i] - values[i];
+  return sums == 0.0f;
+}
+
+constexpr int64_t kUnsure = -1;
+
+// How many lists the errors of fast values leave, of which the places are written; kUnsure where a value is not finite.
+int64_t near_lists(KeyKind kind, const float* query, const MatrixView& centres, int64_t probes,
+                   const FewRanked& memory) {
   const int64_t count = centres.rows();
   const bool differences = has_differences(kind);
   float* const values = memory.values.data();
@@ -70,17 +80,45 @@ bool rank_one(KeyKind kind, const float* query, const MatrixView& centres, int64
       longest = memory.facts[i] <= longest ? longest : static_cast<double>(memory.facts[i]);  // a NaN stays
     }
     const double squared = canonical_squared_norm_cpu(query, centres.cols());
-    if (!(squared < kLargestSquaredNorm && longest < kLargestSquaredNorm)) return false;
+    if (!(squared < kLargestSquaredNorm && longest < kLargestSquaredNorm)) return kUnsure;
     error += 1.01 * relative * std::sqrt(squared) * std::sqrt(longest * 1.01 + error);
   }
-  float sums = 0;
-  for (int64_t i = 0; i < count; ++i) sums += values[i] - values[i];
-  if (!(sums == 0.0f) || !(relative < 0.01)) return false;
+  if (!all_finite(memory.values, count) || !(relative < 0.01)) return kUnsure;
   const auto kth = static_cast<double>(rank_value(values, count, probes));
   const double most = differences ? (kth + error) * (1 + 3 * relative) + error : kth + 2.01 * error;
-  const int64_t near = places_up_to(values, count, static_cast<float>(most * (1 + (most > 0 ? 0x1p-20 : -0x1p-20))),
-                                    memory.places.data());
-  canonical_keys_cpu(kind, {query, 0}, centres, memory.places.data(), near, memory.keys.data());
+  return places_up_to(values, count, static_cast<float>(most * (1 + (most > 0 ? 0x1p-20 : -0x1p-20))),
+                      memory.places.data());
+}
+
+// The same by cosine. `squared`: the query's length.
+int64_t near_lists_by_cosine(const float* query, double squared, const MatrixView& centres, int64_t probes,
+                             const FewRanked& memory) {
+  const int64_t count = centres.rows();
+  const double inverse = canonical_inverse_norm(squared);
+  for (int64_t c = 0; c < centres.cols(); ++c) {
+    memory.query[c] = static_cast<float>(static_cast<double>(query[c]) * inverse);
+  }
+  scan_rows_cpu(KeyKind::cosine, memory.query.data(), centres, memory.values.data(), memory.facts.data());
+  if (!(squared < kLargestSquaredNorm) || !all_finite(memory.values, count) || !all_finite(memory.facts, count)) {
+    return kUnsure;
+  }
+  float* const lower = memory.values.data();
+  float* const upper = memory.keys.data();
+  KeyBounds(KeyKind::cosine, centres.cols(), squared).bound(lower, memory.facts.data(), count, lower, upper);
+  return places_up_to(lower, count, rank_value(upper, count, probes), memory.places.data());
+}
+
+// The nearest lists of one query: fast values of all, and the keys of those that their errors leave. False where a
+// value is not finite.
+bool rank_one(KeyKind kind, const float* query, const MatrixView& centres, int64_t probes, const FewRanked& memory,
+              int32_t* lists) {
+  const bool cosine = kind == KeyKind::cosine;
+  const double squared = cosine ? canonical_squared_norm_cpu(query, centres.cols()) : 0.0;
+  const int64_t near = cosine ? near_lists_by_cosine(query, squared, centres, probes, memory)
+                              : near_lists(kind, query, centres, probes, memory);
+  if (near == kUnsure) return false;
+  const CanonicalQuery canonical{query, cosine ? canonical_inverse_norm(squared) : 0.0};
+  canonical_keys_cpu(kind, canonical, centres, memory.places.data(), near, memory.keys.data());
   uint64_t* const found = memory.neighbors.data();
   for (int64_t i = 0; i < near; ++i) found[i] = pack_neighbor(ordered_key(memory.keys[i]), memory.places[i]);
   std::sort(found, found + near);
@@ -131,7 +169,7 @@ void rank_by_search(Metric metric, const MatrixView& centres, const MatrixView& 
 void rank_lists(Metric metric, const MatrixView& centres, const MatrixView& queries, int64_t probes, int32_t* lists,
                 const Resources& resources) {
   if (ranks_few(metric, queries.rows(), centres.rows()) && probes <= centres.rows() && !only_counts(resources)) {
-    const FewRanked memory(centres.rows(), resources);
+    const FewRanked memory(centres.rows(), centres.cols(), resources);
     int64_t done = 0;
     while (done < queries.rows() && rank_one(key_kind(metric), typed_row<float>(queries, done), centres, probes, memory,
                                              lists + done * probes)) {
