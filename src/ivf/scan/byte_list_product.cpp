@@ -33,6 +33,7 @@ namespace kith {
 namespace {
 
 constexpr int64_t kNobody = -1;
+constexpr int64_t kReadPast = 64;         // bytes behind the last row
 constexpr int64_t kBlockBytes = 1 << 14;  // of rows that queries are compared with in turn
 
 // A sum over columns, in lanes that do not wait for each other.
@@ -71,7 +72,9 @@ class ByteListProduct final : public ListProduct {
         moved_(!stored_ && has_differences(kind_) ? shape.few_queries * cols_ : 0, "the queries' weights", resources),
         values_(2 * padded_, "the queries' weights", resources),
         floats_(std::max(padded_, code_cols_), "the queries' weights", resources),
-        unpacked_(unpacks_ ? block_rows_ * padded_ : 0, "unpacked codes", resources) {
+        unpacked_(unpacks_ ? block_rows_ * padded_ : 0, "unpacked codes", resources),
+        gathered_(block_rows_ * row_bytes() + kReadPast, "gathered codes", resources),
+        numbers_of_rows_(3 * block_rows_, "gathered codes", resources) {
     std::fill(unpacked_.begin(), unpacked_.end(), uint8_t{0});
     std::fill(values_.begin(), values_.end(), 0.0);
     if (only_counts(resources)) return;
@@ -134,7 +137,8 @@ class ByteListProduct final : public ListProduct {
     // Codes of few bytes are read together with the first bytes of the next ones; the last have none behind them.
     const bool reads_on = unpacks_ && codec_.format.bits == 8;
     const int64_t whole = reads_on ? std::max<int64_t>(0, rows_.count - divide_up(padded_ - cols_, cols_)) : 0;
-    const int64_t most = count == 1 && !unpacks_ ? rows_.count : block_rows_;  // one query takes no turns
+    const bool in_one = count == 1 && !unpacks_ && rows_.places == nullptr;  // one query takes no turns
+    const int64_t most = in_one ? rows_.count : block_rows_;
     for (int64_t first = 0, here = 0; first < rows_.count; first += here) {
       here = std::min(most, (first < whole ? whole : rows_.count) - first);
       const ByteRows block = block_of(first, here, unpacks_ && first >= whole);
@@ -158,10 +162,46 @@ class ByteListProduct final : public ListProduct {
   double* values() const { return values_.data(); }
   double* zeros_of_codes() const { return values_.data() + padded_; }
 
+  int64_t row_bytes() const { return stored_ ? padded_ : codec_.format.bytes(); }
+
+  // Rows that lie apart, copied together with their numbers.
+  ByteRows gathered(int64_t first, int64_t count) const {
+    constexpr int64_t kLine = 64;
+    constexpr int64_t kAhead = 8;  // rows that are on their way
+    const ByteRows all = rows_.screen->rows(0, 1);
+    const int64_t bytes = row_bytes();
+    const uint8_t* const from = stored_ ? all.bytes : rows_.codes;
+    const auto fetch = [&](int64_t i) {
+      const int64_t place = rows_.place(first + i);
+      for (int64_t at = 0; at < bytes; at += kLine) __builtin_prefetch(from + place * bytes + at);
+      for (const float* const of_rows : {all.terms, all.scales, all.spreads}) {
+        if (of_rows != nullptr) __builtin_prefetch(of_rows + place);
+      }
+    };
+    for (int64_t i = 0; i < std::min(kAhead, count); ++i) fetch(i);
+    float* const numbers = numbers_of_rows_.data();
+    for (int64_t i = 0; i < count; ++i) {
+      if (i + kAhead < count) fetch(i + kAhead);
+      const int64_t place = rows_.place(first + i);
+      std::copy_n(from + place * bytes, bytes, gathered_.data() + i * bytes);
+      if (all.terms != nullptr) numbers[i] = all.terms[place];
+      if (all.scales != nullptr) numbers[block_rows_ + i] = all.scales[place];
+      if (all.spreads != nullptr) numbers[2 * block_rows_ + i] = all.spreads[place];
+    }
+    ByteRows block = all;
+    block.count = count;
+    if (stored_) block.bytes = gathered_.data();
+    if (all.terms != nullptr) block.terms = numbers;
+    if (all.scales != nullptr) block.scales = numbers + block_rows_;
+    if (all.spreads != nullptr) block.spreads = numbers + 2 * block_rows_;
+    return block;
+  }
+
   ByteRows block_of(int64_t first, int64_t count, bool unpacked) const {
-    ByteRows block = rows_.screen->rows(rows_.first + first, count);
+    const bool apart = rows_.places != nullptr;
+    ByteRows block = apart ? gathered(first, count) : rows_.screen->rows(rows_.first + first, count);
     if (stored_) return block;
-    const uint8_t* const codes = rows_.codes + first * codec_.format.bytes();
+    const uint8_t* const codes = apart ? gathered_.data() : rows_.codes + first * codec_.format.bytes();
     block.zero = middle_code(codec_.format.bits);
     block.bytes = codes;
     block.stride = codec_.format.bytes();
@@ -389,8 +429,9 @@ class ByteListProduct final : public ListProduct {
     float spread = 0;
     float term = 0;
     for (int64_t i = 0; i < count; ++i) {
-      spread = std::max(spread, rows_.screen->spread(rows_.first + rows[i]));
-      term = std::max(term, stored_ ? rows_.screen->term(rows_.first + rows[i]) : 0.0f);
+      const int64_t place = rows_.place(rows[i]);
+      spread = std::max(spread, rows_.screen->spread(place));
+      term = std::max(term, stored_ ? rows_.screen->term(place) : 0.0f);
     }
     facts.error += (facts.tilt * spread + term * static_cast<float>(32 * kUnitRoundoff)) * 1.001f;
   }
@@ -415,6 +456,8 @@ class ByteListProduct final : public ListProduct {
   HostArray<double> values_;      // of a query as it is rounded; then zeros_of_codes()
   HostArray<float> floats_;       // the same in f32
   HostArray<uint8_t> unpacked_;
+  HostArray<uint8_t> gathered_;       // rows that lie apart,
+  HostArray<float> numbers_of_rows_;  // and their terms, scales and spreads
   double zero_length_ = 0;   // |z|
   double longest_ = 0;       // R
   double longest_code_ = 0;  // C

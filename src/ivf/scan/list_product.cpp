@@ -97,7 +97,8 @@ class PanelListProduct final : public ListProduct, private PanelHits {
   }
 
   void load_rows(const ListRows& rows) override {
-    const auto [codes, count, place, screen] = rows;
+    const uint8_t* const codes = rows.codes;
+    const int64_t count = rows.count;
     const CodecView codec = tables_.model().codec->view();
     const int64_t width = shape_.rows_per_panel;
     const int64_t bytes = packed_bytes(kFormat, cols_);

@@ -94,6 +94,12 @@ struct ListRows {
   int64_t count = 0;
   int64_t first = 0;                   // place in the segment
   const ListScreen* screen = nullptr;  // the segment's, or null
+  // Where not null: only these, less `base` places of the segment. Engine `bytes` alone takes them; `codes` and `first`
+  // are those of the segment.
+  const uint32_t* places = nullptr;
+  int64_t base = 0;
+
+  int64_t place(int64_t i) const { return places == nullptr ? first + i : places[i] - base; }
 };
 
 class ListProduct : public InReusedMemory {

@@ -35,6 +35,15 @@ bool is_few(int64_t probes, int64_t lists) { return probes < lists / 16; }
 
 }  // namespace
 
+bool compares_bytes(const ListedVectors& vectors, const ListProductShape& shape, int64_t kept) {
+  // Of a list: a query is prepared for each, which takes as long as comparing so many by their values, or decoding
+  // them.
+  const CodeFormat& format = vectors.model().codec->format();
+  const int64_t fewest = !format.stores_values() ? 5 : format.dtype == DType::f32 ? 12 : 8;
+  return vectors.screened() && shape.few_queries > 0 && shape.few_engine == ListEngine::bytes &&
+         kept >= fewest * vectors.model().lists();
+}
+
 ProbeTable::ProbeTable(int64_t capacity, int64_t probes, const Resources& resources)
     : width(probes),
       lists(capacity * probes, "the queries' lists", resources),
@@ -265,7 +274,7 @@ void ListScan::take_hits(int64_t query, int64_t place_in_group, int64_t first_pl
   float* const values = hits_.values + place_in_group * hits_.stride;
   uint32_t* const rows = hits_.rows + place_in_group * hits_.stride;
   int64_t count = hits_.counts[place_in_group];
-  if (context_.kept != nullptr) count = keep_hits(values, rows, count, first_place);
+  if (context_.kept != nullptr && run_ == nullptr) count = keep_hits(values, rows, count, first_place);
   const float offset = product_->offset(query);
   const float error = product_->error(query);
   float shown = std::numeric_limits<float>::infinity();  // a key that k of these vectors do not exceed
@@ -291,7 +300,7 @@ void ListScan::take_hits(int64_t query, int64_t place_in_group, int64_t first_pl
     const float lower = key - error;
     const float upper = key + error;
     candidates.push(root_ ? root_below(lower) : lower, root_ ? root_above(upper) : not_below_zero(upper),
-                    static_cast<uint32_t>(first_place + rows[i]));
+                    run_ == nullptr ? static_cast<uint32_t>(first_place + rows[i]) : run_[rows[i]]);
   }
   context_.thresholds[of_batch].store(candidates.limit(), std::memory_order_relaxed);
 }
@@ -334,7 +343,34 @@ RowScorer ListScan::scorer(int64_t query) {
   };
 }
 
+// A list's kept vectors are compared by their bytes, as a list is.
+void ListScan::compare_bytes(int64_t query, const uint32_t* places, int64_t count) {
+  const auto number = static_cast<uint32_t>(query);
+  float limits[1];
+  size_t s = 0;
+  for (int64_t at = 0, here = 0; at < count; at += here) {
+    while (places[at] >= context_.vectors.base(s) + context_.vectors.segments()[s]->size()) ++s;
+    const ListSegment& segment = *context_.vectors.segments()[s];
+    const int64_t base = context_.vectors.base(s);
+    const int64_t list = segment.list_of(places[at] - base);
+    const int64_t end = base + segment.offsets()[list + 1];
+    for (here = 1; at + here < count && here < shape_.piece_rows && places[at + here] < end;) ++here;
+    task_ = {s, 0, here, {&number, 1, list}};
+    run_ = places + at;
+    product_ = &product_for(task_);
+    product_->load_queries(context_.queries, context_.inverse_norms, &task_.queries, 1);
+    product_->load_rows({segment.code(0), here, 0, context_.vectors.screen(s), run_, base});
+    hits_.counts[0] = 0;
+    limits[0] = limit_of(0, context_.thresholds[query].load(std::memory_order_relaxed));
+    product_->scan(0, 1, limits, hits_);
+    if (hits_.counts[0] > 0) take_hits(0, 0, 0);
+  }
+  run_ = nullptr;
+  context_.meter.checkpoint();
+}
+
 void ListScan::compare(int64_t query, const uint32_t* places, int64_t count) {
+  if (compares_bytes(context_.vectors, shape_, count)) return compare_bytes(query, places, count);
   CandidateList& candidates = context_.lists[query];
   const RowScorer score = scorer(query);
   uint32_t rows[kScored];

@@ -107,6 +107,10 @@ class ListedVectors {
   ReusedVector<int64_t> bases_;
 };
 
+// Whether so many kept vectors of all lists are compared by their bytes (ListScan::compare), in less time than by their
+// values.
+bool compares_bytes(const ListedVectors& vectors, const ListProductShape& shape, int64_t kept);
+
 // Held for a few hundred instructions, or while a full list is scored.
 class QueryLock {
  public:
@@ -154,7 +158,8 @@ class ListScan : public InReusedMemory {
   void run(const ListTask* tasks, int64_t count);
   // How many of the next `count` tasks can.
   static int64_t together(const ListProductShape& shape, const ListTask* tasks, int64_t count);
-  // Puts the keys of these vectors, by their places, on the query's list: nothing is ruled out before.
+  // Puts the keys of these vectors, by their places, which ascend, on the query's list: nothing is ruled out before, or
+  // what their bytes exclude.
   void compare(int64_t query, const uint32_t* places, int64_t count);
   // Hands the query's list to the user.
   void finish(int64_t query);
@@ -164,6 +169,7 @@ class ListScan : public InReusedMemory {
   void scan(const ListTask& task);
   // What a query accepts, less its error: that of a value whose key is at the threshold.
   float limit_of(int64_t query, float threshold) const;
+  void compare_bytes(int64_t query, const uint32_t* places, int64_t count);
   // Puts the hits of one query on its list.
   void take_hits(int64_t query, int64_t place_in_group, int64_t first_place);
   // Drops those that the filter leaves out. Returns how many stay.
@@ -194,6 +200,7 @@ class ListScan : public InReusedMemory {
   ListTask task_;
   ReusedVector<ListQueries> lists_;  // that are scanned together
   int64_t unpolled_ = 0;             // values since the meter was last asked
+  const uint32_t* run_ = nullptr;    // places of the vectors in use, where they lie apart
 };
 
 }  // namespace kith

@@ -93,7 +93,8 @@ class TileListProduct final : public ListProduct {
   }
 
   void load_rows(const ListRows& rows) override {
-    const auto [codes, count, place, screen] = rows;
+    const uint8_t* const codes = rows.codes;
+    const int64_t count = rows.count;
     const CodecView codec = tables_.model().codec->view();
     const int64_t code_bytes = codec.format.bytes();
     rows_ = count;

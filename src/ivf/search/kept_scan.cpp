@@ -111,7 +111,7 @@ class KeptScan {
 
   // Each where it lies: rows apart are more than a core's own prefetching finds.
   void scan_stored(int64_t first, int64_t count, float (*values)[kBlock], float* facts) const {
-    constexpr int64_t kAheadBytes = 2048;
+    constexpr int64_t kAheadBytes = 4096;
     const int64_t bytes = format_.bytes();
     const int64_t ahead = std::clamp<int64_t>(kAheadBytes / bytes, 1, 16);
     const int64_t fetched = std::min(bytes, kAheadBytes);
