@@ -22,8 +22,9 @@ namespace {
 // Above this share of kept rows it is cheaper to scan all of them than to copy those kept together.
 double mask_from(const SearchTask& task, CpuEngine engine, const CpuExtensions& cpu) {
   if (engine == CpuEngine::panels) return 0.6;
-  // Copying a row takes as long as comparing it with so many queries as it lies, or behind a screen of bytes.
-  const double copy = few_want_prepared_cpu(task, cpu) ? 9 : 5;
+  // Copying a row takes as long as comparing it with so many queries as it lies, or behind a screen of bytes; more where
+  // other cores are at the memory.
+  const double copy = few_want_prepared_cpu(task, cpu) ? 11 : 5;
   const auto queries = static_cast<double>(task.shape.queries);
   return queries / (queries + copy);
 }
