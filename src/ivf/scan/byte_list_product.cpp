@@ -32,7 +32,7 @@
 namespace kith {
 namespace {
 
-constexpr int64_t kNobody = -1;
+constexpr int64_t kNoOwner = -1;
 constexpr int64_t kReadPast = 64;         // bytes behind the last row
 constexpr int64_t kBlockBytes = 1 << 14;  // of rows that queries are compared with in turn
 
@@ -78,7 +78,7 @@ class ByteListProduct final : public ListProduct {
     std::fill(unpacked_.begin(), unpacked_.end(), uint8_t{0});
     std::fill(values_.begin(), values_.end(), 0.0);
     if (only_counts(resources)) return;
-    std::fill(owners_.begin(), owners_.end(), kNobody);
+    std::fill(owners_.begin(), owners_.end(), kNoOwner);
     if (stored_) return;
     const auto middle = static_cast<double>(middle_code(codec_.format.bits));
     double* const zeros = zeros_of_codes();
@@ -274,7 +274,7 @@ class ByteListProduct final : public ListProduct {
   void give_up(int64_t i) {
     std::fill(floats_.begin(), floats_.end(), 0.0f);
     const int64_t place = place_of(i);
-    owners_[place] = kNobody;
+    owners_[place] = kNoOwner;
     set_weights(facts_[i], rounded_floats(stored_ ? padded_ : code_cols_, place), 0);
     facts_[i].offset = facts_[i].constant = facts_[i].tilt = 0;
     facts_[i].least_error = kInfinity;
@@ -393,7 +393,7 @@ class ByteListProduct final : public ListProduct {
     const double squares = fill_floats(i, origin);
     if (!(squares < kLargestSquaredNorm)) return give_up(i);
     Facts& facts = facts_[i];
-    owners_[place_of(i)] = kNobody;  // the weights are the list's
+    owners_[place_of(i)] = kNoOwner;  // the weights are the list's
     set_weights(facts, rounded_floats(padded_, place_of(i)), -2);
     set_tilt(facts, 2.02, std::sqrt(squares));
     facts.offset = static_cast<float>(squares);
