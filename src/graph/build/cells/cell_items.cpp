@@ -17,8 +17,9 @@ std::pair<int64_t, int64_t> row_tiles(const CellLayout& layout, uint32_t cell, c
 
 }  // namespace
 
-CellLayout::CellLayout(std::vector<int64_t> cell_sizes) : sizes(std::move(cell_sizes)), first_tiles(sizes.size() + 1) {
-  int64_t tile = 0;
+CellLayout::CellLayout(std::vector<int64_t> cell_sizes, int64_t first_tile)
+    : sizes(std::move(cell_sizes)), first_tiles(sizes.size() + 1) {
+  int64_t tile = first_tile;
   for (size_t cell = 0; cell < sizes.size(); ++cell) {
     first_tiles[cell] = tile;
     tile += divide_up(sizes[cell], kOperandTile);

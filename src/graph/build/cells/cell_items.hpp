@@ -14,7 +14,8 @@ struct CellLayout {
   std::vector<int64_t> sizes;
   std::vector<int64_t> first_tiles;  // cells + 1
 
-  explicit CellLayout(std::vector<int64_t> cell_sizes);
+  // From a tile on.
+  explicit CellLayout(std::vector<int64_t> cell_sizes, int64_t first_tile = 0);
   int64_t cells() const { return static_cast<int64_t>(sizes.size()); }
   int64_t tiles() const { return first_tiles.back(); }
   int64_t places() const { return tiles() * kOperandTile; }
@@ -28,6 +29,7 @@ struct WaveTiles {
   std::vector<uint32_t> first_slots;  // of each cell; kNoSlots
   int64_t pairs = 0;                  // of rows that are compared
 
+  WaveTiles() = default;
   // `probing`: how many rows probe each cell.
   WaveTiles(const CellLayout& layout, const std::vector<uint32_t>& probing);
   int64_t count() const { return static_cast<int64_t>(cells.size()); }

@@ -44,8 +44,11 @@ __global__ void __launch_bounds__(kThreads) pair_keys_kernel(const __grid_consta
     const float distance = product_pair_key(task.rows, query, row);
     if (first + ahead >= count || query == row || threadIdx.x % kRowThreads != 0) continue;
     const uint32_t key = ordered_key(distance);
-    offer(task.lists, task.inboxes, query, pack_neighbor(key, row));
-    if (task.to_rows) offer(task.lists, task.inboxes, row, pack_neighbor(key, query));
+    const auto number_of = [&](uint32_t of) { return task.numbers == nullptr ? of : task.numbers[of]; };
+    if (query < task.lists.rows) offer(task.lists, task.inboxes, query, pack_neighbor(key, number_of(row)));
+    if (task.to_rows && row < task.lists.rows) {
+      offer(task.lists, task.inboxes, row, pack_neighbor(key, number_of(query)));
+    }
   }
 }
 

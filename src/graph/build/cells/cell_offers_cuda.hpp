@@ -35,8 +35,9 @@ struct PairKeysTask {
   uint32_t capacity = 0;
   const uint32_t* slots = nullptr;       // the place of each slot
   const uint32_t* place_rows = nullptr;  // the row at each place
+  const uint32_t* numbers = nullptr;     // the rows' numbers in lists; null: their own
   bool to_rows = true;                   // and not to the queries alone
-  DeviceWorkingLists lists;
+  DeviceWorkingLists lists;  // of the first so many rows; others are offered nothing
   CellInboxes inboxes;
 };
 void launch_pair_keys(const PairKeysTask& task, cudaStream_t stream);

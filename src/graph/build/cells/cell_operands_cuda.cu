@@ -166,7 +166,7 @@ __global__ void __launch_bounds__(kThreads)
   const Acc term = static_cast<const Acc*>(cells.terms)[place];
   Acc limit = none_passes(Acc{});
   Acc second = no_term(Acc{});
-  if (row != kNoPlace) {
+  if (row < lists.rows) {  // others have no list, or are none
     limit = all_pass(Acc{});
     const uint64_t last = from_lists ? lists.entries[(static_cast<int64_t>(row) + 1) * lists.length - 1] : kPadding;
     const uint32_t key = ordered_of(last);
@@ -224,7 +224,8 @@ __global__ void __launch_bounds__(kThreads)
   Acc rows = none_passes(Acc{});
   if (place != kNoPlace) {
     const Acc own = static_cast<const Acc*>(cells.own)[place];
-    mine = difference(static_cast<const Acc*>(cells.limits)[place], own);
+    const Acc limit = static_cast<const Acc*>(cells.limits)[place];
+    if (limit != mine) mine = difference(limit, own);  // else it has no list
     rows = -own;
   }
   out[2 * slot] = mine;

@@ -51,7 +51,7 @@ void launch_gather_norms(const double* norms, const uint32_t* list, int64_t coun
 // What a pair's value may be so that it still matters to a row: from the last neighbour of the row's list, with the error
 // bound of the products, or from the least values in its own cell where the list is empty.
 
-// The limits of all places and the terms of pairs. Enqueues and returns.
+// The limits of all places and the terms of pairs; no pair matters to a row without a list. Enqueues and returns.
 struct CellLimits {
   bool lists = false;       // limits come from lists, where these are full; else nothing is known yet
   bool both_sides = false;  // rows are offered what compares itself with them, too
