@@ -1,6 +1,8 @@
 // Stands in for graphs on a GPU in a build without CUDA.
 #include "core/dispatch.hpp"
 #include "graph/build/cells/cells.hpp"
+#include "graph/build/cells_on_disk/block_compare.hpp"
+#include "graph/build/cells_on_disk/near_ranks.hpp"
 #include "graph/build/exact/without_self.hpp"
 #include "graph/build/nn_descent/nn_descent.hpp"
 #include "graph/handle/graph_check.hpp"
@@ -15,6 +17,17 @@ std::unique_ptr<GraphLists> make_graph_lists_cuda(int, const MatrixView&, const 
 }
 
 std::unique_ptr<CellSteps> make_cell_steps_cuda(GraphLists&, const CellsWish&) { throw_no_cuda(); }
+
+BlockShape with_rows_cuda(BlockShape, int64_t) { throw_no_cuda(); }
+Footprint block_footprint_cuda(const BlockShape&, const Resources&) { throw_no_cuda(); }
+std::unique_ptr<BlockComparer> make_block_comparer_cuda(const PieceSource&, const BlockShape&, const Resources&) {
+  throw_no_cuda();
+}
+
+std::unique_ptr<NearRanks::Device> make_near_ranks_cuda(const RankedCells&, int64_t, const Resources&) {
+  throw_no_cuda();
+}
+Footprint near_ranks_footprint_cuda(const RankedCells&, int64_t, const Resources&) { throw_no_cuda(); }
 
 std::unique_ptr<DescentSteps> make_descent_steps_cuda(GraphLists&, const DescentRules&) { throw_no_cuda(); }
 

@@ -12,6 +12,7 @@
 #include "graph/build/cells_on_disk/cell_curve.hpp"
 #include "graph/build/cells_on_disk/cell_store.hpp"
 #include "graph/build/method/build_graph.hpp"
+#include "graph/kept_graph.hpp"
 #include "graph/same_graph.hpp"
 #include "io/simulated_disk.hpp"
 #include "io/temporary_directory.hpp"
@@ -36,31 +37,10 @@ namespace {
 using reference::Shape;
 using testing::Crash;
 using testing::expect_refusal;
+using testing::KeptGraph;
 using testing::Loss;
 using testing::SimulatedDisk;
 using testing::TemporaryDirectory;
-
-class KeptGraph final : public GraphSink {
- public:
-  void begin() override {
-    ids_.clear();
-    distances_.clear();
-  }
-  void append(const NeighborsView& part) override {
-    ids_.insert(ids_.end(), part.ids, part.ids + part.queries * part.k);
-    distances_.insert(distances_.end(), part.distances, part.distances + part.queries * part.k);
-  }
-  void finish(const GraphReport&) override {}
-
-  void expect(const KnnGraph& truth) {
-    ASSERT_EQ(static_cast<int64_t>(ids_.size()), truth.rows() * truth.k());
-    expect_same_bytes(truth, {ids_.data(), distances_.data(), truth.rows(), truth.k(), {}});
-  }
-
- private:
-  std::vector<int64_t> ids_;
-  std::vector<float> distances_;
-};
 
 Resources under_limit(int64_t limit, int threads = 2) {
   ResourceOptions options;
@@ -77,7 +57,7 @@ struct Task {
   int64_t least() const { return cells_on_disk_footprint(x, wish(), under_limit(kNoLimit)).host; }
   GraphReport run(SimulatedDisk& disk, GraphSink& sink, int64_t limit, bool keep = false,
                   int64_t most_rows = 100) const {
-    return cells_on_disk(x, wish(), true, {disk, "w", keep, most_rows}, sink, under_limit(limit));
+    return cells_on_disk(x, wish(), true, {disk, "w", keep, most_rows}, sink, under_limit(limit)).value();
   }
 };
 

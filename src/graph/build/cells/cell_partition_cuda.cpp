@@ -290,8 +290,8 @@ void CellPartitionCuda::rank_near() {
     const SelectProblem here = problem_of(input, wanted, SelectOrder::smallest);
     launch_select_rows(input, {distances.data(), columns.data(), nullptr}, here, plan_select(here, multiprocessors),
                        selection.data(), context_->stream());
-    launch_put_near_ranks({columns.data(), wanted, count, near.members() + first, own(), near.numbers(0), near.count(),
-                           ranks_.data(), ranked_.first, ranked_.count},
+    launch_put_near_ranks({columns.data(), wanted, count, near.members() + first, own(), nullptr, near.numbers(0),
+                           near.count(), ranks_.data(), ranked_.first, ranked_.count},
                           context_->stream());
   }
 }

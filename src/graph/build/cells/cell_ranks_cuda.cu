@@ -114,9 +114,9 @@ __global__ void __launch_bounds__(kCountThreads)
 __global__ void __launch_bounds__(kThreads) near_ranks_kernel(NearRanksTask task) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * kWarps + threadIdx.x / 32;
   if (i >= task.count) return;
-  const uint32_t row = task.list[i];
+  const int64_t row = task.list == nullptr ? i : task.list[i];
   const uint32_t own = task.own[row];
-  const uint32_t* const numbers = task.numbers + own * task.near;
+  const uint32_t* const numbers = task.numbers + (task.tables == nullptr ? own : task.tables[row]) * task.near;
   const int32_t* const columns = task.columns + i * task.stride;
   put_ranks(
       own, task.stride, [&](int64_t j) { return numbers[columns[j]]; }, task.ranks + row * task.probes,

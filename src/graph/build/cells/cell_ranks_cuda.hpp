@@ -50,8 +50,9 @@ struct NearRanksTask {
   const int32_t* columns = nullptr;  // count x stride, nearest first
   int64_t stride = 0;
   int64_t count = 0;
-  const uint32_t* list = nullptr;     // the rows
+  const uint32_t* list = nullptr;     // the rows; null: 0, 1, ...
   const uint32_t* own = nullptr;      // each row's cell
+  const uint32_t* tables = nullptr;   // each row's line of the numbers; null: its cell
   const uint32_t* numbers = nullptr;  // cells x near
   int64_t near = 0;
   uint32_t* ranks = nullptr;  // rows x probes

@@ -97,7 +97,7 @@ class BlockCompare {
         resources_(resources.with_progress({})),
         memory_(shape, resources_) {}
 
-  void run(ListChain& chain) {
+  void run(BlockLists& lists) {
     load();
     compare_inside();
     int64_t left = first_;
@@ -114,7 +114,7 @@ class BlockCompare {
       meter_.add(rows() * (layout_.place(chunk.second) - layout_.place(chunk.first)) / layout_.place(layout_.pieces()));
       meter_.poll();
     }
-    chain.append({layout_.place(first_), layout_.place(end_), pairs_}, memory_.numbers.data(), memory_.lists);
+    write(lists);
   }
 
  private:
@@ -144,6 +144,7 @@ class BlockCompare {
     int64_t end = 0;
     int64_t place = 0;
     const std::byte* bytes = nullptr;
+    const std::byte* probes = nullptr;
   };
 
   // body(share, some of the pieces), for a share of every thread.
@@ -154,7 +155,8 @@ class BlockCompare {
       const int64_t first = all.first + (all.end - all.first) * share / shares;
       const int64_t end = all.first + (all.end - all.first) * (share + 1) / shares;
       const int64_t before = layout_.place(first) - layout_.place(all.first);
-      body(share, ReadPieces{first, end, all.place + before, all.bytes + before * store_.record().bytes()});
+      body(share, ReadPieces{first, end, all.place + before, all.bytes + before * store_.record().numbered_bytes(),
+                             all.probes + before * store_.record().all_probes_bytes()});
     });
   }
 
@@ -162,7 +164,7 @@ class BlockCompare {
   void unpack(const ReadPieces& read) {
     const int64_t row_bytes = store_.record().row_bytes;
     for_shares(read, [&](int64_t, ReadPieces some) {
-      store_.for_pieces(some.first, some.end, some.bytes, [&](int64_t rows, int64_t, const std::byte* piece) {
+      store_.for_pieces(some.first, some.end, some.bytes, some.probes, [&](int64_t rows, const std::byte* piece, auto) {
         std::memcpy(memory_.rows.mutable_view().row(some.place), piece, static_cast<size_t>(rows * row_bytes));
         std::memcpy(memory_.numbers.data() + some.place, store_.record().numbers(piece, rows),
                     static_cast<size_t>(rows * 4));
@@ -175,13 +177,11 @@ class BlockCompare {
   template <typename Body>
   void for_probes(const ReadPieces& read, const Body& body) const {
     const StoredRecord& record = store_.record();
-    int64_t place = read.place;
-    store_.for_pieces(read.first, read.end, read.bytes, [&](int64_t rows, int64_t, const std::byte* piece) {
-      for (int64_t i = 0; i < rows; ++i, ++place) {
-        const std::byte* const probes = record.probes_of(piece, rows, i);
-        for (int64_t p = 1; p < record.probes; ++p) body(place, p, record.cell(probes, p));
-      }
-    });
+    const int64_t end = read.place + layout_.place(read.end) - layout_.place(read.first);
+    const std::byte* probes = read.probes;
+    for (int64_t place = read.place; place < end; ++place, probes += record.all_probes_bytes()) {
+      for (int64_t p = 1; p < record.probes; ++p) body(place, p, record.cell(probes, p));
+    }
   }
 
   // The block's pieces, as many at a time as a chunk has.
@@ -190,8 +190,8 @@ class BlockCompare {
     int64_t place = 0;
     for (int64_t piece = first_; piece < end_;) {
       const int64_t next = layout_.pieces_within(piece, end_, shape_.chunk);
-      store_.read(piece, next, memory_.raw.data());
-      body(ReadPieces{piece, next, place, memory_.raw.data()});
+      const std::byte* const probes = store_.read(piece, next, memory_.raw.data());
+      body(ReadPieces{piece, next, place, memory_.raw.data(), probes});
       place += layout_.place(next) - layout_.place(piece);
       piece = next;
       meter_.poll();
@@ -286,7 +286,7 @@ class BlockCompare {
   void read_ahead(const Pieces& pieces) {
     ahead_ = pieces;
     if (pieces.first == pieces.second) return;
-    const auto read = [this, pieces] { store_.read(pieces.first, pieces.second, memory_.raw.data()); };
+    const auto read = [this, pieces] { return store_.read(pieces.first, pieces.second, memory_.raw.data()); };
     try {
       reading_ = std::async(std::launch::async, read);
     } catch (const std::system_error&) {  // no thread is to be had
@@ -296,8 +296,8 @@ class BlockCompare {
 
   // What was read becomes the chunk in memory; the memory that it was read to is free then.
   void take_chunk() {
-    reading_.get();
-    const ReadPieces read{ahead_.first, ahead_.second, chunk_place(), memory_.raw.data()};
+    const std::byte* const probes = reading_.get();
+    const ReadPieces read{ahead_.first, ahead_.second, chunk_place(), memory_.raw.data(), probes};
     unpack(read);
     memory_.pairs.prepare(chunk_place(), layout_.place(read.end) - layout_.place(read.first), resources_);
     // Every thread counts its share, learns where its rows of a cell begin, and puts them there.
@@ -340,6 +340,18 @@ class BlockCompare {
     run_listed(tasks);
   }
 
+  void write(BlockLists& lists) const {
+    constexpr int64_t kAtOnce = 256;
+    std::vector<uint64_t> some(static_cast<size_t>(kAtOnce * shape_.k));
+    lists.append({layout_.place(first_), layout_.place(end_), pairs_}, memory_.numbers.data(),
+                 {kAtOnce, [&](const uint32_t* rows, int64_t count) {
+                    for (int64_t i = 0; i < count; ++i) {
+                      std::copy_n(memory_.lists.list(rows[i]), shape_.k, some.data() + i * shape_.k);
+                    }
+                    return static_cast<const uint64_t*>(some.data());
+                  }});
+  }
+
   const CellStore& store_;
   const PieceLayout& layout_;
   const BlockShape shape_;
@@ -351,28 +363,52 @@ class BlockCompare {
   std::vector<CellPart> parts_;  // of the block
   int64_t pairs_ = 0;
   Pieces ahead_;
-  std::future<void> reading_;  // the last member: it ends first
+  std::future<const std::byte*> reading_;  // the last member: it ends first
 };
+
+class BlockCompareCpu final : public BlockComparer {
+ public:
+  BlockCompareCpu(const CellStore& store, const BlockShape& shape, const Resources& resources)
+      : store_(store), shape_(shape), resources_(resources) {}
+
+  // The last block may take less memory.
+  void compare(int64_t first_piece, BlockLists& lists, ProgressMeter& meter) override {
+    const int64_t left = shape_.all_rows - store_.layout().place(first_piece);
+    const int64_t rows = std::max(std::min(shape_.rows, left), fewest_block_rows(shape_));
+    BlockCompare(store_, first_piece, with_rows(shape_, rows, resources_), meter, resources_).run(lists);
+  }
+
+ private:
+  const CellStore& store_;
+  const BlockShape shape_;
+  const Resources& resources_;
+};
+
+bool on_gpu(const Resources& resources) { return resources.device().kind == DeviceKind::cuda; }
 
 }  // namespace
 
-BlockShape with_rows(BlockShape shape, int64_t rows) {
+BlockShape with_rows(const BlockShape& shape, int64_t rows, const Resources& resources) {
   constexpr int64_t kChunkShare = 4;
   constexpr int64_t kMostChunkRows = 32768;
-  shape.rows = rows;
-  shape.chunk = std::max(fewest_block_rows(shape), std::min(rows / kChunkShare, kMostChunkRows));
-  return shape;
+  if (on_gpu(resources)) return with_rows_cuda(shape, rows);
+  BlockShape made = shape;
+  made.rows = rows;
+  made.chunk = std::max(fewest_block_rows(shape), std::min(rows / kChunkShare, kMostChunkRows));
+  return made;
 }
 
 int64_t fewest_block_rows(const BlockShape& shape) { return most_piece_rows(BlockMemory::record(shape)); }
 
-int64_t block_bytes(const BlockShape& shape, const Resources& resources) {
-  return footprint_of<BlockMemory>(resources, shape).host;
+Footprint block_footprint(const BlockShape& shape, const Resources& resources) {
+  if (on_gpu(resources)) return block_footprint_cuda(shape, resources);
+  return footprint_of<BlockMemory>(resources, shape);
 }
 
-void compare_block(const CellStore& store, int64_t first_piece, const BlockShape& shape, ListChain& chain,
-                   ProgressMeter& meter, const Resources& resources) {
-  BlockCompare(store, first_piece, shape, meter, resources).run(chain);
+std::unique_ptr<BlockComparer> make_block_comparer(const CellStore& store, const BlockShape& shape,
+                                                   const Resources& resources) {
+  if (on_gpu(resources)) return make_block_comparer_cuda(store, shape, resources);
+  return std::make_unique<BlockCompareCpu>(store, shape, resources);
 }
 
 }  // namespace kith

@@ -11,11 +11,14 @@
 #include <kith/metric.hpp>
 #include <kith/resources.hpp>
 
+#include "core/footprint.hpp"
 #include "core/parallel_for.hpp"
+#include "graph/build/cells_on_disk/piece_source.hpp"
 #include "graph/build/cells_on_disk/cell_store.hpp"
 #include "graph/build/cells_on_disk/list_steps.hpp"
 
 #include <cstdint>
+#include <memory>
 
 namespace kith {
 
@@ -26,19 +29,31 @@ struct BlockShape {
   int64_t k = 0;
   int64_t cells = 0;
   int64_t probes = 0;
-  int64_t rows = 0;   // of a block
-  int64_t chunk = 0;  // rows that pass by at a time
+  int64_t all_rows = 0;      // of the collection
+  int64_t largest_cell = 1;  // its rows
+  int64_t rows = 0;          // of a block
+  int64_t chunk = 0;         // rows that pass by at a time
 };
 
-// A block of so many rows, and the chunk that goes well with it.
-BlockShape with_rows(BlockShape shape, int64_t rows);
-// A block, and a chunk, has room for a piece of the store.
+// A block has room for a piece at least, and a chunk too.
 int64_t fewest_block_rows(const BlockShape& shape);
-// What a block takes.
-int64_t block_bytes(const BlockShape& shape, const Resources& resources);
+// A block of so many rows, and the chunk that goes well with it on the device of the resources.
+BlockShape with_rows(const BlockShape& shape, int64_t rows, const Resources& resources);
+BlockShape with_rows_cuda(BlockShape shape, int64_t rows);
+// What a block takes there.
+Footprint block_footprint(const BlockShape& shape, const Resources& resources);
+Footprint block_footprint_cuda(const BlockShape& shape, const Resources& resources);
 
-// The block of pieces from one on that fits the shape, to the chain. `meter` counts rows that are done.
-void compare_block(const CellStore& store, int64_t first_piece, const BlockShape& shape, ListChain& chain,
-                   ProgressMeter& meter, const Resources& resources);
+class BlockComparer {
+ public:
+  virtual ~BlockComparer() = default;
+  // The block of pieces from one on that fits the shape. `meter` counts rows that are done.
+  virtual void compare(int64_t first_piece, BlockLists& lists, ProgressMeter& meter) = 0;
+};
+// On the device of the resources. The store and the resources must outlive it.
+std::unique_ptr<BlockComparer> make_block_comparer(const CellStore& store, const BlockShape& shape,
+                                                   const Resources& resources);
+std::unique_ptr<BlockComparer> make_block_comparer_cuda(const PieceSource& source, const BlockShape& shape,
+                                                        const Resources& resources);
 
 }  // namespace kith

@@ -5,14 +5,16 @@
 
 #include "core/divide.hpp"
 #include "core/host_array.hpp"
+#include "core/parallel_for.hpp"
 #include "core/within_limits.hpp"
 #include "graph/build/cells/cell_params.hpp"
-#include "graph/build/cells/cell_ranks_cpu.hpp"
-#include "graph/build/cells/cell_space.hpp"
-#include "graph/build/cells/centre_places.hpp"
+#include "graph/build/cells_on_disk/near_ranks.hpp"
 #include "graph/build/cells_on_disk/rows_that_fit.hpp"
 #include "graph/build/cells_on_disk/source_pass.hpp"
+#include "graph/build/cells_on_disk/source_ranks.hpp"
 #include "rows/rows_info.hpp"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cstring>
@@ -24,30 +26,44 @@ namespace kith {
 namespace {
 
 constexpr int64_t kMostPassRows = 8192;
+constexpr int64_t kMostNearRows = 131072;  // whose near cells are ranked at a time
 constexpr int64_t kFewestPassRows = 64;
 // Of rows, or of their probes, which are one section of the first pass.
 constexpr int64_t kProbeSectionBytes = 256 << 10;
+// Read at a time by a thread.
+constexpr int64_t kMostRunBytes = 1 << 20;
 // Of a piece.
 constexpr int64_t kMostPieceBytes = 64 << 10;
 constexpr int64_t kMostPieceRows = 512;
 
 int64_t probe_section_rows(const StoredRecord& record) {
-  return std::clamp<int64_t>(kProbeSectionBytes / std::max(record.row_bytes, record.probes * record.probe_bytes), 1,
-                             4096);
+  return std::clamp<int64_t>(kProbeSectionBytes / std::max(record.row_bytes, record.all_probes_bytes()), 1, 4096);
 }
 
-StoredRecord record_of(const RankTask& task) {
-  return {RowsInfo(task.x).row_bytes(), task.probes, task.centres.rows()};
+StoredRecord record_of(const RankTask& task) { return {RowsInfo(task.x).row_bytes(), task.probes, task.cells()}; }
+// What the first pass finds of a row: its probes, or its cell.
+int64_t found_count(const RankTask& task) { return task.ranks_all() ? task.probes : 1; }
+// What the second one brings to pieces.
+StoredRecord staged_record(const RankTask& task) {
+  return {RowsInfo(task.x).row_bytes(), task.ranks_all() ? task.probes : 0, task.cells()};
 }
 
+StepFile find_step(WorkFolder& folder, const std::string& name) {
+  std::optional<StepFile> step = folder.find(name);
+  if (!step) throw DamagedStep(folder.path() + "/" + name, name, 0, "the step is not there");
+  return std::move(*step);
+}
+
+// Sizes, offsets and hashes of a piece in two steps.
+constexpr int64_t kPieceTables = 64;
 int64_t most_pieces(int64_t rows, int64_t cells, int64_t rows_per_piece) { return rows / rows_per_piece + cells; }
 
 // What the second pass takes for pieces of so many rows: one of each cell, and the table of all, whose sizes, offsets
 // and hashes the writer keeps.
 int64_t staging_bytes(const RankTask& task, int64_t rows_per_piece) {
   const int64_t cells = task.centres.rows();
-  return cells * (rows_per_piece * record_of(task).bytes() + 12) +
-         32 * most_pieces(task.x.rows(), cells, rows_per_piece);
+  return cells * (rows_per_piece * staged_record(task).bytes() + 12) +
+         kPieceTables * most_pieces(task.x.rows(), cells, rows_per_piece);
 }
 
 // Few rows leave large tables, many large pieces: as many as fit well, else what takes least.
@@ -67,45 +83,45 @@ std::span<const std::byte> some_bytes(const std::byte* bytes, int64_t count) {
   return {bytes, static_cast<size_t>(count)};
 }
 
-// Rows on their way to their pieces.
+// Rows on their way to their pieces, and beside them their probes where there are any.
 class PieceStaging {
  public:
-  PieceStaging(StepWriter& writer, const PieceLayout& layout, const std::vector<uint32_t>& positions,
+  PieceStaging(StepWriter& rows, StepWriter* near, const PieceLayout& layout, const std::vector<uint32_t>& positions,
                const StoredRecord& record, const Resources& resources)
-      : writer_(writer),
+      : rows_(rows),
+        near_(near),
         layout_(layout),
-        positions_(positions),
         record_(record),
         slot_bytes_(layout.rows_per_piece() * record.bytes()),
         slots_(static_cast<int64_t>(positions.size()) * slot_bytes_, "rows on their way to their cells", resources),
         filled_(static_cast<int64_t>(positions.size()), "rows on their way to their cells", resources),
         next_(static_cast<int64_t>(positions.size()), "rows on their way to their cells", resources) {
-    if (only_counts(resources)) return;
     for (int64_t cell = 0; cell < next_.size(); ++cell) {
       filled_[cell] = 0;
-      next_[cell] = layout_.first_piece(positions_[static_cast<size_t>(cell)]);
+      next_[cell] = layout_.first_piece(positions[static_cast<size_t>(cell)]);
     }
   }
 
-  void add(const std::byte* row, uint32_t number, const std::byte* probes) {
-    const uint32_t cell = record_.cell(probes, 0);
+  void add(const std::byte* row, uint32_t number, uint32_t cell, const std::byte* probes) {
     const int64_t rows = layout_.rows(next_[cell]);
+    const int64_t probe_bytes = record_.all_probes_bytes();
     std::byte* const slot = slots_.data() + cell * slot_bytes_;
+    std::byte* const near = slot + rows * record_.numbered_bytes();
     const int64_t at = filled_[cell]++;
     std::memcpy(slot + at * record_.row_bytes, row, static_cast<size_t>(record_.row_bytes));
     std::memcpy(slot + rows * record_.row_bytes + at * 4, &number, 4);
-    const int64_t probe_bytes = record_.probes * record_.probe_bytes;
-    std::memcpy(slot + rows * (record_.row_bytes + 4) + at * probe_bytes, probes, static_cast<size_t>(probe_bytes));
+    std::memcpy(near + at * probe_bytes, probes, static_cast<size_t>(probe_bytes));
     if (at + 1 < rows) return;
-    writer_.put(next_[cell] + 1, some_bytes(slot, rows * record_.bytes()));
+    rows_.put(next_[cell] + 1, some_bytes(slot, rows * record_.numbered_bytes()));
+    if (near_ != nullptr) near_->put(next_[cell], some_bytes(near, rows * probe_bytes));
     filled_[cell] = 0;
     ++next_[cell];
   }
 
  private:
-  StepWriter& writer_;
+  StepWriter& rows_;
+  StepWriter* const near_;
   const PieceLayout& layout_;
-  const std::vector<uint32_t>& positions_;  // of cells, on the curve
   const StoredRecord record_;
   const int64_t slot_bytes_;
   HostArray<std::byte> slots_;
@@ -135,6 +151,12 @@ int64_t PieceLayout::place(int64_t piece) const {
   if (piece >= pieces()) return first_place_.back();
   const auto at = static_cast<size_t>(position(piece));
   return first_place_[at] + (piece - first_piece_[at]) * rows_per_piece_;
+}
+
+int64_t PieceLayout::largest_cell() const {
+  int64_t largest = 1;
+  for (size_t i = 1; i < first_place_.size(); ++i) largest = std::max(largest, first_place_[i] - first_place_[i - 1]);
+  return largest;
 }
 
 int64_t PieceLayout::piece_at(int64_t place) const {
@@ -167,121 +189,233 @@ int64_t PieceLayout::pieces_before(int64_t end, int64_t first, int64_t rows) con
   return std::max(fits, first);
 }
 
-void write_probes(WorkFolder* folder, const std::string& name, const RankTask& task,
-                  const std::vector<uint64_t>& hashes, const Resources& resources) {
-  const Resources quiet = resources.with_progress({});
-  const StoredRecord record = record_of(task);
-  const int64_t cells = task.centres.rows();
+bool RankTask::ranks_all() const { return cells() <= kMostCellsRanked; }
+
+StoreNames::StoreNames(int64_t probes)
+    : found(fmt::format("found-{}", probes)),
+      rows(fmt::format("rows-{}", probes)),
+      near(fmt::format("near-{}", probes)) {}
+
+void write_found(WorkFolder* folder, const StoreNames& names, const RankTask& task,
+                 const std::vector<uint64_t>& hashes, const Resources& resources) {
   const int64_t all = task.x.rows();
-  const bool two_sides = task.metric == Metric::inner_product;
-  const int64_t wanted = std::min(cells, task.probes + (two_sides ? 1 : 0));
+  const int64_t count = found_count(task);
+  const StoredRecord record(RowsInfo(task.x).row_bytes(), count, task.cells());
   const int64_t per_section = std::min(probe_section_rows(record), all);
-  CellRanks near(task.centres, wanted, quiet);
-  const HostArray<std::byte> section(per_section * task.probes * record.probe_bytes, "probes", resources);
-  const HostArray<int64_t> sizes(cells, "the cells", resources);
+  const HostArray<std::byte> section(per_section * record.all_probes_bytes(), "probes", resources);
+  const HostArray<int64_t> sizes(task.cells(), "the cells", resources);
+  SourceRanks ranks({task.x.cols(), task.x.dtype(), task.centres, task.metric, task.longest, count}, resources);
   // Batches are whole sections.
-  const int64_t seen_bytes = 4 * cell_cols(task.x.cols(), task.metric);
-  const int64_t sections = rows_that_fit(
-      1, std::max<int64_t>(1, kMostPassRows / per_section), resources,
-      [&](int64_t some) { return pass_bytes(task.x, some * per_section) + some * per_section * (seen_bytes + 16); });
+  const int64_t most = std::max<int64_t>(1, ranks.most_rows() / per_section);
+  const int64_t sections = rows_that_fit(1, most, resources, [&](int64_t some) {
+    return Footprint{pass_bytes(task.x, some * per_section)}.beside(ranks.footprint(some * per_section));
+  });
   const int64_t batch = sections * per_section;
-  const CellSpace shape(MatrixView(nullptr, task.x.dtype(), {0, task.x.cols(), task.x.cols()}), task.metric, 0.0);
-  MatrixBuffer memory = shape.memory_for(std::min(batch, all), quiet);
-  HostArray<uint32_t> own(std::min(batch, all), "the rows' cells", resources);
+  ranks.take_memory(std::min(batch, all));
   if (only_counts(resources)) {
-    if (two_sides) (void)nearest_centres(memory.view(), task.centres, 1, quiet);
     (void)pass_over(task.x, "cells", batch, nullptr, resources, {});
     return;
   }
   std::fill(sizes.begin(), sizes.end(), int64_t{0});
-  StepWriter writer(*folder, name, all * task.probes * record.probe_bytes);
-  const RankWindow window{0, task.probes};
+  StepWriter writer(*folder, names.found, all * record.all_probes_bytes());
   const auto write = [&](int64_t, const MatrixView& rows) {
-    const CellSpace space(rows, task.metric, task.longest);
-    if (two_sides) {
-      const Neighbors found =
-          nearest_centres(space.range(0, rows.rows(), CellSide::found, memory, quiet), task.centres, 1, quiet);
-      for (int64_t i = 0; i < rows.rows(); ++i) own[i] = static_cast<uint32_t>(found.ids(i)[0]);
-    }
-    const MatrixView looking = space.range(0, rows.rows(), CellSide::looking, memory, quiet);
-    for (int64_t first = 0; first < rows.rows(); first += per_section) {
-      const int64_t some = std::min(per_section, rows.rows() - first);
-      ProgressMeter meter("cells", some, quiet);
-      near.rank(looking.slice(first, some), meter, [&](int64_t i, const uint32_t* found) {
-        if (!two_sides) own[first + i] = found[0];
-        std::byte* const to = section.data() + i * task.probes * record.probe_bytes;
-        if (record.probe_bytes == 2) {
-          put_probes(found, wanted, own[first + i], nullptr, window, reinterpret_cast<uint16_t*>(to));
-        } else {
-          put_probes(found, wanted, own[first + i], nullptr, window, reinterpret_cast<uint32_t*>(to));
+    for (int64_t first = 0; first < rows.rows(); first += ranks.at_once(per_section)) {
+      const MatrixView looked = rows.slice(first, std::min(ranks.at_once(per_section), rows.rows() - first));
+      ranks.rank(looked);
+      for (int64_t done = 0; done < looked.rows(); done += per_section) {
+        const int64_t some = std::min(per_section, looked.rows() - done);
+        for (int64_t i = 0; i < some; ++i) {
+          const uint32_t* const probes = ranks.probes(done + i);
+          std::byte* const to = section.data() + i * record.all_probes_bytes();
+          for (int64_t p = 0; p < count; ++p) record.put_cell(to, p, probes[p]);
+          ++sizes[probes[0]];
         }
-      });
-      for (int64_t i = 0; i < some; ++i) ++sizes[own[first + i]];
-      writer.add(some_bytes(section.data(), some * task.probes * record.probe_bytes));
+        writer.add(some_bytes(section.data(), some * record.all_probes_bytes()));
+      }
     }
   };
   pass_over(task.x, "cells", batch, &hashes, resources, write);
-  writer.add(std::as_bytes(std::span(sizes.data(), static_cast<size_t>(cells))));
+  writer.add(std::as_bytes(std::span(sizes.data(), static_cast<size_t>(task.cells()))));
   writer.commit();
 }
 
-void write_store(WorkFolder* folder, const std::string& name, const std::string& probes, const RankTask& task,
-                 std::span<const uint32_t> order, const std::vector<uint64_t>& hashes, const Resources& resources) {
-  const StoredRecord record = record_of(task);
-  const int64_t cells = task.centres.rows();
+void write_rows(WorkFolder* folder, const StoreNames& names, const RankTask& task, std::span<const uint32_t> order,
+                const std::vector<uint64_t>& hashes, const Resources& resources) {
+  const StoredRecord found(RowsInfo(task.x).row_bytes(), found_count(task), task.cells());
+  const StoredRecord record = staged_record(task);
+  const int64_t cells = task.cells();
   const int64_t all = task.x.rows();
-  const int64_t per_section = std::min(probe_section_rows(record), all);
+  const int64_t per_section = std::min(probe_section_rows(found), all);
   const int64_t per_piece = choose_piece_rows(task, resources);
-  const Reservation tables(32 * most_pieces(all, cells, per_piece), 0, resources);
-  const HostArray<std::byte> ranked(per_section * task.probes * record.probe_bytes, "probes", resources);
+  const Reservation tables(kPieceTables * most_pieces(all, cells, per_piece), 0, resources);
+  const HostArray<std::byte> ranked(per_section * found.all_probes_bytes(), "probes", resources);
   std::vector<uint32_t> positions(static_cast<size_t>(cells));
-  const int64_t batch = rows_that_fit(kFewestPassRows, kMostPassRows, resources, [&](int64_t rows) {
-    return pass_bytes(task.x, rows) + cells * (per_piece * record.bytes() + 12);
+  const Resources on_host = resources.with_device(Device::cpu());
+  const int64_t batch = rows_that_fit(kFewestPassRows, kMostPassRows, on_host, [&](int64_t rows) {
+    return Footprint{pass_bytes(task.x, rows) + cells * (per_piece * record.bytes() + 12)};
   });
   if (only_counts(resources)) {
     const Reservation staging(cells * (per_piece * record.bytes() + 12), 0, resources);
     (void)pass_over(task.x, "order", batch, nullptr, resources, {});
     return;
   }
-  const std::optional<StepFile> read = folder->find(probes);
-  if (!read) throw DamagedStep(folder->path() + "/" + probes, probes, 0, "the step is not there");
+  const StepFile read = find_step(*folder, names.found);
   // What is read back of the first pass.
   std::vector<int64_t> head{per_piece};
   head.resize(static_cast<size_t>(cells) + 1);
-  read->read(read->sections() - 1, head.data() + 1);
+  read.read(read.sections() - 1, head.data() + 1);
   for (int64_t at = 0; at < cells; ++at) positions[order[static_cast<size_t>(at)]] = static_cast<uint32_t>(at);
   const PieceLayout layout(order, std::span(head).subspan(1), per_piece);
   folder->require_space(all * record.bytes());
-  StepWriter writer(*folder, name, all * record.bytes());
+  StepWriter writer(*folder, names.rows, all * record.numbered_bytes());
+  std::optional<StepWriter> near;
   {
     std::vector<int64_t> sizes{static_cast<int64_t>(head.size()) * 8};
-    for (int64_t piece = 0; piece < layout.pieces(); ++piece) sizes.push_back(layout.rows(piece) * record.bytes());
+    for (int64_t piece = 0; piece < layout.pieces(); ++piece) {
+      sizes.push_back(layout.rows(piece) * record.numbered_bytes());
+    }
     writer.lay_out(sizes);
+    if (task.ranks_all()) {
+      for (int64_t piece = 0; piece < layout.pieces(); ++piece) {
+        sizes[static_cast<size_t>(piece)] = layout.rows(piece) * record.all_probes_bytes();
+      }
+      sizes.pop_back();
+      near.emplace(*folder, names.near, all * record.all_probes_bytes());
+      near->lay_out(sizes);
+    }
   }
   writer.put(0, std::as_bytes(std::span(head)));
-  PieceStaging staging(writer, layout, positions, record, resources);
+  PieceStaging staging(writer, near ? &*near : nullptr, layout, positions, record, resources);
   const auto put = [&](int64_t first, const MatrixView& rows) {
     for (int64_t i = 0; i < rows.rows(); ++i) {
       const int64_t row = first + i;
-      if (row % per_section == 0) read->read(row / per_section, ranked.data());
-      staging.add(static_cast<const std::byte*>(rows.row(i)), static_cast<uint32_t>(row),
-                  ranked.data() + row % per_section * task.probes * record.probe_bytes);
+      if (row % per_section == 0) read.read(row / per_section, ranked.data());
+      const std::byte* const probes = ranked.data() + row % per_section * found.all_probes_bytes();
+      staging.add(static_cast<const std::byte*>(rows.row(i)), static_cast<uint32_t>(row), found.cell(probes, 0),
+                  probes);
     }
   };
   pass_over(task.x, "order", batch, &hashes, resources, put);
+  if (near) near->commit();
+  writer.commit();  // the last: with it the store is there
+}
+
+void write_near(WorkFolder* folder, const StoreNames& names, const RankTask& task, std::span<const uint32_t> order,
+                const Resources& resources) {
+  const StoredRecord record = record_of(task);
+  const int64_t most = std::max<int64_t>(most_piece_rows(record), kMostNearRows);
+  NearRanks ranks({task.x.cols(), task.x.dtype(), task.centres, task.metric, task.longest, task.probes}, resources);
+  const int64_t batch =
+      rows_that_fit(std::min(most_piece_rows(record), task.x.rows()), std::min(most, task.x.rows()), resources,
+                    [&](int64_t rows) { return Footprint{rows * record.bytes()}.beside(ranks.footprint(rows)); });
+  const HostArray<std::byte> rows(batch * record.numbered_bytes(), "rows of some cells", resources);
+  const HostArray<std::byte> section(most_piece_rows(record) * record.all_probes_bytes(), "probes", resources);
+  MatrixBuffer packed(task.x.dtype(), batch, task.x.cols(), "rows of some cells", resources);
+  ranks.take_memory(batch);
+  if (only_counts(resources)) return;
+  const CellStore store(find_step(*folder, names.rows), std::nullopt, order, record, resources);
+  const PieceLayout& layout = store.layout();
+  StepWriter writer(*folder, names.near, task.x.rows() * record.all_probes_bytes());
+  ProgressMeter meter("near cells", task.x.rows(), resources);
+  for (int64_t piece = 0; piece < layout.pieces();) {
+    const int64_t end = layout.pieces_within(piece, layout.pieces(), batch);
+    store.read_rows(piece, end, rows.data());
+    std::vector<NearRanks::Run> runs;
+    int64_t at = 0;
+    store.for_pieces(piece, end, rows.data(), rows.data(), [&](int64_t count, const std::byte* bytes, const std::byte*) {
+      std::memcpy(packed.mutable_view().row(at), bytes, static_cast<size_t>(count * record.row_bytes));
+      at += count;
+    });
+    for (int64_t next = piece; next < end;) {
+      const int64_t position = layout.position(next);
+      const int64_t until = std::min(end, layout.first_piece(position + 1));
+      runs.push_back({layout.cell(position), layout.place(until) - layout.place(next)});
+      next = until;
+    }
+    ranks.rank(packed.view().slice(0, at), runs);
+    int64_t row = 0;
+    for (; piece < end; ++piece) {
+      const int64_t some = layout.rows(piece);
+      for (int64_t i = 0; i < some; ++i, ++row) {
+        const uint32_t* const probes = ranks.probes(row);
+        for (int64_t p = 0; p < task.probes; ++p) {
+          record.put_cell(section.data() + i * record.all_probes_bytes(), p, probes[p]);
+        }
+      }
+      writer.add(some_bytes(section.data(), some * record.all_probes_bytes()));
+    }
+    meter.add(row);
+    meter.poll();
+  }
+  meter.finish();
   writer.commit();
 }
 
-CellStore::CellStore(StepFile step, std::span<const uint32_t> order, const StoredRecord& record,
-                     const Resources& resources)
-    : step_(std::move(step)), record_(record) {
-  table_ = std::make_unique<const Reservation>(StepFile::table_bytes(step_.sections()), 0, resources);
+CellStore::CellStore(StepFile rows, std::optional<StepFile> near, std::span<const uint32_t> order,
+                     const StoredRecord& record, const Resources& resources)
+    : rows_(std::move(rows)), near_(std::move(near)), record_(record) {
+  table_ = std::make_unique<const Reservation>(
+      StepFile::table_bytes(rows_.sections()) + (near_ ? StepFile::table_bytes(near_->sections()) : 0), 0, resources);
   std::vector<int64_t> head(order.size() + 1);
-  if (step_.bytes(0) != static_cast<int64_t>(head.size()) * 8) {
-    throw DamagedStep(step_.name(), step_.name(), 0, "the step is of other cells");
+  if (rows_.bytes(0) != static_cast<int64_t>(head.size()) * 8) {
+    throw DamagedStep(rows_.name(), rows_.name(), 0, "the step is of other cells");
   }
-  step_.read(0, head.data());
+  rows_.read(0, head.data());
   layout_ = PieceLayout(order, std::span(head).subspan(1), std::max<int64_t>(1, head[0]));
+  if (rows_.sections() != layout_.pieces() + 1 || (near_ && near_->sections() != layout_.pieces())) {
+    throw DamagedStep(rows_.name(), rows_.name(), 0, "the step is of other pieces");
+  }
+}
+
+CellStore::CellStore(WorkFolder& folder, const StoreNames& names, std::span<const uint32_t> order,
+                     const StoredRecord& record, const Resources& resources)
+    : CellStore(find_step(folder, names.rows), find_step(folder, names.near), order, record, resources) {}
+
+const std::byte* CellStore::read(int64_t first, int64_t end, std::byte* out) const {
+  std::byte* const probes = out + (layout_.place(end) - layout_.place(first)) * record_.numbered_bytes();
+  read_rows(first, end, out);
+  read_near(first, end, probes);
+  return probes;
+}
+
+void CellStore::read(int64_t first, int64_t end, const RowPlanes& to, const Resources& resources) const {
+  const int64_t piece_bytes = layout_.rows_per_piece() * record_.bytes();
+  const int64_t run = std::max<int64_t>(1, kMostRunBytes / piece_bytes);
+  const int64_t run_bytes = run * piece_bytes;
+  const HostArray<std::byte> memory(resources.threads() * run_bytes, "rows on their way to their block", resources);
+  ProgressMeter meter("read", end - first, resources);
+  parallel_for(divide_up(end - first, run), meter, resources, [&](int64_t number, int slot) {
+    const int64_t from = first + number * run;
+    const int64_t until = std::min(from + run, end);
+    std::byte* const mine = memory.data() + slot * run_bytes;
+    int64_t at = layout_.place(from) - layout_.place(first);
+    read_near(from, until, to.probes + at * record_.all_probes_bytes());
+    read_rows(from, until, mine);
+    for_pieces(from, until, mine, mine, [&](int64_t rows, const std::byte* piece, const std::byte*) {
+      std::memcpy(to.rows + at * record_.row_bytes, piece, static_cast<size_t>(rows * record_.row_bytes));
+      std::memcpy(to.numbers + at, record_.numbers(piece, rows), static_cast<size_t>(rows * 4));
+      at += rows;
+    });
+  });
+}
+
+int64_t CellStore::count_pairs(int64_t counted, const Resources& resources) const {
+  const int64_t cells = static_cast<int64_t>(layout_.cells());
+  const HostArray<int64_t> probing(cells, "the cells", resources);
+  const HostArray<std::byte> some(layout_.rows_per_piece() * record_.all_probes_bytes(), "probes", resources);
+  if (only_counts(resources)) return 0;
+  std::fill(probing.begin(), probing.end(), int64_t{0});
+  for (int64_t piece = 0; piece < layout_.pieces(); ++piece) {
+    read_near(piece, piece + 1, some.data());
+    for (int64_t row = 0; row < layout_.rows(piece); ++row) {
+      const std::byte* const probes = some.data() + row * record_.all_probes_bytes();
+      for (int64_t p = 0; p < counted; ++p) ++probing[record_.cell(probes, p)];
+    }
+    if (piece % 1024 == 0) resources.check_cancelled();
+  }
+  int64_t pairs = 0;
+  for (int64_t at = 0; at < cells; ++at) pairs += probing[layout_.cell(at)] * layout_.rows_of_cell(at);
+  return pairs;
 }
 
 }  // namespace kith

@@ -1,13 +1,14 @@
-// All rows on disk in the order of their cells (cell_curve.hpp), ascending within each, with their numbers and probes:
-// what blocks are compared from.
+// All rows on disk in the order of their cells (cell_curve.hpp), ascending within each, with their numbers, and beside
+// them their probes: what blocks are compared from.
 //
-// It is written in two passes over the source. The first ranks the probes of every row, whose first is its own cell,
-// and counts the rows of cells: then the place of every row is known. The second brings rows there, a few of each cell
-// at a time: a piece, with a hash of its own. Pieces are what is read, so that a block may begin and end anywhere in a
-// cell.
+// It is written in two passes over the source. The first finds the cell of every row, and where all cells are ranked
+// its probes too, and counts the rows of cells: then the place of every row is known. The second brings rows there, a
+// few of each cell at a time: a piece, with a hash of its own. Pieces are what is read, so that a block may begin and
+// end anywhere in a cell. Where there are so many cells that a row ranks those near its own alone, probes are ranked
+// after that, cell by cell.
 //
 // Disk: the rows, 4 bytes and the probes (2 bytes each, 4 where there are more than 65,536 cells); while it is made the
-// probes once more. Memory of the second pass: a piece of every cell.
+// probes once more, or 4 bytes. Memory of the second pass: a piece of every cell.
 #pragma once
 
 #include <kith/metric.hpp>
@@ -16,11 +17,13 @@
 #include <kith/view.hpp>
 
 #include "core/reservation.hpp"
+#include "graph/build/cells_on_disk/piece_source.hpp"
 #include "io/work_folder.hpp"
 
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -35,13 +38,12 @@ struct StoredRecord {
 
   StoredRecord(int64_t row, int64_t probe_count, int64_t cells)
       : row_bytes(row), probes(probe_count), probe_bytes(cells <= 65536 ? 2 : 4) {}
-  int64_t bytes() const { return row_bytes + 4 + probes * probe_bytes; }
+  int64_t bytes() const { return numbered_bytes() + all_probes_bytes(); }
+  int64_t numbered_bytes() const { return row_bytes + 4; }
+  int64_t all_probes_bytes() const { return probes * probe_bytes; }
 
-  // A piece of so many rows: the rows, their numbers, their probes.
+  // A piece of so many rows: the rows, then their numbers.
   const std::byte* numbers(const std::byte* piece, int64_t rows) const { return piece + rows * row_bytes; }
-  const std::byte* probes_of(const std::byte* piece, int64_t rows, int64_t row) const {
-    return numbers(piece, rows) + rows * 4 + row * probes * probe_bytes;
-  }
   uint32_t cell(const std::byte* probes_of_row, int64_t probe) const {
     if (probe_bytes == 2) {
       uint16_t cell = 0;
@@ -51,6 +53,14 @@ struct StoredRecord {
     uint32_t cell = 0;
     std::memcpy(&cell, probes_of_row + 4 * probe, sizeof(cell));
     return cell;
+  }
+  void put_cell(std::byte* probes_of_row, int64_t probe, uint32_t cell) const {
+    const auto narrow = static_cast<uint16_t>(cell);
+    if (probe_bytes == 2) {
+      std::memcpy(probes_of_row + 2 * probe, &narrow, sizeof(narrow));
+    } else {
+      std::memcpy(probes_of_row + 4 * probe, &cell, sizeof(cell));
+    }
   }
 };
 
@@ -64,6 +74,7 @@ class PieceLayout {
   // `order`: the cell at each place of the curve; sizes: rows of each cell.
   PieceLayout(std::span<const uint32_t> order, std::span<const int64_t> sizes, int64_t rows_per_piece);
 
+  int64_t cells() const { return static_cast<int64_t>(order_.size()); }
   int64_t pieces() const { return first_piece_.back(); }
   int64_t rows_per_piece() const { return rows_per_piece_; }
   // The place on the curve of the cell that a piece is of.
@@ -72,6 +83,11 @@ class PieceLayout {
   int64_t first_piece(int64_t position) const { return first_piece_[static_cast<size_t>(position)]; }
   // Places of rows: of a piece's first row, or of all rows before it.
   int64_t place(int64_t piece) const;
+  int64_t rows_of_cell(int64_t position) const {
+    return first_place_[static_cast<size_t>(position) + 1] - first_place_[static_cast<size_t>(position)];
+  }
+  // Rows of the largest cell.
+  int64_t largest_cell() const;
   // The piece that begins at a place, and -1 where none does.
   int64_t piece_at(int64_t place) const;
   int64_t rows(int64_t piece) const { return place(piece + 1) - place(piece); }
@@ -94,35 +110,62 @@ struct RankTask {
   Metric metric = Metric::l2;
   double longest = 0;
   int64_t probes = 1;
+
+  int64_t cells() const { return centres.rows(); }
+  // Else those near the own one alone.
+  bool ranks_all() const;
 };
-// The first pass: probes of all rows in their order, and last the rows of each cell. Where memory is only counted there
-// is no folder.
-void write_probes(WorkFolder* folder, const std::string& name, const RankTask& task,
-                  const std::vector<uint64_t>& hashes, const Resources& resources);
-// The second one.
-void write_store(WorkFolder* folder, const std::string& name, const std::string& probes, const RankTask& task,
-                 std::span<const uint32_t> order, const std::vector<uint64_t>& hashes, const Resources& resources);
+// The steps that a store is made of. Where memory is only counted there is no folder.
+struct StoreNames {
+  std::string found;  // by the first pass
+  std::string rows;
+  std::string near;
 
-class CellStore {
+  explicit StoreNames(int64_t probes);
+};
+// The first pass: cells of all rows in their order, where all are ranked their probes, and last the rows of each cell.
+void write_found(WorkFolder* folder, const StoreNames& names, const RankTask& task,
+                 const std::vector<uint64_t>& hashes, const Resources& resources);
+// The second one: rows, and where they are known their probes.
+void write_rows(WorkFolder* folder, const StoreNames& names, const RankTask& task, std::span<const uint32_t> order,
+                const std::vector<uint64_t>& hashes, const Resources& resources);
+// Probes where they are not.
+void write_near(WorkFolder* folder, const StoreNames& names, const RankTask& task, std::span<const uint32_t> order,
+                const Resources& resources);
+
+class CellStore final : public PieceSource {
  public:
-  CellStore(StepFile step, std::span<const uint32_t> order, const StoredRecord& record, const Resources& resources);
+  // `near`: none while it is made.
+  CellStore(StepFile rows, std::optional<StepFile> near, std::span<const uint32_t> order, const StoredRecord& record,
+            const Resources& resources);
+  // Both from a folder; DamagedStep where one is not there.
+  CellStore(WorkFolder& folder, const StoreNames& names, std::span<const uint32_t> order, const StoredRecord& record,
+            const Resources& resources);
 
-  const PieceLayout& layout() const { return layout_; }
-  const StoredRecord& record() const { return record_; }
-  int64_t bytes(int64_t first, int64_t end) const { return step_.bytes(first + 1, end + 1); }
-  void read(int64_t first, int64_t end, void* out) const { step_.read(first + 1, end + 1, out); }
-  // body(rows of the piece, piece, its bytes), for each of the pieces that were read.
+  const PieceLayout& layout() const override { return layout_; }
+  const StoredRecord& record() const override { return record_; }
+  void read(int64_t first, int64_t end, const RowPlanes& to, const Resources& resources) const override;
+
+  // Pieces first .. end - 1, of record().bytes() a row: all with their numbers, then all probes. Returns these.
+  const std::byte* read(int64_t first, int64_t end, std::byte* out) const;
+  void read_rows(int64_t first, int64_t end, void* out) const { rows_.read(first + 1, end + 1, out); }
+  void read_near(int64_t first, int64_t end, void* out) const { near_->read(first, end, out); }
+  // body(rows of the piece, its bytes, its probes), for each of the pieces that were read.
   template <typename Body>
-  void for_pieces(int64_t first, int64_t end, const std::byte* read, const Body& body) const {
+  void for_pieces(int64_t first, int64_t end, const std::byte* read, const std::byte* probes, const Body& body) const {
     for (int64_t piece = first; piece < end; ++piece) {
       const int64_t rows = layout_.rows(piece);
-      body(rows, piece, read);
-      read += rows * record_.bytes();
+      body(rows, read, probes);
+      read += rows * record_.numbered_bytes();
+      probes += rows * record_.all_probes_bytes();
     }
   }
+  // The pairs that the first `counted` probes of every row compare.
+  int64_t count_pairs(int64_t counted, const Resources& resources) const;
 
  private:
-  StepFile step_;
+  StepFile rows_;
+  std::optional<StepFile> near_;
   StoredRecord record_;
   PieceLayout layout_;
   std::unique_ptr<const Reservation> table_;

@@ -58,6 +58,14 @@ struct Survey {
   std::vector<uint64_t> hashes;
 };
 
+// A forecast as a step keeps it.
+struct StoredForecast {
+  int64_t needed = 0;
+  int64_t for_descent = 0;
+  double mean_near = 0;
+  int64_t crowded = 0;
+};
+
 // The exact first k of queries among all rows of a file.
 Neighbors search_file(const MatrixView& queries, const VectorFile& x, Metric metric, int64_t k,
                       const Resources& resources) {
@@ -96,9 +104,9 @@ std::string files_of(const VectorFile& x) {
   return files;
 }
 
-WorkManifest manifest_of(const VectorFile& x, const CellsWish& wish) {
+WorkManifest manifest_of(const VectorFile& x, const CellsWish& wish, bool chosen) {
   WorkManifest manifest;
-  manifest.set("work", "a graph by cells");
+  manifest.set("work", chosen ? "a graph by the method that takes least time" : "a graph by cells");
   manifest.set("rows", x.rows());
   manifest.set("columns", x.cols());
   manifest.set("dtype", name_of(x.dtype()));
@@ -123,6 +131,7 @@ class CellsOnDisk {
         folder_(folder),
         keep_(work != nullptr && work->keep),
         most_rows_(work == nullptr ? INT64_MAX : work->most_rows),
+        goes_on_(work == nullptr ? nullptr : work->goes_on),
         resources_(resources),
         quiet_(resources.with_progress({})) {}
 
@@ -141,17 +150,20 @@ class CellsOnDisk {
       (void)foresee(ControlRows(x_.rows(), wish_.metric, wish_.k, rows, Neighbors()));
     }
     for (const int64_t probes : {int64_t{1}, ranked_probes(wish_)}) {
-      write_probes(nullptr, "", rank_task(probes), {}, resources_);
-      write_store(nullptr, "", "", rank_task(probes), {}, {}, resources_);
-      const BlockShape shape = block_shape(probes);
-      const Reservation table(StepFile::table_bytes(x_.rows() / fewest_block_rows(shape) + wish_.cells), 0, quiet_);
-      const Reservation block(block_bytes(with_rows(shape, fewest_block_rows(shape)), quiet_), 0, quiet_);
+      const RankTask task = rank_task(probes);
+      write_found(nullptr, StoreNames(probes), task, {}, resources_);
+      write_rows(nullptr, StoreNames(probes), task, {}, {}, resources_);
+      if (!task.ranks_all()) write_near(nullptr, StoreNames(probes), task, {}, resources_);
+      const BlockShape shape = block_shape(probes, x_.rows());
+      const int64_t pieces = x_.rows() / fewest_block_rows(shape) + wish_.cells;
+      const Reservation table(2 * StepFile::table_bytes(pieces) + 8 * wish_.cells, 0, quiet_);
+      count_work(block_footprint(with_rows(shape, fewest_block_rows(shape), quiet_), quiet_), quiet_);
     }
     // Lists are written with a section and a batch of results.
     const Reservation written(256 * (4 + 8 * wish_.k) + 64 * 12 * wish_.k + 8 * wish_.k * kControlRows, 0, quiet_);
   }
 
-  GraphReport run(GraphSink& sink) {
+  std::optional<GraphReport> run(GraphSink& sink) {
     const bool surveyed = find_survey();
     // The sample is there as long as there are no centres.
     if (!surveyed || (!folder_->find("centres") && !folder_->find("sample"))) {
@@ -171,8 +183,12 @@ class CellsOnDisk {
     report.parameters.push_back({"seed", static_cast<int64_t>(wish_.seed)});
     const int64_t most = ranked_probes(wish_);
     const int64_t needed = forecast.needed > 0 ? std::min(forecast.needed, most) : most;
+    if (goes_on_ && !goes_on_(forecast, std::nullopt)) return std::nullopt;
     for (int64_t probes = needed;;) {
       ListChain chain(*folder_, probes, wish_.k, x_.rows());
+      if (goes_on_ && probes == needed && chain.done() == 0 && !goes_on_(forecast, count_pairs(probes))) {
+        return std::nullopt;
+      }
       if (!chain.complete()) compare(probes, chain);
       const RecallEstimate recall = chain.measure(control, quiet_);
       GraphRound round;
@@ -203,8 +219,8 @@ class CellsOnDisk {
   int64_t sample_count() const { return std::min(x_.rows(), wish_.cells * kSampleRowsPerCell); }
   int64_t row_bytes() const { return RowsInfo(x_).row_bytes(); }
   RankTask rank_task(int64_t probes) const { return {x_, centres_, wish_.metric, survey_.longest, probes}; }
-  BlockShape block_shape(int64_t probes) const {
-    return {x_.cols(), x_.dtype(), wish_.metric, wish_.k, wish_.cells, probes};
+  BlockShape block_shape(int64_t probes, int64_t largest_cell) const {
+    return {x_.cols(), x_.dtype(), wish_.metric, wish_.k, wish_.cells, probes, x_.rows(), largest_cell};
   }
 
   bool find_survey() {
@@ -344,11 +360,13 @@ class CellsOnDisk {
     if (const std::optional<StepFile> step = folder_->find("plan")) {
       Neighbors truth(count, wanted, quiet_);
       const bool whole = step->sections() == 3 && step->bytes(0) == count * wanted * 8 &&
-                         step->bytes(1) == count * wanted * 4 && step->bytes(2) == int64_t{sizeof(int64_t)};
+                         step->bytes(1) == count * wanted * 4 && step->bytes(2) == int64_t{sizeof(StoredForecast)};
       if (!whole) throw DamagedStep(step->name(), step->name(), 0, "the step is of other control rows");
       step->read(0, truth.view().ids);
       step->read(1, truth.view().distances);
-      step->read(2, &forecast.needed);
+      StoredForecast stored;
+      step->read(2, &stored);
+      forecast = {stored.needed, stored.for_descent, stored.mean_near, stored.crowded != 0};
       return {x_.rows(), wish_.metric, wish_.k, rows, truth};
     }
     Neighbors truth = search_control();
@@ -359,30 +377,48 @@ class CellsOnDisk {
     StepWriter writer(*folder_, "plan");
     writer.add({reinterpret_cast<const std::byte*>(truth.ids()), static_cast<size_t>(count * wanted * 8)});
     writer.add({reinterpret_cast<const std::byte*>(truth.distances()), static_cast<size_t>(count * wanted * 4)});
-    writer.add(std::as_bytes(std::span(&forecast.needed, 1)));
+    const StoredForecast stored{forecast.needed, forecast.for_descent, forecast.mean_near, forecast.crowded ? 1 : 0};
+    writer.add(std::as_bytes(std::span(&stored, 1)));
     writer.commit();
     return control;
   }
 
-  void compare(int64_t probes, ListChain& chain) {
-    const std::string ranked = fmt::format("probes-{}", probes);
-    const std::string ordered = fmt::format("rows-{}", probes);
+  // All rows in the order of their cells, with so many probes.
+  CellStore find_store(int64_t probes) {
+    const StoreNames names(probes);
     const StoredRecord record(row_bytes(), probes, wish_.cells);
-    if (!folder_->find(ordered)) {
-      if (!folder_->find(ranked)) {
-        folder_->require_space(x_.rows() * (record.bytes() + probes * record.probe_bytes + 4 + 8 * wish_.k));
-        write_probes(folder_, ranked, rank_task(probes), survey_.hashes, resources_);
+    const RankTask task = rank_task(probes);
+    if (!folder_->find(names.rows)) {
+      if (!folder_->find(names.found)) {
+        folder_->require_space(x_.rows() * (record.bytes() + record.all_probes_bytes() + 4 + 8 * wish_.k));
+        write_found(folder_, names, task, survey_.hashes, resources_);
       }
-      write_store(folder_, ordered, ranked, rank_task(probes), order_, survey_.hashes, resources_);
+      write_rows(folder_, names, task, order_, survey_.hashes, resources_);
     }
-    if (!keep_) folder_->remove(ranked);
-    std::optional<StepFile> step = folder_->find(ordered);
-    if (!step) throw DamagedStep(folder_->path() + "/" + ordered, ordered, 0, "the step is not there");
-    const CellStore store(std::move(*step), order_, record, resources_);
-    const BlockShape shape = block_shape(probes);
-    const int64_t rows = rows_that_fit(fewest_block_rows(shape), std::min(x_.rows(), most_rows_), resources_,
-                                       [&](int64_t some) { return block_bytes(with_rows(shape, some), resources_); });
-    resources_.log(LogLevel::info, fmt::format("comparing blocks of {} of {} rows", rows, x_.rows()));
+    if (!folder_->find(names.near)) {
+      if (task.ranks_all()) throw DamagedStep(names.rows, names.rows, 0, "the cells near its rows are not there");
+      write_near(folder_, names, task, order_, resources_);
+    }
+    if (!keep_) folder_->remove(names.found);
+    return CellStore(*folder_, names, order_, record, resources_);
+  }
+
+  // As in memory: by as many probes as are ranked at once there.
+  int64_t count_pairs(int64_t probes) {
+    const int64_t counted = std::min(probes, ranked_at_once(x_.rows()));
+    return pairs_by_probes(find_store(probes).count_pairs(counted, quiet_), counted, probes, x_.rows());
+  }
+
+  void compare(int64_t probes, ListChain& chain) {
+    const CellStore store = find_store(probes);
+    const BlockShape shape = block_shape(probes, store.layout().largest_cell());
+    const int64_t rows =
+        rows_that_fit(fewest_block_rows(shape), std::min(x_.rows(), most_rows_), resources_,
+                      [&](int64_t some) { return block_footprint(with_rows(shape, some, resources_), resources_); });
+    resources_.log(LogLevel::info, fmt::format("comparing blocks of {} of {} rows on {}", rows, x_.rows(),
+                                               name_of(resources_.device())));
+    const std::unique_ptr<BlockComparer> comparer =
+        make_block_comparer(store, with_rows(shape, rows, resources_), resources_);
     ProgressMeter meter("compare", x_.rows(), resources_);
     meter.add(chain.done());
     while (!chain.complete()) {
@@ -391,11 +427,12 @@ class CellsOnDisk {
         chain.remove();
         continue;
       }
-      const int64_t most = std::min(rows, x_.rows() - chain.done());
-      compare_block(store, piece, with_rows(shape, std::max(most, fewest_block_rows(shape))), chain, meter, resources_);
+      comparer->compare(piece, chain, meter);
     }
     meter.finish();
-    if (!keep_) folder_->remove(ordered);
+    if (keep_) return;
+    folder_->remove(StoreNames(probes).rows);
+    folder_->remove(StoreNames(probes).near);
   }
 
   const VectorFile& x_;
@@ -404,6 +441,7 @@ class CellsOnDisk {
   WorkFolder* const folder_;
   const bool keep_;
   const int64_t most_rows_;
+  const decltype(DiskWork::goes_on) goes_on_;
   const Resources& resources_;
   const Resources quiet_;
   Survey survey_;
@@ -413,25 +451,24 @@ class CellsOnDisk {
 
 }  // namespace
 
-bool has_cells_on_disk(const CellsWish& wish) { return wish.cells <= kMostCellsRanked; }
-
 Footprint cells_on_disk_footprint(const VectorFile& x, const CellsWish& wish, const Resources& resources) {
   return counted(resources,
                  [&](const Resources& counting) { CellsOnDisk(x, wish, false, nullptr, nullptr, counting).count(); });
 }
 
-GraphReport cells_on_disk(const VectorFile& x, const CellsWish& wish, bool check_finite, const DiskWork& work,
-                          GraphSink& sink, const Resources& resources) {
+std::optional<GraphReport> cells_on_disk(const VectorFile& x, const CellsWish& wish, bool check_finite,
+                                         const DiskWork& work, GraphSink& sink, const Resources& resources) {
   constexpr int kMostRepairs = 3;
   const auto least = [&] { return cells_on_disk_footprint(x, wish, resources); };
   return within_limits("the graph", resources, least, [&] {
-    WorkFolder folder(work.disk, work.folder, manifest_of(x, wish), resources);
+    WorkFolder folder(work.disk, work.folder, manifest_of(x, wish, work.goes_on != nullptr), resources);
     std::map<std::string, int> repairs;
     for (;;) {
       try {
-        const GraphReport report = CellsOnDisk(x, wish, check_finite, &folder, &work, resources).run(sink);
-        sink.finish(report);
-        if (!work.keep) folder.clear();
+        const std::optional<GraphReport> report =
+            CellsOnDisk(x, wish, check_finite, &folder, &work, resources).run(sink);
+        if (report) sink.finish(*report);
+        if (!report || !work.keep) folder.clear();
         return report;
       } catch (const DamagedStep& damaged) {
         if (++repairs[damaged.step()] > kMostRepairs) throw;

@@ -4,7 +4,8 @@
 //   survey         one pass: the fingerprint of the source, checks of values, the longest row, the sample for the cells
 //   centres        k-means of the sample
 //   plan           exact search of the control rows; the probes that the recall needs (probe_forecast.hpp)
-//   probes, rows   two passes: the cells near each row, then all rows in the order of cells (cell_store.hpp)
+//   found          a pass: the cell of each row, or the cells near it
+//   rows, near     a pass: all rows in the order of cells, with the cells near each (cell_store.hpp)
 //   lists          block by block (block_compare.hpp)
 //
 // Then lists are measured by the control rows, with more probes in the rare case that the forecast fell short, and
@@ -21,9 +22,12 @@
 
 #include "core/footprint.hpp"
 #include "graph/build/cells/cell_params.hpp"
+#include "graph/build/cells/probe_forecast.hpp"
 #include "io/disk.hpp"
 
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <string>
 
 namespace kith {
@@ -33,10 +37,10 @@ struct DiskWork {
   std::string folder;
   bool keep = false;              // the steps, once all is done
   int64_t most_rows = INT64_MAX;  // of a block, for tests
+  // Asked once the probes are foreseen, and again once the pairs are known that they compare: whether cells are still
+  // what is wanted. None: they are.
+  std::function<bool(const ProbeForecast& forecast, std::optional<int64_t> pairs)> goes_on = {};
 };
-
-// Whether the vectors' graph can be built so: on the CPU, with cells that are all ranked.
-bool has_cells_on_disk(const CellsWish& wish);
 
 // Where the graph goes: begin(), then the neighbours of all rows in order, then finish(). Where a step turns out to be
 // damaged while it is read, all begins anew. Steps are deleted after finish().
@@ -48,8 +52,9 @@ class GraphSink {
   virtual void finish(const GraphReport& report) = 0;  // without its time and memory
 };
 
-GraphReport cells_on_disk(const VectorFile& x, const CellsWish& wish, bool check_finite, const DiskWork& work,
-                          GraphSink& sink, const Resources& resources);
+// On the device of the resources, which is not automatic. None where it did not go on; the steps are deleted then.
+std::optional<GraphReport> cells_on_disk(const VectorFile& x, const CellsWish& wish, bool check_finite,
+                                         const DiskWork& work, GraphSink& sink, const Resources& resources);
 // What that needs at least.
 Footprint cells_on_disk_footprint(const VectorFile& x, const CellsWish& wish, const Resources& resources);
 

@@ -12,7 +12,6 @@
 #include <kith/resources.hpp>
 
 #include "graph/lists/control_rows.hpp"
-#include "graph/lists/working_lists.hpp"
 #include "io/work_folder.hpp"
 
 #include <cstdint>
@@ -30,7 +29,20 @@ struct ListBlock {
   int64_t pairs = 0;  // that were compared
 };
 
-class ListChain {
+// Where the finished lists of blocks go.
+struct ListFetch {
+  int64_t at_once = 1;
+  // The lists of some rows of the block, one after the other, until the next call; no more than at_once.
+  std::function<const uint64_t*(const uint32_t* rows, int64_t count)> lists;
+};
+class BlockLists {
+ public:
+  virtual ~BlockLists() = default;
+  // The block's rows have these numbers.
+  virtual void append(const ListBlock& block, const uint32_t* numbers, const ListFetch& fetch) = 0;
+};
+
+class ListChain final : public BlockLists {
  public:
   // Of lists of k made with so many probes, in a collection of so many rows. Looks at what is there.
   ListChain(WorkFolder& folder, int64_t probes, int64_t k, int64_t rows);
@@ -40,8 +52,8 @@ class ListChain {
   bool complete() const { return done() == rows_; }
   int64_t pairs() const;
 
-  // The lists of the next block, whose rows have these numbers.
-  void append(const ListBlock& block, const uint32_t* numbers, const WorkingLists& lists);
+  // The next block.
+  void append(const ListBlock& block, const uint32_t* numbers, const ListFetch& fetch) override;
   // Once it is complete.
   RecallEstimate measure(const ControlRows& control, const Resources& resources) const;
   // The neighbours of all rows, in order, some at a time.

@@ -134,20 +134,6 @@ BuildOutcome build_descent(GraphLists& lists, const MatrixView& x, const KnnGrap
   return begun.reached ? begun : descend(lists, wish, length, begun, resources);
 }
 
-// The method that is soonest on rows of which so much is foreseen.
-GraphMethod soonest_method(const GraphProblem& problem, const ProbeForecast& forecast, CellsWork work, int64_t most_probes,
-                           bool may_descend, DeviceKind device) {
-  work.ties = static_cast<double>(problem.rows) * (forecast.mean_near - static_cast<double>(problem.k));
-  if (forecast.crowded) work.blur = 1;
-  const bool descends =
-      may_descend && forecast.for_descent <= start_probes(problem, default_cells(problem.rows, problem.k));
-  const bool enough = forecast.needed <= most_probes;
-  GraphMethod method = enough ? choose_graph_method(problem, work, descends, device) : GraphMethod::exact;
-  // Where all else is refused, rounds make the best of it, or cells where there can be none.
-  if (method == GraphMethod::exact && is_refused(problem, problem.pairs(), device)) method = GraphMethod::nn_descent;
-  return method == GraphMethod::nn_descent && !may_descend ? GraphMethod::cells : method;
-}
-
 // Learns cells of the rows and, by what is foreseen then, goes on with what is soonest on these rows. None: that is
 // exact search, and the lists are empty. Where it is soonest even if one probe were enough, cells are not learned;
 // where it is even if all cells were alike, which makes the fewest pairs, the rows are not put into them. Both take
@@ -155,15 +141,9 @@ GraphMethod soonest_method(const GraphProblem& problem, const ProbeForecast& for
 std::optional<BuildOutcome> build_soonest(GraphLists& lists, const MatrixView& x, const KnnGraphParams& params,
                                           const GraphProblem& problem, GraphReport& report,
                                           const Resources& resources) {
-  const DeviceKind device = problem.most.judge(resources.device().kind);
-  const bool blurs = device == resources.device().kind;  // else it is judged by exact products
-  const GraphCosts costs = predict_graph_costs(problem, likely_work(problem), device);
-  const bool exact_is_refused = is_refused(problem, problem.pairs(), device);
-  const bool may_descend = exact_is_refused ? std::isfinite(costs.nn_descent) : costs.nn_descent < costs.exact;
-  CellsWish wish = cells_wish(x.rows(), params);
-  const int64_t begins = start_probes(problem, wish.cells);  // of rounds
-  wish.probes = std::max(affordable_probes(problem, wish.cells, device), may_descend ? begins : 1);
-  wish.keeps_order = may_descend;
+  const SoonestMethod choice(problem, params, resources.device().kind);
+  const bool may_descend = choice.may_descend();
+  CellsWish wish = choice.wish();
   const int64_t length = default_list_length(params.k);
   const DescentWish rounds = descent_wish(params, length);
   lists.begin(params.k);
@@ -174,25 +154,16 @@ std::optional<BuildOutcome> build_soonest(GraphLists& lists, const MatrixView& x
     return may_descend ? descend(lists, rounds, length, counted, resources) : counted;
   }
   const ProbeForecast& forecast = steps->forecast();
-  const auto soonest = [&](const CellsWork& work) {
-    return soonest_method(problem, forecast, work, steps->probes(), may_descend, device);
-  };
-  const auto least_work = [&] {
-    CellsWork work = balanced_work(problem, static_cast<double>(std::max<int64_t>(forecast.needed, 1)));
-    work.blur = blurs ? steps->blur() : 0;
-    return work;
-  };
-  GraphMethod method = soonest(least_work());
+  GraphMethod method = choice.before_cut(forecast, steps->blur());
   if (method != GraphMethod::exact) {
     steps->learn();
-    method = soonest(least_work());
+    method = choice.before_cut(forecast, steps->blur());
   }
-  if (forecast.needed > 0) report.forecast = {forecast.needed, static_cast<int64_t>(least_work().pairs)};
+  if (forecast.needed > 0) report.forecast = {forecast.needed, static_cast<int64_t>(choice.least_work(forecast).pairs)};
   if (method != GraphMethod::exact) {
     steps->cut();
     put_forecast(*steps, report);
-    const auto pairs = static_cast<double>(report.forecast->comparisons);
-    method = soonest({static_cast<double>(forecast.needed), pairs, 0, blurs ? steps->blur() : 0});
+    method = choice.after_cut(forecast, report.forecast->comparisons, steps->blur());
   }
   const std::string by_cells = report.forecast ? fmt::format("{} probes would do by cells", report.forecast->probes)
                                                : std::string("cells could not be sooner");
@@ -201,7 +172,7 @@ std::optional<BuildOutcome> build_soonest(GraphLists& lists, const MatrixView& x
   report.method = name_of(method);
   if (method == GraphMethod::exact) return std::nullopt;
   if (method == GraphMethod::cells) return begin_by_cells(*steps, lists, wish, report, resources);
-  wish.probes = begins;
+  wish.probes = choice.begins();
   const BuildOutcome begun = begin_by_cells(*steps, lists, wish, report, resources);
   steps.reset();  // rounds take memory of their own
   put_descent(rounds, GraphStart::cells, length, params, report);
@@ -309,6 +280,51 @@ GraphReport chosen_report(const MatrixView& x, const NeighborsView& out, const K
 }
 
 }  // namespace
+
+SoonestMethod::SoonestMethod(const GraphProblem& problem, const KnnGraphParams& params, DeviceKind builds)
+    : problem_(problem),
+      device_(problem.most.judge(builds)),
+      blurs_(device_ == builds),
+      wish_(cells_wish(problem.rows, params)),
+      begins_(start_probes(problem, wish_.cells)) {
+  const GraphCosts costs = predict_graph_costs(problem, likely_work(problem), device_);
+  may_descend_ = exact_is_refused() ? std::isfinite(costs.nn_descent) : costs.nn_descent < costs.exact;
+  wish_.probes = std::max(affordable_probes(problem, wish_.cells, device_), may_descend_ ? begins_ : 1);
+  wish_.keeps_order = may_descend_;
+}
+
+bool SoonestMethod::exact_is_refused() const { return is_refused(problem_, problem_.pairs(), device_); }
+
+CellsWork SoonestMethod::least_work(const ProbeForecast& forecast) const {
+  return balanced_work(problem_, static_cast<double>(std::max<int64_t>(forecast.needed, 1)));
+}
+
+GraphMethod SoonestMethod::before_cut(const ProbeForecast& forecast, double blur) const {
+  CellsWork work = least_work(forecast);
+  work.blur = blurs_ ? blur : 0;
+  return soonest(forecast, work);
+}
+
+GraphMethod SoonestMethod::after_cut(const ProbeForecast& forecast, int64_t pairs, double blur) const {
+  return soonest(forecast, {static_cast<double>(forecast.needed), static_cast<double>(pairs), 0, blurs_ ? blur : 0});
+}
+
+GraphMethod SoonestMethod::soonest(const ProbeForecast& forecast, CellsWork work) const {
+  work.ties = static_cast<double>(problem_.rows) * (forecast.mean_near - static_cast<double>(problem_.k));
+  if (forecast.crowded) work.blur = 1;
+  const bool descends =
+      may_descend_ && forecast.for_descent <= start_probes(problem_, default_cells(problem_.rows, problem_.k));
+  const bool enough = forecast.needed <= ranked_probes(wish_);
+  GraphMethod method = enough ? choose_graph_method(problem_, work, descends, device_) : GraphMethod::exact;
+  // Where all else is refused, rounds make the best of it, or cells where there can be none.
+  if (method == GraphMethod::exact && exact_is_refused()) method = GraphMethod::nn_descent;
+  return method == GraphMethod::nn_descent && !may_descend_ ? GraphMethod::cells : method;
+}
+
+Device graph_device(const RowsInfo& x, const KnnGraphParams& params, const Resources& resources) {
+  const MatrixView rows = x.counted_view();
+  return device_of(rows, {nullptr, nullptr, x.rows, params.k, {}}, problem_of(rows, params), params.method, resources);
+}
 
 CellsWish cells_wish(int64_t rows, const KnnGraphParams& params) {
   CellsWish wish;

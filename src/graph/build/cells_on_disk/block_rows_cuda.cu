@@ -1,0 +1,44 @@
+#include "graph/build/cells_on_disk/block_rows_cuda.hpp"
+
+#include "cuda/launch.hpp"
+
+namespace kith {
+namespace {
+
+constexpr int kThreads = 256;
+
+// A block for each run.
+__global__ void __launch_bounds__(kThreads)
+    place_runs_kernel(const CellRun* runs, uint32_t* place_rows, uint32_t* row_places) {
+  const CellRun run = runs[blockIdx.x];
+  for (uint32_t i = threadIdx.x; i < run.rows; i += kThreads) {
+    place_rows[run.first_place + i] = run.first_row + i;
+    row_places[run.first_row + i] = run.first_place + i;
+  }
+}
+
+template <typename Stored>
+__global__ void __launch_bounds__(kThreads)
+    positions_kernel(const Stored* stored, int64_t count, const uint32_t* positions, uint32_t* out) {
+  const int64_t at = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (at < count) out[at] = positions[stored[at]];
+}
+
+}  // namespace
+
+void launch_place_runs(const CellRun* runs, int64_t count, uint32_t* place_rows, uint32_t* row_places,
+                       cudaStream_t stream) {
+  launch(place_runs_kernel, Grid::of(count, kThreads), stream, runs, place_rows, row_places);
+}
+
+void launch_probe_positions(const std::byte* stored, int64_t probe_bytes, int64_t count, const uint32_t* positions,
+                            uint32_t* out, cudaStream_t stream) {
+  const Grid grid = Grid::over(count, kThreads);
+  if (probe_bytes == 2) {
+    launch(positions_kernel<uint16_t>, grid, stream, reinterpret_cast<const uint16_t*>(stored), count, positions, out);
+  } else {
+    launch(positions_kernel<uint32_t>, grid, stream, reinterpret_cast<const uint32_t*>(stored), count, positions, out);
+  }
+}
+
+}  // namespace kith

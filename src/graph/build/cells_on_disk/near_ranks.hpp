@@ -1,0 +1,66 @@
+// The probes of rows that lie cell by cell, where cells are so many that a row ranks kCellsRanked of them alone: those
+// whose centres are nearest to its own cell's (cell_partition.hpp).
+//
+// Cost: for each cell its distances to all others, and kCellsRanked distances a row.
+#pragma once
+
+#include <kith/matrix_buffer.hpp>
+#include <kith/resources.hpp>
+#include <kith/view.hpp>
+
+#include "core/footprint.hpp"
+#include "core/host_array.hpp"
+#include "graph/build/cells_on_disk/source_ranks.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace kith {
+
+class NearRanks {
+ public:
+  // Rows of one cell.
+  struct Run {
+    uint32_t cell = 0;
+    int64_t rows = 0;
+  };
+
+  NearRanks(const RankedCells& task, const Resources& resources);
+  ~NearRanks();
+  NearRanks(const NearRanks&) = delete;
+  NearRanks& operator=(const NearRanks&) = delete;
+
+  // What a batch of so many rows takes.
+  Footprint footprint(int64_t rows) const;
+  void take_memory(int64_t rows);
+
+  // Rows, run by run.
+  void rank(const MatrixView& rows, const std::vector<Run>& runs);
+  const uint32_t* probes(int64_t row) const { return found_.data() + row * task_.probes; }
+
+  // On a GPU.
+  class Device {
+   public:
+    virtual ~Device() = default;
+    virtual void rank(const MatrixView& rows, const std::vector<Run>& runs, uint32_t* probes) = 0;
+  };
+
+ private:
+  bool on_gpu() const { return resources_.device().kind == DeviceKind::cuda; }
+  int64_t among() const;
+  void rank_cell(const MatrixView& rows, const Run& run, uint32_t* probes);
+
+  const RankedCells task_;
+  const Resources resources_;
+  MatrixBuffer chosen_;  // centres near a cell
+  MatrixBuffer memory_;  // rows as they look for others
+  HostArray<uint32_t> found_;
+  std::unique_ptr<Device> device_;
+};
+
+std::unique_ptr<NearRanks::Device> make_near_ranks_cuda(const RankedCells& task, int64_t rows,
+                                                        const Resources& resources);
+Footprint near_ranks_footprint_cuda(const RankedCells& task, int64_t rows, const Resources& resources);
+
+}  // namespace kith

@@ -1,0 +1,31 @@
+// Where the rows of blocks come from: all rows of a collection in the order of their cells, cut into pieces, with their
+// numbers and probes. On disk it is a CellStore, in memory CellOrder.
+#pragma once
+
+#include <kith/resources.hpp>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace kith {
+
+class PieceLayout;
+struct StoredRecord;
+
+// Room for rows that are read: their vectors, packed, their numbers, and their probes in a record's form.
+struct RowPlanes {
+  std::byte* rows = nullptr;
+  uint32_t* numbers = nullptr;
+  std::byte* probes = nullptr;
+};
+
+class PieceSource {
+ public:
+  virtual ~PieceSource() = default;
+  virtual const PieceLayout& layout() const = 0;
+  virtual const StoredRecord& record() const = 0;
+  // Pieces first .. end - 1, by all threads; takes up to a MiB for each.
+  virtual void read(int64_t first, int64_t end, const RowPlanes& to, const Resources& resources) const = 0;
+};
+
+}  // namespace kith
