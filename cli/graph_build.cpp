@@ -83,8 +83,9 @@ Report run_graph_build(const GraphBuildOptions& options, const RunOptions& run) 
   const bool to_folder = !options.folder.empty();
   check_folder_or_files(options.folder, options.out.ids, options.out.distances, "graph build",
                         "--out FOLDER, or --out-ids and --out-distances");
-  if (!to_folder && (!options.work.folder.empty() || options.work.keep)) {
-    throw UsageError("--work and --keep-work go with --out");
+  const GraphFolderForm& form = options.work.form;
+  if (!to_folder && (!options.work.folder.empty() || options.work.keep || form != GraphFolderForm())) {
+    throw UsageError("--work, --keep-work, --ids-only and --int32-ids go with --out");
   }
   std::vector<NamedPath> outputs{{"--out-ids", options.out.ids}, {"--out-distances", options.out.distances}};
   if (to_folder) outputs = {{"--out", options.folder + "/ids.npy"}, {"--out", options.folder + "/distances.npy"}};
@@ -101,7 +102,7 @@ Report run_graph_build(const GraphBuildOptions& options, const RunOptions& run) 
   const std::vector<std::string> log = with_resources(run, [&](const Resources& resources) {
     threads = resources.threads();
     device = name_of(resources.device());
-    if (to_folder && run.memory_limit) {  // it may be too little for all rows
+    if (to_folder && (run.memory_limit || run.device_memory_limit)) {  // it may be too little for all rows
       made = knn_graph_folder(data, options.folder, options.params, options.work, resources);
       hashes = graph_folder_info(options.folder).hashes;
       return;
@@ -110,7 +111,7 @@ Report run_graph_build(const GraphBuildOptions& options, const RunOptions& run) 
     const KnnGraph graph = knn_graph(x.view(), options.params, resources);
     made = graph.report();
     hashes = hash_graph(graph, resources);
-    if (to_folder) return save_graph_folder(graph, options.folder, resources);
+    if (to_folder) return save_graph_folder(graph, options.folder, form, resources);
     files.append(
         {const_cast<int64_t*>(graph.ids()), const_cast<float*>(graph.distances()), graph.rows(), graph.k(), {}});
     files.commit();

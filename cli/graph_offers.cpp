@@ -46,6 +46,8 @@ void offer_graph_build(Commands& graph) {
   command.file("--work", options->work.folder,
                "With --out, folder for the work of cells where a memory limit is too little for all rows (OUT/work)");
   command.flag("--keep-work", options->work.keep, "Keep the files in it once the graph is there");
+  command.flag("--ids-only", options->work.form.ids_only, "With --out, write no distances.npy");
+  command.flag("--int32-ids", options->work.form.int32_ids, "With --out, ids.npy holds int32: half as many bytes");
   command.number("-k", params.k, "Neighbours per row");
   command.word("--method", params.method, parse_graph_method, "auto",
                "exact; cells, by k-means cells; nn_descent, by neighbours' neighbours; auto, the fastest");

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <kith/export.hpp>
+#include <kith/graph_folder.hpp>
 #include <kith/knn_graph.hpp>
 #include <kith/resources.hpp>
 #include <kith/vector_file.hpp>
@@ -18,17 +19,19 @@ KITH_EXPORT KnnGraph knn_graph(const VectorFile& x, const KnnGraphParams& params
 KITH_EXPORT GraphReport knn_graph(const VectorFile& x, const NeighborsView& out, const KnnGraphParams& params,
                                   const Resources& resources = Resources());
 
-// Where work that does not fit in memory is kept.
+// Where work that does not fit in memory is kept, and what the graph's folder keeps.
 struct GraphWork {
   std::string folder;  // empty: "work" in the graph's folder
   bool keep = false;   // its files, once the graph is there
+  GraphFolderForm form = {};
 };
 
-// The graph goes to a folder (graph_folder.hpp), the same bytes under any limit. Where a limit has no room for the rows
-// and the graph, `exact` (or a recall of 1) goes over the files and writes rows as they are found, and `cells` works
-// from disk on the CPU: the same call goes on after a kill, also with another limit, and its files are deleted at the
-// end. Changed vectors, other parameters and a second process in the work folder are refused. Other methods, and more
-// than 16,384 cells, need the memory that their OutOfMemory names.
+// The graph goes to a folder (graph_folder.hpp), the same bytes under any limit. Where the limits on host and device have
+// no room for the rows and the graph, `exact` (or a recall of 1) goes over the files and writes rows as they are found,
+// and `cells` works from disk, on the CPU or on a GPU: the same call goes on after a kill, also with another limit or
+// device, and its files are deleted at the end. `automatic` chooses among these two as it does in memory. Changed vectors,
+// other parameters and a second process in the work folder are refused. `nn_descent`, also where it is what these rows
+// want, needs the memory that its OutOfMemory names.
 KITH_EXPORT GraphReport knn_graph_folder(const VectorFile& x, const std::string& folder,
                                          const KnnGraphParams& params = {}, const Resources& resources = Resources());
 KITH_EXPORT GraphReport knn_graph_folder(const VectorFile& x, const std::string& folder, const KnnGraphParams& params,

@@ -43,7 +43,7 @@ from typing import TYPE_CHECKING
 from kith._additive import LocalSearchQuantizer, ResidualQuantizer
 from kith._errors import CorruptFileError, PrecisionWarning
 from kith._files import read_vectors, write_vectors
-from kith._graph_build import knn_graph
+from kith._graph_build import GraphIds, knn_graph, knn_graph_ids
 from kith._graph_merge import extend_graph, merge_graphs, refine_graph
 from kith._graph_report import GraphForecast, GraphRecall, GraphReport, GraphRound
 from kith._index import Index
@@ -75,6 +75,7 @@ __all__ = [
     "CudaDevice",
     "DeviceArray",
     "GraphForecast",
+    "GraphIds",
     "GraphRecall",
     "GraphReport",
     "GraphRound",
@@ -107,6 +108,7 @@ __all__ = [
     "info",
     "knn",
     "knn_graph",
+    "knn_graph_ids",
     "load",
     "merge_files",
     "merge_graphs",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from dataclasses import dataclass
 from typing import Any, SupportsFloat, SupportsIndex
 
 import numpy as np
@@ -38,6 +40,7 @@ def knn_graph(
     out: PathLike | None = None,
     work: PathLike | None = None,
     keep_work: bool = False,
+    int32_ids: bool = False,
     device: str = "auto",
     threads: SupportsIndex = 0,
     memory_limit: ByteSize | None = None,
@@ -85,14 +88,17 @@ def knn_graph(
         Of ``"nn_descent"``: ``"selective"`` offers each sample its nearest alone, ``"all"`` every compared pair.
     out : str or path-like, optional
         A folder for ``ids.npy``, ``distances.npy`` and ``report.json``, which are mapped then (`KnnGraph.load`); `x` are files,
-        or a numpy array of float32, float16, uint8 or int8. Where `memory_limit` is too little for all rows,
-        ``method="exact"`` goes over the files, and ``method="cells"`` works from disk: the same call goes on after a kill
-        (docs/knn-graph.md).
+        or a numpy array of float32, float16, uint8 or int8. Where `memory_limit` or `device_memory_limit` is too little
+        for all rows, ``"exact"`` goes over the files, ``"cells"`` works from disk, on the CPU or a GPU, and ``"auto"``
+        chooses among them as in memory: the same call goes on after a kill (docs/knn-graph.md).
     work : str or path-like, optional
         With `out`: the folder in which ``"cells"`` keeps its work where that does not fit in memory, on another disk perhaps;
         by default ``work`` in `out`.
     keep_work : bool, default False
         Keep the files of that folder once the graph is there.
+    int32_ids : bool, default False
+        With `out`: ``ids.npy`` holds int32, half as many bytes; they are read into memory then, not mapped. For ids
+        without distances see `knn_graph_ids`.
     device, threads, memory_limit, device_memory_limit, check_finite, progress
         As in `knn`.
 
@@ -123,8 +129,9 @@ def knn_graph(
     name, way = metric_name(metric), text(method, "method")
     finite = flag(check_finite, "check_finite")
     keeps = flag(keep_work, "keep_work")
-    if out is None and (work is not None or keeps):
-        raise ValueError("work and keep_work go with out, the folder of the graph")
+    narrow = flag(int32_ids, "int32_ids")
+    if out is None and (work is not None or keeps or narrow):
+        raise ValueError("work, keep_work and int32_ids go with out, the folder of the graph")
     wish = given_wish(
         recall=recall, seed=seed, cells=cells, probes=probes, start=start, samples=samples, list_length=list_length,
         iterations=iterations, delta=delta, update=update,
@@ -135,7 +142,10 @@ def knn_graph(
             if source is None:
                 raise ValueError("out needs files, or a numpy array of float32, float16, uint8 or int8")
             kept = b"" if work is None else path_bytes(work)
-            told = _kith.knn_graph_folder(source, path_bytes(out), kept, keeps, number, name, way, finite, wish, options)
+            form = (False, narrow)
+            told = _kith.knn_graph_folder(
+                source, path_bytes(out), kept, keeps, form, number, name, way, finite, wish, options
+            )
             (ids, distances), _ = _kith.load_graph_folder(path_bytes(out), options)
             return KnnGraph._found(ids.view(np.int64), distances, name, GraphReport._of(told))
         if source is not None:
@@ -153,6 +163,84 @@ def knn_graph(
 
         found = fresh_neighbors(step, x, rows, number, options)
     return KnnGraph._found(found.ids, found.distances, name, GraphReport._of(told))
+
+
+@dataclass(frozen=True)
+class GraphIds:
+    """A graph's ids without its distances: what `knn_graph_ids` returns."""
+
+    ids: np.ndarray[Any, Any]
+    """(rows, k), mapped from ``ids.npy``."""
+    report: GraphReport
+    """As that of `KnnGraph`."""
+
+
+def knn_graph_ids(
+    x: SourceLike,
+    out: PathLike,
+    k: SupportsIndex = 15,
+    metric: Metric = "l2",
+    method: str = "auto",
+    *,
+    recall: SupportsFloat = 0.99,
+    seed: SupportsIndex = 0,
+    cells: SupportsIndex | None = None,
+    probes: SupportsIndex | None = None,
+    int32_ids: bool = False,
+    work: PathLike | None = None,
+    keep_work: bool = False,
+    device: str = "auto",
+    threads: SupportsIndex = 0,
+    memory_limit: ByteSize | None = None,
+    device_memory_limit: ByteSize | None = None,
+    check_finite: bool = True,
+    progress: Progress = False,
+) -> GraphIds:
+    """`knn_graph` to the folder `out` without ``distances.npy``: where disks are small, a third of the bytes with `int32_ids`.
+
+    The report has the hashes of the whole graph. `KnnGraph.load` refuses such a folder.
+
+    Parameters
+    ----------
+    x, out, k, metric, method, recall, seed, cells, probes, int32_ids, work, keep_work
+        As in `knn_graph`.
+    device, threads, memory_limit, device_memory_limit, check_finite, progress
+        As in `knn`.
+
+    Returns
+    -------
+    GraphIds
+        With ``ids``, mapped, and the ``report``.
+
+    Raises
+    ------
+    ValueError, TypeError, MemoryError
+        As `knn_graph`.
+
+    Examples
+    --------
+    >>> import numpy as np, kith
+    >>> np.save("rows.npy", np.array([[0], [1], [3], [7]], dtype=np.float32))
+    >>> kith.knn_graph_ids("rows.npy", "graph_ids", k=2, int32_ids=True).ids
+    memmap([[1, 2],
+            [0, 2],
+            [1, 0],
+            [2, 1]], dtype=int32)
+    """
+    number, name, way = whole_number(k, "k"), metric_name(metric), text(method, "method")
+    finite, keeps, narrow = (
+        flag(check_finite, "check_finite"), flag(keep_work, "keep_work"), flag(int32_ids, "int32_ids"),
+    )  # fmt: skip
+    wish = given_wish(recall=recall, seed=seed, cells=cells, probes=probes)
+    with calling(device, threads, memory_limit, device_memory_limit, progress, arrays=(x,)) as options:
+        source = wrapped(x)
+        if source is None:
+            raise ValueError("out needs files, or a numpy array of float32, float16, uint8 or int8")
+        kept = b"" if work is None else path_bytes(work)
+        told = _kith.knn_graph_folder(
+            source, path_bytes(out), kept, keeps, (True, narrow), number, name, way, finite, wish, options
+        )
+    return GraphIds(np.load(os.path.join(os.fsdecode(out), "ids.npy"), mmap_mode="r"), GraphReport._of(told))
 
 
 def given_wish(**values: Any) -> dict[str, Any]:

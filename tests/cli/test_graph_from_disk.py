@@ -80,7 +80,7 @@ def test_other_work_is_refused(kith, files, tmp_path):
     np.save(tmp_path / "changed" / "whole.npy", x)
     told = kith.fails(2, *build(tmp_path / "changed" / "whole.npy", tmp_path / "g", LIMIT, "--work", work))
     assert "the vectors have changed since this work began" in told
-    assert "--work and --keep-work go with --out" in kith.fails(
+    assert "--work, --keep-work, --ids-only and --int32-ids go with --out" in kith.fails(
         2, "graph", "build", "--data", files / "whole.npy", "--out-ids", tmp_path / "i.npy", "--out-distances",
         tmp_path / "d.npy", "--work", work
     )  # fmt: skip
@@ -144,3 +144,11 @@ def test_interrupt(kith, files, truth, tmp_path):
         assert_same(truth, tmp_path / f"g{attempt}")
         return
     pytest.fail("every run was done before it was interrupted")
+
+
+def test_ids_alone_and_as_int32(kith, files, truth, tmp_path):
+    out = tmp_path / "g"
+    kith.ok(*build(files / "whole.npy", out, LIMIT, "--ids-only", "--int32-ids"))
+    assert {path.name for path in out.iterdir()} == {"ids.npy", "report.json"}
+    ids = np.load(out / "ids.npy")
+    assert ids.dtype == np.int32 and (ids == np.load(truth / "ids.npy")).all()

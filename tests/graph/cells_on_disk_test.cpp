@@ -369,6 +369,33 @@ TEST(CellsOnDisk, AFolderIsTheSameUnderAnyLimitAndCut) {
   }
 }
 
+// By cells where near rows lie together, by exact search where cells would compare nearly all pairs.
+TEST(CellsOnDisk, AutoChoosesAsInMemory) {
+  const TemporaryDirectory directory;
+  for (const Shape shape : {Shape::near_duplicates, Shape::gaussian}) {
+    SCOPED_TRACE(name_of(shape));
+    const auto rows = reference::make_floats(shape, 12'000, 160, 1);  // 7.7 MB
+    const VectorFile x = file_of(directory, rows.view());
+    const KnnGraphParams params{.k = 6, .method = GraphMethod::automatic, .recall = 0.9};
+    const KnnGraph truth = knn_graph(rows.view(), params, on_cpu());
+    for (const int64_t limit : {8 << 20, 12 << 20}) {
+      const GraphReport made = knn_graph_folder(x, directory.path("g"), params, under_limit(limit));
+      EXPECT_LE(made.peak_host_bytes, limit);
+      EXPECT_EQ(made.method, truth.report().method);
+      expect_same_bytes(truth, load_graph_folder(directory.path("g"), on_cpu()));
+      EXPECT_FALSE(std::filesystem::exists(directory.path("g/work")));
+    }
+  }
+}
+
+// Then each row ranks those near its own cell alone, once the rows are in order.
+TEST(SlowCellsOnDisk, MoreCellsThanAreRanked) {
+  const auto rows = reference::make_floats(Shape::gaussian, 17'000, 4, 1);
+  KnnGraphParams params = by_cells(3, 16'400);
+  params.recall = 0.6;
+  expect_bytes_of_memory(rows.view(), params, 2);
+}
+
 TEST(CellCurve, HasEveryCellOnceAndNeighboursTogether) {
   for (const int64_t cells : {1, 2, 3, 17, 200}) {
     const auto centres = reference::make_floats(Shape::gaussian, cells, 3, 1);

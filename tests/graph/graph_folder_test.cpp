@@ -132,5 +132,21 @@ TEST(GraphFolder, TooSmallALimitIsNamedAndWorks) {
   }
 }
 
+TEST(GraphFolder, KeepsLessWhereAsked) {
+  const TemporaryDirectory directory;
+  const std::string folder = directory.path("g");
+  const KnnGraph graph = random_graph({400, 5}, 1);
+  save_graph_folder(graph, folder, on_cpu());
+  const GraphHashes hashes = graph_folder_info(folder).hashes;
+  save_graph_folder(graph, folder, {.int32_ids = true}, on_cpu());
+  EXPECT_EQ(graph_folder_info(folder).hashes, hashes);
+  EXPECT_LT(std::filesystem::file_size(folder + "/ids.npy"), 400 * 5 * 4 + 256);
+  expect_same_bytes(graph, load_graph_folder(folder, on_cpu()));
+  save_graph_folder(graph, folder, {.ids_only = true}, on_cpu());
+  EXPECT_EQ(graph_folder_info(folder).hashes, hashes);
+  EXPECT_FALSE(std::filesystem::exists(folder + "/distances.npy"));
+  expect_refusal<InvalidArgument>([&] { (void)load_graph_folder(folder, on_cpu()); }, "ids alone");
+}
+
 }  // namespace
 }  // namespace kith

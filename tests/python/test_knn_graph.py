@@ -358,5 +358,17 @@ def test_cells_from_disk(tmp_path):
     assert (again.ids == truth.ids).all() and (tmp_path / "w" / "manifest").exists()
     with pytest.raises(ValueError, match="seed is 1, and was 0"):
         kith.knn_graph(tmp_path / "x.npy", out=tmp_path / "g", work=tmp_path / "w", seed=1, memory_limit=10 << 20, **wish)
-    with pytest.raises(ValueError, match="work and keep_work go with out"):
+    with pytest.raises(ValueError, match="work, keep_work and int32_ids go with out"):
         kith.knn_graph(tmp_path / "x.npy", work=tmp_path / "w")
+
+
+def test_ids_alone_and_as_int32(tmp_path: Path) -> None:
+    x = np.random.default_rng(3).standard_normal((300, 8)).astype(np.float32)
+    truth = kith.knn_graph(x, k=4, device="cpu")
+    found = kith.knn_graph_ids(x, tmp_path / "g", k=4, int32_ids=True, device="cpu")
+    assert found.ids.dtype == np.int32 and (found.ids == truth.ids).all() and found.report.recall == truth.report.recall
+    assert not (tmp_path / "g" / "distances.npy").exists()
+    with pytest.raises(ValueError, match="ids alone"):
+        kith.KnnGraph.load(tmp_path / "g")
+    narrow = kith.knn_graph(x, k=4, out=tmp_path / "n", int32_ids=True, device="cpu")
+    assert (narrow.ids == truth.ids).all() and np.load(tmp_path / "n" / "ids.npy").dtype == np.int32

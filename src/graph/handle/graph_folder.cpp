@@ -2,6 +2,7 @@
 
 #include <kith/error.hpp>
 
+#include "core/host_array.hpp"
 #include "core/parallel_for.hpp"
 #include "graph/handle/graph_access.hpp"
 #include "graph/handle/graph_check.hpp"
@@ -13,6 +14,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <memory>
@@ -25,6 +27,8 @@ namespace {
 
 constexpr int kFolderVersion = 1;
 constexpr std::string_view kVersionKey = "kith_graph";
+constexpr std::string_view kIdsOnlyKey = "ids_only";  // these two where they are not the usual
+constexpr std::string_view kIdsTypeKey = "ids_dtype";
 
 std::string ids_in(const std::string& folder) { return folder + "/ids.npy"; }
 std::string distances_in(const std::string& folder) { return folder + "/distances.npy"; }
@@ -73,6 +77,8 @@ std::string report_text(const GraphFolderInfo& info, const GraphReport& report) 
   text.add("k", std::to_string(info.k));
   text.add("ids_xxh3", json_text(fmt::format("{:016x}", info.hashes.ids)));
   text.add("distances_xxh3", json_text(fmt::format("{:016x}", info.hashes.distances)));
+  if (info.form.ids_only) text.add(kIdsOnlyKey, "true");
+  if (info.form.int32_ids) text.add(kIdsTypeKey, json_text("int32"));
   text.add("method", json_text(report.method));
   std::string parameters;
   for (const GraphParameter& parameter : report.parameters) {
@@ -93,6 +99,7 @@ class WrittenReport {
  public:
   WrittenReport(std::string text, std::string path) : text_(std::move(text)), path_(std::move(path)) {}
 
+  bool has(std::string_view key) const { return text_.find(fmt::format("\n  {}: ", json_text(key))) != std::string::npos; }
   std::string_view value(std::string_view key) const {
     const std::string mark = fmt::format("\n  {}: ", json_text(key));
     const size_t at = text_.find(mark);
@@ -154,41 +161,63 @@ const std::string& made_folder(const std::string& folder) {
 
 }  // namespace
 
-GraphFolderWriter::GraphFolderWriter(const std::string& folder, int64_t rows, int64_t k)
-    : folder_(made_folder(folder)),
-      rows_(rows),
-      k_(k),
-      ids_(ids_in(folder), rows, k),
-      distances_(distances_in(folder), DType::f32, rows, k) {}
+GraphFolderWriter::GraphFolderWriter(const std::string& folder, int64_t rows, int64_t k, const GraphFolderForm& form)
+    : folder_(made_folder(folder)), rows_(rows), k_(k), form_(form), 
+      ids_(ids_in(folder), form.int32_ids ? ElementType::i32 : ElementType::i64, rows, k) {
+  if (!form.ids_only) distances_.emplace(distances_in(folder), DType::f32, rows, k);
+}
 
 void GraphFolderWriter::append(const NeighborsView& part) {
   const auto count = static_cast<size_t>(part.queries * part.k);
-  ids_.append(part.ids, part.queries);
-  distances_.append(MatrixView(part.distances, part.queries, part.k));
+  write_ids(part);
+  if (distances_) distances_->append(MatrixView(part.distances, part.queries, part.k));
   id_hash_.update(std::as_bytes(std::span(part.ids, count)));
   distance_hash_.update(std::as_bytes(std::span(part.distances, count)));
 }
 
+void GraphFolderWriter::write_ids(const NeighborsView& part) {
+  constexpr int64_t kPiece = 4096;
+  const int64_t count = part.queries * part.k;
+  ids_.check_room(part.queries);
+  if (!form_.int32_ids) return ids_.write(part.ids, array_bytes<int64_t>(count));
+  std::array<int32_t, kPiece> piece;
+  for (int64_t done = 0; done < count; done += kPiece) {  // rows have 31 bits
+    const int64_t some = std::min(kPiece, count - done);
+    std::transform(part.ids + done, part.ids + done + some, piece.data(),
+                   [](int64_t id) { return static_cast<int32_t>(id); });
+    ids_.write(piece.data(), array_bytes<int32_t>(some));
+  }
+}
+
 void GraphFolderWriter::finish(Metric metric, const GraphReport& report) {
   const std::string text =
-      report_text({metric, rows_, k_, {id_hash_.digest(), distance_hash_.digest()}}, report);
+      report_text({metric, rows_, k_, {id_hash_.digest(), distance_hash_.digest()}, form_}, report);
   // First everything that can fail, a full disk for instance.
   ids_.sync();
-  distances_.sync();
+  if (distances_) distances_->sync();
   // Between the arrays that were there and the new ones the folder has no report, and so holds no graph.
   real_disk().remove(report_in(folder_));
   real_disk().sync_folder(folder_);
   ids_.commit();
-  distances_.commit();
+  if (distances_) {
+    distances_->commit();
+  } else {
+    real_disk().remove(distances_in(folder_));  // of another graph
+  }
   AtomicFileWriter written(report_in(folder_));
   written.write(text.data(), static_cast<int64_t>(text.size()));
   written.commit();
 }
 
 void save_graph_folder(const KnnGraph& graph, const std::string& folder, const Resources& resources) {
+  save_graph_folder(graph, folder, GraphFolderForm(), resources);
+}
+
+void save_graph_folder(const KnnGraph& graph, const std::string& folder, const GraphFolderForm& form,
+                       const Resources& resources) {
   const KnnGraph here = graph.to(MemorySpace::host(), resources);
   check_graph(here, resources);  // what is written can be loaded again
-  GraphFolderWriter writer(folder, here.rows(), here.k());
+  GraphFolderWriter writer(folder, here.rows(), here.k(), form);
   constexpr int64_t kWrittenAtOnce = int64_t{4} << 20;
   const int64_t piece = std::max<int64_t>(kWrittenAtOnce / std::max<int64_t>(here.k() * 12, 1), 1);
   const NeighborsView all = GraphAccess::view(here);
@@ -229,11 +258,16 @@ GraphFolderInfo graph_folder_info(const std::string& folder) {
   info.rows = report.integer<int64_t>("rows");
   info.k = report.integer<int64_t>("k");
   info.hashes = {report.integer<uint64_t>("ids_xxh3", 16), report.integer<uint64_t>("distances_xxh3", 16)};
+  info.form = {report.has(kIdsOnlyKey), report.has(kIdsTypeKey)};
   return info;
 }
 
 KnnGraph load_graph_folder(const std::string& folder, const Resources& resources) {
   const GraphFolderInfo info = graph_folder_info(folder);
+  if (info.form.ids_only) {
+    throw InvalidArgument(fmt::format("'{}' holds a graph's ids alone, without distances; read '{}' as ids", folder,
+                                      ids_in(folder)));
+  }
   const KnnGraph graph = load_graph_files(ids_in(folder), distances_in(folder), info.metric, GraphMapping::always, resources);
   if (graph.rows() != info.rows || graph.k() != info.k) {
     throw_corrupt(report_in(folder), 0,

@@ -7,8 +7,10 @@
 #include <kith/vector_file.hpp>
 
 #include "io/container/xxh3.hpp"
+#include "io/matrix_file.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace kith {
@@ -16,18 +18,21 @@ namespace kith {
 class GraphFolderWriter {
  public:
   // Makes the folder where it is not there. A graph in it stays until finish().
-  GraphFolderWriter(const std::string& folder, int64_t rows, int64_t k);
+  GraphFolderWriter(const std::string& folder, int64_t rows, int64_t k, const GraphFolderForm& form = {});
 
   // The neighbours of the next rows, in host memory.
   void append(const NeighborsView& part);
   void finish(Metric metric, const GraphReport& report);
 
  private:
+  void write_ids(const NeighborsView& part);
+
   const std::string folder_;
   const int64_t rows_;
   const int64_t k_;
-  IdFileWriter ids_;
-  VectorFileWriter distances_;
+  const GraphFolderForm form_;
+  MatrixFileWriter ids_;
+  std::optional<VectorFileWriter> distances_;
   Xxh3 id_hash_;
   Xxh3 distance_hash_;
 };

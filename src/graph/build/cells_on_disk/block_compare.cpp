@@ -343,8 +343,12 @@ class BlockCompare {
   void write(BlockLists& lists) const {
     constexpr int64_t kAtOnce = 256;
     std::vector<uint64_t> some(static_cast<size_t>(kAtOnce * shape_.k));
+    std::vector<uint32_t> order(static_cast<size_t>(rows()));
+    std::iota(order.begin(), order.end(), 0u);
+    std::sort(order.begin(), order.end(),
+              [&](uint32_t a, uint32_t b) { return memory_.numbers[a] < memory_.numbers[b]; });
     lists.append({layout_.place(first_), layout_.place(end_), pairs_}, memory_.numbers.data(),
-                 {kAtOnce, [&](const uint32_t* rows, int64_t count) {
+                 {order.data(), kAtOnce, [&](const uint32_t* rows, int64_t count) {
                     for (int64_t i = 0; i < count; ++i) {
                       std::copy_n(memory_.lists.list(rows[i]), shape_.k, some.data() + i * shape_.k);
                     }

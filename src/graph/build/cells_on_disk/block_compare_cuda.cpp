@@ -20,6 +20,7 @@
 #include "kernels/distance/inspect_rows_cuda.hpp"
 #include "kernels/matrix/candidate_window.hpp"
 #include "kernels/matrix/operands_cuda.hpp"
+#include "kernels/select/sort_pairs_cuda.hpp"
 
 #include <algorithm>
 #include <future>
@@ -70,11 +71,12 @@ struct BlockMemoryCuda {
         operands(space.bytes, "the cells' operands", context, resources),
         block_slots(slots_for(shape, shape.rows), "the rows that probe each cell", context, resources),
         chunk_slots(slots_for(shape, shape.chunk), "the rows that probe each cell", context, resources),
-        fetched_rows(kFetched, "the lists of neighbours", context, resources),
-        fetched(kFetched * shape.k, "the lists of neighbours", context, resources),
-        pinned(std::max(shape.chunk * record.bytes() + 8, kFetched * shape.k * 8), resources),
+        sorting(sort_pairs_bytes(shape.rows), "the order of rows", context, resources),
+        fetched(fetched_at_once(shape.k) * shape.k, "the lists of neighbours", context, resources),
+        pinned(std::max(shape.chunk * record.bytes() + 8, fetched_at_once(shape.k) * shape.k * 8), resources),
         host_numbers(shape.rows, "a block of rows", resources),
-        order_memory(4 * shape.rows + 16 * kBytesPerCell * shape.cells, 0, resources),
+        host_order(shape.rows, "a block of rows", resources),
+        cell_tables(128 * shape.cells, 0, resources),
         compare(context, resources) {
     const int64_t most = compare_bytes(shape.rows);
     compare.take_space({shape.rows, shape.k, chunks, shape.cells, shape.largest_cell}, most);
@@ -90,9 +92,9 @@ struct BlockMemoryCuda {
   // Inboxes of 16 for each row, and pieces that keep a GPU busy.
   static int64_t compare_bytes(int64_t rows) { return 140 * rows + std::min<int64_t>(int64_t{1} << 31, 100 * rows); }
 
-  static constexpr int64_t kBytesPerCell = 8;
   static constexpr int64_t kReadBytes = 1 << 20;  // of a thread, by PieceSource::read
-  static constexpr int64_t kFetched = 16384;  // lists that go to the host at a time
+  // Lists that go to the host at a time.
+  static int64_t fetched_at_once(int64_t k) { return std::clamp<int64_t>((int64_t{1} << 20) / k, 256, 65536); }
 
   const std::shared_ptr<const DeviceContext> context;
   const Resources resources;
@@ -119,11 +121,12 @@ struct BlockMemoryCuda {
   DeviceBuffer operands;
   DeviceArray<uint32_t> block_slots;
   DeviceArray<uint32_t> chunk_slots;
-  DeviceArray<uint32_t> fetched_rows;
+  DeviceBuffer sorting;
   DeviceArray<uint64_t> fetched;
   PinnedBuffer pinned;
   HostArray<uint32_t> host_numbers;
-  const Reservation order_memory;  // and tables of cells
+  HostArray<uint32_t> host_order;
+  const Reservation cell_tables;
   CellCompareCuda compare;
   std::optional<const Reservation> slack;
 };
@@ -445,12 +448,24 @@ class BlockCompareCuda final : public BlockComparer {
     context_->synchronize();  // the next but one comes to the place of this
   }
 
+  // Lists in the order of rows. What the rows were compared with is not needed any more.
   void write(BlockLists& lists) {
     const DeviceWorkingLists there{memory_.lists.data(), rows(), shape_.k};
+    SortPairsTask sort;
+    sort.keys[0] = memory_.numbers.data();
+    sort.keys[1] = memory_.ranks.data();
+    sort.values[0] = memory_.row_places.data();
+    sort.values[1] = memory_.block_slots.data();
+    sort.count = rows();
+    sort.memory = memory_.sorting.data();
+    launch_count_up(sort.values[0], rows(), stream());
+    const uint32_t* const order = sort.values[launch_sort_pairs(sort, stream())];
+    uint32_t* const on_host = memory_.host_order.data();
+    context_->copy_values(on_host, order, rows());
+    context_->synchronize();
     lists.append({layout_.place(first_), layout_.place(end_), pairs_}, memory_.host_numbers.data(),
-                 {BlockMemoryCuda::kFetched, [&](const uint32_t* rows, int64_t count) {
-                    context_->copy_values(memory_.fetched_rows.data(), rows, count);
-                    launch_gather_lists(there, memory_.fetched_rows.data(), count, memory_.fetched.data(), stream());
+                 {on_host, BlockMemoryCuda::fetched_at_once(shape_.k), [&](const uint32_t* rows, int64_t count) {
+                    launch_gather_lists(there, order + (rows - on_host), count, memory_.fetched.data(), stream());
                     auto* const to = reinterpret_cast<uint64_t*>(memory_.pinned.data());
                     context_->copy_values(to, memory_.fetched.data(), count * shape_.k);
                     context_->synchronize();

@@ -24,7 +24,16 @@ __global__ void __launch_bounds__(kThreads)
   if (at < count) out[at] = positions[stored[at]];
 }
 
+__global__ void __launch_bounds__(kThreads) count_up_kernel(uint32_t* out, int64_t count) {
+  const int64_t at = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (at < count) out[at] = static_cast<uint32_t>(at);
+}
+
 }  // namespace
+
+void launch_count_up(uint32_t* out, int64_t count, cudaStream_t stream) {
+  launch(count_up_kernel, Grid::over(count, kThreads), stream, out, count);
+}
 
 void launch_place_runs(const CellRun* runs, int64_t count, uint32_t* place_rows, uint32_t* row_places,
                        cudaStream_t stream) {

@@ -23,4 +23,7 @@ void launch_place_runs(const CellRun* runs, int64_t count, uint32_t* place_rows,
 void launch_probe_positions(const std::byte* stored, int64_t probe_bytes, int64_t count, const uint32_t* positions,
                             uint32_t* out, cudaStream_t stream);
 
+// out[i] = i. Enqueues and returns.
+void launch_count_up(uint32_t* out, int64_t count, cudaStream_t stream);
+
 }  // namespace kith

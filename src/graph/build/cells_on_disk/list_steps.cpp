@@ -59,20 +59,17 @@ int64_t ListChain::pairs() const {
 
 void ListChain::append(const ListBlock& block, const uint32_t* numbers, const ListFetch& fetch) {
   const int64_t count = block.end - block.first;
-  std::vector<uint32_t> order(static_cast<size_t>(count));
-  std::iota(order.begin(), order.end(), 0u);
-  std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return numbers[a] < numbers[b]; });
   StepWriter writer(folder_, name_of(block.first), count * (4 + 8 * k_));
   std::vector<std::byte> section;
   const int64_t at_once = std::max<int64_t>(fetch.at_once / kSectionRows, 1) * kSectionRows;
   for (int64_t fetched = 0; fetched < count; fetched += at_once) {
     const int64_t end = std::min(fetched + at_once, count);
-    const uint64_t* const lists = fetch.lists(order.data() + fetched, end - fetched);
+    const uint64_t* const lists = fetch.lists(fetch.order + fetched, end - fetched);
     for (int64_t first = fetched; first < end; first += kSectionRows) {
       const int64_t some = std::min(kSectionRows, end - first);
       section.resize(static_cast<size_t>(some * (4 + 8 * k_)));
       for (int64_t i = 0; i < some; ++i) {
-        std::memcpy(section.data() + i * 4, numbers + order[static_cast<size_t>(first + i)], 4);
+        std::memcpy(section.data() + i * 4, numbers + fetch.order[first + i], 4);
       }
       std::memcpy(section.data() + some * 4, lists + (first - fetched) * k_, static_cast<size_t>(some * 8 * k_));
       writer.add(section);

@@ -31,8 +31,9 @@ struct ListBlock {
 
 // Where the finished lists of blocks go.
 struct ListFetch {
+  const uint32_t* order = nullptr;  // the block's rows by their numbers
   int64_t at_once = 1;
-  // The lists of some rows of the block, one after the other, until the next call; no more than at_once.
+  // The lists of some of these, which are `rows`, one after the other, until the next call; no more than at_once.
   std::function<const uint64_t*(const uint32_t* rows, int64_t count)> lists;
 };
 class BlockLists {

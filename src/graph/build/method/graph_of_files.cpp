@@ -69,8 +69,8 @@ void write_exact(const VectorFile& x, GraphFolderWriter& writer, const KnnGraphP
 
 // Exact search, to a folder.
 GraphReport exact_to_folder(const VectorFile& x, const std::string& folder, const KnnGraphParams& params,
-                            const Resources& resources) {
-  GraphFolderWriter writer(folder, x.rows(), params.k);
+                            const GraphWork& work, const Resources& resources) {
+  GraphFolderWriter writer(folder, x.rows(), params.k, work.form);
   GraphReport report = measured(resources, [&](const Resources& counted) {
     write_exact(x, writer, params, counted);
     GraphReport exact;
@@ -85,12 +85,13 @@ GraphReport exact_to_folder(const VectorFile& x, const std::string& folder, cons
 class FolderSink final : public GraphSink {
  public:
   // `exact_follows` where the recall is missed: then nothing is left of this graph.
-  FolderSink(const VectorFile& x, std::string folder, const KnnGraphParams& params, bool exact_follows)
-      : x_(x), folder_(std::move(folder)), params_(params), exact_follows_(exact_follows) {}
+  FolderSink(const VectorFile& x, std::string folder, const KnnGraphParams& params, const GraphFolderForm& form,
+             bool exact_follows)
+      : x_(x), folder_(std::move(folder)), params_(params), form_(form), exact_follows_(exact_follows) {}
 
   void begin() override {
     writer_.reset();
-    writer_ = std::make_unique<GraphFolderWriter>(folder_, x_.rows(), params_.k);
+    writer_ = std::make_unique<GraphFolderWriter>(folder_, x_.rows(), params_.k, form_);
   }
   void append(const NeighborsView& part) override { writer_->append(part); }
   void finish(const GraphReport& report) override {
@@ -102,6 +103,7 @@ class FolderSink final : public GraphSink {
   const VectorFile& x_;
   const std::string folder_;
   const KnnGraphParams& params_;
+  const GraphFolderForm form_;
   const bool exact_follows_;
   std::unique_ptr<GraphFolderWriter> writer_;
 };
@@ -148,7 +150,7 @@ GraphReport cells_to_folder(const VectorFile& x, const std::string& folder, cons
       return method == GraphMethod::cells;
     };
   }
-  FolderSink sink(x, folder, params, cells.choice && !cells.choice->exact_is_refused());
+  FolderSink sink(x, folder, params, work.form, cells.choice && !cells.choice->exact_is_refused());
   GraphReport report = measured(resources.with_device(cells.device), [&](const Resources& counted) {
     return naming_files({{"x", x}}, [&] {
       return cells_on_disk(x, cells.wish, params.check_finite, kept, sink, counted).value_or(GraphReport());
@@ -174,10 +176,10 @@ GraphReport graph_from_disk(const VectorFile& x, const std::string& folder, cons
     warn_if_missed(report, params.recall, "allow more probes, or use exact", resources);
     return report;
   }
-  if (by_cells || report.method == name_of(GraphMethod::exact)) return exact_to_folder(x, folder, params, resources);
+  if (by_cells || report.method == name_of(GraphMethod::exact)) return exact_to_folder(x, folder, params, work, resources);
   // Rounds need memory, which they name.
   const KnnGraph graph = knn_graph(x, params, resources);
-  save_graph_folder(graph, folder, resources);
+  save_graph_folder(graph, folder, work.form, resources);
   return graph.report();
 }
 
@@ -198,10 +200,10 @@ GraphReport knn_graph_folder(const VectorFile& x, const std::string& folder, con
     if (const auto cells = cells_from_disk(x, params, needed, resources)) {
       return graph_from_disk(x, folder, *cells, params, work, resources);
     }
-    if (is_exact(params)) return exact_to_folder(x, folder, params, resources);
+    if (is_exact(params)) return exact_to_folder(x, folder, params, work, resources);
   }
   const KnnGraph graph = knn_graph(x, params, resources);
-  save_graph_folder(graph, folder, resources);
+  save_graph_folder(graph, folder, work.form, resources);
   return graph.report();
 }
 

@@ -12,7 +12,7 @@ namespace kith {
 namespace {
 
 constexpr double kRowsPerCell = 500;
-constexpr double kMostRowsPerCell = 1500;
+constexpr double kMostRowsPerCell = 1500;  // of up to a hundred million rows
 // What a pair takes beside its columns.
 constexpr double kPairColumns = 32;
 // What a row takes by cells beside its pairs: at all, for each column, and for its list in each probe.
@@ -117,8 +117,11 @@ GraphCosts predict_gpu_costs(const GraphProblem& problem, const CellsWork& work)
 }  // namespace
 
 int64_t default_cells(int64_t rows, int64_t k) {
-  const double grown = kRowsPerCell * std::pow(std::max(1.0, static_cast<double>(rows) / 1e6), 0.24);
-  const double size = std::max(std::min(grown, kMostRowsPerCell), 2.0 * static_cast<double>(k));
+  const auto count = static_cast<double>(rows);
+  const double grown = kRowsPerCell * std::pow(std::max(1.0, count / 1e6), 0.24);
+  // Beyond a hundred million rows finding the nearest of so many cells would outgrow comparing.
+  const double most = kMostRowsPerCell * std::pow(std::max(1.0, count / 1e8), 0.3);
+  const double size = std::max(std::min(grown, most), 2.0 * static_cast<double>(k));
   return std::max<int64_t>(1, static_cast<int64_t>(static_cast<double>(rows) / size));
 }
 

@@ -79,7 +79,8 @@ GraphMethod choose_graph_method(const GraphProblem& problem, const CellsWork& wo
 // cells that were chosen and not asked for.
 int64_t affordable_probes(const GraphProblem& problem, int64_t cells, DeviceKind device);
 
-// About 500 rows each up to a million rows, three times as many at a hundred million; more where k is large.
+// About 500 rows each up to a million rows, three times as many at a hundred million, six times at a billion; more where
+// k is large.
 int64_t default_cells(int64_t rows, int64_t k);
 // Of nn_descent.
 GraphStart default_start(Metric metric);
