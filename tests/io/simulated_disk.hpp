@@ -11,6 +11,7 @@
 #include "io/file_error.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <map>
@@ -175,7 +176,7 @@ class SimulatedDisk final : public Disk {
   std::set<std::string> locked_;
   std::optional<Fault> fault_;
   bool dead_ = false;
-  int64_t calls_ = 0;
+  std::atomic<int64_t> calls_ = 0;  // steps are read by several threads
   int64_t capacity_ = INT64_MAX / 2;
   int64_t shortest_ = INT64_MAX;
 };

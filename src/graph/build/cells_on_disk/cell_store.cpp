@@ -56,13 +56,14 @@ StepFile find_step(WorkFolder& folder, const std::string& name) {
 
 // Sizes, offsets and hashes of a piece in two steps.
 constexpr int64_t kPieceTables = 64;
+constexpr int64_t kStagedCell = 16;  // of a cell, beside its piece
 int64_t most_pieces(int64_t rows, int64_t cells, int64_t rows_per_piece) { return rows / rows_per_piece + cells; }
 
 // What the second pass takes for pieces of so many rows: one of each cell, and the table of all, whose sizes, offsets
 // and hashes the writer keeps.
 int64_t staging_bytes(const RankTask& task, int64_t rows_per_piece) {
   const int64_t cells = task.centres.rows();
-  return cells * (rows_per_piece * staged_record(task).bytes() + 12) +
+  return cells * (rows_per_piece * staged_record(task).bytes() + kStagedCell) +
          kPieceTables * most_pieces(task.x.rows(), cells, rows_per_piece);
 }
 
@@ -95,15 +96,17 @@ class PieceStaging {
         slot_bytes_(layout.rows_per_piece() * record.bytes()),
         slots_(static_cast<int64_t>(positions.size()) * slot_bytes_, "rows on their way to their cells", resources),
         filled_(static_cast<int64_t>(positions.size()), "rows on their way to their cells", resources),
+        room_(static_cast<int64_t>(positions.size()), "rows on their way to their cells", resources),
         next_(static_cast<int64_t>(positions.size()), "rows on their way to their cells", resources) {
     for (int64_t cell = 0; cell < next_.size(); ++cell) {
       filled_[cell] = 0;
       next_[cell] = layout_.first_piece(positions[static_cast<size_t>(cell)]);
+      room_[cell] = room_of(next_[cell]);
     }
   }
 
   void add(const std::byte* row, uint32_t number, uint32_t cell, const std::byte* probes) {
-    const int64_t rows = layout_.rows(next_[cell]);
+    const int64_t rows = room_[cell];
     const int64_t probe_bytes = record_.all_probes_bytes();
     std::byte* const slot = slots_.data() + cell * slot_bytes_;
     std::byte* const near = slot + rows * record_.numbered_bytes();
@@ -115,10 +118,15 @@ class PieceStaging {
     rows_.put(next_[cell] + 1, some_bytes(slot, rows * record_.numbered_bytes()));
     if (near_ != nullptr) near_->put(next_[cell], some_bytes(near, rows * probe_bytes));
     filled_[cell] = 0;
-    ++next_[cell];
+    room_[cell] = room_of(++next_[cell]);
   }
 
  private:
+  // The piece behind the last has none, and nobody asks.
+  int32_t room_of(int64_t piece) const {
+    return piece < layout_.pieces() ? static_cast<int32_t>(layout_.rows(piece)) : 0;
+  }
+
   StepWriter& rows_;
   StepWriter* const near_;
   const PieceLayout& layout_;
@@ -126,6 +134,7 @@ class PieceStaging {
   const int64_t slot_bytes_;
   HostArray<std::byte> slots_;
   HostArray<int32_t> filled_;  // rows of the piece that is being filled
+  HostArray<int32_t> room_;    // and how many it will have
   HostArray<int64_t> next_;    // that piece
 };
 
@@ -252,10 +261,10 @@ void write_rows(WorkFolder* folder, const StoreNames& names, const RankTask& tas
   std::vector<uint32_t> positions(static_cast<size_t>(cells));
   const Resources on_host = resources.with_device(Device::cpu());
   const int64_t batch = rows_that_fit(kFewestPassRows, kMostPassRows, on_host, [&](int64_t rows) {
-    return Footprint{pass_bytes(task.x, rows) + cells * (per_piece * record.bytes() + 12)};
+    return Footprint{pass_bytes(task.x, rows) + cells * (per_piece * record.bytes() + kStagedCell)};
   });
   if (only_counts(resources)) {
-    const Reservation staging(cells * (per_piece * record.bytes() + 12), 0, resources);
+    const Reservation staging(cells * (per_piece * record.bytes() + kStagedCell), 0, resources);
     (void)pass_over(task.x, "order", batch, nullptr, resources, {});
     return;
   }

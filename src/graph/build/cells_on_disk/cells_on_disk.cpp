@@ -160,7 +160,10 @@ class CellsOnDisk {
       count_work(block_footprint(with_rows(shape, fewest_block_rows(shape), quiet_), quiet_), quiet_);
     }
     // Lists are written with a section and a batch of results.
-    const Reservation written(256 * (4 + 8 * wish_.k) + 64 * 12 * wish_.k + 8 * wish_.k * kControlRows, 0, quiet_);
+    const Reservation written(
+        256 * (4 + 8 * wish_.k) * resources_.threads() + 64 * 12 * wish_.k + 8 * wish_.k * kControlRows +
+            StepFile::table_bytes(x_.rows() / 256 + 1),
+        0, quiet_);
   }
 
   std::optional<GraphReport> run(GraphSink& sink) {

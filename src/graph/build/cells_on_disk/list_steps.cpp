@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <numeric>
 #include <utility>
@@ -19,7 +20,8 @@ namespace {
 
 constexpr int64_t kSectionRows = 256;
 constexpr int64_t kFewestWritten = 64;
-constexpr int64_t kMostWritten = 65536;
+constexpr int64_t kMostWritten = 1 << 20;
+constexpr size_t kMostOpen = 16;
 
 }  // namespace
 
@@ -117,7 +119,7 @@ RecallEstimate ListChain::measure(const ControlRows& control, const Resources& r
 
 void ListChain::write(Metric metric, const Resources& resources,
                       const std::function<void(const NeighborsView& part)>& sink) const {
-  const HostArray<std::byte> memory(section_bytes(), "lists", resources);
+  const HostArray<std::byte> memory(resources.threads() * section_bytes(), "lists", resources);
   const int64_t batch = rows_that_fit(kFewestWritten, std::min(kMostWritten, rows_), resources,
                                       [&](int64_t rows) { return 12 * k_ * rows; });
   Neighbors part(std::min(batch, rows_), k_, resources);
@@ -127,28 +129,41 @@ void ListChain::write(Metric metric, const Resources& resources,
   // batch ends once more for the next.
   std::vector<int64_t> next(blocks_.size(), 0);
   ProgressMeter meter("write", rows_, resources);
+  const Reservation tables(StepFile::table_bytes(divide_up(rows_, kSectionRows)), 0, resources);
+  // Steps stay open while they are few.
+  std::vector<StepFile> opened;
+  for (size_t b = 0; b < blocks_.size() && blocks_.size() <= kMostOpen; ++b) opened.push_back(open(blocks_[b]));
   for (int64_t first = 0; first < rows_; first += batch) {
     const int64_t end = std::min(first + batch, rows_);
-    int64_t found = 0;
-    for (size_t b = 0; b < blocks_.size(); ++b) {
-      const StepFile step = open(blocks_[b]);
+    std::atomic<int64_t> found = 0;
+    const auto take = [&](size_t b, const StepFile& step, int slot) {
+      int64_t here = 0;
       for (int64_t& section = next[b]; section < sections(blocks_[b]); ++section) {
         bool beyond = false;
-        for_lists(blocks_[b], step, section, memory.data(), [&](uint32_t number, const uint64_t* list) {
+        const auto put = [&](uint32_t number, const uint64_t* list) {
           beyond |= number >= end;
           if (number < first || number >= end) return;
           const int64_t at = (number - first) * k_;
           write_results(exit, list, k_, part.view().ids + at, part.view().distances + at);
-          ++found;
-        });
+          ++here;
+        };
+        for_lists(blocks_[b], step, section, memory.data() + slot * section_bytes(), put);
         if (beyond) break;
       }
-      meter.poll();
+      found += here;
+    };
+    if (opened.empty()) {
+      for (size_t b = 0; b < blocks_.size(); ++b) take(b, open(blocks_[b]), 0);
+    } else {
+      parallel_for(static_cast<int64_t>(blocks_.size()), meter, resources, [&](int64_t block, int slot) {
+        take(static_cast<size_t>(block), opened[static_cast<size_t>(block)], slot);
+      });
     }
+    meter.poll();
     if (found != end - first) {
       throw InvalidState(
           fmt::format("the work folder '{}' has lists of {} of the rows {} to {}; remove it and begin anew",
-                      folder_.path(), found, first, end - 1));
+                      folder_.path(), found.load(), first, end - 1));
     }
     sink({part.view().ids, part.view().distances, end - first, k_, {}});
     meter.add(end - first);
