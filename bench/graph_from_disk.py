@@ -1,7 +1,7 @@
 """A graph from disk: seconds of each phase, memory, bytes read and written, and the hash beside that of memory.
 
     graph_from_disk.py --rows 10000000 --folder /dev/shm/kith [--cols 96] [--recall 0.95] [-k 10] [--device cuda]
-                       [--memory-limit 24G] [--device-memory-limit 16G] [--in-memory] [--method cells] [--threads 2]
+                       [--memory-limit 24G] [--device-memory-limit 16G] [--in-memory] [--method cells] [--threads 2] [--ids-only]
 
 Rows are the mixture of made_data.py's recipe as bytes, made by torch on a GPU where there is one, else by numpy; FOLDER
 keeps them for the next run. Seconds of a phase are those between the first and the last report of it. --in-memory builds
@@ -112,11 +112,12 @@ def main() -> None:
     moved = bytes_moved()
     spent = os.times()
     began = time.perf_counter()
-    extra = {"ids_only": True} if options.ids_only else {}
-    graph = kith.knn_graph(
-        str(path), **wish, **extra, out=out, progress=phases, memory_limit=options.memory_limit,
-        device_memory_limit=options.device_memory_limit,
-    )
+    limits = {"memory_limit": options.memory_limit, "device_memory_limit": options.device_memory_limit}
+    graph: kith.KnnGraph | kith.GraphIds
+    if options.ids_only:
+        graph = kith.knn_graph_ids(str(path), out, int32_ids=True, progress=phases, **limits, **wish)
+    else:
+        graph = kith.knn_graph(str(path), out=out, progress=phases, **limits, **wish)
     seconds = time.perf_counter() - began
     now, used = bytes_moved(), os.times()
     report = graph.report
@@ -127,7 +128,7 @@ def main() -> None:
     print(f"read {(now[0] - moved[0]) / 1e9:.2f} GB, written {(now[1] - moved[1]) / 1e9:.2f} GB; counted peaks "
           f"{report.peak_bytes / 2**20:.0f} MiB host, {report.peak_device_bytes / 2**20:.0f} MiB device; largest resident "
           f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MiB")
-    if truth is not None:
+    if isinstance(graph, kith.KnnGraph) and truth is not None:
         same = bool(np.array_equal(truth.ids, graph.ids)) and bool(np.array_equal(truth.distances, graph.distances))
         print("the same bytes as in memory" if same else "OTHER BYTES than in memory")
 
