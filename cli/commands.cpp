@@ -188,6 +188,10 @@ void OfferedCommand::device() {
   entry_->computes = true;
   word("--device", all_->run.device, parse_device, "auto",
        "auto, cpu or cuda:N; auto stays on the CPU under a memory limit below 1G");
+  device_memory_limit();
+}
+
+void OfferedCommand::device_memory_limit() {
   word_then("--device-memory-limit", "SIZE", "", "Largest memory to take on a GPU (default: no limit)",
             [run = &all_->run](const std::string& word) {
               run->device_memory_limit = parse_byte_size(word, "--device-memory-limit");

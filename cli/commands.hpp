@@ -86,6 +86,7 @@ class OfferedCommand {
   void filter(std::string& value);
   void threads();
   void memory_limit();
+  void device_memory_limit();
   void output();       // --json and --quiet
   void run_options();  // all that a command takes that computes on a device
   void on_ranks() { entry_->on_ranks = true; }

@@ -32,6 +32,7 @@ PlanQuestion question_of(const PlanOptions& options, const RunOptions& run) {
     question.rows = std::llround(options.rows);
   }
   if (run.memory_limit) question.host_memory_limit = *run.memory_limit;
+  if (run.device_memory_limit) question.device_memory_limit = *run.device_memory_limit;
   question.threads = run.threads > 0 ? run.threads : cpu_info().threads;
   return question;
 }
@@ -94,11 +95,13 @@ void offer_plan(Commands& commands) {
   command.number("-k", question.k, "Neighbours in the graph");
   command.metric(question.metric);
   command.real("--recall", question.recall, "Of the graph; 1: exact");
+  command.real("--probes", question.probes, "Of the graph's cells, as a run has reported them; 0: of data like SIFT");
   command.flag("--gpu", question.gpu, "Plan for an H200 instead of the CPU");
   command.real("--disk-read", question.disk_read, "What the disk reads, bytes a second");
   command.real("--disk-write", question.disk_write, "What it writes");
   command.threads();
   command.memory_limit();
+  command.device_memory_limit();
   command.output();
 }
 

@@ -58,7 +58,9 @@ def plan(
     k: SupportsIndex = 10,
     metric: Metric = "l2",
     recall: float = 0.99,
+    probes: float = 0,
     memory_limit: ByteSize | None = None,
+    device_memory_limit: ByteSize | None = None,
     gpu: bool = False,
     threads: SupportsIndex = 0,
     disk_read: float = 2e9,
@@ -79,8 +81,10 @@ def plan(
         Plan an index (``"IVF4096,PQ32"``) instead of a graph.
     k, metric, recall
         Of the graph, as in `knn_graph`; a recall of 1 is exact.
-    memory_limit : int or str, optional
-        Bytes of memory (``"16G"``); what does not fit is planned from disk.
+    probes : float, default 0
+        Of the graph's cells, where a run has reported them; 0: those of data like SIFT.
+    memory_limit, device_memory_limit : int or str, optional
+        Bytes of memory (``"16G"``), of the host and of the GPU; what does not fit is planned from disk.
     gpu : bool, default False
         Plan for an H200 instead of the CPU.
     threads : int, default 0
@@ -105,7 +109,9 @@ def plan(
         whole_number(k, "k"),
         text(metric, "metric"),
         float(recall),
+        float(probes),
         None if memory_limit is None else byte_size(memory_limit, "memory_limit"),
+        None if device_memory_limit is None else byte_size(device_memory_limit, "device_memory_limit"),
         flag(gpu, "gpu"),
         count if count != 0 else info()["threads"],
         float(disk_read),

@@ -16,6 +16,21 @@ constexpr double kCentreIterations = 6;
 // Pairs across blocks are compared from both sides. Measured on SIFT: the share of probes that leave their block.
 double leaving(int64_t blocks) { return blocks <= 1 ? 0 : 0.92 * (1 - std::pow(static_cast<double>(blocks), -0.45)); }
 
+// Blocks that lie on a GPU with their operands, lists, inboxes and probes, beside a chunk and room for pieces.
+int64_t blocks_on_gpu(const PlanQuestion& question, double probes) {
+  constexpr int64_t kDevice = int64_t{132} << 30;  // what an H200 has to give
+  constexpr int64_t kPieces = int64_t{2} << 30;
+  constexpr double kInbox = 16 * 8 + 4;
+  constexpr double kTables = 44;  // terms, limits, places and numbers
+  const bool bytes = question.dtype == DType::u8 || question.dtype == DType::i8;
+  const auto operand = static_cast<double>(round_up(question.cols * (bytes ? 1 : 2), 128));
+  const double row = static_cast<double>(question.cols * size_of(question.dtype) + 8 * question.k) + operand + kInbox +
+                     kTables + 8 * probes;
+  const auto room = static_cast<double>(std::max<int64_t>(std::min(question.device_memory_limit, kDevice) - kPieces, kPieces / 8));
+  const double chunks = 4.0 / 3;  // two chunks of a sixth
+  return std::max<int64_t>(1, static_cast<int64_t>(std::ceil(static_cast<double>(question.rows) * row * chunks / room)));
+}
+
 }  // namespace
 
 GraphProblem graph_problem(const PlanQuestion& question) {
@@ -25,19 +40,21 @@ GraphProblem graph_problem(const PlanQuestion& question) {
 CellsOnDiskCounts likely_cells_on_disk(const PlanQuestion& question) {
   CellsOnDiskCounts likely;
   likely.cells = default_cells(question.rows, question.k);
-  likely.probes = likely_work(graph_problem(question)).probes;
+  likely.probes = question.probes > 0 ? question.probes : likely_work(graph_problem(question)).probes;
   likely.row_bytes =
       StoredRecord(question.cols * size_of(question.dtype), std::llround(likely.probes), likely.cells).bytes();
   // Half of the memory for a block with its lists, the other for what streams past it.
   const int64_t list_bytes = 8 * question.k + 32;
+  if (question.gpu) {
+    likely.blocks = blocks_on_gpu(question, likely.probes);
+    return likely;
+  }
   const int64_t room = std::max<int64_t>(question.host_memory_limit / 2, 1);
   likely.blocks = std::max<int64_t>(1, divide_up(question.rows * (likely.row_bytes + list_bytes), room));
   return likely;
 }
 
 std::vector<PlanPhase> plan_cells_on_disk(const PlanQuestion& question, const CellsOnDiskCounts& cells) {
-  PlanQuestion on_cpu = question;
-  on_cpu.gpu = false;  // so far
   const auto rows = static_cast<double>(question.rows);
   const auto cols = static_cast<double>(question.cols);
   const auto count = static_cast<double>(cells.cells);
@@ -50,7 +67,7 @@ std::vector<PlanPhase> plan_cells_on_disk(const PlanQuestion& question, const Ce
   const int64_t memory = std::min(question.host_memory_limit, store + lists);
   std::vector<PlanPhase> phases;
   const auto add = [&](PlanPhase phase, const Counts& counts) {
-    time_phase(phase, counts, on_cpu);
+    time_phase(phase, counts, question);
     phases.push_back(std::move(phase));
   };
   add({.name = "sample", .read_bytes = 2 * data, .written_bytes = sample, .host_bytes = memory, .disk_bytes = sample},
@@ -62,15 +79,20 @@ std::vector<PlanPhase> plan_cells_on_disk(const PlanQuestion& question, const Ce
        .written_bytes = store,
        .host_bytes = memory,
        .disk_bytes = store + centres},
-      {{CostUnit::dense_product, 2 * rows * count * cols}});
+      {{question.gpu ? CostUnit::graph_product : CostUnit::dense_product, 2 * rows * count * cols}});
   const double pairs = rows * cells.probes * rows / count * (1 + leaving(cells.blocks));
+  const int64_t on_gpu = question.gpu ? std::min(question.device_memory_limit, question.rows * 1024) : 0;
   add({.name = "compare",
        .read_bytes = cells.blocks * store,
        .written_bytes = lists,
        .blocks = cells.blocks,
        .host_bytes = memory,
+       .device_bytes = on_gpu,
        .disk_bytes = store + lists},
-      {{CostUnit::graph_product, 2 * pairs * cols}});
+      question.gpu ? Counts{{CostUnit::graph_product, 2 * pairs * cols},
+                            {CostUnit::graph_cells_row, rows},
+                            {CostUnit::graph_probe_row, rows * cells.probes}}
+                   : Counts{{CostUnit::graph_product, 2 * pairs * cols}});
   add({.name = "lists in order",
        .read_bytes = lists,
        .written_bytes = result,

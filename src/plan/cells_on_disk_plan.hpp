@@ -1,4 +1,4 @@
-// The phases of a graph by cells whose rows do not fit into memory, on the CPU: sample, centres, rows put in the order
+// The phases of a graph by cells whose rows do not fit into memory, on the CPU or a GPU: sample, centres, rows put in the order
 // of cells, blocks of neighbouring cells that are compared with all others, and lists in the order of rows.
 #pragma once
 

@@ -66,7 +66,7 @@ int64_t graph_device_bytes(const PlanQuestion& question) {
 
 Counts graph_counts(const PlanQuestion& question, GraphMethod method) {
   const GraphProblem problem = graph_problem(question);
-  const CellsWork work = likely_work(problem);
+  const CellsWork work = question.probes > 0 ? balanced_work(problem, question.probes) : likely_work(problem);
   const auto cols = static_cast<double>(question.cols);
   if (!question.gpu) {  // costs there are products of one column
     const GraphCosts costs = predict_graph_costs(problem, work, DeviceKind::cpu);
@@ -92,7 +92,8 @@ WorkPlan plan_graph(const PlanQuestion& question) {
   plan.result_bytes = question.rows * question.k * 12;
   const int64_t data = data_bytes(question);
   const int64_t in_memory = graph_bytes(question, method);
-  plan.from_disk = in_memory > question.host_memory_limit;
+  plan.from_disk = in_memory > question.host_memory_limit ||
+                   (question.gpu && graph_device_bytes(question) > question.device_memory_limit);
   const auto add = [&](PlanPhase phase, const Counts& counts) {
     time_phase(phase, counts, question);
     plan.phases.push_back(std::move(phase));
@@ -258,7 +259,8 @@ void PlanQuestion::validate() const {
                       cols, k));
   require(recall > 0 && recall <= 1, fmt::format("recall = {}; it must be above 0 and at most 1", recall));
   require(threads >= 1, fmt::format("threads = {}; there must be one at least", threads));
-  require(host_memory_limit > 0, "a memory limit must be above 0");
+  require(host_memory_limit > 0 && device_memory_limit > 0, "a memory limit must be above 0");
+  require(probes >= 0, "probes are not below 0");
   require(disk_read > 0 && disk_write > 0, "a disk's rates must be above 0");
   if (!factory.empty() && rows > kMost) {
     throw InvalidArgument(fmt::format(

@@ -27,14 +27,28 @@ TEST(WorkPlan, ABillionRowsAreCutIntoBlocks) {
 
 TEST(WorkPlan, MemoryAndDisksHelp) {
   PlanQuestion question = billion();
+  question.device_memory_limit = int64_t{16} << 30;
   const WorkPlan little = plan_work(question);
-  question.host_memory_limit *= 4;
+  question.device_memory_limit *= 4;
   const WorkPlan more = plan_work(question);
   EXPECT_LT(more.phases[3].blocks, little.phases[3].blocks);
   EXPECT_LE(more.seconds(), little.seconds());
   question.disk_read /= 100;
   EXPECT_GT(plan_work(question).seconds(), more.seconds());
   EXPECT_EQ(plan_work(question).phases[3].bound, "reading");
+}
+
+TEST(WorkPlan, ALimitOfTheGpuCutsItsGraphIntoBlocks) {
+  PlanQuestion question{.rows = 100'000'000, .cols = 96, .dtype = DType::u8, .recall = 0.95, .probes = 6, .gpu = true};
+  EXPECT_FALSE(plan_work(question).from_disk);
+  question.device_memory_limit = int64_t{16} << 30;
+  const WorkPlan plan = plan_work(question);
+  EXPECT_TRUE(plan.from_disk);
+  EXPECT_GE(plan.phases[3].blocks, 3);
+  EXPECT_LE(plan.phases[3].blocks, 8);
+  EXPECT_LE(plan.device_bytes(), int64_t{16} << 30);
+  question.probes = 60;
+  EXPECT_GT(plan_work(question).phases[3].seconds, plan.phases[3].seconds);
 }
 
 TEST(WorkPlan, WhatFitsIsInMemory) {
