@@ -5,7 +5,6 @@
 #include "core/byte_size.hpp"
 #include "core/divide.hpp"
 #include "core/within_limits.hpp"
-#include "graph/build/cells/cell_params.hpp"
 #include "graph/build/method/method_choice.hpp"
 #include "index/factory.hpp"
 #include "plan/cells_on_disk_plan.hpp"
@@ -296,12 +295,6 @@ WorkPlan plan_work(const PlanQuestion& question) {
   question.validate();
   WorkPlan plan = plan_without_advice(question);
   plan.advice = advice_for(question, plan.seconds());
-  const bool on_disk = plan.from_disk && plan.method == name_of(GraphMethod::cells);
-  if (on_disk && default_cells(question.rows, question.k) > kMostCellsRanked) {
-    plan.advice.insert(plan.advice.begin(), fmt::format("Kith builds this from disk only with {} cells or fewer, which "
-                                                        "compares more pairs than planned here",
-                                                        kMostCellsRanked));
-  }
   return plan;
 }
 
