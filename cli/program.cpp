@@ -3,9 +3,9 @@
 #include <kith/communicator.hpp>
 
 #include "command_line.hpp"
-#include "distributed/agreement.hpp"
 #include "exit_codes.hpp"
 #include "interrupt.hpp"
+#include "ranks/agreement.hpp"
 
 #include <cstdio>
 #include <stdexcept>

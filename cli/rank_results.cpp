@@ -3,7 +3,7 @@
 #include <kith/error.hpp>
 #include <kith/file_info.hpp>
 
-#include "distributed/agreement.hpp"
+#include "ranks/agreement.hpp"
 
 #include <fmt/format.h>
 

@@ -31,6 +31,7 @@ class KITH_EXPORT Communicator {
   virtual int rank() const = 0;  // 0 .. size() - 1
   virtual int size() const = 0;
   virtual std::string host() const;  // the name of this rank's machine, for errors
+  virtual std::string name() const;  // what errors call this rank: "rank 2 on HOST"
 
   // Returns once all ranks have called it.
   virtual void barrier() = 0;
@@ -62,8 +63,9 @@ class KITH_EXPORT Communicator {
   int64_t next_ = 0;
 };
 
-// Runs work(communicator) on so many threads, each of them a rank, and returns when all are done. Where one throws, the
-// others are woken and leave their calls; what was thrown first is thrown here. For tests, and to try things out.
+// Runs work(communicator) on so many threads, each of them a rank, and returns when all are done; rank 0 is the calling
+// thread. Where one throws, the others are woken and leave their calls; what was thrown first is thrown here. Devices
+// of one process are such ranks.
 KITH_EXPORT void run_ranks(int size, const std::function<void(Communicator&)>& work,
                            int64_t piece_bytes = Communicator::kPieceBytes);
 

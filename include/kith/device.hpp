@@ -26,6 +26,20 @@ struct Device {
 KITH_EXPORT Device parse_device(std::string_view name);
 KITH_EXPORT std::string name_of(Device device);
 
+// A device that shares calls with others, whole or as several parts: each part works like a device of its own, with
+// threads, streams and a share of the memory limit. Parts of a CPU are for machines whose memory is divided (NUMA).
+struct DeviceParts {
+  Device device;
+  int parts = 1;
+
+  constexpr bool operator==(const DeviceParts&) const = default;
+};
+
+// One device, or several divided by commas: "cuda:0,cuda:1", "cuda:all" (every one that can be used), "cpu/4" and
+// "cuda:0/3" (so many parts of one). InvalidArgument for other words, and for a device that is named twice.
+KITH_EXPORT std::vector<DeviceParts> parse_devices(std::string_view names);
+KITH_EXPORT std::string name_of(const std::vector<DeviceParts>& devices);
+
 // Plain data, so that a plan for any device can be made, and tested, on any other.
 struct DeviceInfo {
   Device device = Device::cpu();

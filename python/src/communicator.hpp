@@ -4,7 +4,7 @@
 
 #include "call.hpp"
 
-#include "distributed/agreement.hpp"
+#include "ranks/agreement.hpp"
 
 #include <kith/communicator.hpp>
 

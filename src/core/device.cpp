@@ -42,7 +42,76 @@ Device parse_device(std::string_view name) {
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), index);
     if (error == std::errc{} && end == digits.data() + digits.size() && index >= 0) return Device::cuda(index);
   }
-  throw InvalidArgument(fmt::format("unknown device '{}'; known are: auto, cpu, cuda, cuda:N", name));
+  throw InvalidArgument(
+      fmt::format("unknown device '{}'; known are: auto, cpu, cuda, cuda:N, "
+                  "and where several share a call cuda:0,cuda:1, cuda:all, cpu/4, cuda:0/2",
+                  name));
+}
+
+namespace {
+
+constexpr int kMostParts = 64;
+
+DeviceParts parse_parts(std::string_view name, std::string_view names) {
+  const size_t slash = name.find('/');
+  DeviceParts made{parse_device(name.substr(0, slash))};
+  if (slash == std::string_view::npos) return made;
+  const std::string_view digits = name.substr(slash + 1);
+  const char* const end = digits.data() + digits.size();
+  const auto [read, error] = std::from_chars(digits.data(), end, made.parts);
+  if (error != std::errc{} || read != end || made.parts < 1 || made.parts > kMostParts) {
+    throw InvalidArgument(fmt::format("device '{}': '{}' is no number of parts; give 1 to {}, as in {}/2", names,
+                                      digits, kMostParts, name.substr(0, slash)));
+  }
+  if (made.device.kind == DeviceKind::automatic) {
+    throw InvalidArgument(fmt::format("device '{}': auto has no parts; name a device, as in cpu/2", names));
+  }
+  return made;
+}
+
+void refuse_named_twice(const std::vector<DeviceParts>& devices) {
+  for (size_t i = 0; i < devices.size(); ++i) {
+    for (size_t j = 0; j < i; ++j) {
+      if (devices[i].device != devices[j].device) continue;
+      throw InvalidArgument(fmt::format("device {0} is named twice in '{1}'; for {2} parts of it write {0}/{2}",
+                                        name_of(devices[i].device), name_of(devices),
+                                        devices[i].parts + devices[j].parts));
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<DeviceParts> parse_devices(std::string_view names) {
+  std::vector<DeviceParts> devices;
+  for (size_t begin = 0; begin <= names.size();) {
+    const size_t end = std::min(names.find(',', begin), names.size());
+    const std::string_view name = names.substr(begin, end - begin);
+    begin = end + 1;
+    if (name == "cuda:all") {
+      const std::vector<DeviceInfo> gpus = cuda_devices();
+      if (gpus.empty()) throw InvalidArgument("device 'cuda:all': there is no CUDA device that can be used");
+      for (const DeviceInfo& gpu : gpus) devices.push_back({gpu.device});
+    } else {
+      devices.push_back(parse_parts(name, names));
+    }
+  }
+  const auto is_auto = [](const DeviceParts& part) { return part.device.kind == DeviceKind::automatic; };
+  if (devices.size() > 1 && std::any_of(devices.begin(), devices.end(), is_auto)) {
+    throw InvalidArgument(fmt::format("device '{}': auto stands alone; name the devices that share calls", names));
+  }
+  refuse_named_twice(devices);
+  return devices;
+}
+
+std::string name_of(const std::vector<DeviceParts>& devices) {
+  std::string names;
+  for (const DeviceParts& one : devices) {
+    if (!names.empty()) names += ',';
+    names += name_of(one.device);
+    if (one.parts != 1) names += fmt::format("/{}", one.parts);
+  }
+  return names;
 }
 
 std::string name_of(Device device) {

@@ -20,7 +20,8 @@ void MemoryBudget::reserve(int64_t bytes, std::string_view purpose) {
   if (whole_) whole_->reserve(bytes, purpose);  // whose limit it is
   int64_t used = used_.load(std::memory_order_relaxed);
   do {
-    if (!whole_ && bytes > limit_ - used) {
+    if (has_limit() && bytes > limit_ - used) {
+      if (whole_) whole_->release(bytes);
       throw OutOfMemory(
           fmt::format("not enough memory for {}: {} needed, {} left of the {} memory limit of {}; raise the limit or "
                       "reduce the size of the problem",

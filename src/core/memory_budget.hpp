@@ -5,6 +5,7 @@
 // tells what one call has used of it.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -34,6 +35,12 @@ class MemoryBudget {
         counts_only_(whole->counts_only_),
         whole_(std::move(whole)) {}
 
+  // A share of another for one of several who work side by side: it has a limit of its own, within that of the whole.
+  MemoryBudget(std::shared_ptr<MemoryBudget> whole, int64_t limit) : MemoryBudget(std::move(whole)) {
+    limit_ = limit;
+    is_share_ = true;
+  }
+
   // Throws OutOfMemory, and changes nothing, when `bytes` do not fit.
   void reserve(int64_t bytes, std::string_view purpose);
   void release(int64_t bytes) noexcept {
@@ -46,16 +53,22 @@ class MemoryBudget {
   bool counts_only() const { return counts_only_; }
   // Whether the process is held to a limit: then what is freed goes back to the system at once.
   bool promised() const { return promised_; }
-  int64_t used() const { return whole_ ? whole_->used() : used_.load(std::memory_order_relaxed); }
-  int64_t available() const { return limit_ - used(); }
+  int64_t used() const { return has_limit() ? used_.load(std::memory_order_relaxed) : whole_->used(); }
+  int64_t available() const {
+    const int64_t own = limit_ - used();
+    return is_share_ ? std::min(own, whole_->available()) : own;
+  }
   // The most that was ever taken at a time, from this part alone.
   int64_t peak() const { return peak_.load(std::memory_order_relaxed); }
 
  private:
+  bool has_limit() const { return is_share_ || !whole_; }
+
   std::string_view name_;
   int64_t limit_;
   bool promised_;
   bool counts_only_ = false;
+  bool is_share_ = false;
   std::shared_ptr<MemoryBudget> whole_;
   std::atomic<int64_t> used_{0};
   std::atomic<int64_t> peak_{0};

@@ -21,13 +21,20 @@ DeviceInfo checked(Device asked, DeviceInfo (*describe)(int index)) {
                                     name_of(asked), cuda_devices().size()));
 }
 
+// Of several devices a call that one of them does runs where its data lies.
+bool is_one_of(Device device, const Resources& resources) {
+  if (resources.parts() == 1) return false;
+  const std::vector<DeviceParts> all = resources.devices();
+  return std::any_of(all.begin(), all.end(), [&](const DeviceParts& one) { return one.device == device; });
+}
+
 // The device asked for, or the GPU where some of the data lies; automatic where neither says.
 Device device_of(std::string_view job, const ReusedVector<MemorySpace>& spaces, const Resources& resources) {
   Device device = resources.device();
   for (const MemorySpace& space : spaces) {
     if (space.host_readable()) continue;
     const Device there = Device::cuda(space.device);
-    if (device.kind == DeviceKind::automatic) device = there;
+    if (device.kind == DeviceKind::automatic || is_one_of(there, resources)) device = there;
     if (device == there) continue;
     const std::string text = fmt::format(
         "data in the memory of cuda:{0} was given to {1} on {2}; run it on cuda:{0}, or copy the data to the host",

@@ -5,10 +5,10 @@
 
 #include "cluster/data/kmeans_checks.hpp"
 #include "cluster/kmeans_fit.hpp"
+#include "cluster/shared/kmeans_ranks.hpp"
 #include "core/float_mode.hpp"
 #include "core/machine_memory.hpp"
 #include "core/within_limits.hpp"
-#include "distributed/kmeans_ranks.hpp"
 #include "rows/naming_files.hpp"
 #include "rows/narrowed_rows.hpp"
 

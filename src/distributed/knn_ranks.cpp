@@ -11,10 +11,11 @@
 #include "core/float_mode.hpp"
 #include "core/host_array.hpp"
 #include "core/name_table.hpp"
-#include "distributed/agreement.hpp"
-#include "distributed/join_neighbors.hpp"
-#include "distributed/row_slice.hpp"
+#include "exact/knn_on_parts.hpp"
 #include "exact/search_checks.hpp"
+#include "ranks/agreement.hpp"
+#include "ranks/join_neighbors.hpp"
+#include "ranks/row_slice.hpp"
 #include "rows/finite_check.hpp"
 #include "rows/naming_files.hpp"
 #include "rows/narrowed_rows.hpp"
@@ -33,7 +34,6 @@ namespace {
 constexpr NameTable<Dealt, 3> kDealtNames{
     {{{Dealt::automatic, "auto"}, {Dealt::queries, "queries"}, {Dealt::rows, "rows"}}}};
 
-constexpr int64_t kNeighborBytes = 12;
 constexpr int64_t kBlockBytes = 32 << 20;  // of what all ranks have found for a block of queries
 
 std::string describe(const SearchShape& shape, const KnnParams& params, Dealt dealt) {
@@ -46,31 +46,12 @@ std::string describe(const SearchShape& shape, const KnnParams& params, Dealt de
 }
 
 // A pure function of what was asked for, so that all ranks choose alike.
-bool deals_rows(const SearchShape& shape, const KnnParams& params, Dealt dealt, int size) {
+bool ranks_deal_rows(const SearchShape& shape, const KnnParams& params, Dealt dealt, int size) {
   const bool filters = params.filter.form() != RowFilter::Form::none;
   if (dealt == Dealt::rows && filters) {
     throw Unsupported("a search with a filter deals out queries; leave dealt at auto, or search without the filter");
   }
-  if (dealt != Dealt::automatic) return dealt == Dealt::rows;
-  if (filters || size == 1) return false;
-  if (shape.queries < size) return true;
-  const auto bytes = [](double rows, int64_t row_bytes) { return rows * static_cast<double>(row_bytes); };
-  const double ranks = size;
-  const double base = bytes(static_cast<double>(shape.rows), shape.base_info().row_bytes());
-  const auto queries = static_cast<double>(shape.queries);
-  const double exchanged = queries * static_cast<double>(std::min(params.k, shape.rows) * kNeighborBytes);
-  return base + ranks * bytes(queries, shape.query_info().row_bytes()) + 2 * ranks * exchanged < ranks * base;
-}
-
-// Does the work; rows that it refuses are counted from the first of all, not of this rank's.
-template <typename Work>
-void with_rows_from(int64_t first_query, int64_t first_row, const Work& work) {
-  try {
-    work();
-  } catch (const RefusedRow& refused) {
-    const bool is_query = refused.what_row() == "query";
-    refused.throw_as(refused.what_row(), refused.row() + (is_query ? first_query : first_row));
-  }
+  return dealt == Dealt::automatic ? deals_rows(shape, params.k, filters, size) : dealt == Dealt::rows;
 }
 
 // What the ranks have found in their rows, brought together. Blocks of queries come in their order on all ranks, and
@@ -228,7 +209,7 @@ void knn(Communicator& ranks, const VectorFile& queries, const VectorFile& base,
   const auto naming = [&](int64_t first_query, int64_t first_row, const auto& work) {
     naming_files({{"query", queries}, {"base", base}}, [&] { with_rows_from(first_query, first_row, work); });
   };
-  if (!together(ranks, [&] { return deals_rows(shape, params, dealt, ranks.size()); })) {
+  if (!together(ranks, [&] { return ranks_deal_rows(shape, params, dealt, ranks.size()); })) {
     const RankPart part = part_of(shape.queries, 1, ranks.rank(), ranks.size());
     return together(ranks, [&] {
       if (part.count == 0) return;
@@ -267,7 +248,7 @@ void knn(Communicator& ranks, const MatrixView& given_queries, const MatrixView&
     return check_knn(RowsInfo(given_queries), RowsInfo(given_base), params);
   });
   check_same_request(ranks, describe(shape, params, dealt));
-  const bool rows = together(ranks, [&] { return deals_rows(shape, params, dealt, ranks.size()); });
+  const bool rows = together(ranks, [&] { return ranks_deal_rows(shape, params, dealt, ranks.size()); });
   std::vector<RankPart> owned;
   if (!rows) {
     for (int rank = 0; rank < ranks.size(); ++rank) owned.push_back(part_of(shape.queries, 1, rank, ranks.size()));

@@ -2,7 +2,7 @@
 
 #include <kith/error.hpp>
 
-#include "distributed/agreement.hpp"
+#include "ranks/agreement.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

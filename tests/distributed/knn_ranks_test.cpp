@@ -2,8 +2,8 @@
 #include <kith/error.hpp>
 
 #include "cluster/fitted.hpp"
-#include "distributed/join_neighbors.hpp"
 #include "io/temporary_directory.hpp"
+#include "ranks/join_neighbors.hpp"
 #include "reference/data.hpp"
 
 #include <gmock/gmock.h>

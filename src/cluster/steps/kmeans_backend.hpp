@@ -120,7 +120,7 @@ std::unique_ptr<KMeansBackend> make_kmeans_cuda(const KMeansShape& shape, const 
 std::unique_ptr<CandidateDraws> make_draws_on_host(const KMeansRowArrays& rows, const Resources& resources);
 
 // How several processes share a fit: each of them calls it with the same rows and parameters, and goes over a part of
-// the rows. Whoever shares it lies further up (distributed/).
+// the rows. Whoever shares it lies further up (shared/).
 class KMeansSharing {
  public:
   virtual ~KMeansSharing() = default;

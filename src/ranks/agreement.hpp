@@ -16,6 +16,9 @@
 
 namespace kith {
 
+// Throws an error of the same type, whose text begins with a name.
+[[noreturn]] void throw_named(const std::exception_ptr& error, const std::string& name);
+
 // Does this rank's part and agrees.
 template <typename Work>
 auto together(Communicator& ranks, const Work& work) {

@@ -1,7 +1,6 @@
 // Threads as ranks: messages are copied into mailboxes, one for each pair of ranks. Whoever waits is woken when a rank
 // has thrown.
-#include <kith/communicator.hpp>
-#include <kith/error.hpp>
+#include "ranks/local_ranks.hpp"
 
 #include <fmt/format.h>
 
@@ -11,18 +10,13 @@
 #include <exception>
 #include <map>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
 namespace kith {
 namespace {
-
-// Leaves a call of a rank whose fellow has thrown.
-class OtherRankThrew final : public Error {
- public:
-  OtherRankThrew() : Error("another rank has thrown") {}
-};
 
 // What the ranks share.
 class LocalGroup {
@@ -109,10 +103,11 @@ class LocalGroup {
 
 class LocalCommunicator final : public Communicator {
  public:
-  LocalCommunicator(LocalGroup& group, int rank, int64_t piece_bytes)
-      : Communicator(piece_bytes), group_(group), rank_(rank) {}
+  LocalCommunicator(LocalGroup& group, int rank, const std::string& name, int64_t piece_bytes)
+      : Communicator(piece_bytes), group_(group), rank_(rank), name_(name) {}
 
   int rank() const override { return rank_; }
+  std::string name() const override { return name_.empty() ? Communicator::name() : name_; }
   int size() const override { return group_.size(); }
   void barrier() override { group_.barrier(); }
   void begin_steps(int64_t count) override {
@@ -134,31 +129,39 @@ class LocalCommunicator final : public Communicator {
  private:
   LocalGroup& group_;
   const int rank_;
+  const std::string& name_;
   int64_t steps_ = 0;
 };
 
 }  // namespace
 
-void run_ranks(int size, const std::function<void(Communicator&)>& work, int64_t piece_bytes) {
-  if (size < 1) throw InvalidArgument(fmt::format("{} ranks; there must be at least one", size));
+void run_named_ranks(const std::vector<std::string>& names, const std::function<void(Communicator&)>& work,
+                     int64_t piece_bytes) {
+  const int size = static_cast<int>(names.size());
   LocalGroup group(size);
   std::vector<std::thread> threads;
-  threads.reserve(static_cast<size_t>(size));
+  threads.reserve(names.size());
   const auto run = [&](int rank) {
     try {
-      LocalCommunicator communicator(group, rank, piece_bytes);
+      LocalCommunicator communicator(group, rank, names[static_cast<size_t>(rank)], piece_bytes);
       work(communicator);
     } catch (...) {
       group.fail(std::current_exception());
     }
   };
   try {
-    for (int rank = 0; rank < size; ++rank) threads.emplace_back(run, rank);
+    for (int rank = 1; rank < size; ++rank) threads.emplace_back(run, rank);
   } catch (...) {  // a thread that cannot start
     group.fail(std::current_exception());
   }
+  run(0);
   for (std::thread& thread : threads) thread.join();
   if (group.failure() != nullptr) std::rethrow_exception(group.failure());
+}
+
+void run_ranks(int size, const std::function<void(Communicator&)>& work, int64_t piece_bytes) {
+  if (size < 1) throw InvalidArgument(fmt::format("{} ranks; there must be at least one", size));
+  run_named_ranks(std::vector<std::string>(static_cast<size_t>(size)), work, piece_bytes);
 }
 
 }  // namespace kith

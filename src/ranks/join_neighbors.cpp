@@ -1,4 +1,4 @@
-#include "distributed/join_neighbors.hpp"
+#include "ranks/join_neighbors.hpp"
 
 #include "core/metric_unit.hpp"
 #include "core/ordered_key.hpp"

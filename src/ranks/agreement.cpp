@@ -1,4 +1,4 @@
-#include "distributed/agreement.hpp"
+#include "ranks/agreement.hpp"
 
 #include <kith/error.hpp>
 #include <kith/version.hpp>
@@ -109,8 +109,9 @@ void agree(Communicator& ranks, const std::exception_ptr& own) {
   if (own != nullptr) {
     SentError error = sent(own);
     // All have thrown it before, and it was told in other words.
-    const bool named = error.text.starts_with("rank ") && error.text.find(" on ") < error.text.find(": ");
-    if (!named) error.text = fmt::format("rank {} on {}: {}", ranks.rank(), ranks.host(), error.text);
+    const bool named = (error.text.starts_with("rank ") && error.text.find(" on ") < error.text.find(": ")) ||
+                       error.text.starts_with(ranks.name() + ": ");
+    if (!named) error.text = fmt::format("{}: {}", ranks.name(), error.text);
     message = error.packed();
   }
   const auto size = static_cast<size_t>(ranks.size());
@@ -122,6 +123,12 @@ void agree(Communicator& ranks, const std::exception_ptr& own) {
   message.resize(static_cast<size_t>(*failed));
   ranks.broadcast(static_cast<int>(failed - lengths.begin()), message.data(), *failed);
   throw_sent(SentError::unpacked(message));
+}
+
+void throw_named(const std::exception_ptr& error, const std::string& name) {
+  SentError known = sent(error);
+  known.text = fmt::format("{}: {}", name, known.text);
+  throw_sent(known);
 }
 
 HostPlace place_on_host(Communicator& ranks) {

@@ -12,7 +12,7 @@
 #include <kith/communicator.hpp>
 
 #include "cluster/steps/kmeans_backend.hpp"
-#include "distributed/agreement.hpp"
+#include "ranks/agreement.hpp"
 #include "rows/row_source.hpp"
 
 #include <memory>

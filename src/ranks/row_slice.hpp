@@ -4,7 +4,7 @@
 #include <kith/row_reader.hpp>
 #include <kith/vector_file.hpp>
 
-#include "distributed/agreement.hpp"
+#include "ranks/agreement.hpp"
 
 #include <memory>
 

@@ -1,4 +1,4 @@
-#include "distributed/kmeans_ranks.hpp"
+#include "cluster/shared/kmeans_ranks.hpp"
 
 #include "cluster/steps/centre_means.hpp"
 #include "cluster/steps/kmeans_run.hpp"

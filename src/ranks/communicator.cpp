@@ -44,6 +44,8 @@ std::string Communicator::host() const {
   return ::gethostname(name, sizeof(name) - 1) == 0 ? name : "a host without a name";
 }
 
+std::string Communicator::name() const { return fmt::format("rank {} on {}", rank(), host()); }
+
 void Communicator::send(int to, const void* data, int64_t bytes) {
   for_pieces(bytes, piece_bytes_, [&](int64_t at, int64_t some) { send_piece(to, bytes_at(data, at), some); });
 }

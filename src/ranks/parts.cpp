@@ -1,0 +1,213 @@
+#include "ranks/parts.hpp"
+
+#include <kith/error.hpp>
+#include <kith/refused_row.hpp>
+
+#include "core/byte_size.hpp"
+#include "core/memory_budget.hpp"
+#include "core/named_limit.hpp"
+#include "ranks/local_ranks.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <mutex>
+
+namespace kith {
+namespace {
+
+// How a part's error compares with those of others.
+enum class Rank : int { cause, stopped, none };
+
+Rank rank_of(const std::exception_ptr& error) {
+  if (error == nullptr) return Rank::none;
+  try {
+    std::rethrow_exception(error);
+  } catch (const Cancelled&) {
+    return Rank::stopped;
+  } catch (const OtherRankThrew&) {
+    return Rank::stopped;
+  } catch (...) {
+    return Rank::cause;
+  }
+}
+
+bool is_refused_row(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const RefusedRow&) {
+    return true;
+  } catch (...) {
+    return false;
+  }
+}
+
+// What is divided among parts: the memory that the call leaves of a limit.
+struct SharedMemory {
+  int parts = 1;
+  int64_t used = 0;  // by the call itself
+};
+
+// As one device would throw it, with the name of the part where that says something: of its memory, or of the device.
+[[noreturn]] void throw_of_part(const std::exception_ptr& error, const std::string& name, const SharedMemory& shared) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const AgreedByAll&) {
+    throw;                             // named already
+  } catch (const NamedLimit& limit) {  // the part's, of which the call's is a multiple
+    const int64_t all = saturating_multiply(limit.bytes_needed() + 1, shared.parts);
+    throw NamedLimit(limit.which(), saturating_add(shared.used, all), fmt::format("{}: {}", name, limit.refused()));
+  } catch (const OutOfMemory&) {
+    throw_named(error, name);
+  } catch (const DeviceError&) {
+    throw_named(error, name);
+  }  // others leave as they are
+}
+
+// The parts that share a memory: all that of the host, those of a device its own.
+SharedMemory shared_by_parts(const Resources& resources, const std::exception_ptr& error, Device device) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const NamedLimit& limit) {
+    if (limit.which() == "host") return {resources.parts(), resources.host_memory()->used()};
+    for (const DeviceParts& one : resources.devices()) {
+      if (one.device == device) return {one.parts, resources.device_memory(device.index)->used()};
+    }
+  } catch (...) {
+  }
+  return {};
+}
+
+}  // namespace
+
+std::vector<std::string> part_names(const Resources& resources) {
+  std::vector<std::string> names;
+  for (const DeviceParts& one : resources.devices()) {
+    for (int i = 1; i <= one.parts; ++i) {
+      names.push_back(one.parts == 1 ? name_of(one.device)
+                                     : fmt::format("{}, part {} of {}", name_of(one.device), i, one.parts));
+    }
+  }
+  return names;
+}
+
+namespace {
+
+// Runs work(ranks, made[rank]) on a thread for each of `made`, which are parts, or groups of parts, of `resources`.
+void run_among(const Resources& resources, const std::vector<Resources>& made, const std::vector<std::string>& names,
+               const PartWork& work) {
+  const int size = static_cast<int>(made.size());
+  const ResourceOptions& given = resources.options();
+  std::atomic<int> stopped{size};  // parts from this one on are to stop
+  const auto stop_from = [&](int part) {
+    int now = stopped.load();
+    while (part < now && !stopped.compare_exchange_weak(now, part)) {
+    }
+  };
+  std::mutex log_mutex;
+  const auto log = [&](LogLevel level, std::string_view text) {
+    const std::lock_guard lock(log_mutex);
+    given.log(level, text);
+  };
+  const auto log_warnings = [&](LogLevel level, std::string_view text) {
+    if (level == LogLevel::warning || level == LogLevel::precision) log(level, text);
+  };
+  std::vector<Resources> parts;
+  for (int number = 0; number < size; ++number) {
+    const auto asked = [&, number] {
+      return stopped.load(std::memory_order_relaxed) <= number ||
+             (number == 0 && given.interrupted && given.interrupted());
+    };
+    Resources part = made[static_cast<size_t>(number)].with_cancel(given.cancel, asked);
+    if (given.log) part = part.with_log(number == 0 ? LogSink(log) : LogSink(log_warnings));
+    if (given.progress && number == 0) part = part.with_progress(given.progress);
+    parts.push_back(std::move(part));
+  }
+  std::vector<std::exception_ptr> errors(static_cast<size_t>(size));
+  try {
+    run_named_ranks(names, [&](Communicator& ranks) {
+      const auto number = static_cast<size_t>(ranks.rank());
+      try {
+        work(ranks, parts[number]);
+      } catch (...) {
+        errors[number] = std::current_exception();
+        stop_from(is_refused_row(errors[number]) ? ranks.rank() + 1 : 0);
+        throw;
+      }
+    });
+  } catch (...) {
+    const auto first = std::min_element(errors.begin(), errors.end(),
+                                        [](const auto& a, const auto& b) { return rank_of(a) < rank_of(b); });
+    if (rank_of(*first) == Rank::none) throw;  // a thread that cannot start
+    const auto number = static_cast<size_t>(first - errors.begin());
+    if (rank_of(*first) == Rank::cause) {
+      throw_of_part(*first, names[number], shared_by_parts(resources, *first, parts[number].device()));
+    }
+    throw Cancelled();
+  }
+}
+
+// The devices of parts first .. first + count - 1.
+std::vector<DeviceParts> devices_of(const Resources& resources, int first, int count) {
+  std::vector<DeviceParts> devices;
+  int number = 0;
+  for (const DeviceParts& one : resources.devices()) {
+    for (int i = 0; i < one.parts; ++i, ++number) {
+      if (number < first || number >= first + count) continue;
+      if (devices.empty() || devices.back().device != one.device) devices.push_back({one.device, 0});
+      ++devices.back().parts;
+    }
+  }
+  return devices;
+}
+
+// A group's parts have the memory that they would have each by itself. One budget stands for the group's GPUs: the
+// smallest of theirs.
+Resources group_of(const Resources& resources, int first, int count) {
+  const std::vector<DeviceParts> devices = devices_of(resources, first, count);
+  int64_t device_bytes = kNoLimit;
+  int number = first;
+  for (const DeviceParts& one : devices) {
+    const Resources part = resources.part(number);
+    if (one.device.kind == DeviceKind::cuda) {
+      device_bytes = std::min(device_bytes, saturating_multiply(part.device_memory()->available(), one.parts));
+    }
+    number += one.parts;
+  }
+  const Resources part = resources.part(first);
+  const int64_t host_bytes = resources.host_memory()->available() / resources.parts() * count;
+  return part
+      .with_budgets(std::make_shared<MemoryBudget>(resources.host_memory(), host_bytes),
+                    std::make_shared<MemoryBudget>(part.device_memory(), device_bytes))
+      .with_devices(devices);
+}
+
+}  // namespace
+
+void run_parts(const Resources& resources, const PartWork& work) {
+  std::vector<Resources> parts;
+  for (int number = 0; number < resources.parts(); ++number) parts.push_back(resources.part(number));
+  run_among(resources, parts, part_names(resources), work);
+}
+
+void run_groups(int groups, const Resources& resources, const GroupWork& work) {
+  const int count = resources.parts() / groups;
+  std::vector<Resources> made;
+  std::vector<std::string> names;
+  for (int group = 0; group < groups; ++group) {
+    made.push_back(group_of(resources, group * count, count));
+    names.push_back(name_of(made.back().devices()));
+  }
+  run_among(resources, made, names, [&](Communicator& ranks, const Resources& own) { work(ranks.rank(), own); });
+}
+
+void share_out(int64_t total, int64_t unit, const Resources& resources, const ShareWork& work) {
+  run_parts(resources, [&](Communicator& ranks, const Resources& part) {
+    const RankPart share = part_of(total, unit, ranks.rank(), ranks.size());
+    if (share.count > 0) work(share, part);
+  });
+}
+
+}  // namespace kith

@@ -1,0 +1,45 @@
+// What one device hands to another, or the caller to a device that cannot read the caller's memory: the one place where
+// arrays change devices. The owner of every buffer is asked for and must be the one that its view names. Between two
+// GPUs this is a peer copy where the driver has one, and else goes through pinned memory of the driver's; between a GPU
+// and the host through the device's stream.
+#pragma once
+
+#include <kith/matrix_buffer.hpp>
+#include <kith/resources.hpp>
+#include <kith/view.hpp>
+
+#include <cstddef>
+#include <memory>
+#include <string_view>
+
+namespace kith {
+
+// InvalidArgument where `data` does not lie in the memory that `space` names: a buffer of another device, or of none.
+void check_owner(const void* data, const MemorySpace& space, std::string_view what);
+
+// Rows as a part reads them: where they lie if it can, else a copy in the memory of its device.
+class RowsOnPart {
+ public:
+  RowsOnPart(const MatrixView& rows, const Resources& part);
+  const MatrixView& view() const { return view_; }
+
+ private:
+  MatrixBuffer on_host_;
+  std::shared_ptr<std::byte> on_device_;
+  MatrixView view_;
+};
+
+// Whether the device of `part` can write there itself.
+bool writes_to(const MemorySpace& space, const Resources& part);
+
+// Copies bytes from host memory to where `space` says; returns when they are there.
+void transfer(const void* from, int64_t bytes, void* to, const MemorySpace& space, const Resources& resources);
+
+void wait_for_space(const MemorySpace& space, const Resources& resources);
+// Until what the caller has enqueued on its stream for data in these memories is done: parts have streams of their own.
+template <typename... Spaces>
+void wait_for_caller(const Resources& resources, const Spaces&... spaces) {
+  (wait_for_space(spaces, resources), ...);
+}
+
+}  // namespace kith
