@@ -5,6 +5,7 @@
 #include "cluster/data/data_scale.hpp"
 #include "cluster/data/kmeans_checks.hpp"
 #include "cluster/kmeans_fit.hpp"
+#include "cluster/shared/kmeans_ranks.hpp"
 #include "cluster/start/first_centres.hpp"
 #include "cluster/steps/centre_means.hpp"
 #include "cluster/steps/kmeans_run.hpp"
@@ -15,6 +16,7 @@
 #include "exact/pairwise_cuda.hpp"
 #include "exact/search_checks.hpp"
 #include "kernels/distance/distance_cpu.hpp"
+#include "ranks/parts.hpp"
 #include "rows/naming_files.hpp"
 #include "rows/narrowed_rows.hpp"
 #include "rows/row_blocks.hpp"
@@ -207,6 +209,27 @@ KMeansModel with_narrowed_input(const KMeansParams& params, const KMeansModel& f
   });
 }
 
+// Parts of CPUs go over the rows together and hand the sums on (shared/kmeans_ranks.hpp). One GPU adds up faster than
+// several hand over what they have: of these the first does it alone.
+bool fits_together(const RowsInfo& rows, const Resources& resources) {
+  const std::vector<DeviceParts> devices = resources.devices();
+  const auto is_cpu = [](const DeviceParts& one) { return one.device.kind == DeviceKind::cpu; };
+  return is_shared(resources) && rows.space.host_readable() && std::all_of(devices.begin(), devices.end(), is_cpu);
+}
+
+// fit_kmeans() by all parts; each makes the whole model, and the first keeps it.
+KMeansModel fit_shared(const KMeansParams& params, const KMeansRows& rows, const KMeansInput& input,
+                       const Resources& resources) {
+  if (!fits_together(rows.info, resources)) return fit_kmeans(params, rows, input, resources);
+  KMeansModel model;
+  run_parts(resources, [&](Communicator& ranks, const Resources& part) {
+    const KMeansSharedByRanks sharing(ranks);
+    KMeansModel own = fit_kmeans(params, rows, input, part, &sharing);
+    if (ranks.rank() == 0) model = std::move(own);
+  });
+  return model;
+}
+
 // The model after one more batch of rows. Changed aside, so that an exception leaves the former one.
 KMeansModel fit_batch(const KMeansParams& own, const KMeansModel& former, const MatrixView& given,
                       const KMeansInput& given_input, const Resources& given_resources) {
@@ -301,7 +324,7 @@ void KMeans::fit(const MatrixView& given, const KMeansInput& given_input, const 
     check_kmeans_input(params(), RowsInfo(rows), input);
     const auto least = [&] { return fit_footprint(params(), RowsInfo(rows), resources); };
     return within_limits("k-means", resources, least,
-                         [&] { return fit_kmeans(params(), rows_of(rows), input, resources); });
+                         [&] { return fit_shared(params(), rows_of(rows), input, resources); });
   };
   state_->model.publish(with_narrowed_input(params(), {}, given, given_input, given_resources, fit_rows));
 }
@@ -317,7 +340,7 @@ void KMeans::fit(const VectorFile& rows, const KMeansInput& given, const Resourc
   };
   state_->model.publish(within_limits("k-means", resources, least, [&] {
     const ReadMemory memory = rows.reserve_memory(resources);
-    return naming_files({{"data", rows}}, [&] { return fit_kmeans(params(), rows_of(rows), input, resources); });
+    return naming_files({{"data", rows}}, [&] { return fit_shared(params(), rows_of(rows), input, resources); });
   }));
 }
 

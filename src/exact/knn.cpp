@@ -2,13 +2,21 @@
 
 #include <kith/error.hpp>
 
+#include "core/memory_budget.hpp"
 #include "core/within_limits.hpp"
 #include "exact/exact_search.hpp"
+#include "exact/knn_on_parts.hpp"
 #include "exact/search_checks.hpp"
 #include "exact/search_footprint.hpp"
+#include "ranks/parts.hpp"
+#include "ranks/row_slice.hpp"
+#include "ranks/transfer.hpp"
+#include "rows/naming_files.hpp"
 #include "rows/narrowed_rows.hpp"
 
 #include <fmt/format.h>
+
+#include <algorithm>
 
 namespace kith {
 
@@ -16,6 +24,61 @@ void KnnParams::validate() const {
   if (name_of(metric) == "?") throw InvalidArgument(fmt::format("metric {} is none", static_cast<int>(metric)));
   if (k < 1) throw InvalidArgument(fmt::format("k = {}; at least one neighbour must be asked for", k));
 }
+
+namespace {
+
+bool has_filter(const KnnParams& params) { return params.filter.form() != RowFilter::Form::none; }
+
+KnnParams with_k(const KnnParams& params, int64_t k) {
+  KnnParams own = params;
+  own.k = k;
+  return own;
+}
+
+void search_on_parts(const SearchShape& shape, const MatrixView& queries, const MatrixView& base,
+                     const NeighborsView& out, const KnnParams& params, const Resources& resources) {
+  wait_for_caller(resources, queries.space(), base.space(), out.space);
+  knn_on_parts(
+      shared_knn(shape, params.k, has_filter(params), resources),
+      [&](RankPart some, RankPart rows, const NeighborsView& found, const Resources& part) {
+        const RowsOnPart own(queries.slice(some.first, some.count), part);
+        const RowsOnPart searched(base.slice(rows.first, rows.count), part);
+        knn(own.view(), searched.view(), found, with_k(params, found.k), part.with_log({}));
+      },
+      out, resources);
+}
+
+// Blocks of queries, as many as their results have room for; each is searched by all parts.
+void search_on_parts(const SearchShape& shape, const VectorFile& queries, const VectorFile& base,
+                     const NeighborsSink& sink, const KnnParams& params, const Resources& resources) {
+  constexpr int64_t kBlockBytes = int64_t{256} << 20;
+  const int64_t each = params.k * kNeighborBytes;
+  const int64_t room = std::min(kBlockBytes, resources.host_memory()->available() / 8);
+  const int64_t block = std::clamp<int64_t>(room / each, 1, shape.queries);
+  Neighbors found(block, params.k, resources);
+  for (int64_t first = 0; first < shape.queries; first += block) {
+    SearchShape of_block = shape;
+    of_block.queries = std::min(block, shape.queries - first);
+    NeighborsView out = found.view();
+    out.queries = of_block.queries;
+    const auto search = [&](RankPart some, RankPart rows, const NeighborsView& to, const Resources& part) {
+      const auto take = [&](int64_t at, const NeighborsView& batch) {
+        std::copy_n(batch.ids, batch.queries * batch.k, to.ids + at * to.k);
+        std::copy_n(batch.distances, batch.queries * batch.k, to.distances + at * to.k);
+      };
+      knn(slice_of(queries, {first + some.first, some.count}), slice_of(base, rows), take, with_k(params, to.k),
+          part.with_log({}));
+    };
+    naming_files({{"query", queries}, {"base", base}}, [&] {
+      with_rows_from(first, 0, [&] {
+        knn_on_parts(shared_knn(of_block, params.k, has_filter(params), resources), search, out, resources);
+      });
+    });
+    sink(first, out);
+  }
+}
+
+}  // namespace
 
 Neighbors knn(const MatrixView& queries, const MatrixView& base, const KnnParams& params, const Resources& resources) {
   (void)check_knn(RowsInfo(queries), RowsInfo(base), params);
@@ -34,6 +97,7 @@ void knn(const MatrixView& queries, const MatrixView& base, const NeighborsView&
                 [&](const MatrixView& some, const MatrixView& all, const Resources& used) {
                   warn_of_short_base(some.rows(), all.rows(), params.k, used);
                   const SearchShape shape = check_knn(RowsInfo(some), RowsInfo(all), params);
+                  if (is_shared(used)) return search_on_parts(shape, some, all, out, params, used);
                   const SearchWish wish{.k = params.k, .check_finite = params.check_finite, .result_space = out.space};
                   const auto least = [&] { return search_footprint(shape, wish, params.filter, used); };
                   within_limits("the search", used, least, [&] {
@@ -49,6 +113,7 @@ void knn(const VectorFile& queries, const VectorFile& base, const NeighborsSink&
   const SearchShape shape = check_knn(RowsInfo(queries), RowsInfo(base), params);
   if (!sink) throw InvalidArgument("the search needs a sink for its results");
   warn_of_short_base(queries.rows(), base.rows(), params.k, resources);
+  if (is_shared(resources) && shape.queries > 0) return search_on_parts(shape, queries, base, sink, params, resources);
   const SearchWish wish{.k = params.k, .check_finite = params.check_finite, .results_in_memory = false};
   search_files(
       queries, base, resources, [&] { return search_footprint(shape, wish, params.filter, resources); },

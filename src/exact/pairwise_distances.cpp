@@ -14,6 +14,7 @@
 #include "exact/pairwise_cuda.hpp"
 #include "exact/search_checks.hpp"
 #include "kernels/distance/distance_block_cpu.hpp"
+#include "ranks/parts.hpp"
 #include "rows/finite_check.hpp"
 #include "rows/narrowed_rows.hpp"
 #include "rows/stored_row.hpp"
@@ -191,6 +192,18 @@ void pairwise_distances(const MatrixView& x, const MatrixView& y, const MutableM
                                       out.rows(), out.cols(), x.rows(), y.rows()));
   }
   const auto compute = [&](const MatrixView& some, const MatrixView& all, const Resources& used) {
+    // Rows of x are dealt out, where nothing has to be brought elsewhere.
+    const bool on_host = some.space().host_readable() && all.space().host_readable() && out.space().host_readable();
+    if (is_shared(used) && on_host) {
+      return share_out(some.rows(), 1, used, [&](RankPart share, const Resources& part) {
+        try {
+          pairwise_distances(some.slice(share.first, share.count), all, out.slice(share.first, share.count), params,
+                             part);
+        } catch (const RefusedRow& refused) {
+          refused.throw_as(refused.what_row(), refused.row() + (refused.what_row() == "y" ? 0 : share.first));
+        }
+      });
+    }
     const SearchTask task =
         search_of(check_search(RowsInfo(some), RowsInfo(all), params.metric),
                   {.what = Wanted::all_keys, .check_finite = params.check_finite, .result_space = out.space()});

@@ -4,7 +4,10 @@
 
 #include "cuda/device_memory.hpp"
 #include "exact/range_loop.hpp"
+#include "exact/range_on_parts.hpp"
 #include "exact/search_footprint.hpp"
+#include "ranks/parts.hpp"
+#include "ranks/transfer.hpp"
 #include "rows/narrowed_rows.hpp"
 
 #include <fmt/format.h>
@@ -30,6 +33,25 @@ RangeNeighbors::RangeNeighbors(int64_t queries, int64_t found, MemorySpace space
   on_device_[2] = take(found, 4);
 }
 
+namespace {
+
+// Every part searches all rows for its queries.
+RangeNeighbors search_on_parts(const MatrixView& queries, const MatrixView& base, const RangeParams& params,
+                               const Resources& resources) {
+  wait_for_caller(resources, queries.space(), base.space());
+  RangeParams own = params;
+  own.result_space = MemorySpace::host();
+  own.allocate = {};
+  return range_on_parts(queries.rows(), params.result_space, params.allocate, resources,
+                        [&](RankPart some, const Resources& part) {
+                          const RowsOnPart asked(queries.slice(some.first, some.count), part);
+                          const RowsOnPart searched(base, part);
+                          return range_search(asked.view(), searched.view(), own, part);
+                        });
+}
+
+}  // namespace
+
 RangeNeighbors range_search(const MatrixView& queries, const MatrixView& base, const RangeParams& params,
                             const Resources& resources) {
   (void)check_range(RowsInfo(queries), RowsInfo(base), params);
@@ -38,6 +60,7 @@ RangeNeighbors range_search(const MatrixView& queries, const MatrixView& base, c
                          ViewSource query_rows(some);
                          ViewSource base_rows(all);
                          const SearchShape shape = check_range(RowsInfo(some), RowsInfo(all), params);
+                         if (is_shared(used)) return search_on_parts(some, all, params, used);
                          return search_range(shape, params, {query_rows, {base_rows}, params.filter}, used);
                        });
 }

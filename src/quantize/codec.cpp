@@ -8,6 +8,7 @@
 #include "core/within_limits.hpp"
 #include "cuda/resolve_device.hpp"
 #include "kernels/codes/code_reader_cpu.hpp"
+#include "ranks/parts.hpp"
 #include "rows/row_blocks.hpp"
 
 #include <fmt/format.h>
@@ -87,6 +88,24 @@ void Codec::decode(const uint8_t* codes, int64_t count, const MutableMatrixView&
   decode(MatrixView(codes, count, format().bytes()), out, resources);
 }
 
+namespace {
+
+// Rows are dealt out: each has a code of its own, by its values, or by its number too.
+void encode_on_parts(const Codec& codec, const MatrixView& rows, const MutableMatrixView& codes,
+                     const Resources& resources, const LocalSearchEncoding* how) {
+  share_out(rows.rows(), 1, resources, [&](RankPart share, const Resources& part) {
+    LocalSearchEncoding own;
+    own.rounds = codec.recipe().effort;
+    if (how != nullptr) own = *how;
+    own.first_row += share.first;
+    const bool by_number = how != nullptr || !codec.recipe().draws_by_content;
+    codec.encode(rows.slice(share.first, share.count), codes.slice(share.first, share.count), part,
+                 by_number ? &own : nullptr);
+  });
+}
+
+}  // namespace
+
 void Codec::encode(const MatrixView& rows, const MutableMatrixView& codes, const Resources& resources,
                    const LocalSearchEncoding* how) const {
   const DefaultFloatMode mode;
@@ -94,6 +113,9 @@ void Codec::encode(const MatrixView& rows, const MutableMatrixView& codes, const
     throw InvalidArgument(fmt::format("the rows have {} columns; the code is of {}", rows.cols(), format().cols));
   }
   if (rows.rows() == 0) return;
+  if (is_shared(resources) && rows.space().host_readable() && codes.space().host_readable()) {
+    return encode_on_parts(*this, rows, codes, resources, how);
+  }
   CodeRecipe chosen = recipe();
   if (how != nullptr) chosen.effort = static_cast<int>(std::min<int64_t>(how->rounds, INT32_MAX));
   const EncodeTask task{tables_, rows, codes, how};

@@ -156,7 +156,8 @@ void VectorQuantizer::encode(const MatrixView& rows, const MutableMatrixView& co
   codec_->encode(rows, codes, resources);
 }
 
-void TrainedCodec::train(RowSource& rows, const Resources& resources) {
+void TrainedCodec::train(RowSource& rows, const Resources& given) {
+  const Resources resources = given.parts() > 1 ? given.with_device(given.device()) : given;  // the first device
   TrainedValues made;
   try {
     std::shared_ptr<const Codec> codec = Codec::train(recipe, rows, seed, made, resources);

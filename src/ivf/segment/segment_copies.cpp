@@ -5,6 +5,7 @@
 #include "cuda/resolve_device.hpp"
 #include "ivf/segment/code_rows_cuda.hpp"
 #include "quantize/code_encoder.hpp"
+#include "ranks/parts.hpp"
 
 #include <fmt/format.h>
 
@@ -54,8 +55,30 @@ Segment merged_on(Device device, const std::vector<SharedSegment>& segments, con
 
 }  // namespace
 
+namespace {
+
+// Rows on the host are dealt out: codes and lists of each are its own, and pieces in the order of their rows become the
+// segment that one device would make.
+SharedSegment make_on_parts(const IvfModel& model, const MatrixView& rows, int64_t first_row,
+                            const Resources& resources) {
+  std::vector<Segment> made(static_cast<size_t>(resources.parts()));
+  run_parts(resources, [&](Communicator& ranks, const Resources& part) {
+    const RankPart share = part_of(rows.rows(), 1, ranks.rank(), ranks.size());
+    if (share.count == 0) return;
+    const SharedSegment own = make_segment(model, rows.slice(share.first, share.count), first_row + share.first, part);
+    made[static_cast<size_t>(ranks.rank())] = own->on(Device::cpu(), part);
+  });
+  std::erase(made, nullptr);
+  return std::make_shared<SegmentCopies>(made.size() == 1 ? made.front() : merge_segments(made, resources));
+}
+
+}  // namespace
+
 SharedSegment make_segment(const IvfModel& model, const MatrixView& rows, int64_t first_row,
                            const Resources& resources) {
+  if (is_shared(resources) && rows.space().host_readable() && rows.rows() > 0) {
+    return make_on_parts(model, rows, first_row, resources);
+  }
   const Device device = coding_device(model, RowsInfo(rows), resources);
   if (device.kind == DeviceKind::cuda) {
     try {

@@ -1,15 +1,35 @@
 #include "graph/build/exact/exact_graph.hpp"
 
+#include <kith/knn.hpp>
+
 #include "core/within_limits.hpp"
 #include "exact/exact_search.hpp"
+#include "exact/knn_on_parts.hpp"
 #include "exact/search_checks.hpp"
 #include "exact/search_footprint.hpp"
+#include "graph/build/exact/without_self.hpp"
+#include "ranks/parts.hpp"
 
 namespace kith {
 
 void check_graph_size(int64_t rows, int64_t k) {
   check_result_size(rows, k);  // k + 1, which is looked for, can be counted then
 }
+
+namespace {
+
+// Each part searches all rows for its own.
+void exact_graph_on_parts(const MatrixView& x, const NeighborsView& out, const KnnGraphParams& params,
+                          const Resources& resources) {
+  share_out(x.rows(), 1, resources, [&](RankPart share, const Resources& part) {
+    const KnnParams wanted{.k = params.k + 1, .metric = params.metric, .check_finite = params.check_finite};
+    with_rows_from(share.first, 0, [&] {
+      put_without_self(knn(x.slice(share.first, share.count), x, wanted, part.with_log({})), share.first, out);
+    });
+  });
+}
+
+}  // namespace
 
 void exact_graph(const MatrixView& x, const NeighborsView& out, const KnnGraphParams& params,
                  const Resources& resources) {
@@ -19,6 +39,9 @@ void exact_graph(const MatrixView& x, const NeighborsView& out, const KnnGraphPa
   const SearchWish wish{
       .k = params.k, .without_self = true, .check_finite = params.check_finite, .result_space = out.space};
   if (only_counts(resources)) return count_work(search_footprint(shape, wish, RowFilter(), resources), resources);
+  if (is_shared(resources) && x.space().host_readable() && out.space.host_readable()) {
+    return exact_graph_on_parts(x, out, params, resources);
+  }
   ViewSource queries(x);
   ViewSource base(x);
   search_knn(shape, wish, {queries, base, RowFilter()}, out, resources);
