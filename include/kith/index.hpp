@@ -136,6 +136,15 @@ struct IndexInfo {
 // kinds keep are codes, and they take rows as copied.
 enum class Ownership : uint8_t { copy, borrow };
 
+// Which devices search an index, and how many of their parts hold each vector. As many copies as parts: each holds all
+// and searches some of the queries. One copy: each holds some of the vectors (a shard), and what all find is joined.
+// Between: parts / copies shards, each of them so often; the number of parts must be a multiple. What is found, and
+// what files hold, does not depend on it.
+struct IndexPlacement {
+  std::vector<DeviceParts> devices;
+  int copies = 0;  // 0: as many as the memory of the GPUs has room for, 1 at least
+};
+
 class IndexKind;
 class KnnGraph;
 
@@ -193,9 +202,12 @@ class KITH_EXPORT Index {
   // be chosen. What is added to one, or removed, is not seen by the other. Vectors in a GPU's memory that are to be
   // searched elsewhere are copied to the host; others take memory on `device` when they are first searched there.
   Index to(Device device, const Resources& resources = Resources()) const;
-  Device runs_on() const;  // as to() was told; automatic at first
+  // The same on several devices or parts of one, among which searches are divided (docs/scaling.md).
+  Index to(const IndexPlacement& placement, const Resources& resources = Resources()) const;
+  Device runs_on() const;            // as to() was told, the first of several; automatic at first
+  IndexPlacement placement() const;  // as to() was told, with its number of copies; one device, one copy at first
   // The same where this one runs: to add to it or to remove from it, say, while this one stays as it is.
-  Index clone(const Resources& resources = Resources()) const { return to(runs_on(), resources); }
+  Index clone(const Resources& resources = Resources()) const { return to(placement(), resources); }
 
   // The vectors of these ids as the index keeps them, decoded and, where transforms can be undone, in the caller's
   // space: ids x dimension(), f32 or f64 in host memory. An unknown id is InvalidArgument.

@@ -12,10 +12,13 @@
 #include "exact/search_checks.hpp"
 #include "exact/search_footprint.hpp"
 #include "index/factory.hpp"
+#include "index/shards.hpp"
 #include "index/vector_rows.hpp"
 #include "rows/stored_row.hpp"
 
+#include <memory>
 #include <utility>
+#include <vector>
 
 namespace kith {
 namespace {
@@ -87,6 +90,14 @@ class FlatState final : public IndexState {
 
   void search(const MatrixView& queries, const NeighborsView& out, const SearchParams& params,
               const Resources& resources) const override {
+    if (is_divided(content().space, resources)) {
+      return search_shards(
+          {ends(), params_.metric, params.filter, queries}, out, resources,
+          [&](int number, const MatrixView& asked, const RowFilter& filter, const NeighborsView& found,
+              const Resources& part) {
+            shard(number, resources.parts())->search(asked, found, {.k = found.k, .filter = filter}, part);
+          });
+    }
     BlockSource base = rows();
     SearchShape shape = check_knn(RowsInfo(queries), base.info(), {params.k, params_.metric});
     shape.base_checked = checked_;
@@ -99,6 +110,14 @@ class FlatState final : public IndexState {
 
   RangeNeighbors range_search(const MatrixView& queries, const RangeSearchParams& params,
                               const Resources& resources) const override {
+    if (is_divided(content().space, resources)) {
+      return range_search_shards(
+          {ends(), params_.metric, params.filter, queries}, resources,
+          [&](int number, const MatrixView& asked, const RowFilter& filter, const Resources& part) {
+            return shard(number, resources.parts())
+                ->range_search(asked, {.radius = params.radius, .filter = filter}, part);
+          });
+    }
     const RangeParams range{params.radius, params_.metric,      params_.check_finite,
                             params.filter, params.result_space, params.allocate};
     BlockSource base = rows();
@@ -157,6 +176,25 @@ class FlatState final : public IndexState {
   bool checked() const { return checked_; }
 
  private:
+  std::vector<int64_t> ends() const {
+    std::vector<int64_t> all;
+    for (size_t i = 0; i < vectors_.count(); ++i) all.push_back(vectors_.first_row(i + 1));
+    return all;
+  }
+  // Pieces of the segments where they lie, each with layouts of its own.
+  std::shared_ptr<const FlatState> shard(int number, int count) const {
+    const ShardRows rows(ends(), number, count);
+    Vectors pieces;
+    for (size_t i = 0; i < vectors_.count(); ++i) {
+      const RankPart piece = rows.piece(i);
+      if (piece.count == 0) continue;
+      const MatrixView view = vectors_.all()[i]->made().view().slice(piece.first - vectors_.first_row(i), piece.count);
+      pieces.push_back(vectors_.all()[i]->shard(
+          count, number, [&] { return std::make_shared<VectorSegment>(std::make_shared<const VectorRows>(view)); }));
+    }
+    return std::make_shared<FlatState>(content().with_rows(rows.count()), params_, std::move(pieces), checked_);
+  }
+
   BlockSource rows() const {
     ReusedVector<MatrixView> blocks;
     for (const auto& segment : vectors_) blocks.push_back(segment->made().view());
@@ -304,7 +342,8 @@ class FlatKind final : public IndexKind {
     const bool wanted = params_.check_finite || params_.metric == Metric::chi_square;
     const bool checked = !wanted || space.host_readable();
     const Device device = device_at_add(resources.device(), space);
-    if (!params_.prepare || device.kind == DeviceKind::automatic) return checked;
+    // Several devices prepare what each of them holds when they first search.
+    if (!params_.prepare || device.kind == DeviceKind::automatic || resources.parts() > 1) return checked;
     PrepareOptions options = flat_prepare_options(params_, segment.made().view().dtype());
     options.check_finite = !checked && params_.check_finite;
     options.first_row = first_row;

@@ -24,6 +24,15 @@
 namespace kith {
 namespace {
 
+// Where rows that are added may lie: several devices take them from any of theirs.
+Device place_asked_for(const Resources& resources) {
+  return resources.parts() > 1 ? Device::automatic() : resources.device();
+}
+// Training is done once, by the first device.
+Resources on_one(const Resources& resources) {
+  return resources.parts() > 1 ? resources.with_device(resources.device()) : resources;
+}
+
 // What an add takes on the host at least, with what it leaves there.
 template <typename Impl>
 Footprint add_footprint(const Impl& impl, const RowsInfo& rows, bool gives_ids, const Resources& resources) {
@@ -110,7 +119,7 @@ Index IndexAccess::make(std::shared_ptr<const IndexKind> kind, std::string_view 
 
 void Index::train(const MatrixView& rows, const Resources& given) {
   impl_->refuse_on_disk("training");
-  const Resources resources = impl_->on_device(given);
+  const Resources resources = on_one(impl_->on_device(given));
   const IndexParams& own = impl_->params;
   check_trained_on(RowsInfo(rows), own.metric);
   if (rows.dtype() == DType::f64 && !impl_->kind->needs_training()) {  // what is wrong with them it says all the same
@@ -131,7 +140,7 @@ void Index::train(const MatrixView& rows, const Resources& given) {
 
 void Index::train(const VectorFile& rows, const Resources& given) {
   impl_->refuse_on_disk("training");
-  const Resources resources = impl_->on_device(given);
+  const Resources resources = on_one(impl_->on_device(given));
   check_trained_on(RowsInfo(rows), impl_->params.metric);
   FileSource source(rows);
   const auto least = [&] {

@@ -53,15 +53,21 @@ inline Footprint compacted_footprint(const IndexKind& kind, const IndexVersion* 
 
 struct Index::Impl {
   Impl(std::shared_ptr<const IndexKind> made, std::string_view name, const IndexParams& given,
-       Device where = Device::automatic())
-      : factory(name), params(given), device(where), kind(std::move(made)) {
+       IndexPlacement where = {{{Device::automatic()}}, 1})
+      : factory(name), params(given), placement(std::move(where)), kind(std::move(made)) {
     KnnParams{.metric = given.metric}.validate();
   }
 
-  // With this index's device, where the call names none.
+  Device device() const { return placement.devices.front().device; }
+
+  // With this index's devices, where the call names none.
   Resources on_device(const Resources& given) const {
-    const bool named = given.device().kind != DeviceKind::automatic || device.kind == DeviceKind::automatic;
-    return named ? given : given.with_device(device);
+    if (names_device(given)) return given;
+    return is_several() ? given.with_devices(placement.devices) : given.with_device(device());
+  }
+  // How many copies of the index the parts of such resources search: the devices that a call names hold it each.
+  int copies(const Resources& on_device) const {
+    return is_several() && on_device.devices() == placement.devices ? placement.copies : on_device.parts();
   }
 
   // Of an index that lies on disk: its files stay as they are.
@@ -84,10 +90,16 @@ struct Index::Impl {
 
   const std::string factory;
   const IndexParams params;
-  const Device device;  // that calls run on; automatic: each chooses
+  const IndexPlacement placement;  // what calls run on; automatic: each chooses
   const std::shared_ptr<const IndexKind> kind;
   std::vector<std::string> files;  // that its lists or vectors are mapped from, in the order of their rows
   IndexPublisher versions;
+
+ private:
+  bool names_device(const Resources& given) const {
+    return given.device().kind != DeviceKind::automatic || device().kind == DeviceKind::automatic;
+  }
+  bool is_several() const { return placement.devices.size() > 1 || placement.devices.front().parts > 1; }
 };
 
 }  // namespace kith

@@ -2,6 +2,7 @@
 #include <kith/index.hpp>
 
 #include "core/dispatch.hpp"
+#include "cuda/device_info.hpp"
 #include "index/index_access.hpp"
 #include "index/index_checks.hpp"
 #include "index/index_impl.hpp"
@@ -105,7 +106,7 @@ void Index::merge(const Index& other, const MergeParams& params, const Resources
 }
 
 std::pair<Index, Offset> IndexAccess::without_offset(const Index& index, const Resources& resources) {
-  const Index copy = index.to(index.runs_on(), resources);
+  const Index copy = index.clone(resources);
   const Offset offset = offset_of(copy.impl_->versions.current().get());
   if (offset == nullptr) return {copy, nullptr};
   copy.impl_->versions.publish(
@@ -116,29 +117,94 @@ std::pair<Index, Offset> IndexAccess::without_offset(const Index& index, const R
   return {copy, offset};
 }
 
-Index Index::to(Device device, const Resources& resources) const {
-  if (device.kind == DeviceKind::cuda && !built_with_cuda()) throw_no_cuda();
+namespace {
+
+int parts_of(const IndexPlacement& placement) {
+  int parts = 0;
+  for (const DeviceParts& one : placement.devices) parts += one.parts;
+  return parts;
+}
+
+// As many copies as the memory of the GPUs has room for. What lies on the host, parts of a CPU share.
+int copies_that_fit(const IndexPlacement& placement, int64_t bytes, const Resources& resources) {
+  const int parts = parts_of(placement);
+  int64_t room = kNoLimit;  // of the part that has the least
+  for (const DeviceParts& one : placement.devices) {
+    if (one.device.kind != DeviceKind::cuda) continue;
+    room = std::min(room, device_memory_left(one.device.index, resources) / one.parts);
+  }
+  const int64_t usable = room - room / 4;  // the rest is for searches
+  for (int copies = parts; copies > 1; --copies) {
+    if (parts % copies == 0 && bytes / (parts / copies) <= usable) return copies;
+  }
+  return 1;
+}
+
+// The placement with its number of copies. InvalidArgument where the parts cannot be divided so, Unsupported where an
+// index has no shards.
+IndexPlacement settled(const IndexPlacement& given, const std::string& factory, const IndexState* state,
+                       const Resources& resources) {
+  IndexPlacement placement = given;
+  if (placement.devices.empty()) placement.devices = {{Device::automatic()}};
+  ResourceOptions options;
+  options.devices = placement.devices;
+  options.validate();
+  const int parts = parts_of(placement);
+  const bool walks = factory.find("Graph") != std::string::npos;
+  if (placement.copies < 0 || placement.copies > parts || (placement.copies > 0 && parts % placement.copies != 0)) {
+    throw InvalidArgument(
+        fmt::format("copies = {} on {} ({} in all); the number of parts must be a multiple of the "
+                    "copies, as 1 (shards) and {} (a copy for each) are",
+                    placement.copies, name_of(placement.devices), parts, parts));
+  }
+  if (walks && placement.copies > 0 && placement.copies < parts) {
+    throw Unsupported(
+        fmt::format("copies = {} of an index '{}' on {} devices: a graph is walked over as a whole and "
+                    "has no shards; give copies = {}",
+                    placement.copies, factory, parts, parts));
+  }
+  if (placement.copies > 0) return placement;
+  const IndexBytes held = state == nullptr ? IndexBytes() : state->bytes();
+  placement.copies = walks ? parts : copies_that_fit(placement, held.host + held.device, resources);
+  return placement;
+}
+
+// Whether all of it can be searched where it lies.
+bool can_stay(const MemorySpace& space, const IndexPlacement& placement) {
+  if (space.host_readable() || placement.devices.front().device.kind == DeviceKind::automatic) return true;
+  return std::all_of(placement.devices.begin(), placement.devices.end(),
+                     [&](const DeviceParts& one) { return one.device == Device::cuda(space.device); });
+}
+
+}  // namespace
+
+Index Index::to(Device device, const Resources& resources) const { return to({{{device}}, 1}, resources); }
+
+Index Index::to(const IndexPlacement& given, const Resources& resources) const {
+  for (const DeviceParts& one : given.devices) {
+    if (one.device.kind == DeviceKind::cuda && !built_with_cuda()) throw_no_cuda();
+  }
   const std::shared_ptr<const IndexVersion> version = impl_->versions.current();
-  auto impl = std::make_shared<Impl>(impl_->kind, impl_->factory, impl_->params, device);
+  const IndexState* const state = state_of(version.get());
+  const IndexPlacement placement = settled(given, impl_->factory, state, resources);
+  auto impl = std::make_shared<Impl>(impl_->kind, impl_->factory, impl_->params, placement);
   impl->files = impl_->files;
   if (version == nullptr) return Index(std::move(impl));
   IndexVersion shared = *version;
-  const IndexState* const state = state_of(version.get());
   const MemorySpace space = state == nullptr ? MemorySpace() : state->content().space;
-  const bool elsewhere =
-      !space.host_readable() && device.kind != DeviceKind::automatic && device != Device::cuda(space.device);
-  if (elsewhere) {
+  if (!can_stay(space, placement)) {
     IndexParts parts;
     parts.cols = state->content().cols;
     parts.rows = state->content().rows;
     parts.dtype = state->content().dtype;
     state->give_parts(parts, resources);
-    shared.state = impl->kind->restored(parts, resources.with_device(device));
+    shared.state = impl->kind->restored(parts, resources.with_device(placement.devices.front().device));
   }
   impl->versions.publish([&](const IndexVersion*) { return shared; }, resources);
   return Index(std::move(impl));
 }
 
-Device Index::runs_on() const { return impl_->device; }
+Device Index::runs_on() const { return impl_->device(); }
+IndexPlacement Index::placement() const { return impl_->placement; }
 
 }  // namespace kith

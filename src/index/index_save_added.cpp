@@ -44,7 +44,7 @@ void Index::save_added(const VectorFile& file, VectorView<const int64_t> new_ids
   const bool on_disk = !impl_->files.empty();
   const bool limited = resources.host_memory()->limit() != kNoLimit;
   if (!on_disk && (!limited || parse_factory(impl_->factory).degree > 0)) {
-    Index whole = to(runs_on(), resources);
+    Index whole = clone(resources);
     whole.add(file, new_ids, resources);
     return whole.save(path, resources);
   }

@@ -4,12 +4,17 @@
 
 #include "core/reused_memory.hpp"
 #include "cuda/device_memory.hpp"
+#include "exact/knn_on_parts.hpp"
 #include "exact/range_loop.hpp"
+#include "exact/range_on_parts.hpp"
 #include "index/host_rows.hpp"
 #include "index/index_access.hpp"
 #include "index/index_checks.hpp"
 #include "index/index_impl.hpp"
 #include "index/refine.hpp"
+#include "index/shards.hpp"
+#include "ranks/parts.hpp"
+#include "ranks/transfer.hpp"
 #include "rows/finite_check.hpp"
 #include "rows/knn_checks.hpp"
 #include "rows/naming_files.hpp"
@@ -20,6 +25,8 @@
 #include <algorithm>
 #include <initializer_list>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace kith {
 namespace {
@@ -224,6 +231,62 @@ std::shared_ptr<const IndexVersion> searched_version(const Impl& impl, const Mat
   return version;
 }
 
+// Queries are dealt out to the copies of an index. A copy that has several parts is searched in shards by all of them:
+// that is what a state does with resources of several parts.
+void search_placed(const IndexState& state, const MatrixView& queries, const NeighborsView& out,
+                   const SearchParams& params, int copies, const Resources& resources) {
+  if (!is_divided(state.content().space, resources) || copies == 1)
+    return state.search(queries, out, params, resources);
+  wait_for_caller(resources, queries.space(), out.space);
+  const auto search = [&](RankPart share, RankPart, const NeighborsView& found, const Resources& part) {
+    const RowsOnPart own(queries.slice(share.first, share.count), part);
+    state.search(own.view(), found, params, part);
+  };
+  if (copies == resources.parts()) {
+    return knn_on_parts({queries.rows(), state.content().rows, Metric::l2, false}, search, out, resources);
+  }
+  const HostNeighbors here(out, resources);
+  const NeighborsView all = here.view();
+  run_groups(copies, resources, [&](int group, const Resources& own) {
+    const RankPart share = part_of(queries.rows(), 1, group, copies);
+    const int64_t at = share.first * all.k;
+    if (share.count == 0) return;
+    with_rows_from(share.first, 0, [&] {
+      search(share, {}, {all.ids + at, all.distances + at, share.count, all.k, {}}, own);
+    });
+  });
+  here.deliver(resources);
+}
+
+RangeNeighbors range_search_placed(const IndexState& state, const MatrixView& queries, const RangeSearchParams& params,
+                                   int copies, const Resources& resources) {
+  if (!is_divided(state.content().space, resources) || copies == 1)
+    return state.range_search(queries, params, resources);
+  wait_for_caller(resources, queries.space());
+  RangeSearchParams own = params;
+  own.result_space = MemorySpace::host();
+  own.allocate = {};
+  const auto search = [&](RankPart share, const Resources& part) {
+    const RowsOnPart some(queries.slice(share.first, share.count), part);
+    return state.range_search(some.view(), own, part);
+  };
+  if (copies == resources.parts()) {
+    return range_on_parts(queries.rows(), params.result_space, params.allocate, resources, search);
+  }
+  std::vector<RangeNeighbors> found(static_cast<size_t>(copies));
+  run_groups(copies, resources, [&](int group, const Resources& part) {
+    const RankPart share = part_of(queries.rows(), 1, group, copies);
+    if (share.count == 0) return;
+    with_rows_from(share.first, 0, [&] { found[static_cast<size_t>(group)] = search(share, part); });
+  });
+  return in_space(one_after_the_other(std::move(found), resources), params.result_space, params.allocate, resources);
+}
+
+// For a search that is a step of something on one device: the devices that hold all vectors each do not divide it.
+Resources for_step(int copies, const Resources& resources) {
+  return copies == resources.parts() ? resources.with_device(resources.device()) : resources;
+}
+
 // Makes a search of data in these spaces if the limits leave room for it. Where nobody has asked for a device, the
 // index lies on a GPU that has no room, and the data on the host, the CPU searches a copy.
 template <typename Call>
@@ -304,11 +367,12 @@ void Index::search(const MatrixView& queries, const NeighborsView& out, const Se
     if (params.refine_from != nullptr) {
       const FileVectors vectors(*params.refine_from, *version, own, used);
       const RefineTask task(*state, of_rows, kDefaultRefine, rows_of(version.get()), own.metric);
-      search_and_refine(task, vectors, narrowed.view(), out, used);
+      search_and_refine(task, vectors, narrowed.view(), out, for_step(impl_->copies(used), used));
     } else if (is_beyond(params, tuned)) {
-      state->search_all(narrowed.view(), out, {.k = params.k, .filter = of_rows.filter}, used);
+      state->search_all(narrowed.view(), out, {.k = params.k, .filter = of_rows.filter},
+                        for_step(impl_->copies(used), used));
     } else {
-      state->search(narrowed.view(), out, of_rows, used);
+      search_placed(*state, narrowed.view(), out, of_rows, impl_->copies(used), used);
     }
     rows_to_ids(version->ids, {out.ids, out.queries * out.k, out.space}, used);
   };
@@ -334,7 +398,7 @@ RangeNeighbors Index::range_search(const MatrixView& queries, const RangeSearchP
     RangeSearchParams of_rows = params;
     of_rows.filter = filter.of_rows();
     of_rows.probes = probes_of(*state, params.probes, params.filter, filter, version->ids.live(), used);
-    RangeNeighbors found = state->range_search(narrowed.view(), of_rows, used);
+    RangeNeighbors found = range_search_placed(*state, narrowed.view(), of_rows, impl_->copies(used), used);
     if (only_counts(used)) return found;
     rows_to_ids(version->ids, {found.ids(), found.size(), found.space()}, used);
     // A kind of index may know host memory alone.

@@ -13,7 +13,9 @@
 #include "cuda/resolve_device.hpp"
 #include "index/factory.hpp"
 #include "index/host_rows.hpp"
+#include "index/shards.hpp"
 #include "ivf/model/ivf_model.hpp"
+#include "ivf/model/list_assignment.hpp"
 #include "ivf/model/norm_training.hpp"
 #include "ivf/search/ivf_search.hpp"
 #include "ivf/segment/segment_copies.hpp"
@@ -27,6 +29,7 @@
 #include <algorithm>
 #include <cstring>
 #include <functional>
+#include <map>
 #include <mutex>
 #include <numeric>
 #include <type_traits>
@@ -57,6 +60,9 @@ class ListsState final : public IndexState {
   void search(const MatrixView& queries, const NeighborsView& out, const SearchParams& params,
               const Resources& resources) const override {
     const IvfSearch wanted{.k = params.k, .probes = probes_for(params.probes), .prepares = params_.prepare};
+    if (is_divided(content().space, resources)) {
+      return search_in_shards(queries, out, wanted.probes, params.filter, resources);
+    }
     search_somewhere(queries, out.space, wanted, params.filter, resources,
                      [&](const SearchableLists& lists, const MatrixView& asked, const IvfSearch& all) {
                        lists.search(asked, all, out, resources);
@@ -93,6 +99,14 @@ class ListsState final : public IndexState {
 
   RangeNeighbors range_search(const MatrixView& queries, const RangeSearchParams& params,
                               const Resources& resources) const override {
+    if (is_divided(content().space, resources)) {
+      return range_search_shards(
+          {ends(), params_.metric, params.filter, queries}, resources,
+          [&](int number, const MatrixView& asked, const RowFilter& filter, const Resources& part) {
+            const RangeSearchParams own{.radius = params.radius, .filter = filter, .probes = probes_for(params.probes)};
+            return shard(number, resources.parts(), part)->range_search(asked, own, part);
+          });
+    }
     const IvfSearch wanted{.probes = probes_for(params.probes),
                            .most = key_of(params_.metric, params.radius),
                            .prepares = params_.prepare};
@@ -174,6 +188,120 @@ class ListsState final : public IndexState {
   }
 
  private:
+  std::vector<int64_t> ends() const {
+    std::vector<int64_t> all;
+    for (size_t i = 0; i < segments_.count(); ++i) all.push_back(segments_.first_row(i + 1));
+    return all;
+  }
+
+  // Pieces of the segments, in the memory of the part's device, as lists of their own.
+  std::shared_ptr<const ListsState> shard(int number, int count, const Resources& part) const {
+    const ShardRows rows(ends(), number, count);
+    Lists pieces;
+    for (size_t i = 0; i < segments_.count(); ++i) {
+      const RankPart piece = rows.piece(i);
+      if (piece.count == 0) continue;
+      pieces.push_back(segments_.all()[i]->shard(count, number, [&] {
+        const Segment whole = segments_.all()[i]->on(Device::cpu(), part);
+        Segment made = cut_rows(*whole, piece.first, piece.end(), rows.first(i), part.with_progress({}));
+        if (part.device().kind == DeviceKind::cuda) made = made->copied_to(part.device(), part);
+        return std::make_shared<SegmentCopies>(std::move(made));
+      }));
+    }
+    IndexContent own = content().with_rows(rows.count());
+    own.space = MemorySpace();
+    return std::make_shared<ListsState>(own, params_, model_, std::move(pieces), probes_);
+  }
+
+  // A query's lists follow from the sizes of all shards: where its first `probes` lists hold too few vectors it looks
+  // at as many as it takes, and every shard at its piece of these. Such queries are searched by their number of lists.
+  void search_in_shards(const MatrixView& queries, const NeighborsView& out, int64_t probes, const RowFilter& filter,
+                        const Resources& resources) const {
+    const auto search = [&](const MatrixView& some, const NeighborsView& found, int64_t lists) {
+      search_shards({ends(), params_.metric, filter, some}, found, resources,
+                    [&](int number, const MatrixView& asked, const RowFilter& kept, const NeighborsView& to,
+                        const Resources& part) {
+                      shard(number, resources.parts(), part)->search_lists_alone(asked, to, lists, kept, part);
+                    });
+    };
+    KeptRows kept(filter, content().rows, resources);
+    const int64_t most = std::min(out.k, kept.count());
+    const bool filtered = kept.leaves_some_out();
+    if (probes == model_->lists() || most == 0 || (!filtered && fewest_in(probes) >= most)) {
+      return search(queries, out, probes);
+    }
+    const HostRows here(queries, resources);
+    const HostNeighbors all(out, resources);
+    std::map<int64_t, std::vector<int64_t>> by_lists;
+    const std::vector<int64_t> needed =
+        lists_needed(here.view(), probes, most, filtered ? kept.bits(resources) : nullptr, resources);
+    for (int64_t i = 0; i < queries.rows(); ++i) by_lists[needed[static_cast<size_t>(i)]].push_back(i);
+    for (const auto& [lists, numbers] : by_lists) {
+      const auto count = static_cast<int64_t>(numbers.size());
+      MatrixBuffer some(queries.dtype(), count, queries.cols(), "queries of as many lists", resources);
+      const Neighbors found(count, out.k, resources);
+      for (int64_t i = 0; i < count; ++i) {
+        std::memcpy(some.mutable_view().row(i), here.view().row(numbers[static_cast<size_t>(i)]),
+                    static_cast<size_t>(queries.cols() * size_of(queries.dtype())));
+      }
+      naming_rows_by(numbers, [&] { search(some.view(), const_cast<Neighbors&>(found).view(), lists); });
+      for (int64_t i = 0; i < count; ++i) {
+        const int64_t to = numbers[static_cast<size_t>(i)] * out.k;
+        std::copy_n(found.ids(i), out.k, all.view().ids + to);
+        std::copy_n(found.distances(i), out.k, all.view().distances + to);
+      }
+    }
+    all.deliver(resources);
+  }
+
+  // Refused queries as the caller counts them.
+  template <typename Work>
+  static void naming_rows_by(const std::vector<int64_t>& numbers, const Work& work) {
+    try {
+      work();
+    } catch (const RefusedRow& refused) {
+      refused.throw_as(refused.what_row(), numbers[static_cast<size_t>(refused.row())]);
+    }
+  }
+
+  // How many of its nearest lists each query looks at: `probes`, or as many as hold `most` vectors of those kept.
+  std::vector<int64_t> lists_needed(const MatrixView& queries, int64_t probes, int64_t most, const uint64_t* kept,
+                                    const Resources& given) const {
+    const Resources resources = given.with_device(Device::cpu()).with_progress({});
+    const int64_t lists = model_->lists();
+    std::vector<int64_t> sizes(static_cast<size_t>(lists));
+    for (const SharedSegment& segment : segments_) segment->made().add_sizes(kept, sizes.data(), resources);
+    if (params_.check_finite) refuse_not_finite("query", queries, {0}, resources);
+    MatrixBuffer floats(DType::f32, queries.rows(), queries.cols(), "queries whose lists are counted", resources);
+    for (int64_t i = 0; i < queries.rows(); ++i) widen_row(queries, i, typed_row<float>(floats.mutable_view(), i));
+    std::vector<int64_t> needed(static_cast<size_t>(queries.rows()), 0);
+    for (int64_t ranked = probes;; ranked = std::min(4 * ranked, lists)) {
+      const HostArray<int32_t> nearest(queries.rows() * ranked, "the queries' lists", resources);
+      rank_lists(params_.metric, model_->centres.view(), floats.view(), ranked, nearest.data(), resources);
+      bool all = true;
+      for (int64_t i = 0; i < queries.rows(); ++i) {
+        int64_t held = 0;
+        int64_t count = 0;
+        while (count < ranked && (count < probes || held < most)) {
+          held += sizes[static_cast<size_t>(nearest[i * ranked + count++])];
+        }
+        needed[static_cast<size_t>(i)] = count;
+        all = all && (held >= most || ranked == lists);
+      }
+      if (all) return needed;
+    }
+  }
+
+  // A search that keeps to so many lists, whatever these hold.
+  void search_lists_alone(const MatrixView& queries, const NeighborsView& out, int64_t lists, const RowFilter& filter,
+                          const Resources& resources) const {
+    const IvfSearch wanted{.k = out.k, .probes = lists, .extends = false, .prepares = params_.prepare};
+    search_somewhere(queries, out.space, wanted, filter, resources,
+                     [&](const SearchableLists& own, const MatrixView& asked, const IvfSearch& all) {
+                       own.search(asked, all, out, resources);
+                     });
+  }
+
   int64_t probes_for(int64_t asked) const {
     const int64_t lists = model_->lists();
     if (asked == 0) asked = probes_;
@@ -227,7 +355,7 @@ class ListsState final : public IndexState {
              (wanted.kept == nullptr && fewest_in(wanted.probes) >= most);
     };
     if (device.kind == DeviceKind::cuda) {
-      wanted.fewest = enough() ? 0 : most;
+      wanted.fewest = !wanted.extends || enough() ? 0 : most;
       try {
         return search_on(device);
       } catch (const OutOfMemory& error) {

@@ -18,7 +18,9 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -47,7 +49,26 @@ class PlacedSegment {
   const Placed<Payload>& copies() const { return copies_; }
   // What searches keep beside it.
   const Placed<Prepared>& prepared() const { return prepared_; }
-  int64_t bytes(DeviceKind kind) const { return copies_.bytes(kind) + prepared_.bytes(kind); }
+  int64_t bytes(DeviceKind kind) const {
+    int64_t total = copies_.bytes(kind) + prepared_.bytes(kind);
+    const std::lock_guard lock(shards_lock_);
+    for (const auto& [number, shard] : shards_) total += shard->bytes(kind);
+    return total;
+  }
+
+  // Piece `number` of its rows cut into `count`, where devices keep a piece each: made by make() for the first call
+  // that wants it, and shared like the segment itself. Calls at the same time may both make one, and one is kept.
+  template <typename Make>
+  std::shared_ptr<const PlacedSegment> shard(int count, int number, const Make& make) const {
+    const std::pair<int, int> key(count, number);
+    {
+      const std::lock_guard lock(shards_lock_);
+      if (const auto known = shards_.find(key); known != shards_.end()) return known->second;
+    }
+    std::shared_ptr<const PlacedSegment> made = make();
+    const std::lock_guard lock(shards_lock_);
+    return shards_.emplace(key, std::move(made)).first->second;
+  }
 
   // After a search on a caller's stream, which may go on reading all this.
   void read_until(const std::shared_ptr<const StreamMark>& mark) const { marks_.add(mark); }
@@ -56,6 +77,8 @@ class PlacedSegment {
   const Copy made_;
   Placed<Payload> copies_;
   Placed<Prepared> prepared_;
+  mutable std::mutex shards_lock_;
+  mutable std::map<std::pair<int, int>, std::shared_ptr<const PlacedSegment>> shards_;  // by (count, number)
   mutable StreamMarks marks_;  // the last member: it goes before what it is about
 };
 

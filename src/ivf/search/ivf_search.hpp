@@ -37,6 +37,7 @@ struct IvfSearch {
   std::optional<float> most = {};  // in the place of k: all vectors with keys up to it (core/metric_unit.hpp)
   int64_t fewest = 0;              // kept vectors that a query's lists must hold; 0 where it is known that all do
   bool check_finite = false;       // of queries that nobody has looked at
+  bool extends = true;             // further lists follow where these hold too few; a shard's searches keep to theirs
   bool prepares = true;            // what later searches gain by may be kept beside the lists (list_screen.hpp)
 };
 

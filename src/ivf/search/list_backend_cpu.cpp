@@ -330,7 +330,7 @@ class CpuBackend final : public ListsBackend {
 
   // How many lists the query visits; none, and false, where there are more to visit than were ranked.
   bool choose_probes(int64_t query) {
-    const int64_t fewest = task_.most ? 0 : task_.fewest;
+    const int64_t fewest = task_.most || !task_.extends ? 0 : task_.fewest;
     int64_t held = 0;
     int64_t count = 0;
     int64_t first = 0;

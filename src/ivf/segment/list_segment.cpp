@@ -371,6 +371,37 @@ Segment renumbered(const ListSegment& segment, int64_t first_row, const Resource
                                        resources);
 }
 
+Segment cut_rows(const ListSegment& segment, int64_t first, int64_t end, int64_t to, const Resources& resources) {
+  segment.check_lists();
+  const int64_t lists = segment.lists();
+  const int64_t code_bytes = segment.code_bytes();
+  const auto place = [&](int64_t list, int64_t row) {
+    const uint32_t* const rows = segment.rows();
+    return std::lower_bound(rows + segment.offsets()[list], rows + segment.offsets()[list + 1],
+                            static_cast<uint64_t>(row)) -
+           rows;
+  };
+  HostArray<int64_t> sizes = no_sizes(lists, resources);
+  ProgressMeter meter("cut", 2 * lists, resources);
+  for_each_list(lists, meter, resources, [&](int64_t list) {
+    sizes[list + 1] = place(list, end) - place(list, first);
+    return 1;
+  });
+  SegmentArrays arrays(std::move(sizes), code_bytes, resources);
+  for_each_list(lists, meter, resources, [&](int64_t list) {
+    const int64_t from = place(list, first);
+    const int64_t at = arrays.offsets[list];
+    const int64_t count = arrays.offsets[list + 1] - at;
+    if (count == 0) return 1;
+    std::transform(segment.rows() + from, segment.rows() + from + count, arrays.rows.data() + at,
+                   [&](uint32_t row) { return static_cast<uint32_t>(row - first + to); });
+    std::copy_n(segment.code(from), count * code_bytes, arrays.codes.data() + at * code_bytes);
+    return 1;
+  });
+  meter.finish();
+  return std::move(arrays).segment(code_bytes, resources);
+}
+
 Segment without(const ListSegment& segment, const KeptRows& kept, const Resources& resources) {
   const int64_t lists = segment.lists();
   const int64_t code_bytes = segment.code_bytes();

@@ -128,6 +128,9 @@ Segment merge_segments(const std::vector<Segment>& segments, const Resources& re
 // A copy, with first_row added to every row number: of lists of one index that come to another.
 Segment renumbered(const ListSegment& segment, int64_t first_row, const Resources& resources);
 
+// The vectors with rows first .. end - 1 of a segment on the host, as rows to, to + 1, ...: a device's share of it.
+Segment cut_rows(const ListSegment& segment, int64_t first, int64_t end, int64_t to, const Resources& resources);
+
 // What is left of a segment where `kept` keeps its rows, which are numbered anew among the kept ones. The bits of
 // `kept` have been made.
 Segment without(const ListSegment& segment, const KeptRows& kept, const Resources& resources);
