@@ -188,7 +188,7 @@ CommandLine parse_command_line(int argc, const char* const* argv, const RunOptio
     if (!command.app->parsed()) continue;
     for (const auto& understand : command.understand) understand();
     // The others copy and count: no GPU need wake for them.
-    if (!command.computes) offered->run.device = Device::cpu();
+    if (!command.computes) offered->run.devices = {{Device::cpu()}};
     if (begun.ranks != nullptr && !command.on_ranks) {
       throw UsageError(fmt::format("kith-mpi shares knn and kmeans among its ranks; run {} with kith alone",
                                    command.app->get_name()));

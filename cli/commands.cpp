@@ -186,15 +186,23 @@ void OfferedCommand::output() {
 
 void OfferedCommand::device() {
   entry_->computes = true;
-  word("--device", all_->run.device, parse_device, "auto",
-       "auto, cpu or cuda:N; auto stays on the CPU under a memory limit below 1G");
+  word("--device", all_->run.devices, parse_devices, "auto",
+       "auto, cpu or cuda:N; several share the work: cuda:0,cuda:1, cuda:all, parts of one: cpu/4; auto stays on the "
+       "CPU under a memory limit below 1G");
   device_memory_limit();
 }
 
 void OfferedCommand::device_memory_limit() {
-  word_then("--device-memory-limit", "SIZE", "", "Largest memory to take on a GPU (default: no limit)",
+  word_then("--device-memory-limit", "SIZE", "",
+            "Largest memory to take on each GPU, or one for each device, divided by commas (default: no limit)",
             [run = &all_->run](const std::string& word) {
-              run->device_memory_limit = parse_byte_size(word, "--device-memory-limit");
+              run->device_memory_limits.clear();
+              for (size_t begin = 0; begin <= word.size();) {
+                const size_t end = std::min(word.find(',', begin), word.size());
+                run->device_memory_limits.push_back(
+                    parse_byte_size(word.substr(begin, end - begin), "--device-memory-limit"));
+                begin = end + 1;
+              }
             });
 }
 

@@ -137,7 +137,7 @@ Report run_graph_build(const GraphBuildOptions& options, const RunOptions& run) 
   }
   JsonObject memory;
   if (run.memory_limit) memory.number("limit_bytes", *run.memory_limit);
-  if (run.device_memory_limit) memory.number("device_limit_bytes", *run.device_memory_limit);
+  if (!run.device_memory_limits.empty()) memory.number("device_limit_bytes", run.device_memory_limits.front());
   memory.number("peak_resident_bytes", peak_resident_bytes());
   JsonObject timings;
   timings.real("build_seconds", made.seconds).real("total_seconds", total.seconds());

@@ -110,7 +110,7 @@ Report run_index_search(const IndexSearchOptions& options, const RunOptions& run
     result.text(output.name == "--out-ids" ? "out_ids" : "out_distances", output.path);
   JsonObject memory;
   if (run.memory_limit) memory.number("limit_bytes", *run.memory_limit);
-  if (run.device_memory_limit) memory.number("device_limit_bytes", *run.device_memory_limit);
+  if (!run.device_memory_limits.empty()) memory.number("device_limit_bytes", run.device_memory_limits.front());
   memory.number("peak_resident_bytes", peak_resident_bytes());
   JsonObject timings;
   timings.real("load_seconds", load_seconds).real("search_seconds", search_seconds);

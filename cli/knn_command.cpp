@@ -87,7 +87,7 @@ Report run_knn(const KnnOptions& options, const RunOptions& run) {
   if (!options.out.distances.empty()) result.text("out_distances", options.out.distances);
   JsonObject memory;
   if (run.memory_limit) memory.number("limit_bytes", *run.memory_limit);
-  if (run.device_memory_limit) memory.number("device_limit_bytes", *run.device_memory_limit);
+  if (!run.device_memory_limits.empty()) memory.number("device_limit_bytes", run.device_memory_limits.front());
   memory.number("peak_resident_bytes", peak_resident_bytes());
   JsonObject timings;
   timings.real("search_seconds", search_seconds)

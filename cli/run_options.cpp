@@ -53,22 +53,26 @@ void check_device(Device device) {
                                 name_of(device), gpus.size()));
 }
 
-Device device_for(const RunOptions& options) {
-  if (options.device.kind == DeviceKind::cuda) check_device(options.device);
-  if (options.device != Device::automatic()) return options.device;
+std::vector<DeviceParts> devices_for(const RunOptions& options) {
+  for (const DeviceParts& one : options.devices) {
+    if (one.device.kind == DeviceKind::cuda) check_device(one.device);
+  }
+  if (options.devices.front().device != Device::automatic()) return options.devices;
   const bool too_tight = options.memory_limit && *options.memory_limit < kSmallestLimitForCuda;
-  if (too_tight) return Device::cpu();
+  if (too_tight) return {{Device::cpu()}};
   const std::vector<DeviceInfo> gpus = cuda_devices();
-  if (gpus.empty()) return Device::cpu();
-  if (options.ranks == nullptr) return options.device;
-  return gpus[static_cast<size_t>(options.rank_on_host) % gpus.size()].device;  // each rank of a machine its own
+  if (gpus.empty()) return {{Device::cpu()}};
+  if (options.ranks == nullptr) return options.devices;
+  return {{gpus[static_cast<size_t>(options.rank_on_host) % gpus.size()].device}};  // each rank of a machine its own
 }
 
 // What is left to the library of a limit for the whole process.
-int64_t library_share(int64_t limit, const RunOptions& options, Device device) {
+int64_t library_share(int64_t limit, const RunOptions& options, const std::vector<DeviceParts>& devices) {
   keep_memory_small();
   // Asking starts the runtime of the devices there are, so that its memory is resident when own_bytes() looks.
-  const bool uses_cuda = device != Device::cpu() && !cuda_devices().empty();
+  const bool only_cpu =
+      std::all_of(devices.begin(), devices.end(), [](const DeviceParts& one) { return one.device == Device::cpu(); });
+  const bool uses_cuda = !only_cpu && !cuda_devices().empty();
   const int64_t own = own_bytes(thread_count(options), uses_cuda);
   if (limit <= own) {
     throw OutOfMemory(
@@ -91,7 +95,7 @@ std::vector<std::string> with_resources(const RunOptions& options, const std::fu
   std::mutex log_mutex;
   std::vector<std::string> log;
   ResourceOptions resources;
-  resources.device = device_for(options);
+  resources.devices = devices_for(options);
   resources.threads = options.ranks == nullptr ? options.threads : thread_count(options);
   resources.cancel = interrupt_token();
   resources.log = [&](LogLevel level, std::string_view text) {
@@ -100,13 +104,14 @@ std::vector<std::string> with_resources(const RunOptions& options, const std::fu
     if (level != LogLevel::debug && std::find(log.begin(), log.end(), text) == log.end()) log.emplace_back(text);
   };
   if (bar.enabled()) resources.progress = [&bar](const Progress& progress) { bar.show(progress); };
-  if (options.device_memory_limit) resources.device_memory_limit = *options.device_memory_limit;
+  if (options.device_memory_limits.size() == 1) resources.device_memory_limit = options.device_memory_limits.front();
+  if (options.device_memory_limits.size() > 1) resources.device_memory_limits = options.device_memory_limits;
   if (!options.memory_limit) {
     work(Resources(std::move(resources)));
     return log;
   }
 
-  resources.host_memory_limit = library_share(*options.memory_limit, options, resources.device);
+  resources.host_memory_limit = library_share(*options.memory_limit, options, resources.devices);
   const int64_t own = *options.memory_limit - resources.host_memory_limit;
   try {
     work(Resources(std::move(resources)));

@@ -17,10 +17,10 @@ class Communicator;
 namespace kith::cli {
 
 struct RunOptions {
-  Device device;
+  std::vector<DeviceParts> devices = {{Device::automatic()}};
   int threads = 0;  // 0: one per hardware thread
   std::optional<int64_t> memory_limit;
-  std::optional<int64_t> device_memory_limit;
+  std::vector<int64_t> device_memory_limits;  // none, one for all devices, or one for each
   bool json = false;
   bool quiet = false;
   Communicator* ranks = nullptr;  // those that the command is shared with (kith-mpi); null: it runs alone

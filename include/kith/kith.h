@@ -131,7 +131,7 @@ typedef void (*kith_log_callback)(int level, const char* text, void* context);
 
 typedef struct kith_resource_options {
   size_t struct_size;
-  const char* device;          /* "auto" (NULL), "cpu", "cuda" or "cuda:N" */
+  const char* device;          /* "auto" (NULL), "cpu", "cuda" or "cuda:N"; several: "cuda:0,cuda:1", "cpu/4" */
   int64_t host_memory_limit;   /* bytes that Kith may allocate, results included; 0: no limit */
   int64_t device_memory_limit; /* the same on each GPU */
   void* stream;                /* a cudaStream_t; NULL: one of Kith's own */

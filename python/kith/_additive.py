@@ -18,7 +18,7 @@ from kith._options import flag, real_number, seed_number, text, whole_number
 from kith._progress import Progress
 from kith._quantize import Compiled, Floats, _other_kind, _Quantizer
 from kith._trainable import PathLike
-from kith._typing import ByteSize
+from kith._typing import ByteSize, ByteSizes, DeviceNames
 
 TrainStart = Literal["opq", "residual", "random"]
 Order = Literal["fixed", "random"]
@@ -136,7 +136,7 @@ class LocalSearchQuantizer(_Additive[_kith.LocalSearchQuantizer]):
         perturbed: SupportsIndex = 0,
         order: Order = "fixed",
         seed: SupportsIndex = 0,
-        device: str = "auto",
+        device: DeviceNames = "auto",
         check_finite: bool = True,
     ) -> None:
         super().__init__(device)
@@ -169,7 +169,7 @@ class LocalSearchQuantizer(_Additive[_kith.LocalSearchQuantizer]):
         return quantizer
 
     @classmethod
-    def load(cls, path: PathLike, device: str = "auto") -> LocalSearchQuantizer:
+    def load(cls, path: PathLike, device: DeviceNames = "auto") -> LocalSearchQuantizer:
         """A quantizer that `save` or ``kith train`` has written: its codebooks and how codes are searched for.
 
         What only training uses has its defaults.
@@ -206,7 +206,7 @@ class LocalSearchQuantizer(_Additive[_kith.LocalSearchQuantizer]):
         seed: SupportsIndex = 0,
         threads: SupportsIndex = 0,
         memory_limit: ByteSize | None = None,
-        device_memory_limit: ByteSize | None = None,
+        device_memory_limit: ByteSizes | None = None,
         progress: Progress = False,
     ) -> Array:
         """The codes of `x`: uint8, (rows, code_bytes), in `x`'s kind of array, where `x` lies.
@@ -297,7 +297,7 @@ class ResidualQuantizer(_Additive[_kith.ResidualQuantizer]):
         bits: SupportsIndex = 8,
         beam: SupportsIndex = 5,
         seed: SupportsIndex = 0,
-        device: str = "auto",
+        device: DeviceNames = "auto",
         check_finite: bool = True,
     ) -> None:
         super().__init__(device)
@@ -322,7 +322,7 @@ class ResidualQuantizer(_Additive[_kith.ResidualQuantizer]):
         return quantizer
 
     @classmethod
-    def load(cls, path: PathLike, device: str = "auto") -> ResidualQuantizer:
+    def load(cls, path: PathLike, device: DeviceNames = "auto") -> ResidualQuantizer:
         """A quantizer that `save` or ``kith train`` has written, as it was trained."""
         compiled, books, bits, seed, check_finite = _kith.load_quantizer(path_bytes(path))
         if not isinstance(compiled, _kith.ResidualQuantizer):

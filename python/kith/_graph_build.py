@@ -18,7 +18,7 @@ from kith._options import calling, flag, real_number, seed_number, text, whole_n
 from kith._progress import Progress
 from kith._search import Found, Given, fresh_neighbors
 from kith._sources import SourceLike, array_of, as_source, wrapped
-from kith._typing import ByteSize
+from kith._typing import ByteSize, ByteSizes, DeviceNames
 
 
 def knn_graph(
@@ -41,10 +41,10 @@ def knn_graph(
     work: PathLike | None = None,
     keep_work: bool = False,
     int32_ids: bool = False,
-    device: str = "auto",
+    device: DeviceNames = "auto",
     threads: SupportsIndex = 0,
     memory_limit: ByteSize | None = None,
-    device_memory_limit: ByteSize | None = None,
+    device_memory_limit: ByteSizes | None = None,
     check_finite: bool = True,
     progress: Progress = False,
 ) -> KnnGraph:

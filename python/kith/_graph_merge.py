@@ -14,7 +14,7 @@ from kith._knn_graph import KnnGraph
 from kith._options import calling, flag
 from kith._progress import Progress
 from kith._search import Found, Given, as_neighbors, fresh_neighbors
-from kith._typing import ByteSize
+from kith._typing import ByteSize, ByteSizes, DeviceNames
 
 # Fresh arrays, or None after filling those that were given, and the report.
 Made = tuple[Optional[Found], dict[str, Any]]
@@ -32,10 +32,10 @@ def merge_graphs(
     list_length: SupportsIndex | None = None,
     iterations: SupportsIndex | None = None,
     delta: SupportsFloat | None = None,
-    device: str = "auto",
+    device: DeviceNames = "auto",
     threads: SupportsIndex = 0,
     memory_limit: ByteSize | None = None,
-    device_memory_limit: ByteSize | None = None,
+    device_memory_limit: ByteSizes | None = None,
     check_finite: bool = True,
     progress: Progress = False,
 ) -> KnnGraph:
@@ -108,10 +108,10 @@ def extend_graph(
     list_length: SupportsIndex | None = None,
     iterations: SupportsIndex | None = None,
     delta: SupportsFloat | None = None,
-    device: str = "auto",
+    device: DeviceNames = "auto",
     threads: SupportsIndex = 0,
     memory_limit: ByteSize | None = None,
-    device_memory_limit: ByteSize | None = None,
+    device_memory_limit: ByteSizes | None = None,
     check_finite: bool = True,
     progress: Progress = False,
 ) -> KnnGraph:
@@ -169,10 +169,10 @@ def refine_graph(
     list_length: SupportsIndex | None = None,
     iterations: SupportsIndex | None = None,
     delta: SupportsFloat | None = None,
-    device: str = "auto",
+    device: DeviceNames = "auto",
     threads: SupportsIndex = 0,
     memory_limit: ByteSize | None = None,
-    device_memory_limit: ByteSize | None = None,
+    device_memory_limit: ByteSizes | None = None,
     check_finite: bool = True,
     progress: Progress = False,
 ) -> KnnGraph:

@@ -6,7 +6,7 @@ import os
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NoReturn, SupportsIndex, cast
+from typing import Any, Literal, NoReturn, SupportsIndex, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +22,7 @@ from kith._options import calling, check_device, flag, seed_number, text, whole_
 from kith._other_names import is_another_name, refuse_attribute, refuse_unknown
 from kith._progress import Progress
 from kith._sources import SourceLike, array_of, as_source
-from kith._typing import ByteSize
+from kith._typing import ByteSize, ByteSizes, DeviceNames
 
 
 class Index:
@@ -90,7 +90,7 @@ class Index:
         self,
         factory: str = "Flat",
         metric: Metric = "l2",
-        device: str = "auto",
+        device: DeviceNames = "auto",
         check_finite: bool = True,
         prepare: bool = True,
         *,
@@ -129,7 +129,7 @@ class Index:
         *,
         threads: SupportsIndex = 0,
         memory_limit: ByteSize | None = None,
-        device_memory_limit: ByteSize | None = None,
+        device_memory_limit: ByteSizes | None = None,
         progress: Progress = False,
         **unknown: NoReturn,
     ) -> None:
@@ -163,7 +163,7 @@ class Index:
         start: KnnGraph | None = None,
         threads: SupportsIndex = 0,
         memory_limit: ByteSize | None = None,
-        device_memory_limit: ByteSize | None = None,
+        device_memory_limit: ByteSizes | None = None,
         progress: Progress = False,
         **unknown: NoReturn,
     ) -> None:
@@ -231,7 +231,7 @@ class Index:
         *,
         threads: SupportsIndex = 0,
         memory_limit: ByteSize | None = None,
-        device_memory_limit: ByteSize | None = None,
+        device_memory_limit: ByteSizes | None = None,
         progress: Progress = False,
         **unknown: NoReturn,
     ) -> int:
@@ -263,7 +263,7 @@ class Index:
         *,
         threads: SupportsIndex = 0,
         memory_limit: ByteSize | None = None,
-        device_memory_limit: ByteSize | None = None,
+        device_memory_limit: ByteSizes | None = None,
         progress: Progress = False,
         **unknown: NoReturn,
     ) -> None:
@@ -287,7 +287,7 @@ class Index:
         *,
         threads: SupportsIndex = 0,
         memory_limit: ByteSize | None = None,
-        device_memory_limit: ByteSize | None = None,
+        device_memory_limit: ByteSizes | None = None,
         progress: Progress = False,
         **unknown: NoReturn,
     ) -> Array:
@@ -320,7 +320,7 @@ class Index:
         *,
         threads: SupportsIndex = 0,
         memory_limit: ByteSize | None = None,
-        device_memory_limit: ByteSize | None = None,
+        device_memory_limit: ByteSizes | None = None,
         progress: Progress = False,
         **unknown: NoReturn,
     ) -> None:
@@ -348,7 +348,7 @@ class Index:
         *,
         threads: SupportsIndex = 0,
         memory_limit: ByteSize | None = None,
-        device_memory_limit: ByteSize | None = None,
+        device_memory_limit: ByteSizes | None = None,
         progress: Progress = False,
         **unknown: NoReturn,
     ) -> None:
@@ -405,23 +405,30 @@ class Index:
 
     def to(
         self,
-        device: str,
+        device: DeviceNames,
         *,
+        copies: SupportsIndex | Literal["auto"] = "auto",
         threads: SupportsIndex = 0,
         memory_limit: ByteSize | None = None,
-        device_memory_limit: ByteSize | None = None,
+        device_memory_limit: ByteSizes | None = None,
         progress: Progress = False,
         **unknown: NoReturn,
     ) -> Index:
-        """A new index with the same vectors, whose calls run on another device.
+        """A new index with the same vectors, whose calls run on another device, or on several.
 
         Both share what they hold: this one stays as it is, and what is added to one or removed is not seen by the other.
         Vectors in a GPU's memory that are to be searched elsewhere are copied to the host.
 
         Parameters
         ----------
-        device : str
-            As in `Index`.
+        device : str or list of str
+            As in `Index`. Several devices, or parts of one, divide searches among them: ``"cuda:0,cuda:1"``, ``"cuda:all"``,
+            ``["cuda:0", "cuda:1"]``, ``"cpu/4"``.
+        copies : int or "auto"
+            How many of the parts hold each vector. As many as there are parts: each has all vectors, and searches some of the
+            queries. 1: each has a shard of the vectors, and what all find is joined. Between: copies of shards; the number of
+            parts must be a multiple. "auto": as many as the memory of the GPUs has room for. What is found, and what is
+            saved, does not depend on it.
         threads, memory_limit, device_memory_limit, progress
             As in `knn`.
 
@@ -434,8 +441,11 @@ class Index:
         """
         refuse_unknown("to()", unknown)
         wanted = check_device(device)
+        number = 0 if copies == "auto" else whole_number(copies, "copies")
+        if copies != "auto" and number < 1:
+            raise ValueError(f'copies = {number}; give 1 (shards), as many as there are devices, or "auto"')
         with calling(wanted, threads, memory_limit, device_memory_limit, progress) as options:
-            moved = self._index.to(wanted, options)
+            moved = self._index.to(wanted, number, options)
         made = type(self).__new__(type(self))
         made.__dict__.update(self.__dict__)
         made._hold(moved, wanted)
@@ -458,7 +468,12 @@ class Index:
         >>> len(index), len(other)
         (3, 2)
         """
-        return self.to(self._device)
+        with calling(self._device) as options:
+            made = self._index.clone(options)
+        other = type(self).__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        other._hold(made, self._device)
+        return other
 
     def merge(
         self,
@@ -467,7 +482,7 @@ class Index:
         shift_ids: bool = False,
         threads: SupportsIndex = 0,
         memory_limit: ByteSize | None = None,
-        device_memory_limit: ByteSize | None = None,
+        device_memory_limit: ByteSizes | None = None,
         progress: Progress = False,
         **unknown: NoReturn,
     ) -> None:
@@ -584,7 +599,7 @@ def _restored(kind: type[Index], content: bytes, device: str) -> Index:
 
 def read_index(
     path: PathLike | Sequence[PathLike],
-    device: str,
+    device: DeviceNames,
     kind: type[Index] = Index,
     mmap: bool = False,
     lists: str = "host",
@@ -593,6 +608,7 @@ def read_index(
 ) -> Index:
     """The index of a .kith file, or of several."""
     paths = path_bytes(path) if isinstance(path, (str, os.PathLike)) else [path_bytes(one) for one in path]
-    with calling(check_device(device), **settings) as options:
+    where = check_device(device)
+    with calling(where, **settings) as options:
         index = _kith.load_index(paths, mmap, lists == "disk", verify, options)
-    return kind._of(index, device)
+    return kind._of(index, where)

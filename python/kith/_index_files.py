@@ -12,19 +12,19 @@ from kith._index import Index, read_index
 from kith._options import calling, check_device, flag
 from kith._other_names import refuse_unknown
 from kith._progress import Progress
-from kith._typing import ByteSize
+from kith._typing import ByteSize, ByteSizes, DeviceNames
 
 
 def load(
     path: PathLike | Sequence[PathLike],
-    device: str = "auto",
+    device: DeviceNames = "auto",
     *,
     mmap: bool = False,
     lists: Literal["host", "disk"] = "host",
     verify: bool = False,
     threads: SupportsIndex = 0,
     memory_limit: ByteSize | None = None,
-    device_memory_limit: ByteSize | None = None,
+    device_memory_limit: ByteSizes | None = None,
     progress: Progress = False,
     **unknown: NoReturn,
 ) -> Index:
@@ -127,7 +127,7 @@ def merge_files(
 
 def read_faiss(
     path: PathLike,
-    device: str = "auto",
+    device: DeviceNames = "auto",
     *,
     threads: SupportsIndex = 0,
     memory_limit: ByteSize | None = None,
@@ -161,9 +161,10 @@ def read_faiss(
     >>> index = kith.read_faiss("trained.index")  # doctest: +SKIP
     """
     refuse_unknown("kith.read_faiss()", unknown)
-    with calling(check_device(device), threads, memory_limit, progress=progress) as options:
+    where = check_device(device)
+    with calling(where, threads, memory_limit, progress=progress) as options:
         index = _kith.read_faiss(path_bytes(path), options)
-    return Index._of(index, device)
+    return Index._of(index, where)
 
 
 def write_faiss(
@@ -207,7 +208,7 @@ def write_faiss(
 def read_hnswlib(
     path: PathLike,
     metric: str,
-    device: str = "auto",
+    device: DeviceNames = "auto",
     *,
     threads: SupportsIndex = 0,
     memory_limit: ByteSize | None = None,
@@ -243,9 +244,10 @@ def read_hnswlib(
     >>> index = kith.read_hnswlib("words.bin", "cosine")  # doctest: +SKIP
     """
     refuse_unknown("kith.read_hnswlib()", unknown)
-    with calling(check_device(device), threads, memory_limit, progress=progress) as options:
+    where = check_device(device)
+    with calling(where, threads, memory_limit, progress=progress) as options:
         index = _kith.read_hnswlib(path_bytes(path), metric, options)
-    return Index._of(index, device)
+    return Index._of(index, where)
 
 
 def write_hnswlib(

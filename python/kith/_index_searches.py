@@ -27,7 +27,7 @@ from kith._search import (
     search_with,
     tensor_place,
 )
-from kith._typing import ByteSize, Floats, Ids, NumpyLike, Settings, Tensor
+from kith._typing import ByteSize, ByteSizes, Floats, Ids, NumpyLike, Settings, Tensor
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -102,7 +102,7 @@ def search(
     filter_strict: bool = False,
     threads: SupportsIndex = 0,
     memory_limit: ByteSize | None = None,
-    device_memory_limit: ByteSize | None = None,
+    device_memory_limit: ByteSizes | None = None,
     progress: Progress = False,
     out: Output | None = None,
     **unknown: NoReturn,
@@ -218,7 +218,7 @@ def knn_graph(
     seed: SupportsIndex = 0,
     threads: SupportsIndex = 0,
     memory_limit: ByteSize | None = None,
-    device_memory_limit: ByteSize | None = None,
+    device_memory_limit: ByteSizes | None = None,
     progress: Progress = False,
     **unknown: NoReturn,
 ) -> KnnGraph:
@@ -321,7 +321,7 @@ def range_search(
     filter_strict: bool = False,
     threads: SupportsIndex = 0,
     memory_limit: ByteSize | None = None,
-    device_memory_limit: ByteSize | None = None,
+    device_memory_limit: ByteSizes | None = None,
     progress: Progress = False,
     **unknown: NoReturn,
 ) -> RangeNeighbors:

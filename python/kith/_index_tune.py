@@ -9,7 +9,7 @@ from kith._index_searches import count_or_default
 from kith._options import calling, real_number, whole_number
 from kith._other_names import refuse_unknown
 from kith._progress import Progress
-from kith._typing import ByteSize
+from kith._typing import ByteSize, ByteSizes
 
 if TYPE_CHECKING:
     from kith._index import Index
@@ -57,7 +57,7 @@ def tune(
     batch: SupportsIndex | None = None,
     threads: SupportsIndex = 0,
     memory_limit: ByteSize | None = None,
-    device_memory_limit: ByteSize | None = None,
+    device_memory_limit: ByteSizes | None = None,
     progress: Progress = False,
     **unknown: NoReturn,
 ) -> TuneReport:

@@ -19,7 +19,7 @@ from kith._options import calling, check_device, flag, real_number, seed_number,
 from kith._progress import Progress
 from kith._search import tensor_place
 from kith._sources import SourceLike, array_of, as_source
-from kith._typing import ByteSize, HostLike, NumpyLike, Settings, Tensor
+from kith._typing import ByteSize, ByteSizes, DeviceNames, HostLike, NumpyLike, Settings, Tensor
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -144,7 +144,7 @@ class KMeans:
         batch_size: SupportsIndex = 0,
         compute_labels: bool = True,
         history: bool = True,
-        device: str = "auto",
+        device: DeviceNames = "auto",
         check_finite: bool = True,
     ) -> None:
         self._device = check_device(device)
@@ -211,7 +211,7 @@ class KMeans:
         *,
         threads: SupportsIndex = 0,
         memory_limit: ByteSize | None = None,
-        device_memory_limit: ByteSize | None = None,
+        device_memory_limit: ByteSizes | None = None,
         progress: Progress = False,
         comm: Any = None,
     ) -> KMeans:
@@ -249,7 +249,7 @@ class KMeans:
         *,
         threads: SupportsIndex = 0,
         memory_limit: ByteSize | None = None,
-        device_memory_limit: ByteSize | None = None,
+        device_memory_limit: ByteSizes | None = None,
         progress: Progress = False,
     ) -> KMeans:
         """Move the centres by one mini-batch: each becomes the mean of all vectors that it has ever been given.
@@ -277,7 +277,7 @@ class KMeans:
         *,
         threads: SupportsIndex = 0,
         memory_limit: ByteSize | None = None,
-        device_memory_limit: ByteSize | None = None,
+        device_memory_limit: ByteSizes | None = None,
         progress: Progress = False,
     ) -> Array:
         """The nearest centre of each vector of an array or a file; of equally near ones the first.
@@ -315,7 +315,7 @@ class KMeans:
         *,
         threads: SupportsIndex = 0,
         memory_limit: ByteSize | None = None,
-        device_memory_limit: ByteSize | None = None,
+        device_memory_limit: ByteSizes | None = None,
         progress: Progress = False,
     ) -> tuple[Array, Array]:
         """The nearest centre of each vector and its distance (the inner product for spherical)."""
@@ -362,7 +362,7 @@ class KMeans:
         *,
         threads: SupportsIndex = 0,
         memory_limit: ByteSize | None = None,
-        device_memory_limit: ByteSize | None = None,
+        device_memory_limit: ByteSizes | None = None,
         progress: Progress = False,
     ) -> Array:
         """The distance of each vector to every centre: (rows, clusters); inner products for spherical."""
@@ -393,7 +393,7 @@ class KMeans:
         x: object,
         threads: SupportsIndex,
         memory_limit: ByteSize | None,
-        device_memory_limit: ByteSize | None,
+        device_memory_limit: ByteSizes | None,
         progress: Progress,
     ) -> AbstractContextManager[CallOptions]:
         return calling(self._device, threads, memory_limit, device_memory_limit, progress, arrays=(x,))

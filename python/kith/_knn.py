@@ -24,7 +24,7 @@ from kith._search import (
     writable_output,
 )
 from kith._sources import SourceLike, array_of
-from kith._typing import ByteSize, CallSettings, Floats, HostLike, Ids, Tensor
+from kith._typing import ByteSize, ByteSizes, CallSettings, DeviceNames, Floats, HostLike, Ids, Tensor
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -74,10 +74,10 @@ def knn(
     metric: Metric = "l2",
     *,
     filter: FilterLike | None = None,
-    device: str = "auto",
+    device: DeviceNames = "auto",
     threads: SupportsIndex = 0,
     memory_limit: ByteSize | None = None,
-    device_memory_limit: ByteSize | None = None,
+    device_memory_limit: ByteSizes | None = None,
     check_finite: bool = True,
     progress: Progress = False,
     out: Output | None = None,
@@ -114,16 +114,17 @@ def knn(
         The rows that may be found; by default all. A bool for each row (True keeps it), packed bits as uint8, eight
         rows a byte (``numpy.packbits(keep, bitorder="little")``), or a list of row numbers of any other integer type.
         Few rows make a short search.
-    device : str, default "auto"
+    device : str or list of str, default "auto"
         ``"cpu"``, ``"cuda"``, ``"cuda:N"``, or ``"auto"``: the device of the arrays, or, for host arrays, a GPU if there is
-        one and it is predicted to be faster.
+        one and it is predicted to be faster. Several share the work, with the same result: ``"cuda:0,cuda:1"`` or a list,
+        ``"cuda:all"``, parts of one as ``"cpu/4"``.
     threads : int, default 0
         Threads of the CPU; 0 is one per hardware thread.
     memory_limit : int or str, optional
         Bytes, or text such as ``"16G"`` (powers of 1024), that Kith may allocate on the host, results included; your
         arrays do not count. A smaller limit makes smaller pieces, not other results.
-    device_memory_limit : int or str, optional
-        The same on the GPU.
+    device_memory_limit : int, str or list of these, optional
+        The same on each GPU; a list has one for each device.
     check_finite : bool, default True
         Refuse NaN and infinities. Without it a NaN distance comes last.
     progress : bool or callable, default False

@@ -18,7 +18,7 @@ from kith._metrics import Metric, metric_name
 from kith._options import calling, seed_number, text, whole_number
 from kith._progress import Progress
 from kith._spanning_tree import SpanningTree
-from kith._typing import ByteSize
+from kith._typing import ByteSize, DeviceNames
 
 if TYPE_CHECKING:
     from kith._smooth_paths import SmoothPath
@@ -186,7 +186,7 @@ class KnnGraph:
         *,
         rows: SupportsIndex = 1000,
         seed: SupportsIndex = 0,
-        device: str = "auto",
+        device: DeviceNames = "auto",
         threads: SupportsIndex = 0,
         memory_limit: ByteSize | None = None,
     ) -> GraphRecall:

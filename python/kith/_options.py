@@ -11,7 +11,7 @@ import numpy as np
 from kith._device_arrays import on_device, settle, stream_of
 from kith._kith import CallOptions
 from kith._progress import Progress, ProgressBar, reporter
-from kith._typing import ByteSize
+from kith._typing import ByteSize, ByteSizes, DeviceNames
 
 _LARGEST = 2**63 - 1
 _BYTES = ' of bytes, such as 2**30, or text, such as "1G"'
@@ -82,10 +82,29 @@ def text(value: str, name: str) -> str:
     return value
 
 
-def check_device(device: str) -> str:
+def device_names(device: DeviceNames) -> str:
+    """Devices as the library names them, of a list too; which there are is not asked."""
+    if isinstance(device, (list, tuple)):
+        if not device:
+            raise ValueError('device is an empty list; name at least one device, or give "auto"')
+        return ",".join(text(one, "device") for one in device)
+    return text(device, "device")  # type: ignore[arg-type]
+
+
+def byte_sizes(value: ByteSizes | None, name: str) -> list[int]:
+    """A limit for all devices, or one for each."""
+    if value is None:
+        return []
+    if isinstance(value, (list, tuple)):
+        return [byte_size(one, f"{name}[{i}]") for i, one in enumerate(value)]
+    return [byte_size(value, name)]  # type: ignore[arg-type]
+
+
+def check_device(device: DeviceNames) -> str:
     """The name, told to be wrong here rather than at the first call that uses it."""
-    CallOptions(text(device, "device"))
-    return device
+    name = device_names(device)
+    CallOptions(name)
+    return name
 
 
 class calling:  # noqa: N801
@@ -98,10 +117,10 @@ class calling:  # noqa: N801
 
     def __init__(
         self,
-        device: str,
+        device: DeviceNames,
         threads: SupportsIndex = 0,
         memory_limit: ByteSize | None = None,
-        device_memory_limit: ByteSize | None = None,
+        device_memory_limit: ByteSizes | None = None,
         progress: Progress = False,
         *,
         arrays: tuple[object, ...] = (),
@@ -109,10 +128,10 @@ class calling:  # noqa: N801
         self._arrays = [x for x in arrays if on_device(x)]
         self._report = reporter(progress)
         settings = (
-            text(device, "device"),
+            device_names(device),
             whole_number(threads, "threads"),
             None if memory_limit is None else byte_size(memory_limit, "memory_limit"),
-            None if device_memory_limit is None else byte_size(device_memory_limit, "device_memory_limit"),
+            byte_sizes(device_memory_limit, "device_memory_limit"),
         )
         self._options = CallOptions(*settings, self._report, stream_of(self._arrays))
 

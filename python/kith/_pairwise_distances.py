@@ -17,7 +17,7 @@ from kith._metrics import Metric, metric_name
 from kith._options import calling, flag
 from kith._progress import Progress
 from kith._search import tensor_place
-from kith._typing import ByteSize, CallSettings, Floats, NumpyLike, Tensor
+from kith._typing import ByteSize, ByteSizes, CallSettings, DeviceNames, Floats, NumpyLike, Tensor
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -56,10 +56,10 @@ def pairwise_distances(
     y: VectorsLike | None = None,
     metric: Metric = "l2",
     *,
-    device: str = "auto",
+    device: DeviceNames = "auto",
     threads: SupportsIndex = 0,
     memory_limit: ByteSize | None = None,
-    device_memory_limit: ByteSize | None = None,
+    device_memory_limit: ByteSizes | None = None,
     check_finite: bool = True,
     progress: Progress = False,
     out: Array | None = None,

@@ -19,7 +19,7 @@ from kith._metrics import Metric, metric_name
 from kith._options import flag, seed_number, text, whole_number
 from kith._progress import Progress
 from kith._trainable import PathLike, Trainable
-from kith._typing import ByteSize
+from kith._typing import ByteSize, ByteSizes, DeviceNames
 
 Floats = npt.NDArray[np.float32]
 Compiled = TypeVar(
@@ -49,7 +49,7 @@ class _Quantizer(Trainable[Compiled]):
         *,
         threads: SupportsIndex = 0,
         memory_limit: ByteSize | None = None,
-        device_memory_limit: ByteSize | None = None,
+        device_memory_limit: ByteSizes | None = None,
         progress: Progress = False,
     ) -> Array:
         """The codes of `x`: uint8, (rows, code_bytes), in `x`'s kind of array, where `x` lies."""
@@ -67,7 +67,7 @@ class _Quantizer(Trainable[Compiled]):
         *,
         threads: SupportsIndex = 0,
         memory_limit: ByteSize | None = None,
-        device_memory_limit: ByteSize | None = None,
+        device_memory_limit: ByteSizes | None = None,
         progress: Progress = False,
     ) -> Array:
         """The vectors that the codes stand for: float32, (rows, dimension), in the codes' kind of array, where they lie."""
@@ -163,7 +163,7 @@ class ProductQuantizer(_Quantizer[_kith.ProductQuantizer]):
         *,
         bits: SupportsIndex = 8,
         seed: SupportsIndex = 0,
-        device: str = "auto",
+        device: DeviceNames = "auto",
         check_finite: bool = True,
     ) -> None:
         super().__init__(device)
@@ -190,7 +190,7 @@ class ProductQuantizer(_Quantizer[_kith.ProductQuantizer]):
         return quantizer
 
     @classmethod
-    def load(cls, path: PathLike, device: str = "auto") -> ProductQuantizer:
+    def load(cls, path: PathLike, device: DeviceNames = "auto") -> ProductQuantizer:
         """A quantizer that `save` or ``kith train`` has written, as it was trained."""
         compiled, parts, bits, seed, check_finite = _kith.load_quantizer(path_bytes(path))
         if not isinstance(compiled, _kith.ProductQuantizer):
@@ -263,7 +263,7 @@ class ScalarQuantizer(_Quantizer[_kith.ScalarQuantizer]):
         self,
         bits: SupportsIndex = 8,
         *,
-        device: str = "auto",
+        device: DeviceNames = "auto",
         check_finite: bool = True,
     ) -> None:
         super().__init__(device)
@@ -284,7 +284,7 @@ class ScalarQuantizer(_Quantizer[_kith.ScalarQuantizer]):
         return quantizer
 
     @classmethod
-    def load(cls, path: PathLike, device: str = "auto") -> ScalarQuantizer:
+    def load(cls, path: PathLike, device: DeviceNames = "auto") -> ScalarQuantizer:
         """A quantizer that `save` or ``kith train`` has written, as it was trained."""
         compiled, _, bits, _, check_finite = _kith.load_quantizer(path_bytes(path))
         if not isinstance(compiled, _kith.ScalarQuantizer):

@@ -20,7 +20,7 @@ from kith._options import calling, flag, real_number, whole_number
 from kith._progress import Progress
 from kith._search import Neighbors, source_pair
 from kith._sources import SourceLike, array_of
-from kith._typing import ByteSize, CallSettings, Floats, HostLike, Ids, Tensor
+from kith._typing import ByteSize, ByteSizes, CallSettings, DeviceNames, Floats, HostLike, Ids, Tensor
 
 RangeArrays = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float32]]
 
@@ -200,10 +200,10 @@ def range_search(
     *,
     filter: FilterLike | None = None,
     without_self: bool = False,
-    device: str = "auto",
+    device: DeviceNames = "auto",
     threads: SupportsIndex = 0,
     memory_limit: ByteSize | None = None,
-    device_memory_limit: ByteSize | None = None,
+    device_memory_limit: ByteSizes | None = None,
     check_finite: bool = True,
     progress: Progress = False,
 ) -> RangeNeighbors:

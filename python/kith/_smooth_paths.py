@@ -11,7 +11,7 @@ from kith import _kith
 from kith._knn_graph import KnnGraph
 from kith._options import calling, text, whole_number
 from kith._progress import Progress
-from kith._typing import ByteSize
+from kith._typing import ByteSize, ByteSizes, DeviceNames
 
 
 class SmoothPath(NamedTuple):
@@ -70,10 +70,10 @@ class SmoothPaths:
         self,
         graph: KnnGraph,
         *,
-        device: str = "auto",
+        device: DeviceNames = "auto",
         threads: SupportsIndex = 0,
         memory_limit: ByteSize | None = None,
-        device_memory_limit: ByteSize | None = None,
+        device_memory_limit: ByteSizes | None = None,
         progress: Progress = False,
     ) -> None:
         if not isinstance(graph, KnnGraph):

@@ -13,7 +13,7 @@ from kith._kith import CallOptions
 from kith._options import calling, check_device
 from kith._progress import Progress
 from kith._sources import SourceLike, array_of, as_source
-from kith._typing import ByteSize
+from kith._typing import ByteSize, ByteSizes, DeviceNames
 
 PathLike = Union[str, "os.PathLike[str]"]
 Compiled = TypeVar(
@@ -32,7 +32,7 @@ class Trainable(Generic[Compiled]):
 
     _compiled: Compiled
 
-    def __init__(self, device: str) -> None:
+    def __init__(self, device: DeviceNames) -> None:
         self._device = check_device(device)
         self._training = threading.Lock()
 
@@ -47,7 +47,7 @@ class Trainable(Generic[Compiled]):
         *,
         threads: SupportsIndex = 0,
         memory_limit: ByteSize | None = None,
-        device_memory_limit: ByteSize | None = None,
+        device_memory_limit: ByteSizes | None = None,
         progress: Progress = False,
     ) -> Self:
         """Learn from `x`.
@@ -76,7 +76,7 @@ class Trainable(Generic[Compiled]):
         x: object,
         threads: SupportsIndex,
         memory_limit: ByteSize | None,
-        device_memory_limit: ByteSize | None,
+        device_memory_limit: ByteSizes | None,
         progress: Progress,
     ) -> AbstractContextManager[CallOptions]:
         return calling(self._device, threads, memory_limit, device_memory_limit, progress, arrays=(x,))

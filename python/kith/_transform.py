@@ -18,7 +18,7 @@ from kith._libraries import library_of
 from kith._options import flag, seed_number, text, whole_number
 from kith._progress import Progress
 from kith._trainable import PathLike, Trainable
-from kith._typing import ByteSize
+from kith._typing import ByteSize, ByteSizes, DeviceNames
 
 Floats = npt.NDArray[np.float32]
 SomeTransform = TypeVar("SomeTransform", bound="Transform")
@@ -70,13 +70,13 @@ class Transform(Trainable[_kith.VectorTransform]):
         steps: str,
         *,
         seed: SupportsIndex = 0,
-        device: str = "auto",
+        device: DeviceNames = "auto",
         check_finite: bool = True,
     ) -> None:
         self._parameters = text(steps, "steps"), seed_number(seed), flag(check_finite, "check_finite")
         self._set_up(device)
 
-    def _set_up(self, device: str) -> None:
+    def _set_up(self, device: DeviceNames) -> None:
         super().__init__(device)
         self._compiled = _kith.VectorTransform(*self._parameters)
 
@@ -117,7 +117,7 @@ class Transform(Trainable[_kith.VectorTransform]):
         *,
         threads: SupportsIndex = 0,
         memory_limit: ByteSize | None = None,
-        device_memory_limit: ByteSize | None = None,
+        device_memory_limit: ByteSizes | None = None,
         progress: Progress = False,
     ) -> Array:
         """The transformed vectors: float32, (rows, columns_out), in `x`'s kind of array, where `x` lies."""
@@ -130,7 +130,7 @@ class Transform(Trainable[_kith.VectorTransform]):
         *,
         threads: SupportsIndex = 0,
         memory_limit: ByteSize | None = None,
-        device_memory_limit: ByteSize | None = None,
+        device_memory_limit: ByteSizes | None = None,
         progress: Progress = False,
     ) -> Array:
         """The way back: vectors of the original space, (rows, columns_in), as near as what was dropped allows.
@@ -152,7 +152,7 @@ class Transform(Trainable[_kith.VectorTransform]):
         self._compiled.save(path_bytes(path))
 
     @classmethod
-    def load(cls: type[SomeTransform], path: PathLike, device: str = "auto") -> SomeTransform:
+    def load(cls: type[SomeTransform], path: PathLike, device: DeviceNames = "auto") -> SomeTransform:
         """A transform that `save` has written, as it was trained.
 
         ``kith.Transform.load`` takes any of them, ``kith.PCA.load`` and the like those of their kind.

@@ -24,6 +24,9 @@ Ids = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float32]
 # A number of bytes, or text such as "16G".
 ByteSize = Union[SupportsIndex, str]
+ByteSizes = Union[SupportsIndex, str, Sequence[Union[SupportsIndex, str]]]
+# "cuda:1", several as "cuda:0,cuda:1" or a list, parts of one as "cpu/4".
+DeviceNames = Union[str, Sequence[str]]
 
 
 class Settings(TypedDict, total=False):
@@ -31,12 +34,12 @@ class Settings(TypedDict, total=False):
 
     threads: SupportsIndex
     memory_limit: ByteSize | None
-    device_memory_limit: ByteSize | None
+    device_memory_limit: ByteSizes | None
     progress: Progress
 
 
 class CallSettings(Settings, total=False):
     """The same of a function, which no object tells where to run."""
 
-    device: str
+    device: DeviceNames
     check_finite: bool

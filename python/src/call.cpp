@@ -10,6 +10,7 @@
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 #include <limits>
 #include <string>
@@ -18,12 +19,12 @@ namespace kith::python {
 namespace {
 
 CallOptions make_options(const std::string& device, int64_t threads, std::optional<int64_t> memory_limit,
-                         std::optional<int64_t> device_memory_limit, nb::object progress, uintptr_t stream) {
+                         std::vector<int64_t> device_memory_limits, nb::object progress, uintptr_t stream) {
   if (threads < 0 || threads > std::numeric_limits<int>::max()) {
     throw InvalidArgument(fmt::format("threads = {}; give 0 (all) or the number of threads", threads));
   }
-  return {parse_device(device), static_cast<int>(threads), memory_limit,
-          device_memory_limit,  std::move(progress),       stream};
+  return {parse_devices(device),           static_cast<int>(threads), memory_limit,
+          std::move(device_memory_limits), std::move(progress),       stream};
 }
 
 }  // namespace
@@ -32,7 +33,7 @@ std::optional<PlainSettings> plain_settings(nb::handle device, nb::handle thread
   const std::optional<std::string_view> name = plain_text(device);
   const std::optional<int64_t> count = plain_number(threads);
   if (!name || !count || *count < 0 || *count > std::numeric_limits<int>::max()) return std::nullopt;
-  return PlainSettings{parse_device(*name), static_cast<int>(*count)};
+  return PlainSettings{parse_devices(*name), static_cast<int>(*count)};
 }
 
 Call::Call(const CallOptions& options) : progress_(options.progress) {
@@ -47,13 +48,17 @@ Call::Call(const CallOptions& options) : progress_(options.progress) {
     warnings_.emplace_back(level, text);
   };
 
-  if (options.memory_limit || options.device_memory_limit) {
+  if (options.memory_limit || !options.device_memory_limits.empty()) {
     // A limit is this call's own, and so are the threads that share it.
     ResourceOptions limited;
-    limited.device = options.device;
+    limited.devices = options.devices;
     limited.threads = options.threads;
     limited.host_memory_limit = options.memory_limit.value_or(kNoLimit);
-    limited.device_memory_limit = options.device_memory_limit.value_or(kNoLimit);
+    if (options.device_memory_limits.size() == 1) {
+      limited.device_memory_limit = options.device_memory_limits.front();
+    } else {
+      limited.device_memory_limits = options.device_memory_limits;
+    }
     limited.stream = stream;
     limited.log = log;
     limited.progress = std::move(sink);
@@ -62,7 +67,7 @@ Call::Call(const CallOptions& options) : progress_(options.progress) {
     resources_.emplace(std::move(limited));
     return;
   }
-  Resources shared = shared_resources(options.threads, options.device).with_log(log).with_cancel(cancel_, stop_asked);
+  Resources shared = shared_resources(options.threads, options.devices).with_log(log).with_cancel(cancel_, stop_asked);
   if (stream != nullptr) shared = shared.with_stream(stream);
   resources_.emplace(sink ? shared.with_progress(std::move(sink)) : std::move(shared));
 }
@@ -111,7 +116,7 @@ void Call::show_warnings() {
 void bind_call(nb::module_& module) {
   nb::class_<CallOptions>(module, "CallOptions", "What a call may use, and whom it tells how far it is.")
       .def(nb::new_(&make_options), nb::arg("device") = "auto", nb::arg("threads") = 0,
-           nb::arg("memory_limit") = nb::none(), nb::arg("device_memory_limit") = nb::none(),
+           nb::arg("memory_limit") = nb::none(), nb::arg("device_memory_limits") = nb::list(),
            nb::arg("progress") = nb::none(), nb::arg("stream") = 0)
       .def_ro("stream", &CallOptions::stream, "The cudaStream_t on which GPU work is enqueued; 0: Kith's own.");
 }

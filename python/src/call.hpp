@@ -28,25 +28,25 @@ namespace nb = nanobind;
 // The settings that a call has beside its arrays; none where one is no plain str or int. Of these there is neither a
 // limit nor a sink.
 struct PlainSettings {
-  Device device;
+  std::vector<DeviceParts> devices;
   int threads = 0;
 };
 std::optional<PlainSettings> plain_settings(nb::handle device, nb::handle threads);
 
 struct CallOptions {
-  Device device;
+  std::vector<DeviceParts> devices;
   int threads = 0;
   std::optional<int64_t> memory_limit;
-  std::optional<int64_t> device_memory_limit;
+  std::vector<int64_t> device_memory_limits;  // none, one for all devices, or one for each
   nb::object progress;   // None, or called with (stage, done, total)
   uintptr_t stream = 0;  // a cudaStream_t of the caller's; 0: one of Kith's own
 };
 
 class Call {
  public:
-  Call() : Call(CallOptions{{}, 0, {}, {}, nb::none(), 0}) {}
+  Call() : Call(CallOptions{{{Device::automatic()}}, 0, {}, {}, nb::none(), 0}) {}
   explicit Call(const CallOptions& options);
-  explicit Call(const PlainSettings& settings) : Call({settings.device, settings.threads, {}, {}, nb::none(), 0}) {}
+  explicit Call(const PlainSettings& settings) : Call({settings.devices, settings.threads, {}, {}, nb::none(), 0}) {}
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
 

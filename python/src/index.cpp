@@ -28,6 +28,7 @@
 #include <nanobind/stl/string.h>
 
 #include <algorithm>
+#include <limits>
 #include <list>
 #include <optional>
 #include <string>
@@ -203,10 +204,23 @@ void merge(BorrowingIndex& self, const BorrowingIndex& other, bool shift_ids, co
   }
 }
 
-BorrowingIndex to_device(const BorrowingIndex& self, const std::string& device, const CallOptions& options) {
+// What does not fit is refused with the others that do not divide the parts.
+int copies_of(int64_t copies) {
+  return static_cast<int>(std::clamp<int64_t>(copies, -1, std::numeric_limits<int>::max()));
+}
+
+BorrowingIndex to_devices(const BorrowingIndex& self, const std::string& device, int64_t copies,
+                          const CallOptions& options) {
   Call call(options);
   std::optional<Index> copy;
-  call.run([&] { copy = self.index.to(parse_device(device), call.resources()); });
+  call.run([&] { copy = self.index.to({parse_devices(device), copies_of(copies)}, call.resources()); });
+  return {std::move(*copy), self.borrowed};
+}
+
+BorrowingIndex clone(const BorrowingIndex& self, const CallOptions& options) {
+  Call call(options);
+  std::optional<Index> copy;
+  call.run([&] { copy = self.index.clone(call.resources()); });
   return {std::move(*copy), self.borrowed};
 }
 
@@ -289,7 +303,7 @@ nb::object search_plain(const BorrowingIndex& self, nb::handle queries, nb::hand
 void search_tensors(const BorrowingIndex& self, const TensorPlace& queries, int64_t k, int device, int threads,
                     uintptr_t stream, uintptr_t ids, uintptr_t distances, int64_t probes, int64_t refine) {
   const MatrixView view = view_of(queries, device);
-  Call call({Device::automatic(), threads, {}, {}, nb::none(), stream});
+  Call call({std::vector<DeviceParts>{{Device::automatic()}}, threads, {}, {}, nb::none(), stream});
   const NeighborsView found = neighbors_at(ids, distances, view, k);
   const SearchParams wanted{.k = k, .probes = probes, .refine = refine};
   call.run([&] { self.index.search(view, found, wanted, call.resources()); });
@@ -483,8 +497,9 @@ void bind_index(nb::module_& module) {
            nb::sig("def reconstruct(self, ids: " KITH_PY_IDS ", options: CallOptions) -> " KITH_PY_HOST_VECTORS),
            "float64 where the index subtracts an offset, else float32.")
       .def("merge", &merge, nb::arg("other"), nb::arg("shift_ids"), nb::arg("options"))
-      .def("to", &to_device, nb::arg("device"), nb::arg("options"),
+      .def("to", &to_devices, nb::arg("device"), nb::arg("copies"), nb::arg("options"),
            "A new index that shares the vectors, and the arrays that are read in place.")
+      .def("clone", &clone, nb::arg("options"))
       .def(
           "knn_graph", &own_graph, nb::arg("x").noconvert(), nb::arg("k"), nb::arg("probes"), nb::arg("refine"),
           nb::arg("refine_from").none(), nb::arg("seed"), nb::arg("options"), nb::arg("out").noconvert().none(),

@@ -11,7 +11,7 @@ namespace {
 
 ResourceOptions options_of(const kith_resource_options& given) {
   ResourceOptions options;
-  if (given.device != nullptr) options.device = parse_device(given.device);
+  if (given.device != nullptr) options.devices = parse_devices(given.device);
   options.threads = given.threads;
   if (given.host_memory_limit != 0) options.host_memory_limit = given.host_memory_limit;
   if (given.device_memory_limit != 0) options.device_memory_limit = given.device_memory_limit;
