@@ -20,7 +20,9 @@ namespace hashes {
 // What a whole run has in common.
 struct Run {
   uint64_t seed = 1;
-  kith::Device device = kith::Device::cpu();
+  kith::Device device = kith::Device::cpu();  // the first of these
+  std::vector<kith::DeviceParts> devices = {{kith::Device::cpu()}};
+  int copies = 0;  // of each vector of an index on these devices; 0: calls name the devices
   int threads = 0;
   bool explain = false;  // behind each hash: the parameters, and for an error its text
   std::string folder;    // for files
@@ -78,6 +80,12 @@ class Case {
 
   kith::Device device() const { return run_.device; }
   int threads() const { return run_.threads; }
+  // An index on the run's devices, which has the same results.
+  kith::Index placed(const kith::Index& index) const {
+    if (run_.copies == 0) return index;
+    const bool walks = index.factory().find("Graph") != std::string::npos;  // and has no shards
+    return index.to({run_.devices, walks ? resources.parts() : run_.copies}, resources);
+  }
   std::string path(std::string_view name) const { return run_.folder + "/" + std::string(name); }
 
   // Calls under the least host memory limit that does: begins with one that is too small, and takes the one that the
@@ -98,7 +106,7 @@ class Case {
  private:
   kith::Resources limited(int64_t bytes) const {
     kith::ResourceOptions options;
-    options.device = run_.device;
+    options.devices = run_.devices;
     options.threads = run_.threads;
     options.host_memory_limit = bytes;
     return kith::Resources(options);

@@ -248,7 +248,7 @@ void life(Case& c, const Kind& kind, int64_t rows, const Resources& training) {
   const Source allowed{.pattern = source.pattern, .key = source.key, .negative = kind.metric != Metric::chi_square};
   const DType dtype = draw_dtype(draws, kind.metric);
   const DType asked = kind.metric == Metric::hamming || draws.chance(70) ? dtype : DType::f32;
-  Filled it{Index(kind.factory, params),
+  Filled it{c.placed(Index(kind.factory, params)),
             Rows(allowed, dtype, 0, rows, kind.cols),
             Rows(allowed, asked, rows, 6, kind.cols),
             {},

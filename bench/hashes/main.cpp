@@ -1,6 +1,7 @@
 // Hashes of what Kith's public functions return, to be compared before and after a change that must not change results.
 //
-//   kith_hashes [--device cpu|cuda] [--seed N] [--only PREFIX] [--threads N] [--explain] [--list]
+//   kith_hashes [--device cpu|cuda|cpu/3|cuda:0/3] [--copies N] [--seed N] [--only PREFIX] [--threads N] [--explain]
+//   [--list]
 //
 // Prints a line "case hash" for every call. README.md says how lists are made and compared; draws.hpp how cases get
 // their parameters. It uses public headers alone, so that the same source compiles against other versions.
@@ -30,7 +31,10 @@ Options parse(int argc, char** argv) {
       return std::string(argv[i]);
     };
     if (name == "--device") {
-      options.run.device = kith::parse_device(value());
+      options.run.devices = kith::parse_devices(value());
+      options.run.device = options.run.devices.front().device;
+    } else if (name == "--copies") {
+      options.run.copies = std::stoi(value());
     } else if (name == "--seed") {
       options.run.seed = std::stoull(value());
     } else if (name == "--only") {
@@ -43,7 +47,7 @@ Options parse(int argc, char** argv) {
       options.list = true;
     } else {
       throw std::runtime_error("unknown option " + name +
-                               "; there are --device, --seed, --only, --threads, --explain and --list");
+                               "; there are --device, --copies, --seed, --only, --threads, --explain and --list");
     }
   }
   return options;
@@ -82,7 +86,7 @@ void run_all(Options& options) {
   run.folder = folder.path();
   if (run.device.kind == kith::DeviceKind::cuda) use_device();
   kith::ResourceOptions resources;
-  resources.device = run.device;
+  resources.devices = run.devices;
   resources.threads = run.threads;
   run.resources = kith::Resources(resources);
   // --only knn/ takes one entry point, --only knn all that begin so, --only knn/12 one case.

@@ -345,3 +345,15 @@ def test_rates_are_plain_numbers(kith, tmp_path):
     base = write_matrix(tmp_path / "b.fbin", np.random.default_rng(1).normal(size=(2000, 4)))
     text = kith.ok("knn", "--base", base, "--queries", base, "-k", 1, "--out-ids", tmp_path / "i.npy").out
     assert re.search(r" s, \d{1,3}(,\d{3})* queries/s$", text, re.MULTILINE), text
+
+
+@pytest.mark.parametrize("device", ["cpu/2", "cpu/5"])
+def test_parts_of_a_device_have_the_bytes_of_one(kith, tmp_path, data, device):
+    for name, where in (("one.npy", "cpu"), ("several.npy", device)):
+        kith.ok(*data[0], "-k", 7, "--device", where, "--out-ids", tmp_path / name)
+    assert (tmp_path / "several.npy").read_bytes() == (tmp_path / "one.npy").read_bytes()
+
+
+def test_a_device_named_twice(kith, tmp_path, data):
+    error = kith.fails(2, *data[0], "-k", 7, "--device", "cuda:0,cuda:0", "--out-ids", tmp_path / "i.npy")
+    assert "device cuda:0 is named twice in 'cuda:0,cuda:0'; for 2 parts of it write cuda:0/2" in error

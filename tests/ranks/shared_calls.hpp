@@ -1,0 +1,217 @@
+// Calls that several devices share have the bytes of one: the same checks for parts of a CPU and of a GPU.
+#pragma once
+
+#include <kith/index.hpp>
+#include <kith/kmeans.hpp>
+#include <kith/knn.hpp>
+#include <kith/knn_graph.hpp>
+#include <kith/local_search_quantizer.hpp>
+#include <kith/pairwise_distances.hpp>
+#include <kith/product_quantizer.hpp>
+#include <kith/range_search.hpp>
+#include <kith/resources.hpp>
+
+#include "cluster/fitted.hpp"
+#include "reference/data.hpp"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <vector>
+
+namespace kith::shared {
+
+inline Resources on(const std::string& devices, int threads = 2) {
+  ResourceOptions options;
+  options.devices = parse_devices(devices);
+  options.threads = threads;
+  return Resources(options);
+}
+
+// Ids and the bits of distances.
+struct Found {
+  std::vector<int64_t> offsets;
+  std::vector<int64_t> ids;
+  std::vector<uint32_t> distances;
+  bool operator==(const Found&) const = default;
+};
+
+inline Found found_in(const int64_t* ids, const float* distances, int64_t count) {
+  Found found{{}, {ids, ids + count}, {}};
+  for (int64_t i = 0; i < count; ++i) found.distances.push_back(std::bit_cast<uint32_t>(distances[i]));
+  return found;
+}
+inline Found found_in(const Neighbors& result) {
+  return found_in(result.ids(), result.distances(), result.queries() * result.k());
+}
+inline Found found_in(const RangeNeighbors& result) {
+  Found found = found_in(result.ids(), result.distances(), result.size());
+  found.offsets.assign(result.offsets(), result.offsets() + result.queries() + 1);
+  return found;
+}
+
+// More devices than rows, and than queries; one query; ties across the parts.
+inline void expect_knn(const Resources& one, const Resources& several) {
+  using reference::Shape;
+  for (const Metric metric : {Metric::l2, Metric::inner_product, Metric::cosine}) {
+    for (const Shape shape : {Shape::gaussian, Shape::near_duplicates, Shape::all_equal}) {
+      for (const int64_t rows : {1, 2, 4, 37, 1300}) {
+        for (const int64_t queries : {1, 2, 7, 130}) {
+          const auto base = reference::make_floats(shape, rows, 9, 1);
+          const auto asked = reference::make_floats(shape, queries, 9, 2);
+          KnnParams params{.k = 5, .metric = metric};
+          const std::string what = std::string(name_of(metric)) + ", " + std::string(reference::name_of(shape)) + ", " +
+                                   std::to_string(rows) + " rows, " + std::to_string(queries) + " queries";
+          EXPECT_EQ(found_in(knn(asked.view(), base.view(), params, several)),
+                    found_in(knn(asked.view(), base.view(), params, one)))
+              << what;
+          std::vector<uint8_t> keep(static_cast<size_t>(rows));
+          for (size_t i = 0; i < keep.size(); ++i) keep[i] = i % 3 != 1;
+          params.filter = RowFilter::mask(keep.data(), rows);
+          EXPECT_EQ(found_in(knn(asked.view(), base.view(), params, several)),
+                    found_in(knn(asked.view(), base.view(), params, one)))
+              << what << ", filtered";
+        }
+      }
+    }
+  }
+  const auto base = reference::make_floats(Shape::gaussian, 700, 9, 1);
+  const auto asked = reference::make_floats(Shape::gaussian, 41, 9, 2);
+  EXPECT_EQ(found_in(range_search(asked.view(), base.view(), {.radius = 3.5f}, several)),
+            found_in(range_search(asked.view(), base.view(), {.radius = 3.5f}, one)));
+  const MatrixBuffer expected = pairwise_distances(asked.view(), base.view(), {}, one);
+  const MatrixBuffer distances = pairwise_distances(asked.view(), base.view(), {}, several);
+  EXPECT_EQ(std::memcmp(distances.view().data(), expected.view().data(), 41 * 700 * sizeof(float)), 0);
+}
+
+inline void expect_kmeans(const Resources& one, const Resources& several) {
+  using reference::Shape;
+  for (const int64_t rows : {3, 900, 5000}) {
+    for (const Shape shape : {Shape::gaussian, Shape::near_duplicates}) {
+      KMeansParams params;
+      params.clusters = std::min<int64_t>(rows, 40);
+      params.iterations = 4;
+      const auto data = reference::make_floats(shape, rows, 7, 3);
+      KMeans expected(params);
+      expected.fit(data.view(), {}, one);
+      KMeans model(params);
+      model.fit(data.view(), {}, several);
+      EXPECT_EQ(taken(model), taken(expected)) << rows << " rows, " << reference::name_of(shape);
+    }
+  }
+}
+
+template <typename Quantizer, typename Params>
+void expect_codes(const Params& params, const Resources& one, const Resources& several) {
+  const auto rows = reference::make_floats(reference::Shape::gaussian, 1000, 16, 5);
+  Quantizer quantizer(params);
+  quantizer.train(rows.view(), one);
+  for (const int64_t count : {1, 2, 999}) {
+    const int64_t bytes = quantizer.code_bytes();
+    std::vector<uint8_t> expected(static_cast<size_t>(count * bytes));
+    std::vector<uint8_t> codes(expected.size());
+    quantizer.encode(rows.view().slice(0, count), MutableMatrixView(expected.data(), count, bytes), one);
+    quantizer.encode(rows.view().slice(0, count), MutableMatrixView(codes.data(), count, bytes), several);
+    EXPECT_EQ(codes, expected) << count << " rows";
+  }
+}
+
+inline void expect_encoding(const Resources& one, const Resources& several) {
+  ProductQuantizerParams product;
+  product.parts = 4;
+  product.bits = 6;
+  expect_codes<ProductQuantizer>(product, one, several);
+  LocalSearchParams local;
+  local.codebooks = 3;
+  local.bits = 4;
+  local.rounds = 2;
+  expect_codes<LocalSearchQuantizer>(local, one, several);
+}
+
+inline void expect_graphs(const Resources& one, const Resources& several) {
+  const auto rows = reference::make_floats(reference::Shape::near_duplicates, 1200, 8, 9);
+  for (const GraphMethod method : {GraphMethod::exact, GraphMethod::cells, GraphMethod::nn_descent}) {
+    for (const int64_t count : {2, 7, 1200}) {
+      KnnGraphParams params;
+      params.k = 6;
+      params.method = method;
+      const KnnGraph expected = knn_graph(rows.view().slice(0, count), params, one);
+      const KnnGraph graph = knn_graph(rows.view().slice(0, count), params, several);
+      EXPECT_EQ(found_in(graph.ids(), graph.distances(), count * 6),
+                found_in(expected.ids(), expected.distances(), count * 6))
+          << name_of(method) << " of " << count << " rows";
+    }
+  }
+}
+
+// Searches of every kind by calls that name `several`, and by indexes with every number of copies, after a first and a
+// second add, a removal and in a file.
+inline void expect_index(const std::string& factory, const Resources& one, const Resources& several) {
+  using reference::Shape;
+  constexpr int64_t kRows = 1500;
+  const auto rows = reference::make_floats(Shape::near_duplicates, kRows, 16, 7);
+  const auto asked = reference::make_floats(Shape::near_duplicates, 23, 16, 8);
+  std::vector<uint8_t> keep(kRows);
+  for (size_t i = 0; i < keep.size(); ++i) keep[i] = i % 7 == 3;
+
+  Index plain(factory);
+  plain.train(rows.view(), one);
+  std::vector<Index> placed;
+  std::vector<int> copies;
+  for (int count = 1; count <= several.parts(); ++count) {
+    if (several.parts() % count != 0 || (factory.find("Graph") != std::string::npos && count < several.parts()))
+      continue;
+    placed.push_back(plain.to({several.devices(), count}, several));
+    copies.push_back(count);
+  }
+  Resources either = one.with_device(Device::automatic());  // what an index on several devices is called with
+  const auto compare = [&](const std::string& when) {
+    for (const int64_t count : {1, 2, 23}) {
+      for (const int64_t k : {1, 10, 2000}) {
+        for (const int64_t probes : {1, 4, 0}) {
+          SearchParams params{.k = k, .probes = probes};
+          for (const bool filtered : {false, true}) {
+            if (filtered) params.filter = RowFilter::mask(keep.data(), plain.size());
+            const MatrixView queries = asked.view().slice(0, count);
+            const Found expected = found_in(plain.search(queries, params, one));
+            const std::string what = factory + " " + when + ", " + std::to_string(count) +
+                                     " queries, k = " + std::to_string(k) + ", probes = " + std::to_string(probes) +
+                                     (filtered ? ", filtered" : "");
+            EXPECT_EQ(found_in(plain.search(queries, params, several)), expected) << what;
+            for (size_t i = 0; i < placed.size(); ++i) {
+              EXPECT_EQ(found_in(placed[i].search(queries, params, either)), expected)
+                  << what << ", copies " << copies[i];
+            }
+          }
+        }
+      }
+    }
+    const Found within = found_in(plain.range_search(asked.view(), {.radius = 2.0f, .probes = 3}, one));
+    EXPECT_EQ(found_in(plain.range_search(asked.view(), {.radius = 2.0f, .probes = 3}, several)), within) << when;
+    for (const Index& index : placed) {
+      EXPECT_EQ(found_in(index.range_search(asked.view(), {.radius = 2.0f, .probes = 3}, either)), within) << when;
+    }
+  };
+  const auto add = [&](int64_t first, int64_t count) {
+    plain.add(rows.view().slice(first, count), Ownership::copy, one);
+    for (Index& index : placed) index.add(rows.view().slice(first, count), Ownership::copy, either);
+  };
+  add(0, 2);  // fewer rows than parts
+  keep.resize(2);
+  compare("with two rows");
+  add(2, 1000);
+  add(1002, kRows - 1002);
+  keep.assign(kRows, 0);
+  for (size_t i = 0; i < keep.size(); ++i) keep[i] = i % 7 == 3;
+  compare("after a second add");
+  const std::vector<int64_t> gone = {0, 5, 700, 701, 1400};
+  plain.remove({gone.data(), 5, {}}, one);
+  for (Index& index : placed) index.remove({gone.data(), 5, {}}, either);
+  keep.resize(kRows - 5);
+  compare("after a removal");
+}
+
+}  // namespace kith::shared

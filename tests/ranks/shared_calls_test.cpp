@@ -1,0 +1,206 @@
+#include "ranks/shared_calls.hpp"
+
+#include <kith/error.hpp>
+#include <kith/row_reader.hpp>
+#include <kith/vector_file.hpp>
+
+#include "core/memory_budget.hpp"
+#include "io/temporary_directory.hpp"
+#include "ranks/parts.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <thread>
+
+namespace kith::shared {
+namespace {
+
+using reference::make_floats;
+using reference::Shape;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr const char* kParts[] = {"cpu/3", "cpu/5"};
+
+TEST(SharedCalls, ExactSearchHasTheBytesOfOneDevice) {
+  for (const char* parts : kParts) expect_knn(on("cpu"), on(parts));
+}
+
+TEST(SharedCalls, KMeansHasTheBytesOfOneDevice) {
+  for (const char* parts : kParts) expect_kmeans(on("cpu"), on(parts));
+}
+
+TEST(SharedCalls, EncodingHasTheBytesOfOneDevice) {
+  for (const char* parts : kParts) expect_encoding(on("cpu"), on(parts));
+}
+
+TEST(SharedCalls, GraphsHaveTheBytesOfOneDevice) {
+  for (const char* parts : kParts) expect_graphs(on("cpu"), on(parts));
+}
+
+TEST(SharedCalls, IndexesHaveTheBytesOfOneDevice) {
+  for (const char* factory : {"Flat", "IVF20,Flat", "PQ4x4", "IVF20,SQ8"})
+    expect_index(factory, on("cpu"), on("cpu/3"));
+  expect_index("OPQ4,IVF20,PQ4x4,RFlat", on("cpu"), on("cpu/5"));
+  expect_index("IVF20,SQ8", on("cpu"), on("cpu/4"));  // two copies of two shards
+}
+
+TEST(SharedCalls, FilesAreSearchedInParts) {
+  const kith::testing::TemporaryDirectory folder;
+  const auto base = make_floats(Shape::gaussian, 500, 6, 1);
+  const auto asked = make_floats(Shape::gaussian, 70, 6, 2);
+  write_vectors(folder.path("base.npy"), base.view());
+  write_vectors(folder.path("asked.npy"), asked.view());
+  const Found expected = found_in(knn(asked.view(), base.view(), {.k = 4}, on("cpu")));
+  Found found;
+  const auto sink = [&](int64_t first, const NeighborsView& part) {
+    EXPECT_EQ(first * 4, static_cast<int64_t>(found.ids.size()));
+    const Found some = found_in(part.ids, part.distances, part.queries * part.k);
+    found.ids.insert(found.ids.end(), some.ids.begin(), some.ids.end());
+    found.distances.insert(found.distances.end(), some.distances.begin(), some.distances.end());
+  };
+  knn(VectorFile(folder.path("asked.npy")), VectorFile(folder.path("base.npy")), sink, {.k = 4}, on("cpu/3"));
+  EXPECT_EQ(found, expected);
+}
+
+TEST(SharedCalls, RefusedRowsAreThoseThatOneDeviceNames) {
+  auto base = make_floats(Shape::gaussian, 900, 4, 1);
+  auto asked = make_floats(Shape::gaussian, 90, 4, 2);
+  const auto text = [&] {
+    try {
+      (void)knn(asked.view(), base.view(), {.k = 2}, on("cpu/3"));
+    } catch (const InvalidArgument& error) {
+      return std::string(error.what());
+    }
+    return std::string("none");
+  };
+  asked.values[4 * 70] = NAN;
+  EXPECT_THAT(text(), AllOf(HasSubstr("query row 70"), Not(HasSubstr("part"))));
+  asked.values[4 * 70] = 0;
+  base.values[4 * 850] = NAN;
+  base.values[4 * 400] = NAN;
+  EXPECT_THAT(text(), HasSubstr("base row 400"));
+}
+
+TEST(SharedCalls, AnErrorOnOneEndsAllAndSaysTheDevice) {
+  std::atomic<int> stopped{0};
+  const auto text = [&](const auto& fail) {
+    try {
+      run_parts(on("cpu/3"), [&](Communicator& ranks, const Resources& part) {
+        if (ranks.rank() == 1) fail();
+        for (;;) {  // until it is told to stop
+          try {
+            part.check_cancelled();
+          } catch (const Cancelled&) {
+            ++stopped;
+            throw;
+          }
+          std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        }
+      });
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string("none");
+  };
+  EXPECT_EQ(text([] { throw OutOfMemory("no room", 5); }), "cpu, part 2 of 3: no room");
+  EXPECT_EQ(text([] { throw DeviceError("it broke"); }), "cpu, part 2 of 3: it broke");
+  EXPECT_EQ(text([] { throw Unsupported("not so"); }), "not so");
+  EXPECT_EQ(text([] { throw Cancelled(); }), Cancelled().what());
+  EXPECT_EQ(stopped, 8);
+  // Ranks that wait for one another are woken.
+  EXPECT_THROW(run_parts(on("cpu/3"),
+                         [](Communicator& ranks, const Resources&) {
+                           if (ranks.rank() == 2) throw DeviceError("it broke");
+                           ranks.barrier();
+                         }),
+               DeviceError);
+}
+
+TEST(SharedCalls, CancelReachesAllParts) {
+  CancelToken token;
+  const Resources resources = on("cpu/3").with_cancel(token);
+  std::atomic<int> begun{0};
+  const auto wait = [&](Communicator&, const Resources& part) {
+    if (++begun == 3) token.request();
+    for (;;) {
+      part.check_cancelled();
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  };
+  EXPECT_THROW(run_parts(resources, wait), Cancelled);
+  int asked = 0;  // on the calling thread alone
+  const std::thread::id caller = std::this_thread::get_id();
+  const auto interrupted = [&] {
+    EXPECT_EQ(std::this_thread::get_id(), caller);
+    return ++asked > 3;
+  };
+  EXPECT_THROW(run_parts(on("cpu/3").with_cancel({}, interrupted), wait), Cancelled);
+}
+
+TEST(SharedCalls, ALimitIsSharedAndNamedForTheWholeCall) {
+  const auto base = make_floats(Shape::gaussian, 3000, 16, 1);
+  const auto asked = make_floats(Shape::gaussian, 64, 16, 2);
+  const KnnParams params{.k = 5};
+  const Found expected = found_in(knn(asked.view(), base.view(), params, on("cpu")));
+  ResourceOptions options;
+  options.devices = parse_devices("cpu/3");
+  options.threads = 3;
+  options.host_memory_limit = 1000;
+  for (int tries = 0; tries < 4; ++tries) {
+    try {
+      const Resources limited(options);
+      EXPECT_EQ(found_in(knn(asked.view(), base.view(), params, limited)), expected);
+      EXPECT_EQ(limited.host_memory()->used(), 0);
+      EXPECT_GT(tries, 0);
+      return;
+    } catch (const OutOfMemory& error) {
+      EXPECT_GT(error.bytes_needed(), options.host_memory_limit);
+      options.host_memory_limit = error.bytes_needed();
+    }
+  }
+  ADD_FAILURE() << "the limits that errors name do not do: " << options.host_memory_limit;
+}
+
+TEST(SharedCalls, PlacementsThatCannotBeAreRefused) {
+  Index index("IVF4,Flat");
+  const auto refused = [&](const IndexPlacement& placement, const Index& from) {
+    try {
+      (void)from.to(placement);
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string("none");
+  };
+  EXPECT_THAT(refused({parse_devices("cpu/3"), 2}, index), HasSubstr("copies = 2 on cpu/3 (3 in all)"));
+  EXPECT_THAT(refused({parse_devices("cpu/3"), 4}, index), HasSubstr("copies = 4"));
+  EXPECT_THAT(refused({parse_devices("cpu/3"), 1}, Index("Graph16")), HasSubstr("give copies = 3"));
+  EXPECT_THAT(refused({{{Device::cpu()}, {Device::cpu()}}, 1}, index), HasSubstr("cpu/2"));
+  EXPECT_EQ(index.to({parse_devices("cpu/3"), 0}).placement().copies, 3);  // what lies on the host is shared
+  EXPECT_EQ(index.to({parse_devices("cpu/3"), 1}).clone().placement().copies, 1);
+  EXPECT_EQ(name_of(index.to({parse_devices("cpu/3"), 1}).placement().devices), "cpu/3");
+  EXPECT_EQ(index.placement().copies, 1);
+}
+
+TEST(SharedCalls, FilesOfAShardedIndexAreThoseOfOneDevice) {
+  const kith::testing::TemporaryDirectory folder;
+  const auto rows = make_floats(Shape::gaussian, 700, 8, 1);
+  Index plain("IVF10,PQ4x4");
+  plain.train(rows.view(), on("cpu"));
+  Index shards = plain.to({parse_devices("cpu/3"), 1});
+  for (Index* index : {&plain, &shards}) index->add(rows.view());
+  plain.save(folder.path("plain.kith"));
+  shards.save(folder.path("shards.kith"));
+  EXPECT_EQ(folder.read("shards.kith"), folder.read("plain.kith"));
+  const Index loaded = Index::load(folder.path("shards.kith")).to({parse_devices("cpu/3"), 1});
+  const auto asked = make_floats(Shape::gaussian, 9, 8, 2);
+  EXPECT_EQ(found_in(loaded.search(asked.view(), {.k = 6})), found_in(plain.search(asked.view(), {.k = 6})));
+}
+
+}  // namespace
+}  // namespace kith::shared
