@@ -152,7 +152,7 @@ void predict_tensor(const KMeans& self, const TensorPlace& x, int device, int th
                     uintptr_t labels) {
   const MatrixView rows = view_of(x, device);
   const VectorView<int32_t> found{reinterpret_cast<int32_t*>(labels), rows.rows(), rows.space()};
-  Call call({Device::cuda(device), threads, {}, {}, nb::none(), stream});
+  Call call({std::vector<DeviceParts>{{Device::cuda(device)}}, threads, {}, {}, nb::none(), stream});
   call.run([&] { self.predict(rows, found, VectorView<float>(), call.resources()); });
 }
 

@@ -101,7 +101,7 @@ void knn_tensors(const TensorPlace& queries, const TensorPlace& base, int64_t k,
   const MatrixView base_view = view_of(base, device);
   const NeighborsView found = neighbors_at(ids, distances, query_view, k);
   const KnnParams params = make_params(k, parse_metric(metric), true, {});
-  Call call({Device::cuda(device), threads, {}, {}, nb::none(), stream});
+  Call call({std::vector<DeviceParts>{{Device::cuda(device)}}, threads, {}, {}, nb::none(), stream});
   call.run([&] { knn(query_view, base_view, found, params, call.resources()); });
 }
 

@@ -57,7 +57,7 @@ void pairwise_tensors(const TensorPlace& x, const TensorPlace& y, const std::str
   const MutableMatrixView found(reinterpret_cast<void*>(distances), DType::f32,
                                 {rows.rows(), columns.rows(), columns.rows()}, rows.space());
   const PairwiseParams params{.metric = parse_metric(metric)};
-  Call call({Device::cuda(device), threads, {}, {}, nb::none(), stream});
+  Call call({std::vector<DeviceParts>{{Device::cuda(device)}}, threads, {}, {}, nb::none(), stream});
   call.run([&] { pairwise_distances(rows, columns, found, params, call.resources()); });
 }
 
