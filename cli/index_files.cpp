@@ -68,8 +68,10 @@ std::string index_text(const IndexInfo& info) {
   if (info.lists > 0) text += fmt::format("{} bytes a vector\n", info.code_bytes);
   if (info.beam > 0) {
     text += fmt::format(
-        "graph of up to {} neighbours, {} vectors not linked, {} not found by a short walk, {} values clipped\n",
-        info.degree, info.unlinked, info.lost, info.clipped);
+        "graph of up to {} neighbours, walked by {}, {} vectors not linked, {} not found by a short walk, {} values "
+        "clipped\n",
+        info.degree, info.walk_bits > 0 ? fmt::format("codes of {} bits", info.walk_bits) : "the vectors", info.unlinked,
+        info.lost, info.clipped);
     text += "recall by beam:";
     for (const auto& [beam, recall] : info.recalls) {
       text += fmt::format(" {} {:.4f}{}", beam, recall, beam == info.beam ? " (default)" : "");
@@ -101,7 +103,8 @@ JsonObject index_json(const IndexInfo& info) {
   if (info.degree > 0) {
     JsonObject recalls;
     for (const auto& [beam, recall] : info.recalls) recalls.real(std::to_string(beam), recall);
-    json.number("degree", info.degree).number("unlinked", info.unlinked).number("clipped", info.clipped);
+    json.number("degree", info.degree).number("walk_bits", info.walk_bits);
+    json.number("unlinked", info.unlinked).number("clipped", info.clipped);
     json.number("lost", info.lost).number("beam", info.beam).object("recalls", std::move(recalls));
   }
   if (!info.tuned.searches.empty()) {

@@ -374,14 +374,66 @@ void blocks_case(Case& c) {
   hash_search("few", 7);
 }
 
+// Graphs that are walked over, by codes of bytes and of four bits: as built, grown, and with rows removed.
+void walk_case(Case& c) {
+  constexpr std::string_view kKinds[] = {"Graph16", "Graph16x4",     "Graph32",       "Graph32x4",
+                                         "Graph48", "Graph16x4,SQ8", "PCA16,Graph32", "PCA16,Graph16x4"};
+  Draws& draws = c.draws;
+  const std::string_view factory = kKinds[c.number % std::ssize(kKinds)];
+  const Metric metric = draws.of({Metric::l2, Metric::l2, Metric::sqeuclidean, Metric::inner_product, Metric::cosine});
+  const Source source = draw_plain_source(draws);
+  const DType dtype = draws.of({DType::f32, DType::f32, DType::f16, DType::u8, DType::i8});
+  const int64_t rows = draws.between(4200, 5000);
+  const int64_t cols = draws.of<int64_t>({16, 24, 33, 64, 100});
+  const Rows x(source, dtype, 0, rows, cols);
+  const Rows queries(source, draws.of({dtype, DType::f32}), rows, 40, cols);
+  Index index(std::string(factory), {.metric = metric, .seed = draws.bits()});
+  SearchParams params{.k = draws.of<int64_t>({1, 10}), .beam = draws.of<int64_t>({8, 24, 64})};
+  c.note(index.factory());
+  c.note(name_of(metric));
+  c.note(x);
+  const std::string path = c.path("walked.kith");
+  const auto hash_state = [&](Hash& hash) {
+    hash.add(index.info());
+    index.save(path, c.resources);
+    hash.file(path);
+    hash.add(index.search(queries.view(), params, c.resources));
+    hash.add(index.search(queries.view().slice(0, 1), params, c.resources));
+  };
+  const int64_t first = rows - 300;
+  c.call("build", [&](Hash& hash) {
+    index.train(x.view().slice(0, first), c.resources);
+    index.add(x.view().slice(0, first), Ownership::copy, c.resources);
+    hash_state(hash);
+  });
+  const DrawnFilter filter = draw_filter(draws, index.size());
+  c.call("filtered", [&](Hash& hash) {
+    SearchParams filtered = params;
+    filtered.filter = filter.filter;
+    hash.add(index.search(queries.view(), filtered, c.resources));
+  });
+  c.call("grow", [&](Hash& hash) {
+    index.add(x.view().slice(first, 20), Ownership::copy, c.resources);
+    hash_state(hash);
+    index.add(x.view().slice(first + 20, 280), Ownership::copy, c.resources);
+    hash_state(hash);
+  });
+  c.call("remove", [&](Hash& hash) {
+    std::vector<int64_t> gone;
+    for (int64_t id = 0; id < 2 * index.size() / 3; id += 7) gone.push_back(id);
+    index.remove({gone.data(), std::ssize(gone), {}}, c.resources);
+    hash.add(index.search(queries.view(), params, c.resources));
+    index.compact(c.resources);
+    hash_state(hash);
+  });
+}
+
 }  // namespace
 
 std::vector<EntryPoint> index_cases() {
-  return {{"index", 280, index_case},
-          {"index_flat", 80, flat_case},
-          {"index_lsq", 30, lsq_case},
-          {"index_lsq_train", 10, lsq_train_case},
-          {"index_blocks", 32, blocks_case}};
+  return {{"index", 280, index_case},        {"index_flat", 80, flat_case},
+          {"index_lsq", 30, lsq_case},       {"index_lsq_train", 10, lsq_train_case},
+          {"index_blocks", 32, blocks_case}, {"index_walk", 24, walk_case}};
 }
 
 }  // namespace hashes

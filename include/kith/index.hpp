@@ -7,9 +7,9 @@
 //
 //   OPQ16_64 PCA64 RR64 L2norm Pad128   first, any number of them: what is done to vectors and queries
 //   IVF4096 or IVF                      then, if given: vectors lie in lists, of which a search looks at some
-//   Graph32                             or a graph with up to so many neighbours of each vector, which searches walk
-//   over;
-//                                       behind it Flat, which may be left out, SQ8 or SQfp16 (docs/graph-index.md)
+//   Graph32 Graph32x4                   or a graph with up to so many neighbours of each vector, which searches walk
+//                                       over by codes of 8 or 4 bits; behind it Flat, which may be left out, SQ8 or
+//                                       SQfp16 (docs/graph-index.md)
 //   Flat  SQ8 SQ6 SQ4 SQfp16  PQ16 PQ16x4   the vectors as they are, or their codes:
 //   LSQ8x8 RQ8x8 LSQ7x8_Ncqint8         scalar, product and additive ones, the last with norms (docs/lsq.md)
 //   RFlat or Refine(SQ8)                last, if given: candidates are compared again with these
@@ -120,11 +120,12 @@ struct IndexInfo {
   int64_t longest = 0;       // the rows of the longest list
   int64_t filled = 0;        // lists that have any
   int64_t code_bytes = 0;    // of a vector
-  int64_t degree = 0;    // of a graph; 0 without one. The others stay 0 while it has so few rows that search is exact
-  int64_t unlinked = 0;  // rows added since the graph was built, which every search compares
-  int64_t clipped = 0;   // values of vectors beyond the codes that walks go by
-  int64_t lost = 0;      // vectors that a short walk towards them does not find
-  int64_t beam = 0;      // that searches take by default
+  int64_t degree = 0;     // of a graph; 0 without one. The others stay 0 while it has so few rows that search is exact
+  int64_t unlinked = 0;   // rows added since the graph was built, which every search compares
+  int64_t walk_bits = 0;  // of a column in the codes that walks go by: 8 or 4; 0 where they compare the vectors
+  int64_t clipped = 0;    // values of vectors beyond the codes that walks go by
+  int64_t lost = 0;       // vectors that a short walk towards them does not find
+  int64_t beam = 0;       // that searches take by default
   std::vector<std::pair<int64_t, double>> recalls;  // by beam, of the 10 nearest, measured when the graph was built
   TuneTable tuned;                                  // what tune() has measured; none before
   IndexBytes bytes;

@@ -38,6 +38,8 @@ class IndexInfo:
         Of a graph: how many neighbours a vector has at most; 0 without one. What follows stays 0 while search is exact.
     unlinked : int
         The vectors added since the graph was built, which every search compares.
+    walk_bits : int
+        Bits of a column in the codes that walks go by: 8, or 4 (``"Graph32x4"``); 0 where they compare the vectors.
     clipped : int
         Values of vectors beyond the codes that walks go by.
     lost : int
@@ -71,6 +73,7 @@ class IndexInfo:
     parts: dict[str, int] = field(default_factory=dict)
     degree: int = 0
     unlinked: int = 0
+    walk_bits: int = 0
     clipped: int = 0
     lost: int = 0
     beam: int = 0

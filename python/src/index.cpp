@@ -368,6 +368,7 @@ nb::dict info(const BorrowingIndex& self) {
   result["code_bytes"] = info.code_bytes;
   result["degree"] = info.degree;
   result["unlinked"] = info.unlinked;
+  result["walk_bits"] = info.walk_bits;
   result["clipped"] = info.clipped;
   result["lost"] = info.lost;
   result["beam"] = info.beam;

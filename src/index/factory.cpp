@@ -15,7 +15,7 @@ namespace {
 // What a part may be.
 const std::string& known_parts() {
   static const std::string known =
-      "IDMap; OPQm, OPQm_n, PCAn, PCARn, RR, RRn, L2norm, Padn, Centre; IVFn, IVF, Graphn; Flat, " +
+      "IDMap; OPQm, OPQm_n, PCAn, PCARn, RR, RRn, L2norm, Padn, Centre; IVFn, IVF, Graphn, Graphnx4; Flat, " +
       known_code_names() + ", these with _Ncqint8, _Nqint8, _Nfloat or _Nnone; RFlat, Refine(...)";
   return known;
 }
@@ -81,10 +81,21 @@ std::optional<CodeRecipe> take_code(Part part) {
 
 bool is_refining(std::string_view part) { return part.starts_with("RFlat") || part.starts_with("Refine("); }
 
-int64_t take_degree(Part graph, std::string_view factory) {
+// Sets the degree, and whether walks go by four bits.
+void take_graph(Part graph, std::string_view factory, FactorySpec* spec) {
   const int64_t degree = graph.number();
+  if (graph.take("x")) {
+    const int64_t bits = graph.number();
+    if (bits != 4) {
+      throw InvalidArgument(
+          fmt::format("the index '{}' has a graph walked by codes of {} bits; Graph{} is walked by 8, Graph{}x4 by 4",
+                      factory, bits, degree, degree));
+    }
+    spec->four_bits = true;
+  }
   graph.finish();
-  if (degree >= kDegreeStep && degree <= kMostDegree && degree % kDegreeStep == 0) return degree;
+  spec->degree = degree;
+  if (degree >= kDegreeStep && degree <= kMostDegree && degree % kDegreeStep == 0) return;
   throw InvalidArgument(
       fmt::format("the index '{}' has a graph of {} neighbours; Graph takes a multiple of {} from {} to {}", factory,
                   degree, kDegreeStep, kDegreeStep, kMostDegree));
@@ -129,7 +140,7 @@ FactorySpec parse_factory(std::string_view factory) {
                     factory));
   }
   if (Part graph = part(); !spec.has_lists && graph.take("Graph")) {
-    spec.degree = take_degree(graph, factory);
+    take_graph(graph, factory, &spec);
     if (++at == parts.size()) return spec;
     if (!is_refining(parts[at])) {
       spec.code = take_graph_code(part(), factory);

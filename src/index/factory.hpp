@@ -3,9 +3,8 @@
 //   IDMap                      nothing: every index takes ids
 //   OPQm OPQm_n PCAn PCARn RR RRn L2norm Padn Centre    transforms, any number of them
 //   IVFn IVF                   lists; without a number the root of the rows
-//   Graphn                     or a graph with n neighbours of each vector, in front of Flat, which may be left out,
-//   SQ8 or
-//                              SQfp16
+//   Graphn Graphnx4            or a graph with n neighbours of each vector, walked by codes of 8 or 4 bits, in front of
+//                              Flat, which may be left out, SQ8 or SQfp16
 //   Flat SQ8 SQ6 SQ4 SQfp16 SQbf16 PQm PQmxb            what is kept of a vector ("fs" and "np" behind PQ are read
 //   over) RFlat Refine(code)         what candidates are compared with again
 #pragma once
@@ -30,6 +29,7 @@ struct FactorySpec {
   bool has_lists = false;
   int64_t lists = 0;             // 0: as many as the root of the rows
   int64_t degree = 0;            // of a graph; 0: there is none
+  bool four_bits = false;        // its walks go by codes of four bits
   std::optional<CodeRecipe> code;  // none: the vectors as they are, in their dtype
   bool refines = false;
   std::optional<CodeRecipe> refine;  // none: the vectors as they are

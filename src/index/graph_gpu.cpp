@@ -29,7 +29,7 @@ GpuBytes copied_lists(const WalkLists& lists, int device, const Resources& resou
 // The squared norms of the centres' codes; none where they are no codes.
 GpuBytes norms_of(const WalkGraph& graph, int device, const Resources& resources) {
   if (!graph.coder.has_codes()) return {};
-  const WalkRows centres = graph.coder.rows_of(graph.centres.data(), graph.cells);
+  const WalkRows centres = graph.coder.centres_of(graph.centres.data(), graph.cells);
   const HostArray<uint32_t> norms(graph.cells, kGraphPurpose, resources);
   for (int64_t cell = 0; cell < graph.cells && !only_counts(resources); ++cell) {
     norms[cell] = squared_code_norm(centres, cell);
@@ -108,7 +108,7 @@ bool suits_gpu_walk(const WalkCoder& coder, const GraphPlan& plan, int64_t place
   if (!coder.has_codes()) return false;
   const int64_t compared = array_bytes<double>(coder.cols() + 16) + array_bytes<uint64_t>(plan.candidates + k + 256);
   return compared <= kCompareShared &&
-         suits_walk_cuda(places, plan.walk.beam, plan.walk.kept, degree, code_stride(coder.cols()));
+         suits_walk_cuda(places, plan.walk.beam, plan.walk.kept, degree, coder.code_columns());
 }
 
 }  // namespace kith

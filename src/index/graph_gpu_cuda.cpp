@@ -148,7 +148,7 @@ class GraphSearcherCuda {
     shape.results = out_.space.host_readable() && !by_page_ ? 1 : 0;
     shape.kept_words = search_.kept == nullptr ? 0 : KeptRows::words_for(search_.stored);
     const bool ranks =
-        queries_.rows() >= kFewestRanked && search_.graph.graph().coder.place_bytes() <= kMostRankedStride;
+        queries_.rows() >= kFewestRanked && search_.graph.graph().coder.code_columns() <= kMostRankedStride;
     shape.ranked = ranks ? ranked_words(rank_slices(queries_.rows())) : 0;
     shape.hidden = search_.hidden == nullptr ? 0 : 1;
     return shape;
@@ -212,7 +212,7 @@ class GraphSearcherCuda {
   WalkTaskCuda walk_task(const DeviceRowsView& queries, uint32_t* bad_query) const {
     WalkTaskCuda task = search_.graph.task();
     task.tail = search_.rows.tail.as<int8_t>();
-    task.tail_places = search_.rows.tail.bytes() / task.stride;
+    task.tail_places = search_.rows.tail.bytes() / search_.graph.graph().coder.place_bytes();
     task.near_cells = shape_.ranked > 0 ? at(layout_.near_cells) : nullptr;
     task.rank_slices = rank_slices(queries_.rows());
     task.hidden = search_.hidden == nullptr ? nullptr : at(layout_.hidden);

@@ -53,9 +53,12 @@ std::shared_ptr<const WalkGraph> restored_graph(GraphParts& parts, const WalkCod
 
 class GraphKind final : public IndexKind {
  public:
-  // `coded`: the store keeps codes.
-  GraphKind(int64_t degree, std::shared_ptr<const IndexKind> store, bool coded, const IndexParams& params)
-      : degree_(degree), store_(std::move(store)), coded_(coded), params_(params) {}
+  GraphKind(const FactorySpec& spec, std::shared_ptr<const IndexKind> store, const IndexParams& params)
+      : degree_(spec.degree),
+        bits_(spec.four_bits ? WalkBits::four : WalkBits::eight),
+        store_(std::move(store)),
+        coded_(spec.code.has_value()),
+        params_(params) {}
 
   bool needs_training() const override { return store_->needs_training(); }
   SharedState trained(RowSource& rows, const Resources& resources) const override {
@@ -102,11 +105,10 @@ class GraphKind final : public IndexKind {
     const GraphState& whole = *walked(state.get());
     if (whole.content().rows < kFewestWalkedRows) return state;
     if (const int64_t wanted = wanted_candidates(degree_); start.k < wanted) {
-      resources.log(
-          LogLevel::warning,
-          fmt::format("start has {} neighbours of each vector, where a build of Graph{} looks for {}: searches "
-                      "may find less; info() has the recall of beams",
-                      start.k, degree_, wanted));
+      resources.log(LogLevel::warning,
+                    fmt::format("start has {} neighbours of each vector, where a build of {} looks for {}: searches "
+                                "may find less; info() has the recall of beams",
+                                start.k, name(), wanted));
     }
     return with_front(whole, built(whole, resources, start));
   }
@@ -170,7 +172,8 @@ class GraphKind final : public IndexKind {
           "about", fmt::format("a graph of {} rows; Kith makes none of fewer than {}", own.rows, kFewestWalkedRows));
     }
     const auto vectors = std::make_shared<const GraphVectors>(*store, resources);
-    const WalkCoder coder = WalkCoder::from_scale(params_.metric, vectors->dtype(), store->content().cols, own.scale);
+    const WalkCoder coder = WalkCoder::from_scale(
+        {params_.metric, vectors->dtype(), store->content().cols, static_cast<WalkBits>(own.bits)}, own.scale);
     std::vector<BeamRecall> measured;
     for (size_t i = 0; i + 1 < own.table.size(); i += 2) {
       measured.push_back({static_cast<int64_t>(own.table[i]), static_cast<double>(own.table[i + 1])});
@@ -188,7 +191,10 @@ class GraphKind final : public IndexKind {
   }
 
  private:
-  WalkGraphWish wish() const { return {.metric = params_.metric, .degree = degree_, .seed = params_.seed}; }
+  WalkGraphWish wish() const {
+    return {.metric = params_.metric, .degree = degree_, .seed = params_.seed, .bits = bits_};
+  }
+  std::string name() const { return fmt::format("Graph{}{}", degree_, bits_ == WalkBits::four ? "x4" : ""); }
 
   // The rows as a graph is built of them: codes are decoded.
   RowsInfo built_of(const RowsInfo& given) const { return {given.rows, given.cols, coded_ ? DType::f32 : given.dtype}; }
@@ -212,7 +218,7 @@ class GraphKind final : public IndexKind {
       const int64_t coded = GrowingArray<std::byte>::capacity_for(behind * graph.coder.place_bytes());
       const HostArray<std::byte> codes(coded, "codes of added rows", used);
       const MatrixBuffer joined(rows.dtype, behind, rows.cols, "the vectors of a graph", used);
-      const HostArray<float> floats(used.threads() * rows.cols, "rows to be coded", used);
+      const HostArray<float> floats(used.threads() * graph.coder.row_room(), "rows to be coded", used);
     });
   }
 
@@ -224,11 +230,15 @@ class GraphKind final : public IndexKind {
   }
 
   // Whether codes that fit the graph's rows do not fit those that came: then others are chosen, for all. A build lets
-  // one value of 1,000 be clipped. `clipped`: of the rows behind the graph's; `rows`: all.
+  // one value of 1,000 be clipped; with four bits as many as make the error least: twice as many of those that came are
+  // a reason. `clipped`: of the rows behind the graph's; `rows`: all.
   static bool clips_much(const WalkGraph& graph, int64_t clipped, int64_t rows) {
     const int64_t cols = graph.coder.cols();
-    return clipped * kClippedOf > (rows - graph.rows()) * cols &&
-           (graph.facts.clipped + clipped) * kClippedOf > rows * cols;
+    const int64_t came = rows - graph.rows();
+    if (clipped * kClippedOf <= came * cols) return false;
+    if (!graph.coder.packed()) return (graph.facts.clipped + clipped) * kClippedOf > rows * cols;
+    return static_cast<double>(clipped) * static_cast<double>(graph.rows()) >
+           2.0 * static_cast<double>(graph.facts.clipped) * static_cast<double>(came);
   }
 
   SharedState graph_compacted(const SharedState& state, const Resources& resources) const {
@@ -278,6 +288,11 @@ class GraphKind final : public IndexKind {
     return front;
   }
 
+  // Whether searches with that beam walk; 0: there is none.
+  bool walks(int64_t beam, int64_t rows) const {
+    return beam > 0 && !plan_graph_search({.beam = beam, .rows = rows, .kept = rows, .degree = degree_}).exact;
+  }
+
   GraphFront built(const GraphState& state, const Resources& resources, const NeighborsView& candidates = {}) const {
     MatrixBuffer room;
     const int64_t count = state.content().rows;
@@ -289,17 +304,25 @@ class GraphKind final : public IndexKind {
     if (lost * kLostWarning > count) {
       resources.log(LogLevel::warning,
                     fmt::format("{} of {} vectors are not found by a short walk over the graph; search with a wider "
-                                "beam, or build it with a larger degree than Graph{}",
-                                lost, count, degree_));
+                                "beam, or build it with a larger degree than {}",
+                                lost, count, name()));
     }
     // What measuring copies to a GPU is there for the first search.
     front = std::move(front).with_own_copies(state.shared_vectors());
     const GraphState unmeasured(state.store(), state.shared_vectors(), front, params_, degree_);
     front.table = std::make_shared<const BeamTable>(measure_beams(unmeasured, params_.seed, resources));
+    if (front.graph->coder.packed() && walks(kMeasuredBeams[0], count) &&
+        !walks(front.table->beam_for(kDefaultRecall), count)) {
+      resources.log(LogLevel::warning,
+                    fmt::format("codes of four bits are too coarse for these vectors: no walk of {} has a recall of {}; "
+                                "use Graph{}, or search with a larger refine",
+                                name(), kDefaultRecall, degree_));
+    }
     return front;
   }
 
   const int64_t degree_;
+  const WalkBits bits_;
   const std::shared_ptr<const IndexKind> store_;
   const bool coded_;
   const IndexParams params_;
@@ -308,11 +331,17 @@ class GraphKind final : public IndexKind {
 }  // namespace
 
 std::shared_ptr<const IndexKind> make_graph_kind(const FactorySpec& spec, const IndexParams& params) {
+  if (spec.four_bits && !walks_by_codes(params.metric)) {
+    throw InvalidArgument(fmt::format(
+        "Graph{}x4 with the metric {}, by which walks compare the vectors themselves; codes of four bits serve l2, "
+        "sqeuclidean, inner_product and cosine: use Graph{}",
+        spec.degree, name_of(params.metric), spec.degree));
+  }
   // Few searches are exact: a copy laid out for them would take as much memory as the graph.
   IndexParams behind = params;
   behind.prepare = false;
   std::shared_ptr<const IndexKind> store = spec.code.has_value() ? make_lists_kind(spec, behind) : make_flat(behind);
-  return std::make_shared<GraphKind>(spec.degree, std::move(store), spec.code.has_value(), params);
+  return std::make_shared<GraphKind>(spec, std::move(store), params);
 }
 
 }  // namespace kith

@@ -250,6 +250,7 @@ void GraphState::describe(IndexInfo& info, const LiveRows& live) const {
   if (front_.graph == nullptr) return;
   const WalkGraph& graph = *front_.graph;
   info.unlinked = front_.tail_rows();
+  info.walk_bits = !graph.coder.has_codes() ? 0 : graph.coder.packed() ? 4 : 8;
   info.clipped = graph.facts.clipped + front_.tail_clipped;
   info.lost = graph.facts.lost;
   info.beam = front_.table->default_beam();
@@ -273,6 +274,7 @@ GraphParts parts_of(const std::shared_ptr<const WalkGraph>& graph, const std::ve
   };
   GraphParts own;
   own.degree = graph->degree;
+  own.bits = graph->coder.packed() ? 4 : 8;
   own.places = graph->order.places();
   own.rows = graph->rows();
   own.cells = graph->cells;

@@ -207,6 +207,7 @@ void lines_of(About& about, Parts& parts) {
   }
   if (about.has("graph", parts.graph)) {
     about.later_line("graph", parts.graph->degree, int64_t{0});
+    about.later_line("graph_bits", parts.graph->bits, int64_t{8});
     about.line("graph_rows", parts.graph->rows);
     about.line("graph_places", parts.graph->places);
     about.line("graph_cells", parts.graph->cells);

@@ -92,24 +92,18 @@ void add_lists(ContainerWriter& writer, const ListParts& lists, int64_t rows) {
   add_codes(writer, "codes", lists.codes, rows, lists.codec.format);
 }
 
-// The bytes of a place in a graph: a code, or a row as it is.
-int64_t walk_place_bytes(const IndexParts& parts) {
-  const DType dtype = parts.transforms.empty() && !parts.lists ? parts.dtype : DType::f32;
-  return WalkCoder::from_scale(parts.metric, dtype, parts.stored_cols(), parts.graph->scale).place_bytes();
-}
-
 void add_graph(ContainerWriter& writer, const IndexParts& parts) {
   const GraphParts& graph = *parts.graph;
   const auto vector = [&](std::string_view name, std::vector<int64_t> shape, const std::vector<float>& values) {
     if (!values.empty()) writer.add(name, SectionType::f32, std::move(shape), {std::as_bytes(std::span(values))});
   };
-  const int64_t each = walk_place_bytes(parts);
+  const WalkCoder coder = walk_coder_of(parts);
   vector("graph.scale", {std::ssize(graph.scale)}, graph.scale);
-  writer.add("graph.codes", SectionType::u8, {graph.places, each}, {graph.codes.bytes()});
+  writer.add("graph.codes", SectionType::u8, {graph.places, coder.place_bytes()}, {graph.codes.bytes()});
   writer.add("graph.edges", SectionType::u32, {graph.places, graph.degree}, {graph.edges.bytes()});
   add_array(writer, "graph.place_offsets", SectionType::u32, graph.place_offsets);
   add_array(writer, "graph.place_rows", SectionType::u32, graph.place_rows);
-  writer.add("graph.centres", SectionType::u8, {graph.cells, each}, {graph.centres.bytes()});
+  writer.add("graph.centres", SectionType::u8, {graph.cells, coder.centre_bytes()}, {graph.centres.bytes()});
   add_array(writer, "graph.entry_offsets", SectionType::u32, graph.entry_offsets);
   add_array(writer, "graph.entries", SectionType::u32, graph.entries);
   vector("graph.table", {graph.beams, 2}, graph.table);
@@ -331,12 +325,12 @@ void read_graph(PartsReader& reader, IndexParts& parts) {
   check_graph_counts(parts);
   if (graph.beams == 0) throw PartsProblem("about", "a graph that was not measured");
   if (reader.has("graph.scale")) graph.scale = reader.vector("graph.scale", {parts.stored_cols() + 1});
-  const int64_t each = walk_place_bytes(parts);
-  graph.codes = reader.array<std::byte>("graph.codes", SectionType::u8, {graph.places, each});
+  const WalkCoder coder = walk_coder_of(parts);
+  graph.codes = reader.array<std::byte>("graph.codes", SectionType::u8, {graph.places, coder.place_bytes()});
   graph.edges = reader.array<uint32_t>("graph.edges", SectionType::u32, {graph.places, graph.degree});
   graph.place_offsets = reader.array<uint32_t>("graph.place_offsets", SectionType::u32, {graph.places + 1});
   graph.place_rows = reader.array<uint32_t>("graph.place_rows", SectionType::u32, {graph.rows});
-  graph.centres = reader.array<std::byte>("graph.centres", SectionType::u8, {graph.cells, each});
+  graph.centres = reader.array<std::byte>("graph.centres", SectionType::u8, {graph.cells, coder.centre_bytes()});
   graph.entry_offsets = reader.array<uint32_t>("graph.entry_offsets", SectionType::u32, {graph.cells + 1});
   graph.entries = reader.array<uint32_t>("graph.entries", SectionType::u32, {graph.entry_count});
   graph.table = reader.vector("graph.table", {graph.beams, 2});
@@ -448,8 +442,9 @@ int64_t load_bytes(const std::string& path, const Resources& resources, const Lo
   if (parts.lists) bytes += table_bytes(parts.lists->codec);
   if (parts.refine) bytes += table_bytes(parts.refine->codec);
   if (parts.graph) {  // codes of the rows behind it, and the check of row numbers
-    bytes += parts.rows / 8 + (parts.rows - parts.graph->rows) * (walk_place_bytes(parts) + 4 * parts.stored_cols()) +
-             resources.threads() * 4 * parts.stored_cols() + 64;
+    const WalkCoder coder = walk_coder_of(parts);
+    bytes += parts.rows / 8 + (parts.rows - parts.graph->rows) * (coder.place_bytes() + 4 * parts.stored_cols()) +
+             resources.threads() * 4 * coder.row_room() + 64;
   }
   return bytes;
 }

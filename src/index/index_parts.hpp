@@ -175,6 +175,7 @@ struct RefineParts {
 // every query.
 struct GraphParts {
   int64_t degree = 0;
+  int64_t bits = 8;  // of a column's code, 8 or 4
   int64_t places = 0;
   int64_t rows = 0;
   int64_t cells = 0;
@@ -184,11 +185,12 @@ struct GraphParts {
   int64_t connected = 0;              // parts of the graph
   int64_t lost = 0;                   // places that a small walk does not find
   std::vector<float> scale;           // of codes: the step, then the offset of each column; none without codes
-  PartArray<std::byte> codes;         // of places, padded to 16 bytes, or the rows themselves
+  PartArray<std::byte> codes;         // of places, padded to 16 bytes, or the rows themselves; four bits: by
+                                      // kernels/distance/nibble_keys_cpu.hpp
   PartArray<uint32_t> edges;          // places x degree; 2^32 - 1 behind the last neighbour of a place
   PartArray<uint32_t> place_offsets;  // places + 1: where the rows of each begin
   PartArray<uint32_t> place_rows;     // rows, ascending at each place
-  PartArray<std::byte> centres;       // of cells, as codes are
+  PartArray<std::byte> centres;       // of cells, codes of bytes, or rows
   PartArray<uint32_t> entry_offsets;  // cells + 1: where the entries of each begin
   PartArray<uint32_t> entries;        // places
   std::vector<float> table;           // beams x 2: a beam, and the recall that it was measured to have

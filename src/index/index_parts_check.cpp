@@ -182,13 +182,12 @@ void check_steps(const PartArray<uint32_t>& offsets, int64_t count, int64_t end,
 void check_graph(const IndexParts& parts, const Resources& resources) {
   check_graph_counts(parts);
   const GraphParts& graph = *parts.graph;
-  const DType dtype = parts.transforms.empty() && !parts.lists ? parts.dtype : DType::f32;
-  const WalkCoder coder = WalkCoder::from_scale(parts.metric, dtype, parts.stored_cols(), graph.scale);
+  const WalkCoder coder = walk_coder_of(parts);
   require_size(std::ssize(graph.scale), graph.scale.empty() ? 0 : parts.stored_cols() + 1, "graph.scale");
   require_finite(graph.scale, "graph.scale");
   require(graph.scale.empty() || graph.scale[0] > 0, "graph.scale", "the step is not above 0");
   require_size(graph.codes.size(), saturating_multiply(graph.places, coder.place_bytes()), "graph.codes");
-  require_size(graph.centres.size(), saturating_multiply(graph.cells, coder.place_bytes()), "graph.centres");
+  require_size(graph.centres.size(), saturating_multiply(graph.cells, coder.centre_bytes()), "graph.centres");
   require_size(graph.edges.size(), saturating_multiply(graph.places, graph.degree), "graph.edges");
   for (int64_t i = 0; i < graph.edges.size(); ++i) {
     if (graph.edges[i] != kNoEdge && graph.edges[i] >= graph.places) {
@@ -267,10 +266,17 @@ void check_code_format(const CodecParts& codec) {
   check_rows("about", [&] { (void)codec.recipe().format_for(codec.format.cols); });
 }
 
+WalkCoder walk_coder_of(const IndexParts& parts) {
+  const DType dtype = parts.transforms.empty() && !parts.lists ? parts.dtype : DType::f32;
+  return WalkCoder::from_scale({parts.metric, dtype, parts.stored_cols(), static_cast<WalkBits>(parts.graph->bits)},
+                               parts.graph->scale);
+}
+
 void check_graph_counts(const IndexParts& parts) {
   const GraphParts& graph = *parts.graph;
   require(graph.degree >= kDegreeStep && graph.degree <= kMostDegree && graph.degree % kDegreeStep == 0, "about",
           fmt::format("a graph of degree {}", graph.degree));
+  require(graph.bits == 8 || graph.bits == 4, "about", fmt::format("codes of {} bits for walks", graph.bits));
   require(graph.rows >= 1 && graph.rows <= parts.rows, "about", fmt::format("a graph of {} rows", graph.rows));
   require(graph.places >= 1 && graph.places <= graph.rows, "about", fmt::format("a graph of {} places", graph.places));
   require(graph.cells >= 1 && graph.cells <= graph.rows, "about", fmt::format("a graph of {} cells", graph.cells));

@@ -9,6 +9,7 @@
 #include <kith/error.hpp>
 #include <kith/resources.hpp>
 
+#include "graph/search/graph/walk_coder.hpp"
 #include "index/index_parts.hpp"
 
 #include <string>
@@ -37,6 +38,8 @@ void check_transforms(const std::vector<TransformParts>& transforms);
 void check_code_format(const CodecParts& codec);
 // That the counts of a graph can be: the sizes of its arrays follow from them.
 void check_graph_counts(const IndexParts& parts);
+// How the places of its graph are coded, whose counts and scale were checked.
+WalkCoder walk_coder_of(const IndexParts& parts);
 void check_tuned_counts(const TunedParts& tuned);
 void check_list_count(int64_t lists);
 

@@ -126,7 +126,9 @@ std::shared_ptr<const IndexKind> kind_of(const IndexParts& parts) {
     throw PartsProblem("about", error.what());
   }
   const bool coded = spec.has_lists || spec.code.has_value();
-  const bool graph_fits = !parts.graph || (spec.degree == parts.graph->degree && !spec.has_lists);
+  // A graph without codes, walked by the vectors, has no bits.
+  const bool bits_fit = !parts.graph || parts.graph->scale.empty() || spec.four_bits == (parts.graph->bits == 4);
+  const bool graph_fits = !parts.graph || (spec.degree == parts.graph->degree && bits_fit && !spec.has_lists);
   const bool fits =
       parts.cols == 0 || (graph_fits && coded == parts.lists.has_value() && spec.refines == parts.refine.has_value() &&
                           spec.transforms.empty() == parts.transforms.empty());

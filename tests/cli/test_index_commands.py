@@ -219,6 +219,17 @@ def test_an_index_of_float64_vectors(kith, path, tmp_path):
     assert "subtracts an offset" in kith.fails(2, "index", "add", "--index", tmp_path / "again.kith", "--base", added)
 
 
+def test_a_graph_walked_by_codes_of_four_bits(kith, tmp_path):
+    rng = np.random.default_rng(2)
+    base = write_matrix(tmp_path / "many.fbin", rng.standard_normal((5000, 40)).astype(np.float32))
+    index = tmp_path / "four.kith"
+    build(kith, base, index, factory="Graph16x4")
+    assert "graph of up to 16 neighbours, walked by codes of 4 bits" in kith.ok("index", "inspect", index).out
+    assert kith.ok("index", "inspect", index, "--json").json["result"]["walk_bits"] == 4
+    assert "use Graph32" in kith.fails(
+        2, "index", "build", "--base", base, "--factory", "Graph32x4", "--metric", "l1", "--out", index)
+
+
 @pytest.mark.parametrize("factory", ["IVF16,Flat", "Graph16", "Flat"])
 def test_tune_prints_a_table_and_a_picture_and_search_uses_it(kith, data, tmp_path, factory):
     _, _, b, q = data

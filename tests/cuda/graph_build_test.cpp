@@ -93,6 +93,21 @@ TEST_F(CudaGraphBuild, DtypesAndColumns) {
   }
 }
 
+TEST_F(CudaGraphBuild, CodesOfFourBits) {
+  const auto rows = reference::without_sign(reference::make_kind("low_rank_24", 6000, 1));
+  for (const Metric metric : {Metric::l2, Metric::inner_product, Metric::cosine}) {
+    expect_built_alike(rows.view(), {.metric = metric, .degree = 32, .bits = WalkBits::four},
+                       "four bits, " + std::string(name_of(metric)));
+  }
+  const auto bytes = make_bytes(5000, 40, 3);
+  expect_built_alike(bytes.view(), {.degree = 32, .bits = WalkBits::four}, "four bits of u8");
+  for (const int64_t cols : {2, 33, 130}) {
+    const auto some = make_floats(Shape::gaussian, 4500, cols, 2);
+    expect_built_alike(some.view(), {.degree = 16, .bits = WalkBits::four},
+                       "four bits of " + std::to_string(cols) + " columns");
+  }
+}
+
 TEST_F(CudaGraphBuild, HardRows) {
   for (const Shape shape : reference::kAllShapes) {
     const auto rows = make_floats(shape, 4500, 6, 1);
@@ -130,7 +145,7 @@ TEST_F(CudaGraphBuild, ManyRows) {
 
 TEST_F(CudaGraphBuild, IndexesAreEqual) {
   const auto rows = reference::make_kind("low_rank_24", 9000, 1);
-  for (const char* const factory : {"Graph32", "Graph16,SQ8", "PCA12,Graph16"}) {
+  for (const char* const factory : {"Graph32", "Graph32x4", "Graph16,SQ8", "PCA12,Graph16"}) {
     Index here(factory, {});
     Index there(factory, {});
     if (!here.trained()) {

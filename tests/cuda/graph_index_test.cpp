@@ -98,6 +98,43 @@ TEST_F(CudaGraphIndexSmall, ColumnsDtypesAndCodes) {
   expect_as_on_cpu(graph_index(floats.view()), far.view(), {.beam = 30}, "far queries");
 }
 
+TEST_F(CudaGraphIndexSmall, CodesOfFourBits) {
+  for (const int64_t cols : {3, 32, 33, 100, 129, 960}) {
+    const auto points = make_floats(Shape::gaussian, 4300, std::min<int64_t>(cols, 12), 1);
+    const auto basis = make_floats(Shape::gaussian, points.cols, cols, 2);
+    Matrix<float> rows(4300, cols);
+    for (int64_t i = 0; i < 4300; ++i) {
+      for (int64_t j = 0; j < points.cols; ++j) {
+        for (int64_t c = 0; c < cols; ++c) rows.row(i)[c] += points.row(i)[j] * basis.row(j)[c];
+      }
+    }
+    for (const Metric metric : {Metric::l2, Metric::inner_product, Metric::cosine}) {
+      Index index = graph_index(rows.view().slice(0, 4200), "Graph16x4", metric);
+      if (metric != Metric::inner_product) index.add(rows.view().slice(4200, 100), Ownership::copy, on_cpu());
+      const std::string what = "four bits of " + std::to_string(cols) + " columns, " + std::string(name_of(metric));
+      expect_as_on_cpu(index, rows.view().slice(0, 30), {.beam = 20}, what);
+      expect_as_on_cpu(index, rows.view().slice(0, 1), {.beam = 20}, what + ", one query");
+      expect_as_on_cpu(index, rows.view().slice(0, 2000), {.beam = 20}, what + ", many queries");
+    }
+    // Far outside: queries of words.
+    Matrix<float> far(20, cols);
+    for (int64_t i = 0; i < 20; ++i) {
+      for (int64_t c = 0; c < cols; ++c) far.row(i)[c] = rows.row(i)[c] * static_cast<float>(10 << i);
+    }
+    expect_as_on_cpu(graph_index(rows.view(), "Graph32x4"), far.view(), {.beam = 30}, "four bits, far queries");
+  }
+  const auto bytes = make_bytes(6000, 48, 3);
+  const auto queries = make_bytes(1200, 48, 4);
+  for (const char* const factory : {"Graph32x4", "Graph16x4,SQ8", "Graph64x4"}) {
+    expect_as_on_cpu(graph_index(bytes.view(), factory), queries.view(), {.beam = 30}, factory);
+  }
+  std::vector<uint8_t> mask(6000);
+  for (size_t i = 0; i < mask.size(); i += 3) mask[i] = 1;
+  const RowFilter filter = RowFilter::mask(mask.data(), 6000);
+  expect_as_on_cpu(graph_index(bytes.view(), "Graph32x4"), queries.view(), {.filter = filter, .beam = 30},
+                   "four bits with a filter");
+}
+
 TEST_F(CudaGraphIndexSmall, HardRows) {
   for (const Shape shape : reference::kAllShapes) {
     const auto rows = make_floats(shape, 4500, 6, 1);

@@ -41,12 +41,30 @@ def test_searches_take_beam_width_and_recall(index: kith.Index, base: np.ndarray
 
 def test_info_tells_of_the_graph(index: kith.Index) -> None:
     info = index.info()
-    assert (info.degree, info.unlinked, info.lists) == (16, 0, 0)
+    assert (info.degree, info.unlinked, info.lists, info.walk_bits) == (16, 0, 0, 8)
     assert info.recalls[info.beam] >= 0.95
     assert list(info.recalls) == sorted(info.recalls)
     assert sum(info.parts.values()) <= info.host_bytes
     flat = kith.Index("Flat")
     assert (flat.info().degree, flat.info().recalls) == (0, {})
+
+
+def test_codes_of_four_bits(base: np.ndarray, tmp_path: Path) -> None:
+    wide = np.concatenate([base, base[:, ::-1] ** 2 / 4, np.abs(base)], axis=1)
+    made = kith.Index("Graph16x4")
+    made.add(wide)
+    info = made.info()
+    assert (info.walk_bits, info.degree) == (4, 16)
+    assert info.clipped > 0
+    assert info.parts["codes of the walk"] == ROWS * 32
+    found = made.search(wide[:50], k=10, beam=64)
+    assert kith.recall(found, kith.knn(wide[:50], wide, k=10)) > 0.9
+    made.save(tmp_path / "four.kith")
+    loaded = kith.load(tmp_path / "four.kith")
+    assert (loaded.search(wide[:50], k=10, beam=64).ids == found.ids).all()
+    assert loaded.info().walk_bits == 4
+    with pytest.raises(ValueError, match="use Graph32"):
+        kith.Index("Graph32x4", metric="l1")
 
 
 def test_filters_and_removal(base: np.ndarray) -> None:

@@ -213,6 +213,41 @@ HostArray<std::byte> walked_centres(WalkCells&& cells, const WalkCoder& coder, c
   return centres;
 }
 
+// Centres in the codes of bytes that queries of the second coder have.
+HostArray<std::byte> recoded_centres(const HostArray<std::byte>& centres, int64_t count, const WalkCoder& from,
+                                     const WalkCoder& to, const Resources& resources) {
+  HostArray<std::byte> recoded(count * to.centre_bytes(), "the centres of a graph's cells", resources);
+  if (only_counts(resources)) return recoded;
+  std::fill(recoded.begin(), recoded.end(), std::byte{0});
+  for (int64_t i = 0; i < count; ++i) {
+    const auto* const code = reinterpret_cast<const int8_t*>(centres.data() + i * from.centre_bytes());
+    auto* const out = reinterpret_cast<int8_t*>(recoded.data() + i * to.centre_bytes());
+    if (to.kind() == WalkKind::products) {  // directions, which know no step
+      std::copy_n(code, to.cols(), out);
+      continue;
+    }
+    for (int64_t c = 0; c < to.cols(); ++c) {
+      const auto column = static_cast<size_t>(c);
+      const double value = static_cast<double>(from.offsets()[column]) + static_cast<double>(from.step()) * code[c];
+      const double level = (value - static_cast<double>(to.offsets()[column])) / static_cast<double>(to.step());
+      out[c] = static_cast<int8_t>(std::clamp(std::nearbyint(level), -128.0, 127.0));
+    }
+  }
+  return recoded;
+}
+
+// Codes of four bits as the bytes that they stand for: what a GPU takes whose walks are a build's.
+HostArray<std::byte> unpacked_codes(const WalkCoder& coder, const HostArray<std::byte>& codes, const PlaceOrder& order,
+                                    const Resources& resources) {
+  HostArray<std::byte> bytes(order.places() * coder.centre_bytes(), "the graph's codes", resources);
+  if (only_counts(resources)) return bytes;
+  for_all_places(order, resources, [&](int64_t place) {
+    unpack_nibbles(reinterpret_cast<const int8_t*>(codes.data() + place * coder.place_bytes()), coder.code_columns(),
+                   reinterpret_cast<int8_t*>(bytes.data() + place * coder.centre_bytes()));
+  });
+  return bytes;
+}
+
 bool builds_on_gpu(const Resources& resources) { return resources.device().kind == DeviceKind::cuda; }
 
 // Whether a GPU was asked for that takes walks over such places.
@@ -257,32 +292,40 @@ std::shared_ptr<const WalkGraph> build_walk_graph(const MatrixView& rows, const 
   const Resources asked = builds_on_gpu(given) ? given.with_progress({}) : resources;
   StageTimes times;
   const int64_t count = rows.rows();
-  WalkCoder coder = WalkCoder::choose(rows, wish.metric, wish.seed, resources);
+  // Whose codes are compared while lists are made, and whose codes walks go by.
+  const WalkCoder built_by = WalkCoder::choose(rows, wish.metric, wish.seed, resources);
+  const bool four = wish.bits == WalkBits::four && built_by.has_codes();
+  const WalkCoder coder = four ? built_by.with_four_bits(rows, wish.seed, resources) : built_by;
   WalkFacts facts;
-  HostArray<std::byte> of_rows(count * coder.place_bytes(), "the graph's codes", resources);
-  facts.clipped = coder.encode_all(rows, of_rows.data(), resources);
+  HostArray<std::byte> of_rows(count * built_by.place_bytes(), "the graph's codes", resources);
+  facts.clipped = built_by.encode_all(rows, of_rows.data(), resources);
+  HostArray<std::byte> packed_rows(four ? count * coder.place_bytes() : 0, "the graph's codes", resources);
+  if (four) facts.clipped = coder.encode_all(rows, packed_rows.data(), resources);
   times.done("codes");
-  auto in_cells = std::make_unique<BuildRows>(coder, of_rows.data(), count, ProductForm::directions, resources);
+  auto in_cells = std::make_unique<BuildRows>(built_by, of_rows.data(), count, ProductForm::directions, resources);
   WalkCells cells(in_cells->rows(), wish.seed, asked);
   times.done("cells");
-  PlaceOrder order(of_rows.data(), coder.place_bytes(), count, cells.labels(), resources);
-  HostArray<std::byte> codes = in_order(order, of_rows.data(), coder.place_bytes(), resources);
+  PlaceOrder order(four ? packed_rows.data() : of_rows.data(), coder.place_bytes(), count, cells.labels(), resources);
+  HostArray<std::byte> codes = in_order(order, of_rows.data(), built_by.place_bytes(), resources);
+  HostArray<std::byte> packed;
+  if (four) packed = in_order(order, packed_rows.data(), coder.place_bytes(), resources);
   const HostArray<uint32_t> place_cells = cells_in_order(order, cells.labels(), resources);
   const int64_t cell_count = cells.count();
-  HostArray<std::byte> centres = walked_centres(std::move(cells), coder, resources);
+  HostArray<std::byte> centres = walked_centres(std::move(cells), built_by, resources);
   in_cells.reset();
   of_rows = {};
+  packed_rows = {};
   times.done("places");
-  count_gpu_build(coder, codes, count, cell_count, wish, asked, resources);
-  const WalkRows walked = coder.rows_of(codes.data(), order.places());
-  const std::unique_ptr<WalkBuildGpu> gpu =
+  count_gpu_build(built_by, codes, count, cell_count, wish, asked, resources);
+  WalkRows walked = built_by.rows_of(codes.data(), order.places());
+  std::unique_ptr<WalkBuildGpu> gpu =
       on_gpu(walked, wish.degree, asked) ? make_walk_build_gpu(walked, wish.degree, asked) : nullptr;
   HostArray<uint32_t> edges;
   if (wish.start != nullptr) {
     edges = placed_edges(order, wish.start, wish.degree, resources);
     if (gpu != nullptr) gpu->take_edges(edges.data());
   } else {
-    const BuildRows built(coder, codes.data(), order.places(), ProductForm::inverted, resources);
+    const BuildRows built(built_by, codes.data(), order.places(), ProductForm::inverted, resources);
     const WalkRows& places = built.rows();
     const int64_t count_each = candidate_count(order.places(), wish.degree);
     const Metric metric = metric_of(places);
@@ -304,12 +347,26 @@ std::shared_ptr<const WalkGraph> build_walk_graph(const MatrixView& rows, const 
     }
   }
   times.done("lists");
+  HostArray<std::byte> bytes;  // of packed codes, for a GPU
+  if (four) {
+    const bool again = gpu != nullptr;
+    gpu.reset();
+    codes = std::move(packed);
+    centres = recoded_centres(centres, cell_count, built_by, coder, resources);
+    walked = coder.rows_of(codes.data(), order.places());
+    if (again) {
+      bytes = unpacked_codes(coder, codes, order, resources);
+      walked = coder.centres_of(bytes.data(), order.places());
+      gpu = make_walk_build_gpu(walked, wish.degree, asked);
+      gpu->take_edges(edges.data());
+    }
+  }
   WalkView view;
   view.rows = walked;
-  view.tail = coder.rows_of(nullptr, 0);
+  view.tail = walked.with(walked.values.slice(0, 0));
   view.edges = edges.data();
   view.degree = wish.degree;
-  view.centres = coder.rows_of(centres.data(), cell_count);
+  view.centres = coder.centres_of(centres.data(), cell_count);
   const std::unique_ptr<PlaceSearch> threads = gpu == nullptr ? make_place_search_cpu() : nullptr;
   PlaceSearch& search = gpu == nullptr ? *threads : *gpu;
   WalkEntries entries = find_entries(view, place_cells.data(), edges.data(), search, resources);
@@ -318,7 +375,7 @@ std::shared_ptr<const WalkGraph> build_walk_graph(const MatrixView& rows, const 
   facts.parts = entries.parts;
   facts.lost = entries.lost;
   WalkLists lists(std::move(edges), order.places(), wish.degree);
-  return std::make_shared<const WalkGraph>(WalkGraph{std::move(coder), wish.degree, std::move(order), std::move(codes),
+  return std::make_shared<const WalkGraph>(WalkGraph{coder, wish.degree, std::move(order), std::move(codes),
                                                      std::move(lists), cell_count, std::move(centres),
                                                      std::move(entries.offsets), std::move(entries.places), facts});
 }

@@ -8,6 +8,8 @@
 // more column that makes all rows equally long, the neighbours of long rows are short ones, and walks end there: a
 // recall of 0.62 where this has 0.99 (30,000 Gaussian rows of 24 columns, beam 64). Cells are of directions.
 //
+// Codes of four bits are for walks: cells and lists are made by codes of bytes, as without them; entries by walks.
+//
 // Time: that of knn_graph() for 2 x degree neighbours (at least 96), as much again for pruning, and a small walk for
 // each row. Memory: 12 bytes for each of these candidates, beside the graph.
 #pragma once
@@ -28,6 +30,7 @@ struct WalkGraphWish {
   Metric metric = Metric::l2;
   int64_t degree = 32;
   uint64_t seed = 0;
+  WalkBits bits = WalkBits::eight;  // of codes, where there are any
   // rows x degree row numbers, kNoEdge behind the last of each: lists that were made elsewhere and are taken as they
   // are, as far as places have room. Null: lists are made.
   const uint32_t* start = nullptr;

@@ -73,6 +73,26 @@ PlaceOrder joined_order(const PlaceOrder& before, const PlaceOrder& more, const 
   return PlaceOrder::from_places(place_of, places, resources);
 }
 
+// New places as rows whose neighbours among themselves are looked for: codes of four bits as the bytes that they stand
+// for.
+class ComparedRows {
+ public:
+  ComparedRows(const WalkRows& rows, const Resources& resources) : rows_(rows) {
+    if (!rows.packed) return;
+    const int64_t columns = rows.code_columns();
+    bytes_ = HostArray<int8_t>(rows.count() * columns, "the codes of new rows", resources);
+    rows_ = {rows.kind, rows.key, {bytes_.data(), DType::i8, {rows.count(), columns, columns}}};
+    for (int64_t i = 0; i < rows.count() && !only_counts(resources); ++i) {
+      unpack_nibbles(reinterpret_cast<const int8_t*>(rows.values.row(i)), columns, bytes_.data() + i * columns);
+    }
+  }
+  const WalkRows& rows() const { return rows_; }
+
+ private:
+  WalkRows rows_;
+  HostArray<int8_t> bytes_;
+};
+
 struct Offer {
   uint32_t target;
   uint64_t edge;  // pack_neighbor(key, who offers itself)
@@ -217,8 +237,9 @@ Footprint extend_footprint(const WalkGraph& graph, int64_t rows, const Resources
     const int64_t k = std::clamp<int64_t>(rows - 1, 1, kNearNew);
     Neighbors nearest(rows, k, used);
     const KnnGraphParams params{.k = k, .metric = metric_of(fresh), .check_finite = false, .recall = 0.95};
+    const ComparedRows among(fresh, used);
     if (rows > 1)
-      count_call(used, [&](const Resources& inner) { knn_graph(fresh.values, nearest.view(), params, inner); });
+      count_call(used, [&](const Resources& inner) { knn_graph(among.rows().values, nearest.view(), params, inner); });
     const PruneRooms rooms(fresh, graph.degree, rows + graph.degree, used);
   });
 }
@@ -272,7 +293,8 @@ std::shared_ptr<const WalkGraph> extend_walk_graph(const WalkGraph& graph, const
   times.done("copies");
   if (fresh > 0) {
     if (fresh > 1) {
-      const WalkRows among = graph.coder.rows_of(all_codes.data() + before * each, fresh);
+      const ComparedRows compared(graph.coder.rows_of(all_codes.data() + before * each, fresh), resources);
+      const WalkRows& among = compared.rows();
       const int64_t k = std::min(kNearNew, fresh - 1);
       Neighbors nearest(fresh, k, resources);
       knn_graph(among.values, nearest.view(),

@@ -98,7 +98,8 @@ bool finds(const WalkView& graph, const Walk& walk, uint32_t place) {
   }
   if (graph.rows.kind != WalkKind::products) return false;
   uint32_t own = 0;
-  walk_keys(graph.rows, query_of_place(graph.rows, place, nullptr), &place, 1, &own);
+  std::vector<float> floats(static_cast<size_t>(graph.rows.values.cols()));
+  walk_keys(graph.rows, query_of_place(graph.rows, place, floats.data()), &place, 1, &own);
   return !beam.would_take(own, place);
 }
 

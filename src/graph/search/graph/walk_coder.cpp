@@ -14,6 +14,7 @@
 #include <cstring>
 #include <limits>
 #include <numeric>
+#include <span>
 #include <utility>
 
 namespace kith {
@@ -25,6 +26,7 @@ constexpr int64_t kFewestSampleRows = 256;
 constexpr int64_t kMostSampleRows = 16384;
 constexpr int64_t kClippedOf = 1000;  // one of so many sampled values may be clipped
 constexpr double kLargestCode = 127;
+constexpr double kLargestNibble = 7.5;  // half of the levels that there are
 constexpr double kMostSum = 2147483647.0;
 constexpr int64_t kWidestWord = 16383;
 constexpr int64_t kJudgedRows = 256;
@@ -49,13 +51,18 @@ WalkKind kind_for(Metric metric) {
 
 // By how much the step is to be wider than `spread` asks for: with the least error of all values, rounded or clipped,
 // up to twice. Rows of a cluster at the rim would all lie elsewhere if they were clipped; but a few values beyond all
-// others are not to make codes of the others coarse.
-float widening(const float* begin, const float* end, float spread) {
+// others are not to make codes of the others coarse. Four bits may be narrower too: their steps are errors of another
+// size.
+float widening(const float* begin, const float* end, float spread, WalkBits bits) {
+  constexpr float kFactors[] = {1.0F, 1.125F, 1.25F, 1.5F, 1.75F, 2.0F, 0.5F, 0.6F, 0.7F, 0.8F, 0.9F};
+  constexpr size_t kWider = 6;
+  const bool four = bits == WalkBits::four;
+  const double levels = four ? kLargestNibble : kLargestCode;
   float best = 1;
   double least = 0;
-  for (const float factor : {1.0F, 1.125F, 1.25F, 1.5F, 1.75F, 2.0F}) {
+  for (const float factor : std::span(kFactors).first(four ? std::size(kFactors) : kWider)) {
     const double largest = static_cast<double>(spread * factor);
-    double error = static_cast<double>(end - begin) * (largest / kLargestCode) * (largest / kLargestCode) / 12;
+    double error = static_cast<double>(end - begin) * (largest / levels) * (largest / levels) / 12;
     for (const float* value = begin; value != end; ++value) {
       const double beyond = std::max(0.0, static_cast<double>(*value) - largest);
       error += beyond * beyond;
@@ -76,64 +83,95 @@ int64_t widest_word(int64_t cols) {
 
 }  // namespace
 
-WalkCoder::WalkCoder(Metric metric, DType dtype, int64_t cols, float step, std::vector<float> offsets)
-    : kind_(offsets.empty() ? WalkKind::canonical : kind_for(metric)),
+bool walks_by_codes(Metric metric) { return kind_for(metric) != WalkKind::canonical; }
+
+// Rows drawn by the seed, as codes are made of them.
+struct WalkCoder::Sample {
+  Sample(const WalkCoder& coder, const MatrixView& rows, uint64_t seed, const Resources& resources)
+      : numbers(drawn_rows(CounterRng(seed, kWalkSampleStream), rows.rows(),
+                           std::clamp(kSampleValues / rows.cols(), kFewestSampleRows, kMostSampleRows), resources)),
+        count(static_cast<int64_t>(numbers.size())),
+        values(count * rows.cols(), "a sample for the codes of a graph", resources),
+        apart(count * rows.cols(), "a sample for the codes of a graph", resources) {
+    if (only_counts(resources)) return;
+    for (int64_t i = 0; i < count; ++i) {
+      coder.load(rows, numbers[static_cast<size_t>(i)], values.data() + i * rows.cols());
+    }
+  }
+
+  const std::vector<uint32_t> numbers;
+  const int64_t count;
+  const HostArray<float> values;
+  const HostArray<float> apart;  // memory for the distances of values from their means
+};
+
+WalkCoder::WalkCoder(const Form& form, float step, std::vector<float> offsets)
+    : form_(form),
+      kind_(offsets.empty() ? WalkKind::canonical : kind_for(form.metric)),
       // Squares are in the order of their roots, and have means.
-      key_(metric == Metric::l2 ? KeyKind::squared_l2 : key_kind(metric)),
-      unit_length_(metric == Metric::cosine),
-      dtype_(dtype),
-      cols_(cols),
-      widest_(widest_word(cols)),
+      key_(form.metric == Metric::l2 ? KeyKind::squared_l2 : key_kind(form.metric)),
+      widest_(widest_word(form.cols)),
       step_(step),
       offsets_(std::move(offsets)) {}
 
 WalkCoder WalkCoder::choose(const MatrixView& rows, Metric metric, uint64_t seed, const Resources& resources) {
-  const int64_t cols = rows.cols();
-  const auto columns = static_cast<size_t>(cols);
-  const WalkCoder without(metric, rows.dtype(), cols, 1, {});
-  WalkCoder coder(metric, rows.dtype(), cols, 1,
-                  std::vector<float>(columns, rows.dtype() == DType::u8 ? 128.0F : 0.0F));
+  const Form form{metric, rows.dtype(), rows.cols()};
+  const WalkCoder without(form, 1, {});
+  WalkCoder coder(form, 1,
+                  std::vector<float>(static_cast<size_t>(form.cols), rows.dtype() == DType::u8 ? 128.0F : 0.0F));
   if (!coder.has_codes()) return without;
   if (coder.takes_values()) return coder;
-  const int64_t most = std::clamp(kSampleValues / cols, kFewestSampleRows, kMostSampleRows);
-  const std::vector<uint32_t> sample = drawn_rows(CounterRng(seed, kWalkSampleStream), rows.rows(), most, resources);
-  const auto count = static_cast<int64_t>(sample.size());
-  HostArray<float> values(count * cols, "a sample for the codes of a graph", resources);
-  HostArray<float> apart(count * cols, "a sample for the codes of a graph", resources);
-  const MatrixView sampled(values.data(), count, cols);
+  const Sample sample(coder, rows, seed, resources);
+  const MatrixView sampled(sample.values.data(), sample.count, form.cols);
   if (only_counts(resources)) {
     // Which it will be is not known yet.
     (void)coder.tells_apart(sampled, resources);
     return coder.may_have_none() ? without : coder;
   }
+  coder.fit(rows, sample);
+  return coder.may_have_none() && !coder.tells_apart(sampled, resources) ? without : coder;
+}
+
+WalkCoder WalkCoder::with_four_bits(const MatrixView& rows, uint64_t seed, const Resources& resources) const {
+  Form form = form_;
+  form.bits = WalkBits::four;
+  WalkCoder coder(form, 1, offsets_);
+  const Sample sample(coder, rows, seed, resources);
+  if (!only_counts(resources)) coder.fit(rows, sample);
+  return coder;
+}
+
+void WalkCoder::fit(const MatrixView& rows, const Sample& sample) {
+  const int64_t cols = form_.cols;
+  const auto columns = static_cast<size_t>(cols);
   std::vector<double> sums(columns, 0.0);
-  for (int64_t i = 0; i < count; ++i) {
-    float* const row = values.data() + i * cols;
-    coder.load(rows, sample[static_cast<size_t>(i)], row);
+  for (int64_t i = 0; i < sample.count; ++i) {
+    const float* const row = sample.values.data() + i * cols;
     for (int64_t c = 0; c < cols; ++c) sums[static_cast<size_t>(c)] += static_cast<double>(row[c]);
   }
-  for (size_t c = 0; c < columns; ++c) coder.offsets_[c] = static_cast<float>(sums[c] / static_cast<double>(count));
-  for (int64_t i = 0; i < count * cols; ++i) {
-    apart[i] = distance_between(values[i], coder.offsets_[static_cast<size_t>(i % cols)]);
+  for (size_t c = 0; c < columns; ++c) offsets_[c] = static_cast<float>(sums[c] / static_cast<double>(sample.count));
+  const HostArray<float>& apart = sample.apart;
+  for (int64_t i = 0; i < sample.count * cols; ++i) {
+    apart[i] = distance_between(sample.values[i], offsets_[static_cast<size_t>(i % cols)]);
   }
   float spread = 0;
-  if (coder.kind_ == WalkKind::products) {
+  if (kind_ == WalkKind::products) {
     // The longest rows are the answers: none is clipped.
     for (int64_t i = 0; i < rows.rows(); ++i) {
       widen_row(rows, i, apart.data());
       for (size_t c = 0; c < columns; ++c) {
-        spread = std::max(spread, distance_between(apart[static_cast<int64_t>(c)], coder.offsets_[c]));
+        spread = std::max(spread, distance_between(apart[static_cast<int64_t>(c)], offsets_[c]));
       }
     }
   } else {
-    float* const cut = apart.begin() + (count * cols - 1 - count * cols / kClippedOf);
+    float* const cut = apart.begin() + (apart.size() - 1 - apart.size() / kClippedOf);
     std::nth_element(apart.begin(), cut, apart.end());
-    spread = *cut > 0 ? std::min(*cut * widening(apart.begin(), apart.end(), *cut), kLargestFloat)
+    spread = *cut > 0 ? std::min(*cut * widening(apart.begin(), apart.end(), *cut, form_.bits), kLargestFloat)
                       : *std::max_element(cut, apart.end());
   }
-  if (spread > 0) coder.step_ = static_cast<float>(static_cast<double>(spread) / kLargestCode);
-  if (!(coder.step_ > 0)) coder.step_ = 1;  // all rows alike, or apart by less than a float tells
-  return coder.may_have_none() && !coder.tells_apart(sampled, resources) ? without : coder;
+  const double largest = packed() ? kLargestNibble * kNibbleStep : kLargestCode;
+  if (spread > 0) step_ = static_cast<float>(static_cast<double>(spread) / largest);
+  if (!(step_ > 0)) step_ = 1;  // all rows alike, or apart by less than a float tells
 }
 
 // Whether of some rows of a sample nearly all of the kJudgedNear nearest are among the first by codes that a search
@@ -147,17 +185,18 @@ bool WalkCoder::tells_apart(const MatrixView& sample, const Resources& resources
   const int64_t slots = resources.threads();
   HostArray<uint32_t> keys(slots * count, "a sample for the codes of a graph", resources);
   HostArray<uint32_t> sorted(slots * count, "a sample for the codes of a graph", resources);
-  HostArray<float> floats(judged * cols_, "a sample for the codes of a graph", resources);
+  HostArray<float> floats(judged * form_.cols, "a sample for the codes of a graph", resources);
   Neighbors nearest(judged, near, resources);
   for (int64_t i = 0; i < judged && !only_counts(resources); ++i) {
-    std::memcpy(floats.data() + i * cols_, sample.row(i * count / judged), static_cast<size_t>(cols_) * sizeof(float));
+    std::memcpy(floats.data() + i * form_.cols, sample.row(i * count / judged),
+                static_cast<size_t>(form_.cols) * sizeof(float));
   }
   const KnnParams params{.k = near, .metric = Metric::sqeuclidean, .check_finite = false};
   call_or_count(resources, [&](const Resources& used) {
-    knn(MatrixView(floats.data(), judged, cols_), sample, nearest.view(), params, used);
+    knn(MatrixView(floats.data(), judged, form_.cols), sample, nearest.view(), params, used);
   });
   if (only_counts(resources)) return true;
-  const WalkCoder coder(Metric::sqeuclidean, DType::f32, cols_, step_, offsets_);
+  const WalkCoder coder({Metric::sqeuclidean, DType::f32, form_.cols}, step_, offsets_);
   coder.encode_all(sample, codes.data(), resources);
   std::iota(numbers.begin(), numbers.end(), 0U);
   const WalkRows rows = rows_of(codes.data(), count);
@@ -177,20 +216,23 @@ bool WalkCoder::tells_apart(const MatrixView& sample, const Resources& resources
   return static_cast<double>(right.load()) >= kJudgedShare * static_cast<double>(judged * near);
 }
 
-int64_t WalkCoder::place_bytes() const { return has_codes() ? code_stride(cols_) : cols_ * size_of(dtype_); }
+WalkRows WalkCoder::rows_of(const void* data, int64_t places) const {
+  if (!packed()) return centres_of(data, places);
+  return {kind_, key_, {data, DType::i8, {places, place_bytes(), place_bytes()}}, true};
+}
 
-MatrixView WalkCoder::view_of(const void* data, int64_t places) const {
-  if (has_codes()) return {data, DType::i8, {places, cols_, code_stride(cols_)}};
-  return {data, dtype_, {places, cols_, cols_}};
+WalkRows WalkCoder::centres_of(const void* data, int64_t centres) const {
+  if (has_codes()) return {kind_, key_, {data, DType::i8, {centres, form_.cols, code_columns()}}};
+  return {kind_, key_, {data, form_.dtype, {centres, form_.cols, form_.cols}}};
 }
 
 // As codes are made of it.
 void WalkCoder::load(const MatrixView& rows, int64_t row, float* floats) const {
   widen_row(rows, row, floats);
-  if (!unit_length_) return;
+  if (!unit_length()) return;
   double inverse = 0;
-  canonical_inverse_norms_cpu(MatrixView(floats, 1, cols_), &inverse);
-  for (int64_t c = 0; c < cols_; ++c) floats[c] = static_cast<float>(static_cast<double>(floats[c]) * inverse);
+  canonical_inverse_norms_cpu(MatrixView(floats, 1, form_.cols), &inverse);
+  for (int64_t c = 0; c < form_.cols; ++c) floats[c] = static_cast<float>(static_cast<double>(floats[c]) * inverse);
 }
 
 int64_t WalkCoder::encode(const MatrixView& rows, int64_t row, std::byte* out, float* floats) const {
@@ -198,37 +240,44 @@ int64_t WalkCoder::encode(const MatrixView& rows, int64_t row, std::byte* out, f
     std::memcpy(out, rows.row(row), static_cast<size_t>(place_bytes()));
     return 0;
   }
+  const int64_t cols = form_.cols;
   auto* const code = reinterpret_cast<int8_t*>(out);
-  std::fill(code + cols_, code + code_stride(cols_), int8_t{0});
   if (takes_values()) {
+    std::fill(code + cols, code + code_columns(), int8_t{0});
     const auto* const bytes = reinterpret_cast<const uint8_t*>(rows.row(row));
-    const uint8_t sign = dtype_ == DType::u8 ? 0x80 : 0;
-    for (int64_t c = 0; c < cols_; ++c) code[c] = static_cast<int8_t>(bytes[c] ^ sign);
+    const uint8_t sign = form_.dtype == DType::u8 ? 0x80 : 0;
+    for (int64_t c = 0; c < cols; ++c) code[c] = static_cast<int8_t>(bytes[c] ^ sign);
     return 0;
   }
   load(rows, row, floats);
-  const double inverse = 1.0 / static_cast<double>(step_);
+  const double inverse = 1.0 / (static_cast<double>(step_) * (packed() ? kNibbleStep : 1));
+  const double least = packed() ? kLeastNibble : -kLargestCode;
+  const double most = packed() ? kMostNibble : kLargestCode;
+  // Four bits are a byte each before they are packed, where the floats were.
+  auto* const levels = packed() ? reinterpret_cast<int8_t*>(floats) : code;
   int64_t clipped = 0;
-  for (int64_t c = 0; c < cols_; ++c) {
+  for (int64_t c = 0; c < cols; ++c) {
     const double apart = static_cast<double>(floats[c]) - static_cast<double>(offsets_[static_cast<size_t>(c)]);
     const double level = std::nearbyint(apart * inverse);
-    const double kept = std::clamp(level, -kLargestCode, kLargestCode);
+    const double kept = std::clamp(level, least, most);
     clipped += kept != level ? 1 : 0;
-    code[c] = static_cast<int8_t>(kept);
+    levels[c] = static_cast<int8_t>(kept);
   }
+  std::fill(levels + cols, levels + code_columns(), int8_t{0});
+  if (packed()) pack_nibbles(levels, code_columns(), code);
   return clipped;
 }
 
 int64_t WalkCoder::encode_all(const MatrixView& rows, std::byte* out, const Resources& resources) const {
   constexpr int64_t kTask = 1024;
-  HostArray<float> floats(resources.threads() * cols_, "rows to be coded", resources);
+  HostArray<float> floats(resources.threads() * row_room(), "rows to be coded", resources);
   const int64_t tasks = divide_up(rows.rows(), kTask);
   std::vector<int64_t> clipped(static_cast<size_t>(tasks), 0);
   ProgressMeter meter("codes", rows.rows(), resources);
   parallel_for(tasks, meter, resources, [&](int64_t task, int slot) {
     const int64_t end = std::min((task + 1) * kTask, rows.rows());
     for (int64_t i = task * kTask; i < end; ++i) {
-      clipped[static_cast<size_t>(task)] += encode(rows, i, out + i * place_bytes(), floats.data() + slot * cols_);
+      clipped[static_cast<size_t>(task)] += encode(rows, i, out + i * place_bytes(), floats.data() + slot * row_room());
     }
     meter.add(end - task * kTask);
   });
@@ -241,8 +290,9 @@ int64_t WalkCoder::encode_all(const MatrixView& rows, std::byte* out, const Reso
 WalkCoder::QueryRoom WalkCoder::query_room(std::byte* memory, int64_t cols) {
   QueryRoom room;
   room.floats = reinterpret_cast<float*>(memory);
+  const int64_t words = round_up(cols, kNibbleColumns) * 2;
   room.words = reinterpret_cast<int16_t*>(memory + round_up(cols * 4, 64));
-  room.bytes = reinterpret_cast<int8_t*>(memory + round_up(cols * 4, 64) + round_up(code_stride(cols) * 2, 64));
+  room.bytes = reinterpret_cast<int8_t*>(memory + round_up(cols * 4, 64) + round_up(words, 64));
   return room;
 }
 
@@ -251,7 +301,7 @@ WalkQuery WalkCoder::query(const MatrixView& queries, int64_t number, const Quer
   if (!has_codes()) {
     widen_row(queries, number, room.floats);
     made.canonical.values = room.floats;
-    canonical_inverse_norms_cpu(MatrixView(room.floats, 1, cols_), &made.canonical.inverse_norm);
+    canonical_inverse_norms_cpu(MatrixView(room.floats, 1, form_.cols), &made.canonical.inverse_norm);
     return made;
   }
   load(queries, number, room.floats);
@@ -261,7 +311,7 @@ WalkQuery WalkCoder::query(const MatrixView& queries, int64_t number, const Quer
     return static_cast<double>(room.floats[c]) - offset;
   };
   double largest = 0;
-  for (int64_t c = 0; c < cols_; ++c) largest = std::max(largest, std::abs(moved(c)));
+  for (int64_t c = 0; c < form_.cols; ++c) largest = std::max(largest, std::abs(moved(c)));
   double inverse = 1.0 / static_cast<double>(step_);
   if (kind_ == WalkKind::products) {
     inverse = whole || largest == 0 ? 1.0 : kLargestCode / largest;
@@ -269,15 +319,15 @@ WalkQuery WalkCoder::query(const MatrixView& queries, int64_t number, const Quer
     inverse = static_cast<double>(widest_) / largest;
   }
   bool narrow = true;
-  for (int64_t c = 0; c < cols_; ++c) {
+  for (int64_t c = 0; c < form_.cols; ++c) {
     const double level = std::nearbyint(moved(c) * inverse);
     room.words[c] = static_cast<int16_t>(level);
     narrow = narrow && level >= -128 && level <= kLargestCode;
   }
-  std::fill(room.words + cols_, room.words + code_stride(cols_), int16_t{0});
+  std::fill(room.words + form_.cols, room.words + code_columns(), int16_t{0});
   made.code.words = room.words;
   if (!narrow) return made;
-  for (int64_t c = 0; c < code_stride(cols_); ++c) room.bytes[c] = static_cast<int8_t>(room.words[c]);
+  for (int64_t c = 0; c < code_columns(); ++c) room.bytes[c] = static_cast<int8_t>(room.words[c]);
   made.code.bytes = room.bytes;
   return made;
 }

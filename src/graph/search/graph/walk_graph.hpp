@@ -1,7 +1,7 @@
 // A graph for walks (walk.hpp), with all that it needs: codes, lists, cells and the rows at each place. Immutable; one
 // that grew out of another shares what has not changed with it.
 //
-// Memory of a row: its code (the columns, rounded up to 16), 4 x degree bytes of neighbours, and 8 for its place.
+// Memory of a row: its code (walk_coder.hpp), 4 x degree bytes of neighbours, and 8 for its place.
 #pragma once
 
 #include <kith/resources.hpp>
@@ -48,7 +48,7 @@ struct WalkGraph {
     view.rows = coder.rows_of(codes.data(), order.places());
     view.tail = coder.rows_of(tail, tail_rows);
     edges.show_in(view);
-    view.centres = coder.rows_of(centres.data(), cells);
+    view.centres = coder.centres_of(centres.data(), cells);
     view.entry_offsets = entry_offsets.data();
     view.entries = entries.data();
     return view;

@@ -1,9 +1,9 @@
 // What a walk over a graph goes among, and how near a query is to it.
 //
-// Places are the nodes of a walked graph. Each has a code of signed bytes or, for metrics that codes do not serve, the
-// values of its row. A key is a u32 whose order is that of nearness: an integer sum over codes with its sign bit
-// turned, or a canonical key (core/ordered_key.hpp). So a walk compares (key, place) as integers, and whoever computes
-// the keys finds the same.
+// Places are the nodes of a walked graph. Each has a code of signed bytes, or of four bits a column that stand for such
+// (kernels/distance/nibble_keys_cpu.hpp), or, for metrics that codes do not serve, the values of its row. A key is a
+// u32 whose order is that of nearness: an integer sum over codes with its sign bit turned, or a canonical key
+// (core/ordered_key.hpp). So a walk compares (key, place) as integers, and whoever computes the keys finds the same.
 #pragma once
 
 #include <kith/view.hpp>
@@ -12,6 +12,7 @@
 #include "core/ordered_key.hpp"
 #include "kernels/distance/byte_keys_cpu.hpp"
 #include "kernels/distance/distance_cpu.hpp"
+#include "kernels/distance/nibble_keys_cpu.hpp"
 #include "rows/stored_row.hpp"
 
 #include <cstdint>
@@ -28,10 +29,13 @@ struct WalkRows {
   WalkKind kind = WalkKind::squares;
   KeyKind key = KeyKind::l2;  // of canonical
   MatrixView values;          // codes: i8, padded as kernels/distance/byte_keys_cpu.hpp wants it
+  bool packed = false;        // codes of four bits a column: values has their bytes
 
   int64_t count() const { return values.rows(); }
   int64_t row_bytes() const { return values.row_stride() * size_of(values.dtype()); }
-  WalkRows with(const MatrixView& others) const { return {kind, key, others}; }
+  WalkRows with(const MatrixView& others) const { return {kind, key, others, packed}; }
+  // The columns of a code, with those that it is padded by.
+  int64_t code_columns() const { return packed ? 2 * row_bytes() : row_bytes(); }
 };
 
 inline constexpr uint32_t kNoWalkPlace = 0xFFFFFFFFU;
@@ -55,9 +59,15 @@ KITH_HOST_DEVICE inline double value_of_key(WalkKind kind, uint32_t key) {
   return static_cast<double>(static_cast<int32_t>(key ^ kSignBit));
 }
 
-// A place as a query; `floats` has room for its columns, and is used where there are no codes.
+// A place as a query; `floats` has room for as many as values has columns, and is used where codes are no bytes.
 inline WalkQuery query_of_place(const WalkRows& rows, int64_t place, float* floats) {
   WalkQuery query;
+  if (rows.packed) {
+    auto* const bytes = reinterpret_cast<int8_t*>(floats);
+    unpack_nibbles(reinterpret_cast<const int8_t*>(rows.values.row(place)), rows.code_columns(), bytes);
+    query.code.bytes = bytes;
+    return query;
+  }
   if (rows.kind != WalkKind::canonical) {
     query.code.bytes = reinterpret_cast<const int8_t*>(rows.values.row(place));
     return query;
@@ -67,7 +77,7 @@ inline WalkQuery query_of_place(const WalkRows& rows, int64_t place, float* floa
   return query;
 }
 
-// Of the code of a place.
+// Of the code of a place, one of bytes.
 inline uint32_t squared_code_norm(const WalkRows& rows, int64_t place) {
   const auto* const code = reinterpret_cast<const int8_t*>(rows.values.row(place));
   uint32_t norm = 0;
@@ -86,7 +96,8 @@ inline void walk_keys(const WalkRows& rows, const WalkQuery& query, const uint32
   }
   const ByteKeyKind kind = rows.kind == WalkKind::squares ? ByteKeyKind::squares : ByteKeyKind::products;
   const ByteKeyRows codes{static_cast<const int8_t*>(rows.values.data()), rows.values.row_stride()};
-  byte_keys_cpu(kind, query.code, codes, places, count, reinterpret_cast<int32_t*>(keys));
+  (rows.packed ? nibble_keys_cpu : byte_keys_cpu)(kind, query.code, codes, places, count,
+                                                  reinterpret_cast<int32_t*>(keys));
   for (int64_t i = 0; i < count; ++i) keys[i] ^= kSignBit;
 }
 

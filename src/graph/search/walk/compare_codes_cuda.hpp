@@ -21,10 +21,12 @@ struct CodeQueryCuda {
   uint32_t norm = 0;  // squared; 0 for products
 };
 
-// Codes of `chunks` x 16 bytes, one after the other.
+// Codes of `chunks` x 16 bytes, one after the other; packed ones have 32 columns in each chunk
+// (kernels/distance/nibble_keys_cpu.hpp).
 struct CodesCuda {
   const int8_t* data = nullptr;
   int chunks = 0;
+  bool packed = false;
 
   __device__ const uint4* code(uint32_t number) const {
     return reinterpret_cast<const uint4*>(data) + int64_t{number} * chunks;
@@ -39,6 +41,19 @@ KITH_DEVICE_INLINE int multiply_bytes(const uint4& a, const uint4& b) {
   return __dp4a(static_cast<int>(a.w), static_cast<int>(b.w), sum);
 }
 
+// Four bytes times four words, four times.
+KITH_DEVICE_INLINE int multiply_words(const uint4& code, const uint4& low, const uint4& high) {
+  const uint32_t x[4] = {code.x, code.y, code.z, code.w};
+  const uint32_t q[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
+  int product = 0;
+  KITH_UNROLL
+  for (int i = 0; i < 4; ++i) {
+    product = __dp2a_lo(static_cast<int>(q[2 * i]), static_cast<int>(x[i]), product);
+    product = __dp2a_hi(static_cast<int>(q[2 * i + 1]), static_cast<int>(x[i]), product);
+  }
+  return product;
+}
+
 // What 16 columns add to a key: the square of the code less twice the product with the query, or less the product.
 KITH_DEVICE_INLINE uint32_t part_of_code_key(const uint4& code, const uint4& low, const uint4& high, bool bytes,
                                              bool products) {
@@ -46,16 +61,37 @@ KITH_DEVICE_INLINE uint32_t part_of_code_key(const uint4& code, const uint4& low
   if (bytes) {
     product = multiply_bytes(code, low);
   } else {
-    const uint32_t x[4] = {code.x, code.y, code.z, code.w};
-    const uint32_t q[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
-    KITH_UNROLL
-    for (int i = 0; i < 4; ++i) {
-      product = __dp2a_lo(static_cast<int>(q[2 * i]), static_cast<int>(x[i]), product);
-      product = __dp2a_hi(static_cast<int>(q[2 * i + 1]), static_cast<int>(x[i]), product);
-    }
+    product = multiply_words(code, low, high);
   }
   if (products) return 0U - static_cast<uint32_t>(product);
   return static_cast<uint32_t>(multiply_bytes(code, code)) - 2U * static_cast<uint32_t>(product);
+}
+
+// Twice the bytes that the halves of packed bytes stand for.
+KITH_DEVICE_INLINE uint4 lower_halves(const uint4& packed) {
+  constexpr uint32_t kMask = 0xF0F0F0F0U;
+  return make_uint4(packed.x << 4 & kMask, packed.y << 4 & kMask, packed.z << 4 & kMask, packed.w << 4 & kMask);
+}
+KITH_DEVICE_INLINE uint4 upper_halves(const uint4& packed) {
+  constexpr uint32_t kMask = 0xF0F0F0F0U;
+  return make_uint4(packed.x & kMask, packed.y & kMask, packed.z & kMask, packed.w & kMask);
+}
+
+// What the 32 columns of a packed chunk add to a key, as part_of_code_key() has it: with twice the code's bytes less
+// the product and a quarter of the square, or less half of the product.
+KITH_DEVICE_INLINE uint32_t part_of_packed_key(const uint4& packed, const CodeQueryCuda& query, int chunk) {
+  const uint4 lower = lower_halves(packed);
+  const uint4 upper = upper_halves(packed);
+  int product = 0;
+  if (query.bytes) {
+    product = multiply_bytes(lower, query.values[2 * chunk]) + multiply_bytes(upper, query.values[2 * chunk + 1]);
+  } else {
+    const uint4* const words = query.values + 4 * chunk;
+    product = multiply_words(lower, words[0], words[1]) + multiply_words(upper, words[2], words[3]);
+  }
+  if (query.products) return 0U - static_cast<uint32_t>(product / 2);
+  const int square = multiply_bytes(lower, lower) + multiply_bytes(upper, upper);
+  return static_cast<uint32_t>(square / 4) - static_cast<uint32_t>(product);
 }
 
 // Sums of the kCodeThreads lanes that compare some codes together: each lane gives half of what it still has to the one
@@ -108,6 +144,11 @@ KITH_DEVICE_INLINE void compare_codes(const CodeQueryCuda& query, const CodesCud
       KITH_UNROLL
       for (int i = 0; i < kAhead; ++i) {
         if (numbers[i] != kNone) loaded[i] = __ldg(codes.code(numbers[i]) + chunk);
+      }
+      if (codes.packed) {
+        KITH_UNROLL
+        for (int i = 0; i < kAhead; ++i) sums[i] += part_of_packed_key(loaded[i], query, chunk);
+        continue;
       }
       const uint4 low = query.bytes ? query.values[chunk] : query.values[2 * chunk];
       const uint4 high = query.bytes ? low : query.values[2 * chunk + 1];

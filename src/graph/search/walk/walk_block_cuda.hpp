@@ -72,11 +72,13 @@ class WalkBlock {
     return true;
   }
 
-  // Calls use(true, number, key) for `count` codes, as compare_codes() does.
+  // Calls use(true, number, key) for `count` codes, as compare_codes() does. Those of centres are bytes; those of
+  // places and of the tail may be packed.
   template <int kAhead = kCodesAhead, typename NumberOf, typename Use>
   KITH_DEVICE_INLINE void compare(const int8_t* codes, int count, const NumberOf& number_of, const Use& use) const {
     const CodeQueryCuda query{at<uint4>(task_.layout.query), bytes_, task_.kind == WalkKind::products, norm_};
-    compare_codes<kAhead>(query, {codes, chunks_}, count, number_of,
+    const bool packed = task_.packed && codes != task_.centres;
+    compare_codes<kAhead>(query, {codes, packed ? chunks_ / 2 : chunks_, packed}, count, number_of,
                           [&](bool there, int, uint32_t number, uint32_t key) { use(there, number, key); });
   }
 

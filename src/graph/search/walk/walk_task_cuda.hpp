@@ -125,7 +125,8 @@ struct WalkLayout {
 };
 
 struct WalkTaskCuda {
-  // The graph (WalkView). Codes have `stride` bytes, a multiple of 16.
+  // The graph (WalkView). Codes have `stride` bytes, a multiple of 16; packed ones, of places and of the tail, half of
+  // it (kernels/distance/nibble_keys_cpu.hpp).
   WalkKind kind = WalkKind::squares;
   const int8_t* codes = nullptr;
   const int8_t* tail = nullptr;
@@ -133,6 +134,7 @@ struct WalkTaskCuda {
   int64_t places = 0;
   int64_t tail_places = 0;
   int64_t stride = 0;
+  bool packed = false;
   const uint32_t* edges = nullptr;
   int degree = 0;
   int cells = 0;
