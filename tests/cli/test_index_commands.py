@@ -225,7 +225,7 @@ def test_a_graph_walked_by_codes_of_four_bits(kith, tmp_path):
     index = tmp_path / "four.kith"
     build(kith, base, index, factory="Graph16x4")
     assert "graph of up to 16 neighbours, walked by codes of 4 bits" in kith.ok("index", "inspect", index).out
-    assert kith.ok("index", "inspect", index, "--json").json["result"]["walk_bits"] == 4
+    assert kith.ok("index", "inspect", index, "--json").json["result"]["index"]["walk_bits"] == 4
     assert "use Graph32" in kith.fails(
         2, "index", "build", "--base", base, "--factory", "Graph32x4", "--metric", "l1", "--out", index)
 

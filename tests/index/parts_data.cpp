@@ -191,11 +191,13 @@ float value_at(DType dtype, const uint8_t* from) {
 }
 
 // A ring of 19 places, the first with two rows, in two cells; the last three rows came later.
-void set_graph(IndexParts& parts, bool coded) {
+void set_graph(IndexParts& parts, int64_t bits) {
+  const bool coded = bits > 0;
   constexpr int64_t kPlaces = 19;
   const Resources resources;
   GraphParts graph;
   graph.degree = 16;
+  if (coded) graph.bits = bits;
   graph.places = kPlaces;
   graph.rows = kPlaces + 1;
   graph.cells = 2;
@@ -205,12 +207,16 @@ void set_graph(IndexParts& parts, bool coded) {
   graph.connected = 1;
   graph.lost = 1;
   if (coded) graph.scale = {0.125F, 0, 1, -1, 0.5F, 2, -3};
-  const int64_t place_bytes = coded ? 16 : kPartsCols * 4;
-  const auto bytes = [&](int64_t count) {
+  // Codes of four bits are 16 bytes for 32 columns; centres have a byte for each.
+  const int64_t code_bytes = coded ? 16 : kPartsCols * 4;
+  const int64_t centre_bytes = bits == 4 ? 32 : code_bytes;
+  const auto bytes = [&](int64_t count, int64_t place_bytes) {
     HostArray<std::byte> values(count * place_bytes, "codes", resources);
     for (int64_t i = 0; i < values.size(); ++i) {
       const bool padding = coded && i % place_bytes >= kPartsCols;
-      values[i] = padding ? std::byte{0} : static_cast<std::byte>(coded ? i * 7 % 251 : (i % 4 == 3 ? 63 : i * 7 % 128));
+      const int64_t most = bits == 4 && place_bytes == code_bytes ? 16 : 251;  // column i is in the lower half
+      values[i] =
+          padding ? std::byte{0} : static_cast<std::byte>(coded ? i * 7 % most : (i % 4 == 3 ? 63 : i * 7 % 128));
     }
     return values;
   };
@@ -219,8 +225,8 @@ void set_graph(IndexParts& parts, bool coded) {
     std::copy(values.begin(), values.end(), array.begin());
     return array;
   };
-  graph.codes = bytes(kPlaces);
-  graph.centres = bytes(graph.cells);
+  graph.codes = bytes(kPlaces, code_bytes);
+  graph.centres = bytes(graph.cells, centre_bytes);
   std::vector<uint32_t> edges(static_cast<size_t>(kPlaces * graph.degree), UINT32_MAX);
   std::vector<uint32_t> offsets = {0};
   std::vector<uint32_t> rows = {0, 7};
@@ -248,10 +254,33 @@ std::vector<std::string> kinds_of_codecs() {
 CodecParts make_codec(const std::string& kind) { return codec_of(kind, kPartsCols); }
 
 std::vector<std::string> kinds_of_parts() {
-  return {"empty",     "flat",      "flat_u8",  "flat_blocks", "transformed_flat", "codes_sq6", "codes_pq4",
-          "lists_f32", "lists_f16", "lists_u8", "lists_sq8",   "lists_sq4",        "lists_pq8", "lists_pq5",
-          "residual",  "ids",       "refined",  "everything",  "no_rows",          "parameters", "lists_lsq", "lists_lsq_cqint8",
-          "lists_rq",  "graph",     "graph_l1", "tuned"};
+  return {"empty",
+          "flat",
+          "flat_u8",
+          "flat_blocks",
+          "transformed_flat",
+          "codes_sq6",
+          "codes_pq4",
+          "lists_f32",
+          "lists_f16",
+          "lists_u8",
+          "lists_sq8",
+          "lists_sq4",
+          "lists_pq8",
+          "lists_pq5",
+          "residual",
+          "ids",
+          "refined",
+          "everything",
+          "no_rows",
+          "parameters",
+          "lists_lsq",
+          "lists_lsq_cqint8",
+          "lists_rq",
+          "graph",
+          "graph_l1",
+          "graph_x4",
+          "tuned"};
 }
 
 IndexParts make_parts(const std::string& kind) {
@@ -309,13 +338,13 @@ IndexParts make_parts(const std::string& kind) {
   } else if (kind == "tuned") {
     set_lists(parts, "f32", 4, false);
     parts.tuned = TunedParts{2, 10, kPartsRows, {0, 0, 1, 0, 0.75, 0.125, 9.5, 0, 0, 4, 0, 1, 0, 25}};
-  } else if (kind == "graph") {
+  } else if (kind == "graph" || kind == "graph_x4") {
     parts.flat.emplace_back(matrix(kPartsRows, kPartsCols, 1));
-    set_graph(parts, true);
+    set_graph(parts, kind == "graph" ? 8 : 4);
   } else if (kind == "graph_l1") {
     parts.metric = Metric::l1;
     parts.flat.emplace_back(matrix(kPartsRows, kPartsCols, 1));
-    set_graph(parts, false);
+    set_graph(parts, 0);
   }
   return parts;
 }
@@ -439,8 +468,8 @@ void expect_same(const IndexParts& a, const IndexParts& b) {
   ASSERT_EQ(a.graph.has_value(), b.graph.has_value());
   if (a.graph) {
     const auto counts = [](const GraphParts& of) {
-      return std::vector<int64_t>{of.degree, of.places,  of.rows,      of.cells, of.entry_count,
-                                  of.beams,  of.clipped, of.connected, of.lost};
+      return std::vector<int64_t>{of.degree,      of.bits,  of.places,  of.rows,      of.cells,
+                                  of.entry_count, of.beams, of.clipped, of.connected, of.lost};
     };
     EXPECT_EQ(counts(*a.graph), counts(*b.graph));
     EXPECT_EQ(a.graph->scale, b.graph->scale);
