@@ -4,6 +4,7 @@
 
 #include "core/parallel_for.hpp"
 #include "core/within_limits.hpp"
+#include "rows/count_bits.hpp"
 
 #include <fmt/format.h>
 
@@ -23,24 +24,6 @@ uint64_t bits_of_bytes(const uint8_t* bytes) {
   constexpr uint64_t kLow = 0x7f7f7f7f7f7f7f7f;
   const uint64_t ones = (((eight & kLow) + kLow) | eight) >> 7 & 0x0101010101010101;
   return ones * 0x0102040810204080 >> 56;  // byte i's one moves to bit 56 + i
-}
-
-// All bits that are set. Plain additions, which become vector instructions: not every processor that a build is for has
-// one that counts, and beside the search of one query a filter is not little.
-int64_t count_bits(const uint64_t* words, int64_t count) {
-  uint64_t total = 0;
-  for (int64_t first = 0; first < count; first += 16) {
-    uint64_t sums = 0;  // of each byte: at most 16 times 8
-    for (int64_t i = first; i < std::min(first + 16, count); ++i) {
-      uint64_t word = words[i];
-      word -= word >> 1 & 0x5555555555555555;
-      word = (word & 0x3333333333333333) + (word >> 2 & 0x3333333333333333);
-      sums += (word + (word >> 4)) & 0x0f0f0f0f0f0f0f0f;
-    }
-    sums = (sums & 0x00ff00ff00ff00ff) + (sums >> 8 & 0x00ff00ff00ff00ff);
-    total += sums * 0x0001000100010001 >> 48;
-  }
-  return static_cast<int64_t>(total);
 }
 
 // One of the listed numbers is no row.
