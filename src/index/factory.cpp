@@ -157,11 +157,11 @@ FactorySpec parse_factory(std::string_view factory) {
   } else if (last.take("Refine(") && last.text().back() == ')') {
     const std::string_view inner = last.text().substr(7, last.text().size() - 8);
     spec.refine = take_code(Part(inner, factory));
-    if (spec.refine && spec.refine->norm != CodeNorm::decoded) {
+    if (spec.refine && spec.refine->code->has_norms(*spec.refine)) {
+      const std::string suffix = norm_suffix(spec.refine->norm);
       throw InvalidArgument(
-          fmt::format("the part '{}' of the index '{}' asks for norms; a second look goes by decoded "
-                      "vectors: leave out '{}'",
-                      last.text(), factory, norm_suffix(spec.refine->norm)));
+          fmt::format("the part '{}' of the index '{}' asks for norms; a second look goes by decoded vectors: {}",
+                      last.text(), factory, suffix.empty() ? "take SQ8 or RFlat" : fmt::format("leave out '{}'", suffix)));
     }
   } else {
     last.unknown();

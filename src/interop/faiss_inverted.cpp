@@ -2,6 +2,7 @@
 
 #include "core/byte_size.hpp"
 #include "core/divide.hpp"
+#include "core/typed_row.hpp"
 
 #include <fmt/format.h>
 
@@ -287,6 +288,12 @@ ListedCode read_listed_code(FaissSource& source, std::string_view tag, int64_t c
     code = read_product_quantizer(source, cols);
     check_bytes(bytes);
     if (fast) listed.blocked = fast_scan_layout(source, code.codec.format, block_rows);
+  } else if (tag == "Iwrq") {
+    code = read_sign_quantizer(source, cols);
+    source.exactly(code.code_bytes, "the bytes of a code");
+    residual = source.flag("whether codes are residual");
+    if (!residual) source.unsupported("RaBitQ codes in lists that are not of residuals");
+    source.skip(sizeof(uint8_t), "how the index is searched");
   } else {
     const auto bytes = source.number<uint64_t>("the bytes of a code");
     code = read_additive_quantizer(source, cols, tag == "IwRQ" ? kResidualCode : kLocalSearchCode);
@@ -301,7 +308,7 @@ ListedCode read_listed_code(FaissSource& source, std::string_view tag, int64_t c
 }  // namespace
 
 bool is_inverted_tag(std::string_view tag) {
-  constexpr std::string_view kTags[] = {"IwFl", "IwPQ", "IwPf", "IwSq", "IwLS", "IwRQ"};
+  constexpr std::string_view kTags[] = {"IwFl", "IwPQ", "IwPf", "IwSq", "IwLS", "IwRQ", "Iwrq"};
   return std::find(std::begin(kTags), std::end(kTags), tag) != std::end(kTags);
 }
 
@@ -318,6 +325,11 @@ IndexParts read_faiss_inverted(FaissSource& source, std::string_view tag) {
   if (code.stores_bytes()) parts.dtype = code.codec.format.dtype;
   FaissLists found = read_inverted_lists(source, lists.lists, code.code_bytes, listed.blocked, parts.rows);
   found.codes = code.known(std::move(found.codes), found.ids.size(), source.resources());
+  for (int64_t list = 0; code.codec.format.has_signs() && list < lists.lists; ++list) {
+    const int64_t first = found.offsets[list];
+    take_sign_codes(code.codec, typed_row<float>(lists.centres.view(), list), found.offsets[list + 1] - first,
+                    found.codes.data() + first * code.code_bytes);
+  }
   lists.codec = std::move(code.codec);
   if (found.ids.size() != parts.rows) {
     source.corrupt(fmt::format("lists of {} vectors in an index of {}", found.ids.size(), parts.rows));

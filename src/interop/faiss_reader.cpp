@@ -16,6 +16,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <fstream>
 #include <iterator>
 #include <utility>
@@ -67,8 +68,9 @@ IndexParts read_codes(FaissSource& source, std::string_view tag) {
   const bool product = tag == "IxPq" || fast;
   const bool scalar = tag == "IxSQ";
   FaissCode code = product ? read_product_quantizer(source, header.cols)
-                   : scalar
-                       ? read_scalar_quantizer(source, header.cols)
+                   : scalar ? read_scalar_quantizer(source, header.cols)
+                   : tag == "Ixrq"
+                       ? read_sign_quantizer(source, header.cols)
                        : read_additive_quantizer(source, header.cols, tag == "IxRq" ? kResidualCode : kLocalSearchCode);
   const CodeFormat& format = code.codec.format;
   if (format.adds_codewords()) source.exactly(code.code_bytes, "the bytes of a code");
@@ -78,6 +80,15 @@ IndexParts read_codes(FaissSource& source, std::string_view tag) {
     source.skip(sizeof(int32_t), "how the index is searched");
     if (source.flag("whether codes are of signs")) source.unsupported("codes of signs, which Kith lacks");
     source.skip(sizeof(int32_t), "how the index is searched");
+  }
+  if (format.has_signs()) {
+    code.codec.values = source.floats(header.cols, "the centre");
+    source.skip(sizeof(uint8_t), "how the index is searched");
+    const std::vector<float>& centre = code.codec.values;
+    if (!std::all_of(centre.begin(), centre.end(), [](float value) { return std::isfinite(value); })) {
+      source.corrupt("a centre that is not finite");
+    }
+    take_sign_codes(code.codec, nullptr, header.rows, codes.data());
   }
   codes = code.known(std::move(codes), header.rows, source.resources());
   if (code.stores_bytes()) {  // flat rows
@@ -236,7 +247,8 @@ IndexParts read_any(FaissSource& source, int depth) {
   const std::string tag = source.tag();
   if (is_flat_tag(tag)) return read_flat(source);
   if (is_inverted_tag(tag)) return read_faiss_inverted(source, tag);
-  if (tag == "IxPq" || tag == "IPfs" || tag == "IxSQ" || tag == "IxLS" || tag == "IxRq") return read_codes(source, tag);
+  constexpr std::string_view kCodes[] = {"IxPq", "IPfs", "IxSQ", "IxLS", "IxRq", "Ixrq"};
+  if (std::find(std::begin(kCodes), std::end(kCodes), tag) != std::end(kCodes)) return read_codes(source, tag);
   if (tag == "IxPT") return read_transformed(source, depth + 1);
   if (tag == "IxMp" || tag == "IxM2") return read_with_ids(source, depth + 1);
   if (tag == "IxRF") return read_refined(source, depth + 1);

@@ -3,15 +3,18 @@
 #include <kith/error.hpp>
 #include <kith/faiss_file.hpp>
 
+#include "core/typed_row.hpp"
 #include "index/index_access.hpp"
 #include "index/index_parts_check.hpp"
 #include "index/refine.hpp"
 #include "interop/faiss_parts.hpp"
 #include "ivf/model/ivf_model.hpp"
+#include "quantize/codec.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <vector>
 
 namespace kith {
@@ -48,11 +51,22 @@ bool is_f32(const CodeFormat& format) { return format.stores_values() && format.
 
 // What FAISS lacks is found before a file is begun.
 void check_code(const CodeFormat& format, bool residual) {
-  if (format.copies_codewords() || format.adds_codewords()) return;
+  if (format.copies_codewords() || format.adds_codewords() || format.has_signs()) return;
   if (!is_f32(format)) {
     scalar_type(format);
   } else if (residual) {
     refuse("its lists keep f32 vectors less their centres; FAISS keeps them as they are");
+  }
+}
+
+void check_signs(const ListParts& lists, FaissMetric metric) {
+  if (metric != FaissMetric::l2) {
+    refuse("its RaBitQ codes serve inner products by the decoded vectors, FAISS's by a correction of their own");
+  }
+  const std::vector<float>& centre = lists.codec.values;
+  const bool centred = std::any_of(centre.begin(), centre.end(), [](float value) { return value != 0; });
+  if (lists.centres.rows() > 0 && (!lists.residual || centred)) {
+    refuse("its RaBitQ codes in lists are not of residuals alone");
   }
 }
 
@@ -63,6 +77,7 @@ void check_writable(const IndexParts& parts) {
     refuse("FAISS has no such graph; save it as .kith, or add the vectors to a Flat index and write that");
   if (parts.lists) {
     check_code(parts.lists->codec.format, parts.lists->residual);
+    if (parts.lists->codec.format.has_signs()) check_signs(*parts.lists, metric);
   } else {
     const CodeFormat format{.cols = parts.stored_cols(), .dtype = parts.transforms.empty() ? parts.dtype : DType::f32};
     check_code(format, false);
@@ -169,6 +184,7 @@ class FaissWriter {
   // Codes of all rows in their order, without lists.
   void write_codes(const CodecParts& codec, const PartArray<uint8_t>& codes) {
     const CodeFormat& format = codec.format;
+    if (format.has_signs()) return write_signs(codec, codes);
     const bool additive = format.adds_codewords();
     if (!additive && !format.copies_codewords()) {
       begin_values(codec);
@@ -185,15 +201,32 @@ class FaissWriter {
     sink_.number(static_cast<int32_t>(format.parts * format.bits + 1));
   }
 
+  void write_signs(const CodecParts& parts, const PartArray<uint8_t>& codes) {
+    const auto codec = Codec::from_parts(parts.format, parts.values);
+    const int64_t bytes = parts.format.bytes();
+    std::vector<uint8_t> given(static_cast<size_t>(bytes));
+    sink_.tag("Ixrq");
+    header(parts.format.cols);
+    write_sign_quantizer(sink_, parts.format);
+    sink_.number(static_cast<uint64_t>(codes.size()));
+    for (int64_t i = 0; i < codes.size(); i += bytes) {
+      give_sign_code(codec->view(), nullptr, codes.data() + i, given.data());
+      sink_.bytes(given.data(), bytes);
+    }
+    sink_.values<float>(parts.values);
+    sink_.number(kFaissQueryBits);
+  }
+
   void write_inverted(bool own_ids) {
     const ListParts& lists = *parts_.lists;
-    const bool drops_norms = lists.residual && lists.codec.format.has_norm();
+    const bool signs = lists.codec.format.has_signs();
+    const bool drops_norms = lists.residual && lists.codec.format.has_norm() && !signs;
     const CodecParts codec = drops_norms ? without_norms(lists.codec) : lists.codec;
     const CodeFormat& format = codec.format;
     const bool product = format.copies_codewords();
     const bool additive = format.adds_codewords();
     const std::string_view additive_tag = codec.code == kResidualCode ? "IwRQ" : "IwLS";
-    sink_.tag(additive ? additive_tag : product ? "IwPQ" : is_f32(format) ? "IwFl" : "IwSq");
+    sink_.tag(additive ? additive_tag : product ? "IwPQ" : signs ? "Iwrq" : is_f32(format) ? "IwFl" : "IwSq");
     header(format.cols);
     sink_.number(static_cast<uint64_t>(lists.lists));
     sink_.number(static_cast<uint64_t>(parts_.probes > 0 ? parts_.probes : default_probes(lists.lists)));
@@ -212,17 +245,34 @@ class FaissWriter {
       write_additive_quantizer(sink_, codec);
       sink_.flag(lists.residual);
       sink_.number(int32_t{0});  // no precomputed table
+    } else if (signs) {
+      write_sign_quantizer(sink_, format);
+      sink_.number(static_cast<uint64_t>(format.bytes()));
+      sink_.flag(lists.residual);
+      sink_.number(kFaissQueryBits);
     } else if (!is_f32(format)) {
       scalar_quantizer(codec);
       sink_.number(static_cast<uint64_t>(format.bytes()));
       sink_.flag(lists.residual);
     }
-    write_lists(lists, drops_norms, format.bytes(), own_ids);
+    if (signs) {
+      const auto held = Codec::from_parts(format, codec.values);
+      return write_lists(lists, format.bytes(), own_ids, [&](int64_t list, const uint8_t* code, uint8_t* out) {
+        give_sign_code(held->view(), typed_row<float>(lists.centres.view(), list), code, out);
+      });
+    }
+    if (!drops_norms) return write_lists(lists, format.bytes(), own_ids, {});
+    write_lists(lists, format.bytes(), own_ids, [&](int64_t, const uint8_t* code, uint8_t* out) {
+      copy_books(lists.codec.format, code, out);
+    });
   }
 
-  void write_lists(const ListParts& lists, bool drops_norms, int64_t code_bytes, bool own_ids) {
-    const CodeFormat& held = lists.codec.format;
-    std::vector<uint8_t> books(static_cast<size_t>(code_bytes));
+  // A code of a list as FAISS has it; none: as it is.
+  using GivenCode = std::function<void(int64_t list, const uint8_t* code, uint8_t* out)>;
+
+  void write_lists(const ListParts& lists, int64_t code_bytes, bool own_ids, const GivenCode& give) {
+    const int64_t held_bytes = lists.codec.format.bytes();
+    std::vector<uint8_t> given(static_cast<size_t>(code_bytes));
     sink_.tag("ilar");
     sink_.number(static_cast<uint64_t>(lists.lists));
     sink_.number(static_cast<uint64_t>(code_bytes));
@@ -234,10 +284,10 @@ class FaissWriter {
     for (int64_t list = 0; list < lists.lists; ++list) {
       const int64_t first = lists.offsets[list];
       const int64_t end = lists.offsets[list + 1];
-      if (!drops_norms) sink_.bytes(lists.codes.data() + first * code_bytes, (end - first) * code_bytes);
-      for (int64_t i = first; drops_norms && i < end; ++i) {
-        copy_books(held, lists.codes.data() + i * held.bytes(), books.data());
-        sink_.bytes(books.data(), code_bytes);
+      if (!give) sink_.bytes(lists.codes.data() + first * code_bytes, (end - first) * code_bytes);
+      for (int64_t i = first; give && i < end; ++i) {
+        give(list, lists.codes.data() + i * held_bytes, given.data());
+        sink_.bytes(given.data(), code_bytes);
       }
       for (int64_t i = first; i < end; ++i) {
         const int64_t row = lists.rows[i];

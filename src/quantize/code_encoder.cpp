@@ -75,7 +75,8 @@ int64_t CodecTables::bytes() const {
 }
 
 CodeTable code_table() {
-  static const CodeEncoder* const table[] = {kScalarCode, kStoredCode, kProductCode, kLocalSearchCode, kResidualCode};
+  static const CodeEncoder* const table[] = {kScalarCode, kStoredCode, kProductCode,
+                                            kLocalSearchCode, kResidualCode, kSignCode};
   return table;
 }
 

@@ -39,6 +39,7 @@ extern const CodeEncoder* const kScalarCode;
 extern const CodeEncoder* const kProductCode;
 extern const CodeEncoder* const kLocalSearchCode;
 extern const CodeEncoder* const kResidualCode;
+extern const CodeEncoder* const kSignCode;
 
 struct CodeRecipe {
   const CodeEncoder* code = kStoredCode;
@@ -51,6 +52,7 @@ struct CodeRecipe {
   // Draws of a row's local search come from its values, so that it does not matter where the row lies; else from its
   // number.
   bool draws_by_content = true;
+  bool of_residuals = false;  // rows to train on are less their lists' centres
 
   // InvalidArgument for bits and parts that make no codes at all,
   void validate() const;
@@ -96,6 +98,8 @@ class CodeEncoder {
   virtual std::optional<Quantizer> quantizer(const CodeRecipe& recipe, uint64_t seed, bool check_finite) const;
 
   virtual void validate(const CodeRecipe& recipe) const = 0;
+  // Whether its codes hold norms, so that distances are not those of decoded vectors.
+  virtual bool has_norms(const CodeRecipe& recipe) const { return recipe.norm != CodeNorm::decoded; }
   virtual CodeFormat format(const CodeRecipe& recipe, int64_t cols) const = 0;
 
   // The shape of the trained values, less those of norms, which follow; none for a code without.

@@ -4,6 +4,7 @@
 
 #include "cuda/workspace_layout.hpp"
 #include "kernels/codes/code_kernels_cuda.hpp"
+#include "kernels/codes/sign_code_cuda.hpp"
 #include "quantize/additive/code_norms_cuda.hpp"
 
 #include <algorithm>
@@ -43,6 +44,8 @@ DeviceCodec::DeviceCodec(const CodecTables& codec, std::shared_ptr<const DeviceC
   if (host.format.steps_columns()) {
     view_.bases = floats + 2 * host.format.cols;
     view_.steps = floats + 3 * host.format.cols;
+  } else if (host.format.has_signs()) {
+    view_.codewords = floats;
   } else if (host.format.adds_codewords()) {
     view_.codewords = floats;
     if (host.format.has_levels()) view_.levels = floats + codec.values.size();
@@ -121,6 +124,10 @@ void DeviceCodec::encode(const DeviceRowsView& rows, uint8_t* codes, std::byte* 
   if (format().steps_columns()) {
     const float* const ranges = values_.data();
     return launch_encode_scalar(format(), ranges, ranges + cols, values, stride, rows.count, codes, stream);
+  }
+  if (format().has_signs()) {
+    launch_encode_signs(view_, values, stride, rows.count, codes, stream);
+    return launch_write_code_norms(view_, codes, rows.count, {}, stream);
   }
   uint8_t* const labels = has_labels(format()) ? places.labels.in(scratch) : codes;
   if (format().adds_codewords()) {

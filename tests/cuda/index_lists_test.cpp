@@ -32,7 +32,7 @@ TEST_F(CudaIndexListsSmall, EveryKindAnswersAsOnTheCpu) {
   for (const char* const factory : {"IVF20,Flat", "IVF20,SQ8", "IVF9,SQ4", "IVF20,SQfp16", "IVF20,PQ6", "IVF5,PQ4x5",
                                     "SQ6", "PQ3", "RR20,IVF8,PQ5", "IVF20,PQ6,RFlat", "LSQ3x5", "IVF9,RQ2x8",
                                     "IVF9,RQ3x4", "LSQ3x4_Ncqint8", "IVF9,RQ2x8_Ncqint8", "IVF9,RQ3x3_Nqint8",
-                                    "IVF5,LSQ3x4_Nfloat,RFlat"}) {
+                                    "IVF5,LSQ3x4_Nfloat,RFlat", "RaBitQ", "IVF9,RaBitQ", "RR20,IVF8,RaBitQ,RFlat"}) {
     for (const Metric metric : {Metric::l2, Metric::sqeuclidean, Metric::inner_product, Metric::cosine}) {
       const std::string what = std::string(factory) + " " + std::string(name_of(metric));
       Index index(factory, {.metric = metric});
@@ -137,13 +137,14 @@ TEST_F(CudaIndexListsSmall, ManyQueriesOfAllLists) {
   }
 }
 
-// Sums of codewords, with and without norms: what is removed and added between searches, ranges, and little memory for
+// Sums of codewords, with and without norms, and signs: what is removed and added between searches, ranges, and little memory for
 // halves.
 TEST_F(CudaIndexListsSmall, AdditiveCodesAnswerAsOnTheCpu) {
   const auto base = make_floats(Shape::gaussian, 3000, 40, 1);
   const auto queries = make_floats(Shape::gaussian, 30, 40, 2);
   const std::vector<int64_t> gone = {1, 5, 2999};
-  for (const char* const factory : {"IVF6,LSQ3x6", "LSQ3x6", "IVF6,LSQ3x6_Ncqint8", "RQ4x5_Nfloat"}) {
+  for (const char* const factory : {"IVF6,LSQ3x6", "LSQ3x6", "IVF6,LSQ3x6_Ncqint8", "RQ4x5_Nfloat", "RaBitQ",
+                                    "IVF6,RaBitQ"}) {
     for (const Metric metric : {Metric::l2, Metric::inner_product}) {
       const std::string what = std::string(factory) + " " + std::string(name_of(metric));
       Index index(factory, {.metric = metric});
@@ -161,6 +162,31 @@ TEST_F(CudaIndexListsSmall, AdditiveCodesAnswerAsOnTheCpu) {
       EXPECT_EQ(std::memcmp(here.ids(), there.ids(), count * sizeof(int64_t)), 0) << what;
       EXPECT_EQ(std::memcmp(here.distances(), there.distances(), count * sizeof(float)), 0) << what;
       EXPECT_EQ(std::memcmp(here.offsets(), there.offsets(), 31 * sizeof(int64_t)), 0) << what;
+    }
+  }
+}
+
+// Columns that fill no byte, and many; vectors far from the origin, equal ones, and zeros; few queries and many.
+TEST_F(CudaIndexListsSmall, SignsAnswerAsOnTheCpu) {
+  for (const int64_t cols : {3, 37, 128, 384}) {
+    for (const Shape shape : {Shape::gaussian, Shape::far_mean, Shape::near_duplicates, Shape::all_equal}) {
+      auto base = make_floats(shape, 4000, cols, 1);
+      std::fill_n(base.row(17), cols, 0.0f);
+      const auto queries = make_floats(shape, 60, cols, 2);
+      for (const char* const factory : {"RaBitQ", "IVF12,RaBitQ"}) {
+        for (const Metric metric : {Metric::l2, Metric::inner_product}) {
+          const std::string what = std::string(factory) + " " + std::string(name_of(metric)) + ", " +
+                                   std::to_string(cols) + " columns, shape " + std::to_string(static_cast<int>(shape));
+          Index index(factory, {.metric = metric});
+          index.train(base.view(), on_cpu());
+          index.add(base.view(), Ownership::copy, on_cpu());
+          for (const int64_t count : {1, 3, 60}) {
+            const MatrixView some = queries.view().slice(0, count);
+            expect_same(index.search(some, {.k = 15, .probes = 4}, on_cuda()),
+                        index.search(some, {.k = 15, .probes = 4}, on_cpu()), what);
+          }
+        }
+      }
     }
   }
 }

@@ -216,6 +216,7 @@ std::shared_ptr<const Codec> train_code_streamed(const CodeRecipe& code, const C
   GatheredSource source(rows, drawn.numbers, DType::f32, resources, step);
   CodeRecipe without = code;
   without.norm = CodeNorm::decoded;
+  without.of_residuals = vectors.centres.rows() > 0;
   std::shared_ptr<const Codec> codec = Codec::train(without, source, seed, resources);
   if (code.norm == CodeNorm::decoded) return codec;
   GatheredSource again(rows, drawn.numbers, DType::f32, resources, step);
@@ -246,6 +247,7 @@ std::shared_ptr<const Codec> train_code(const CodeRecipe& code, const CodedVecto
   }
   CodeRecipe without = code;
   without.norm = CodeNorm::decoded;
+  without.of_residuals = vectors.centres.rows() > 0;
   std::shared_ptr<const Codec> codec = Codec::train(without, sample.view(), seed, resources);
   if (code.norm == CodeNorm::decoded) return codec;
   ViewSource source(sample.view());

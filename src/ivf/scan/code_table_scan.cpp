@@ -32,7 +32,10 @@ CodeTableScan::CodeTableScan(const CodeFormat& format, bool adds_norms, Terms te
       rounded_(shape.table_queries, "lookup tables", resources),
       loaded_(shape.loaded_queries, "lookup tables", resources),
       steps_(round_up(shape.piece_rows, kColumnVectors), "sums of codes", resources),
-      values_(shape.piece_rows, "sums of codes", resources) {}
+      values_(shape.piece_rows, "sums of codes", resources),
+      scales_(terms == Terms::scaled ? shape.piece_rows : 0, "sums of codes", resources),
+      inverses_(scales_.size(), "sums of codes", resources),
+      shifts_(scales_.size(), "sums of codes", resources) {}
 
 void CodeTableScan::round_table(int64_t i) {
   if (screens_) rounded_[i] = round_code_tables(format_, table(i), bytes_.data() + i * table_bytes_);
@@ -49,6 +52,7 @@ void CodeTableScan::load_rows(const ListRows& rows) {
   const int64_t count = rows.count;
   codes_ = rows.codes;
   rows_ = count;
+  if (terms_kind_ == Terms::scaled) return load_scales();
   if (terms_kind_ != Terms::none) {
     terms_ = rows.screen->terms(rows.first);
     largest_term_ = rows.screen->largest_term();
@@ -81,6 +85,7 @@ void CodeTableScan::start_lists() {
 
 void CodeTableScan::scan(int64_t group, int64_t count, const float* limits, ListHits& hits) {
   const int64_t first = first_ + group;
+  if (terms_kind_ == Terms::scaled) return scan_scaled(first, count, limits, hits);
   if (terms_kind_ != Terms::none) return scan_with_terms(first, count, limits, hits);
   ScreenQuery screened[kHitQueries];
   int64_t numbers[kHitQueries];
@@ -194,6 +199,83 @@ void CodeTableScan::scan_with_terms(int64_t first, int64_t count, const float* l
   for (int64_t i = 0; i < count; ++i) add_up(first + i, limits[i], found[i], i, hits);
 }
 
+void CodeTableScan::load_scales() {
+  read_scales(codes_, rows_, scales_.data(), shifts_.data());
+  largest_scale_ = largest_shift_ = 0;
+  bool sure = true;
+  for (int64_t i = 0; i < rows_; ++i) {
+    const float scale = scales_[i];
+    inverses_[i] = scale > 0 ? 1 / scale : NAN;
+    largest_scale_ = std::max(largest_scale_, scale);
+    largest_shift_ = std::max(largest_shift_, std::abs(shifts_[i]));
+    sure = sure && scale >= 0 && std::abs(shifts_[i]) < kLargestSquaredNorm;
+  }
+  const double all = static_cast<double>(largest_scale_) * largest_scale_ * static_cast<double>(format_.cols);
+  norm_error_ = sure && all < kLargestSquaredNorm ? static_cast<float>(8 * kUnitRoundoff * largest_shift_) : kInfinity;
+}
+
+// What a value may be at most that has to be told: the limit, or where none is known what so many vectors as are enough
+// have, each part of a sum being less than a step above its byte. No key is below zero, so that those which would be
+// are equal. Infinite where bytes exclude nothing.
+float CodeTableScan::most_scaled(int64_t query, float limit, const ListHits& hits) {
+  const Loaded& own = loaded_[query];
+  const ByteTables& rounded = rounded_[own.table];
+  const float error = error_of(query);
+  if (!screens_ || !(rounded.step > 0) || !(error < kInfinity)) return kInfinity;
+  if (limit + error < kInfinity) return limit + error;
+  if (hits.enough <= 0 || rows_ < 2 * hits.enough) return kInfinity;
+  sum_codes(format_, codes_, rows_, bytes(query), steps_.data());
+  const auto step = static_cast<float>(rounded.step);
+  const auto start = static_cast<float>(rounded.least + rounded.step * static_cast<double>(format_.parts));
+  for (int64_t i = 0; i < rows_; ++i) {
+    values_[i] = shifts_[i] + scales_[i] * (start + step * static_cast<float>(steps_[i]));
+  }
+  const auto kth = static_cast<double>(rank_value(values_.data(), rows_, hits.enough));
+  const double sizes = static_cast<double>(largest_shift_) +
+                       static_cast<double>(largest_scale_) * (std::abs(rounded.least) + 65536.0 * rounded.step);
+  const double most = std::max(kth, static_cast<double>(-own.offset)) + 2 * static_cast<double>(error) + 1e-6 * sizes;
+  return static_cast<float>(most * (1 + (most > 0 ? 0x1p-20 : -0x1p-20)));
+}
+
+// scale * T + shift <= most, where T is at least `least + step * bytes`: a limit of its own for every vector's bytes.
+void CodeTableScan::scan_scaled(int64_t first, int64_t count, const float* limits, ListHits& hits) {
+  float most[kHitQueries];
+  int64_t found[kHitQueries];
+  bool any_screened = false;
+  for (int64_t i = 0; i < count; ++i) {
+    most[i] = most_scaled(first + i, limits[i], hits);
+    const bool screens = std::abs(most[i]) < kInfinity;
+    any_screened = any_screened || screens;
+    found[i] = screens ? 0 : rows_;
+    if (!screens) std::iota(hits.rows + i * hits.stride, hits.rows + i * hits.stride + rows_, 0u);
+  }
+  constexpr auto kShare = static_cast<float>(kRounding);
+  alignas(64) uint8_t block[kColumnVectors * kMostByteParts];
+  uint16_t below[kColumnVectors];
+  float sums[kColumnVectors];
+  for (int64_t at = 0; any_screened && at < rows_; at += kColumnVectors) {
+    const int64_t here = std::min(kColumnVectors, rows_ - at);
+    transpose_codes(format_, codes_ + at * format_.bytes(), here, rows_ - at, block);
+    if (here < kColumnVectors) std::fill_n(below, kColumnVectors, uint16_t{0});
+    for (int64_t i = 0; i < count; ++i) {
+      if (!(std::abs(most[i]) < kInfinity)) continue;
+      const float* const shifts = shifts_.data() + at;
+      const float* const inverses = inverses_.data() + at;
+      for (int64_t j = 0; j < here; ++j) {
+        const float sum = (most[i] - shifts[j] + kShare * (std::abs(most[i]) + std::abs(shifts[j]))) * inverses[j];
+        sums[j] = sum + kShare * std::abs(sum);
+      }
+      const ByteTables& rounded = rounded_[loaded_[first + i].table];
+      const double start = -rounded.least / rounded.step;
+      limits_of_terms(sums, static_cast<float>(start + 2 + kRounding * std::abs(start)),
+                      static_cast<float>(1 / rounded.step), here, below);
+      const uint64_t passing = screen_transposed(format_, block, bytes(first + i), below, look_);
+      found[i] = tell_bits(passing, at, hits.rows + i * hits.stride, found[i]);
+    }
+  }
+  for (int64_t i = 0; i < count; ++i) add_up(first + i, limits[i], found[i], i, hits);
+}
+
 // The values of the first `count` rows of a query's hits, of which those within the limit stay.
 void CodeTableScan::add_up(int64_t query, float limit, int64_t count, int64_t place, ListHits& hits) {
   float* const values = hits.values + place * hits.stride;
@@ -204,6 +286,9 @@ void CodeTableScan::add_up(int64_t query, float limit, int64_t count, int64_t pl
   for (int64_t i = 0; adds_norms_ && i < count; ++i) values[i] += norm_of(rows[i]);
   if (terms_kind_ == Terms::added) {
     for (int64_t i = 0; i < count; ++i) values[i] += terms_[rows[i]];
+  }
+  if (terms_kind_ == Terms::scaled) {
+    for (int64_t i = 0; i < count; ++i) values[i] = values[i] * scales_[rows[i]] + shifts_[rows[i]];
   }
   spread_errors_[place] = 0;
   if (terms_kind_ == Terms::divisors) {

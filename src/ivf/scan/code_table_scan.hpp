@@ -27,11 +27,12 @@ class CodeTableScan : public ListProduct {
     float error = 0;  // without what norms that are added bring
     int64_t table = 0;
     float constant = 0;  // added to sums that are divided by a norm,
-    float tilt = 0;      // and their error before they are
+    float tilt = 0;      // and their error before they are; that of sums which a scale of 1 multiplies
   };
 
-  // What a screen has of each vector, where anything: a term that is added to the sum, or a norm that divides it.
-  enum class Terms : uint8_t { none, added, divisors };
+  // What a screen has of each vector, where anything: a term that is added to the sum, or a norm that divides it. Or
+  // what codes have themselves: a scale that multiplies the sum, and a shift that is added then.
+  enum class Terms : uint8_t { none, added, divisors, scaled };
 
  public:
   // `format`: parts of codes, as product codes have them, each with a table of 2^bits entries. `adds_norms`: those that
@@ -49,6 +50,8 @@ class CodeTableScan : public ListProduct {
   const CodeFormat& format() const { return format_; }
   int64_t entries() const { return format_.parts * format_.codewords(); }  // of a table
   float* table(int64_t i) const { return sums_.data() + i * entries(); }
+  // Of codes that have them.
+  virtual void read_scales(const uint8_t* /*codes*/, int64_t /*count*/, float* /*scales*/, float* /*shifts*/) const {}
   // Once a table is filled.
   void round_table(int64_t i);
   // The lists of a call begin; and each with so many queries.
@@ -74,7 +77,13 @@ class CodeTableScan : public ListProduct {
 
  private:
   float norm_of(int64_t row) const;
-  float error_of(int64_t query) const { return loaded_[query].error + norm_error_; }
+  float error_of(int64_t query) const {
+    const Loaded& own = loaded_[query];
+    return own.error + norm_error_ + (terms_kind_ == Terms::scaled ? own.tilt * largest_scale_ : 0.0f);
+  }
+  void load_scales();
+  float most_scaled(int64_t query, float limit, const ListHits& hits);
+  void scan_scaled(int64_t first, int64_t count, const float* limits, ListHits& hits);
   double most_steps(int64_t query, float limit, const ListHits& hits);
   double steps_that_hold(int64_t query, int64_t enough, bool with_terms);
   // What a vector's bytes may add up to: start + slope * term. Where nothing is known, all pass.
@@ -107,6 +116,11 @@ class CodeTableScan : public ListProduct {
   HostArray<Loaded> loaded_;
   HostArray<uint16_t> steps_;
   HostArray<float> values_;            // the same
+  HostArray<float> scales_;            // of the vectors loaded, where codes have them,
+  HostArray<float> inverses_;          // 1 / scale, a NaN where that is nothing,
+  HostArray<float> shifts_;            // and shifts
+  float largest_scale_ = 0;
+  float largest_shift_ = 0;
   ReusedVector<int64_t> firsts_ = {0};  // of each list's queries; the end of the last
   int64_t first_ = 0;                  // of the list in use
   const uint8_t* codes_ = nullptr;

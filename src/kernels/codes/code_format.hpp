@@ -5,6 +5,8 @@
 //   product  a few bits for each sub-vector: the codeword of that number, copied
 //   additive a few bits for each codebook: the codewords of these numbers, as long as the vector, added up in f32 in
 //            the order of the books; behind them there may be bits for the squared norm of the vector that is held
+//   signs    a bit for each column: the column's centre plus or minus a step of the vector's own (sign_code.hpp), which
+//            lies behind the bits and the squared norm
 //
 // Sub-codes lie one after the other from the lowest bit of the first byte on, as in FAISS.
 #pragma once
@@ -17,9 +19,9 @@
 
 namespace kith {
 
-enum class CodeKind : uint8_t { stored, scalar, product, additive };
+enum class CodeKind : uint8_t { stored, scalar, product, additive, signs };
 
-// What an additive code says of |x|^2, x being the vector that is held, the centre of its list included. Distances by
+// What an additive or sign code says of |x|^2, x being the vector that is held, the centre of its list included. Distances by
 // l2 and sqeuclidean are then |q|^2 - 2 q x + norm (code_norm.hpp), and no vector is decoded for its norm.
 //   decoded  nothing: distances are those of the decoded vector
 //   none     nothing, and nobody asks: for inner products
@@ -36,7 +38,7 @@ struct CodeFormat {
   DType dtype = DType::f32;           // of stored values
   int bits = 8;                       // of a value, a sub-vector or a codebook's code
   int64_t parts = 0;                  // sub-vectors, of cols / parts columns each, or codebooks
-  CodeNorm norm = CodeNorm::decoded;  // of additive codes
+  CodeNorm norm = CodeNorm::decoded;  // of additive and sign codes
 
   // Product and additive codes of such a shape, whatever trained their codewords.
   static constexpr CodeFormat of_parts(int64_t cols, int bits, int64_t parts) {
@@ -47,11 +49,12 @@ struct CodeFormat {
   }
 
   // How a vector is decoded: its values are there, each is so many steps above its column's base, parts of it are
-  // codewords, or all of it is a sum of them.
+  // codewords, all of it is a sum of them, or each is one step to either side of its column's centre.
   KITH_HOST_DEVICE constexpr bool stores_values() const { return kind == CodeKind::stored; }
   KITH_HOST_DEVICE constexpr bool steps_columns() const { return kind == CodeKind::scalar; }
   KITH_HOST_DEVICE constexpr bool copies_codewords() const { return kind == CodeKind::product; }
   KITH_HOST_DEVICE constexpr bool adds_codewords() const { return kind == CodeKind::additive; }
+  KITH_HOST_DEVICE constexpr bool has_signs() const { return kind == CodeKind::signs; }
 
   KITH_HOST_DEVICE constexpr int64_t part_cols() const { return cols / parts; }
   KITH_HOST_DEVICE constexpr int64_t codewords() const { return int64_t{1} << bits; }
@@ -61,9 +64,12 @@ struct CodeFormat {
   KITH_HOST_DEVICE constexpr bool has_norm() const { return norm >= CodeNorm::float32; }
   // Whether the norm is the number of a level.
   KITH_HOST_DEVICE constexpr bool has_levels() const { return norm >= CodeNorm::qint8; }
+  // The first bit of the norm, behind all sub-codes; those of signs fill whole bytes.
+  KITH_HOST_DEVICE constexpr int64_t norm_at() const { return has_signs() ? (cols + 7) / 8 * 8 : parts * bits; }
   constexpr int64_t used_bits() const {  // of a vector; those behind them are zeros, up to a whole byte
     if (stores_values()) return cols * size_of(dtype) * 8;
-    return steps_columns() ? cols * bits : parts * bits + norm_bits();
+    if (has_signs()) return norm_at() + norm_bits() + 32;
+    return steps_columns() ? cols * bits : norm_at() + norm_bits();
   }
   constexpr int64_t bytes() const { return (used_bits() + 7) / 8; }  // of a vector
 };
@@ -73,7 +79,8 @@ struct CodecView {
   CodeFormat format;
   const float* bases = nullptr;      // scalar: one for each column
   const float* steps = nullptr;      // likewise
-  const float* codewords = nullptr;  // product: parts x 2^bits x part_cols; additive: parts x 2^bits x cols
+  // product: parts x 2^bits x part_cols; additive: parts x 2^bits x cols; signs: the centre, one value for each column
+  const float* codewords = nullptr;
   const float* levels = nullptr;     // additive: kNormLevels squared norms, where codes have the number of one
 };
 

@@ -1,9 +1,10 @@
-// The squared norm that an additive code holds, and the key that follows from it: one definition for CPUs and GPUs.
+// The squared norm that an additive or sign code holds, and the key that follows from it: one definition for CPUs and GPUs.
 //
 //   key = |q|^2 - 2 q x + norm, no less than 0; its root for l2
 //
 // in float64, with the canonical |q|^2 and q x (canonical.hpp), rounded once to f32. A norm is the canonical |x|^2 of
-// the vector that is held, rounded to f32, or the nearest level to it, ties to the smaller number.
+// the vector that is held, rounded to f32, or the nearest level to it, ties to the smaller number. That of a sign code is
+// an estimate of the coded vector's distance (sign_code.hpp).
 #pragma once
 
 #include "kernels/codes/code_format.hpp"
@@ -20,9 +21,9 @@ KITH_HOST_DEVICE constexpr bool has_norm_keys(const CodeFormat& format, KeyKind 
   return format.has_norm() && has_differences(kind);
 }
 
-// The bits behind the last book.
+// The bits behind the last sub-code.
 KITH_HOST_DEVICE inline uint32_t norm_bits_of(const CodeFormat& format, const uint8_t* code) {
-  const int64_t first = format.parts * format.bits;
+  const int64_t first = format.norm_at();
   const auto shift = static_cast<int>(first % 8);
   const uint8_t* const from = code + first / 8;
   const int bytes = (shift + format.norm_bits() + 7) / 8;
@@ -33,7 +34,7 @@ KITH_HOST_DEVICE inline uint32_t norm_bits_of(const CodeFormat& format, const ui
 }
 
 KITH_HOST_DEVICE inline void set_norm_bits(const CodeFormat& format, uint32_t bits, uint8_t* code) {
-  const int64_t first = format.parts * format.bits;
+  const int64_t first = format.norm_at();
   const auto shift = static_cast<int>(first % 8);
   uint8_t* const to = code + first / 8;
   const int bytes = (shift + format.norm_bits() + 7) / 8;

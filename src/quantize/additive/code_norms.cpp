@@ -2,6 +2,7 @@
 
 #include "kernels/codes/code_norm.hpp"
 #include "kernels/codes/code_reader_cpu.hpp"
+#include "kernels/codes/sign_code.hpp"
 #include "kernels/distance/distance_cpu.hpp"
 
 #include <algorithm>
@@ -21,7 +22,24 @@ void decoded_norms(const CodecView& codec, const uint8_t* codes, int64_t count, 
   }
 }
 
+// Norms that are more than those of decoded vectors are moved with them.
+static void move_sign_norms(const CodecView& codec, uint8_t* codes, int64_t count, const float* centre) {
+  const CodeFormat& format = codec.format;
+  std::vector<float> vector(static_cast<size_t>(format.cols));
+  const auto square_with = [&](const uint8_t* code, const float* added) {
+    decode_rows_cpu(codec, code, 1, added, vector.data());
+    return canonical_squared_norm_cpu(vector.data(), format.cols);
+  };
+  for (int64_t i = 0; i < count; ++i) {
+    uint8_t* const code = codes + i * format.bytes();
+    const double before = centre == nullptr ? sign_square(format, sign_step(format, code)) : square_with(code, nullptr);
+    const float norm = moved_norm(code_norm(codec, code), before, square_with(code, centre));
+    set_norm_bits(format, norm_code(codec, norm), code);
+  }
+}
+
 void write_code_norms(const CodecView& codec, uint8_t* codes, int64_t count, const float* centre) {
+  if (codec.format.has_signs()) return move_sign_norms(codec, codes, count, centre);
   constexpr int64_t kTogether = 64;
   const int64_t bytes = codec.format.bytes();
   float norms[kTogether];

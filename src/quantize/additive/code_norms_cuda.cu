@@ -5,6 +5,7 @@
 #include "cuda/launch.hpp"
 #include "cuda/warp.hpp"
 #include "kernels/codes/code_norm.hpp"
+#include "kernels/codes/sign_code.hpp"
 
 #include <algorithm>
 
@@ -19,6 +20,7 @@ __global__ void __launch_bounds__(kThreads)
   const auto lane = static_cast<int>(threadIdx.x % kCanonicalLanes);
   const int64_t cols = codec.format.cols;
   const int bits = codec.format.bits;
+  const bool signs = codec.format.has_signs();
   const int64_t apart = static_cast<int64_t>(gridDim.x) * kCodesPerBlock;
   const int64_t mine = static_cast<int64_t>(blockIdx.x) * kCodesPerBlock + threadIdx.x / kCanonicalLanes;
   // Both halves of a warp go round as often.
@@ -28,19 +30,29 @@ __global__ void __launch_bounds__(kThreads)
     uint8_t* const code = codes + (there ? i : 0) * bytes;
     const float* const centre =
         centres.centres == nullptr ? nullptr : centres.centres + (there ? centres.lists[i] : 0) * cols;
+    const float step = signs ? sign_step(codec.format, code) : 0.0f;
     double sum = 0;
+    double before = 0;  // without the centre
     for (int64_t c = lane; c < cols; c += kCanonicalLanes) {
-      float value = codec.codewords[sub_code(code, 0, bits) * cols + c];
+      float value = signs ? sign_value(codec.codewords[c], sub_code(code, c, 1) != 0, step)
+                          : codec.codewords[sub_code(code, 0, bits) * cols + c];
       for (int64_t p = 1; p < codec.format.parts; ++p) {
         value = __fadd_rn(value, codec.codewords[((p << bits) + sub_code(code, p, bits)) * cols + c]);
       }
+      before = fma(static_cast<double>(value), static_cast<double>(value), before);
       if (centre != nullptr) value = __fadd_rn(value, centre[c]);
       sum = fma(static_cast<double>(value), static_cast<double>(value), sum);
     }
     sum = warp_sum<kCanonicalLanes>(sum);
+    before = warp_sum<kCanonicalLanes>(before);
     // The first bytes of the norm may hold bits of the last book: they are read above.
     __syncwarp();
     if (!there || lane != 0) continue;
+    if (signs) {
+      if (centre == nullptr) before = sign_square(codec.format, step);
+      set_norm_bits(codec.format, norm_code(codec, moved_norm(code_norm(codec, code), before, sum)), code);
+      continue;
+    }
     for (int64_t byte = (codec.format.parts * bits + 7) / 8; byte < bytes; ++byte) code[byte] = 0;
     set_norm_bits(codec.format, norm_code(codec, static_cast<float>(sum)), code);
   }

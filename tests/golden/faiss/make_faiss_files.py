@@ -7,6 +7,7 @@ NAME.rows.npy  its vectors as it reconstructs them, behind its transforms, by as
 NAME.ids.npy   the ids of these vectors, as a search gives them
 NAME.in.npy    for indexes with transforms: some vectors,
 NAME.out.npy   and the same transformed
+NAME.queries.npy, NAME.distances.npy  for RaBitQ: queries, and their distances from all vectors by ascending id
 """
 
 from __future__ import annotations
@@ -156,3 +157,25 @@ make("ivf_rq_norm", "IVF4,RQ2x8_Nqint8")
 make("rq_norm_4_bits", "RQ3x4_Nqint4")
 make("ivf_lsq", "IVF4,LSQ2x4", ids=own_ids)
 make("ivf_rq_ip", "IVF4,RQ3x5", metric=faiss.METRIC_INNER_PRODUCT)
+
+
+def make_rabitq(name: str, factory: str, **more) -> None:
+    made = []
+    make(name, factory, change=made.append, **more)
+    index = faiss.downcast_index(made[0])
+    queries = vectors[:5] * 0.9 + 0.05
+    if isinstance(index, faiss.IndexIVF):
+        params = faiss.IVFRaBitQSearchParameters()
+        params.nprobe = index.nlist
+    else:
+        params = faiss.RaBitQSearchParameters()
+    params.qb = 0  # queries as they are
+    distances, ids = index.search(queries, index.ntotal, params=params)
+    np.save(FOLDER / f"{name}.queries.npy", queries)
+    np.save(FOLDER / f"{name}.distances.npy", np.take_along_axis(distances, np.argsort(ids, 1), 1))
+
+
+make_rabitq("rabitq", "RaBitQ")
+make_rabitq("ivf_rabitq", "IVF4,RaBitQ", ids=own_ids)
+make("rr_rabitq", "RR12,IVF4,RaBitQ")
+make("refine_rabitq", "IVF4,RaBitQ,RFlat")

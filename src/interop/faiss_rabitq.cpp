@@ -1,0 +1,73 @@
+// RaBitQ codes of one bit a column in FAISS's files (Ixrq, Iwrq). Bits and numbers lie where Kith has them
+// (kernels/codes/sign_code.hpp), but FAISS holds |r|^2, and m times the root of the number of columns.
+#include "interop/faiss_parts.hpp"
+#include "kernels/codes/code_norm.hpp"
+#include "kernels/codes/code_reader_cpu.hpp"
+#include "kernels/codes/sign_code.hpp"
+#include "kernels/distance/distance_cpu.hpp"
+#include "quantize/additive/code_norms.hpp"
+#include "quantize/codec.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+#include <vector>
+
+namespace kith {
+namespace {
+
+double root_of_cols(const CodeFormat& format) { return std::sqrt(static_cast<double>(format.cols)); }
+
+// Bits behind the last column are nobody's.
+void clear_unused(const CodeFormat& format, uint8_t* code) {
+  const auto used = static_cast<int>(format.cols % 8);
+  if (used != 0) code[format.cols / 8] &= static_cast<uint8_t>((1 << used) - 1);
+}
+
+}  // namespace
+
+FaissCode read_sign_quantizer(FaissSource& source, int64_t cols) {
+  source.exactly(cols, "the columns of a RaBitQ quantizer");
+  CodecParts codec;
+  codec.format = CodeRecipe{.code = kSignCode}.format_for(cols);
+  codec.values.assign(static_cast<size_t>(cols), 0.0F);
+  source.exactly(codec.format.bytes(), "the bytes of a code");
+  const auto metric = static_cast<FaissMetric>(source.number<int32_t>("the metric of a RaBitQ quantizer"));
+  if (metric != FaissMetric::l2) {
+    source.unsupported("RaBitQ codes of a metric other than L2: Kith's hold no correction of inner products");
+  }
+  const int64_t bytes = codec.format.bytes();
+  return {std::move(codec), bytes};
+}
+
+void take_sign_codes(const CodecParts& parts, const float* centre, int64_t count, uint8_t* codes) {
+  const auto codec = Codec::from_parts(parts.format, parts.values);
+  const CodeFormat& format = parts.format;
+  for (int64_t i = 0; i < count; ++i) {
+    uint8_t* const code = codes + i * format.bytes();
+    clear_unused(format, code);
+    set_sign_step(format, static_cast<float>(sign_step(format, code) / root_of_cols(format)), code);
+  }
+  write_code_norms(codec->view(), codes, count, nullptr);
+  if (centre != nullptr) write_code_norms(codec->view(), codes, count, centre);
+}
+
+void give_sign_code(const CodecView& codec, const float* centre, const uint8_t* code, uint8_t* out) {
+  const CodeFormat& format = codec.format;
+  std::copy_n(code, format.bytes(), out);
+  const float step = sign_step(format, code);
+  std::vector<float> vector(static_cast<size_t>(format.cols));
+  decode_rows_cpu(codec, code, 1, centre, vector.data());
+  const double moved = canonical_squared_norm_cpu(vector.data(), format.cols) - sign_square(format, step);
+  const double square = static_cast<double>(code_norm(codec, code)) - moved;
+  set_norm_bits(format, norm_code(codec, static_cast<float>(std::max(square, 0.0))), out);
+  set_sign_step(format, static_cast<float>(step * root_of_cols(format)), out);
+}
+
+void write_sign_quantizer(FaissSink& sink, const CodeFormat& format) {
+  sink.number(static_cast<uint64_t>(format.cols));
+  sink.number(static_cast<uint64_t>(format.bytes()));
+  sink.number(static_cast<int32_t>(FaissMetric::l2));
+}
+
+}  // namespace kith
