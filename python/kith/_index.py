@@ -41,8 +41,9 @@ class Index:
         and searches exactly. ``"IVF1024,PQ16"`` sorts vectors into 1024 lists, of which a search looks at some, and
         keeps 16 bytes of each. First, if given: ``OPQ16``, ``OPQ16_64``, ``PCA64``, ``RR64``, ``L2norm``, ``Pad128``,
         ``Centre``; then ``IVF1024``, or ``IVF`` for as many lists as the square root of the number of vectors; then
-        ``Flat``, ``SQ8``, ``SQ6``, ``SQ4``, ``SQfp16``, ``SQbf16``, ``PQ16``, ``PQ16x4``, ``LSQ8x8`` or ``RQ8x8``, also
-        with a norm, as ``LSQ7x8_Ncqint8`` (the page "Additive codes"); last, if given, ``RFlat`` or ``Refine(SQ8)``.
+        ``Flat``, ``SQ8``, ``SQ6``, ``SQ4``, ``SQfp16``, ``SQbf16``, ``PQ16``, ``PQ16x4``, ``RaBitQ``, ``LSQ8x8`` or
+        ``RQ8x8``, also with a norm, as ``LSQ7x8_Ncqint8`` (the page "Additive codes"); last, if given, ``RFlat`` or
+        ``Refine(SQ8)``.
     metric : str, default "l2"
         ``"l2"``, ``"sqeuclidean"``, ``"inner_product"``, ``"cosine"``, and for ``"Flat"`` also ``"l1"``, ``"linf"``,
         ``"chi_square"`` or ``"hamming"``, as in `knn`.

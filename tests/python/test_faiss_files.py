@@ -16,7 +16,8 @@ NAMES = sorted(path.stem for path in GOLDEN.glob("*.faiss"))
 OF_BYTES = {"ivf_direct", "sq8_direct", "sq8_direct_signed"}
 ROUNDED_BY_FAISS = {"ivf_pq_fast", "ivf_pq_fast_plain", "pq_fast", "pq_fast_odd", "rq_norm_4_bits"}
 ROUNDED_BY_FAISS |= {"ivf_rq_norm", "ivf_lsq_norm_levels"}
-"""FAISS's fast scans, and norms that Kith has otherwise or not at all, round its distances, and so their order."""
+ROUNDED_BY_FAISS |= {"rabitq", "ivf_rabitq", "rr_rabitq", "refine_rabitq"}
+"""FAISS's fast scans, its RaBitQ (queries of 4 bits), and norms that Kith has otherwise or not at all, round its distances, and so their order."""
 
 
 def queries() -> np.ndarray:
