@@ -2,8 +2,9 @@
 
     python bench/rabitq.py [--device cpu|cuda] [--rows N] [--cols 384,768] [--threads T]
 
-Rows are a mixture whose points lie near a subspace of 48 directions, rotated over all columns, as embeddings do. For each kind the
-fewest probes and the least refine that reach the recall are looked for; kinds take turns, and the median of the rounds is printed.
+Rows are a mixture whose points lie near a subspace of 48 directions, rotated over all columns, as embeddings do. Each
+kind has the probes and refine that reach the recall in the least time; kinds take turns, and the median of the rounds is
+printed.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ RECALL = 0.95
 
 def mixture(rows: int, cols: int, seed: int, basis: np.ndarray, middles: np.ndarray) -> np.ndarray:
     draw = np.random.default_rng(seed)
-    inner = middles[draw.integers(len(middles), size=rows)] + draw.standard_normal((rows, basis.shape[0]), dtype=np.float32)
+    inner = middles[draw.integers(len(middles), size=rows)]
+    inner = inner + draw.standard_normal((rows, basis.shape[0]), dtype=np.float32)
     noise = 0.25 * draw.standard_normal((rows, cols), dtype=np.float32)
     return (inner @ basis + noise).astype(np.float32)
 
@@ -87,8 +89,8 @@ def main() -> None:
                 continue
             one, many = (1e6 * float(np.median(times[kind, count])) for count in (1, 100))
             print(
-                f"{cols:4}  {kind:24} {index.info().code_bytes:5}  {built:7.2f}  {found[0]:6}  {found[1]:6}  {found[2]:.4f}"
-                f"  {one:10.1f}  {many:10.1f}",
+                f"{cols:4}  {kind:24} {index.info().code_bytes:5}  {built:7.2f}  {found[0]:6}  {found[1]:6}"
+                f"  {found[2]:.4f}  {one:10.1f}  {many:10.1f}",
                 flush=True,
             )
 

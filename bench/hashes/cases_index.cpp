@@ -341,6 +341,20 @@ void lsq_train_case(Case& c) {
   life(c, kind, c.draws.between(260, 300), c.resources);
 }
 
+void rabitq_case(Case& c) {
+  Draws& draws = c.draws;
+  Kind kind;
+  kind.cols = draws.of<int64_t>({5, 16, 24, 64, 100});
+  kind.lists = draws.chance(60);
+  kind.metric = draws.of({Metric::l2, Metric::sqeuclidean, Metric::inner_product, Metric::cosine});
+  if (draws.chance(30)) kind.factory = "RR,";
+  if (kind.lists) kind.factory += with_number("IVF", draws.of<int64_t>({1, 4, 8})) + ",";
+  kind.factory += "RaBitQ";
+  kind.refined = draws.chance(30);
+  if (kind.refined) kind.factory += draws.of({",RFlat", ",Refine(SQ8)"});
+  life(c, kind, draws.between(260, 420), c.resources);
+}
+
 // Many queries at once, so that they are cut into blocks, in prepared rows that are enough for a screen; beside them
 // some of the same queries, which go other ways.
 void blocks_case(Case& c) {
@@ -433,7 +447,8 @@ void walk_case(Case& c) {
 std::vector<EntryPoint> index_cases() {
   return {{"index", 280, index_case},        {"index_flat", 80, flat_case},
           {"index_lsq", 30, lsq_case},       {"index_lsq_train", 10, lsq_train_case},
-          {"index_blocks", 32, blocks_case}, {"index_walk", 24, walk_case}};
+          {"index_blocks", 32, blocks_case}, {"index_walk", 24, walk_case},
+          {"index_rabitq", 40, rabitq_case}};
 }
 
 }  // namespace hashes

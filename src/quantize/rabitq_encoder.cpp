@@ -78,9 +78,12 @@ class RaBitQEncoder final : public CodeEncoder {
   bool parse(NamePart& part, CodeRecipe&) const override { return part.take("RaBitQ"); }
   std::string name(const CodeRecipe&) const override { return "RaBitQ"; }
   std::string text(const CodeRecipe&, int64_t cols) const override { return fmt::format("signs {}", cols); }
-  bool parse_text(std::string_view kind, Words& words, CodeRecipe&, int64_t& cols) const override {
-    if (kind == "signs") cols = words.number<int64_t>();
-    return kind == "signs";
+  bool parse_text(std::string_view kind, Words& words, CodeRecipe& recipe, int64_t& cols) const override {
+    if (kind != "signs") return false;
+    cols = words.number<int64_t>();
+    recipe.bits = 1;
+    recipe.norm = CodeNorm::float32;
+    return true;
   }
 
   void validate(const CodeRecipe&) const override {}

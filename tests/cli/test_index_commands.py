@@ -100,7 +100,7 @@ def test_filters(kith, data, tmp_path):
     assert "id 4000 at position 2 is not in the index" in kith.fails(2, *search, "--filter", more, "--filter-strict")
 
 
-@pytest.mark.parametrize("factory", ["Flat", "IVF16,SQ8", "PCA8,IVF16,Flat", "RQ3x4_Ncqint8"])
+@pytest.mark.parametrize("factory", ["Flat", "IVF16,SQ8", "PCA8,IVF16,Flat", "RQ3x4_Ncqint8", "IVF16,RaBitQ"])
 def test_faiss_files(kith, data, tmp_path, factory):
     _, _, b, q = data
     build(kith, b, tmp_path / "x.kith", "--metric", "sqeuclidean", factory=factory)

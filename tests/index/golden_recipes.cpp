@@ -247,7 +247,9 @@ constexpr std::string_view kCodedKinds[] = {"SQ8",
                                             "SQ4,Refine(SQfp16)",
                                             "IVF5,PQ4x4,RFlat",
                                             "IVF5,PQ4x4,Refine(SQ8)",
-                                            "IVF5,LSQ3x4,Refine(SQ6)"};
+                                            "IVF5,LSQ3x4,Refine(SQ6)",
+                                            "RaBitQ",
+                                            "IVF5,RaBitQ"};
 
 // One kind, metric and dtype: all histories for l2, for other metrics the one whose turn it is. Those whose bit is set
 // in `kept` are kept as files.

@@ -363,6 +363,10 @@ std::vector<float> decoded(const CodecParts& codec, const uint8_t* codes, int64_
         const double span = codec.values[static_cast<size_t>(format.cols + j)];
         to = static_cast<float>(least + span * (sub_code(code, j, format.bits) + 0.5) /
                                             static_cast<double>(format.codewords() - 1));
+      } else if (format.kind == CodeKind::signs) {
+        float step = 0;
+        std::memcpy(&step, code + (format.cols + 7) / 8 + 4, sizeof step);
+        to = codec.values[static_cast<size_t>(j)] + (sub_code(code, j, 1) != 0 ? step : -step);
       } else if (format.kind == CodeKind::additive) {
         for (int64_t p = 0; p < format.parts; ++p) {
           const int64_t word = p * format.codewords() + sub_code(code, p, format.bits);

@@ -17,6 +17,7 @@ FACTORIES = ["SQ8", "SQ4", "SQfp16", "PQ4", "PQ8x4", "IVF8,Flat", "IVF8,SQ8", "I
 FACTORIES += ["OPQ4_8,IVF8,PQ4", "PCAR8,IVF8,PQ4", "L2norm,IVF8,Flat", "IVF8,PQ4x4,RFlat", "IVF8,PQ4,Refine(SQ8)", "RR,Flat", "IDMap,IVF8,PQ4x4fs"]
 FACTORIES += ["LSQ3x4", "IVF8,LSQ2x4", "RQ3x4"]
 NORMS = ["RQ2x8_Ncqint8", "IVF8,RQ3x4_Nqint8", "IVF8,LSQ2x4_Nfloat"]
+SIGNS = ["RaBitQ", "RR,IVF8,RaBitQ,RFlat"]
 ALL = 1 << 20
 
 
@@ -56,7 +57,7 @@ def test_norms_of_additive_codes(factory, vectors):
     raises(ValueError, "norms that are not known", kith.Index, "LSQ2x4_Nqint4")
 
 
-@pytest.mark.parametrize("factory", FACTORIES + NORMS)
+@pytest.mark.parametrize("factory", FACTORIES + NORMS + SIGNS)
 def test_every_kind(factory, vectors, tmp_path):
     x = vectors(600, 16)
     index = kith.Index(factory, metric="sqeuclidean")

@@ -17,7 +17,8 @@ OF_BYTES = {"ivf_direct", "sq8_direct", "sq8_direct_signed"}
 ROUNDED_BY_FAISS = {"ivf_pq_fast", "ivf_pq_fast_plain", "pq_fast", "pq_fast_odd", "rq_norm_4_bits"}
 ROUNDED_BY_FAISS |= {"ivf_rq_norm", "ivf_lsq_norm_levels"}
 ROUNDED_BY_FAISS |= {"rabitq", "ivf_rabitq", "rr_rabitq", "refine_rabitq"}
-"""FAISS's fast scans, its RaBitQ (queries of 4 bits), and norms that Kith has otherwise or not at all, round its distances, and so their order."""
+"""FAISS's fast scans, its RaBitQ (queries of 4 bits), and norms that Kith has otherwise or not at all, round its
+distances, and so their order."""
 
 
 def queries() -> np.ndarray:
