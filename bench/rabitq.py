@@ -61,7 +61,7 @@ def main() -> None:
     for cols in map(int, args.cols.split(",")):
         draw = np.random.default_rng(0)
         basis = np.linalg.qr(draw.standard_normal((cols, 48)))[0].T.astype(np.float32) * 1.0
-        middles = 1.5 * draw.standard_normal((500, 48)).astype(np.float32)
+        middles = 0.6 * draw.standard_normal((500, 48)).astype(np.float32)
         rows = mixture(args.rows, cols, 1, basis, middles)
         queries = mixture(1000, cols, 2, basis, middles)
         truth = kith.knn(queries, rows, k=K, device=args.device).ids
