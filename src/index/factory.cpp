@@ -159,9 +159,9 @@ FactorySpec parse_factory(std::string_view factory) {
     spec.refine = take_code(Part(inner, factory));
     if (spec.refine && spec.refine->code->has_norms(*spec.refine)) {
       const std::string suffix = norm_suffix(spec.refine->norm);
-      throw InvalidArgument(
-          fmt::format("the part '{}' of the index '{}' asks for norms; a second look goes by decoded vectors: {}",
-                      last.text(), factory, suffix.empty() ? "take SQ8 or RFlat" : fmt::format("leave out '{}'", suffix)));
+      throw InvalidArgument(fmt::format(
+          "the part '{}' of the index '{}' asks for norms; a second look goes by decoded vectors: {}", last.text(),
+          factory, suffix.empty() ? "take SQ8 or RFlat" : fmt::format("leave out '{}'", suffix)));
     }
   } else {
     last.unknown();

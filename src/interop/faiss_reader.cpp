@@ -67,7 +67,7 @@ IndexParts read_codes(FaissSource& source, std::string_view tag) {
   const bool fast = tag == "IPfs";
   const bool product = tag == "IxPq" || fast;
   const bool scalar = tag == "IxSQ";
-  FaissCode code = product ? read_product_quantizer(source, header.cols)
+  FaissCode code = product  ? read_product_quantizer(source, header.cols)
                    : scalar ? read_scalar_quantizer(source, header.cols)
                    : tag == "Ixrq"
                        ? read_sign_quantizer(source, header.cols)

@@ -262,9 +262,8 @@ class FaissWriter {
       });
     }
     if (!drops_norms) return write_lists(lists, format.bytes(), own_ids, {});
-    write_lists(lists, format.bytes(), own_ids, [&](int64_t, const uint8_t* code, uint8_t* out) {
-      copy_books(lists.codec.format, code, out);
-    });
+    write_lists(lists, format.bytes(), own_ids,
+                [&](int64_t, const uint8_t* code, uint8_t* out) { copy_books(lists.codec.format, code, out); });
   }
 
   // A code of a list as FAISS has it; none: as it is.

@@ -75,8 +75,8 @@ int64_t CodecTables::bytes() const {
 }
 
 CodeTable code_table() {
-  static const CodeEncoder* const table[] = {kScalarCode, kStoredCode, kProductCode,
-                                            kLocalSearchCode, kResidualCode, kSignCode};
+  static const CodeEncoder* const table[] = {kScalarCode,      kStoredCode,   kProductCode,
+                                             kLocalSearchCode, kResidualCode, kSignCode};
   return table;
 }
 

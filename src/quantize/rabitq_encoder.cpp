@@ -61,9 +61,8 @@ std::vector<float> mean_of(RowSource& source, const Resources& resources) {
   for (int64_t c = 0; c < info.cols; ++c) {
     const auto value = static_cast<float>(memory.sums[c] / static_cast<double>(info.rows));
     if (!std::isfinite(value)) {
-      throw InvalidArgument(
-          fmt::format("the mean of column {} is {}; scale the rows down, or leave out those that are not finite", c,
-                      value));
+      throw InvalidArgument(fmt::format(
+          "the mean of column {} is {}; scale the rows down, or leave out those that are not finite", c, value));
     }
     mean[static_cast<size_t>(c)] = value;
   }

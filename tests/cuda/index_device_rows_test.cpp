@@ -39,8 +39,8 @@ TEST_F(CudaDeviceRowsSmall, EveryKindHoldsTheSameBytes) {
   const DeviceMatrix there(base.view());
   for (const char* const factory :
        {"IVF20,Flat", "IVF20,SQ8", "IVF9,SQ4", "IVF20,SQfp16", "IVF20,PQ6", "IVF5,PQ4x5", "SQ6", "PQ3", "RR20,IVF8,PQ5",
-        "PCA16,IVF8,SQ8", "OPQ4_16,IVF8,PQ4", "L2norm,IVF8,Flat", "IVF20,PQ6,RFlat", "PQ6,Refine(SQ8)",
-        "RaBitQ", "IVF9,RaBitQ", "RR20,IVF8,RaBitQ"}) {
+        "PCA16,IVF8,SQ8", "OPQ4_16,IVF8,PQ4", "L2norm,IVF8,Flat", "IVF20,PQ6,RFlat", "PQ6,Refine(SQ8)", "RaBitQ",
+        "IVF9,RaBitQ", "RR20,IVF8,RaBitQ"}) {
     for (const Metric metric : {Metric::l2, Metric::sqeuclidean, Metric::inner_product, Metric::cosine}) {
       const std::string what = std::string(factory) + " " + std::string(name_of(metric));
       Index here(factory, {.metric = metric});

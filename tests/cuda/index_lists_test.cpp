@@ -32,7 +32,8 @@ TEST_F(CudaIndexListsSmall, EveryKindAnswersAsOnTheCpu) {
   for (const char* const factory : {"IVF20,Flat", "IVF20,SQ8", "IVF9,SQ4", "IVF20,SQfp16", "IVF20,PQ6", "IVF5,PQ4x5",
                                     "SQ6", "PQ3", "RR20,IVF8,PQ5", "IVF20,PQ6,RFlat", "LSQ3x5", "IVF9,RQ2x8",
                                     "IVF9,RQ3x4", "LSQ3x4_Ncqint8", "IVF9,RQ2x8_Ncqint8", "IVF9,RQ3x3_Nqint8",
-                                    "IVF5,LSQ3x4_Nfloat,RFlat", "RaBitQ", "IVF9,RaBitQ", "RR20,IVF8,RaBitQ,RFlat"}) {
+                                    "IVF5,LSQ3x4_Nfloat,RFlat", "RaBitQ", "IVF9,RaBitQ",
+                                    "RR20,IVF8,RaBitQ,RFlat"}) {
     for (const Metric metric : {Metric::l2, Metric::sqeuclidean, Metric::inner_product, Metric::cosine}) {
       const std::string what = std::string(factory) + " " + std::string(name_of(metric));
       Index index(factory, {.metric = metric});
@@ -137,8 +138,8 @@ TEST_F(CudaIndexListsSmall, ManyQueriesOfAllLists) {
   }
 }
 
-// Sums of codewords, with and without norms, and signs: what is removed and added between searches, ranges, and little memory for
-// halves.
+// Sums of codewords, with and without norms, and signs: what is removed and added between searches, ranges, and little
+// memory for halves.
 TEST_F(CudaIndexListsSmall, AdditiveCodesAnswerAsOnTheCpu) {
   const auto base = make_floats(Shape::gaussian, 3000, 40, 1);
   const auto queries = make_floats(Shape::gaussian, 30, 40, 2);

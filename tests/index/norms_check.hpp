@@ -41,7 +41,8 @@ inline std::vector<uint64_t> plain_search(const Index& index, const MatrixView& 
     double lanes[kCanonicalLanes] = {};
     for (int64_t c = 0; c < cols; ++c) {
       double& lane = lanes[c % kCanonicalLanes];
-      lane = std::fma(static_cast<double>(q[c]), static_cast<double>(vectors[static_cast<size_t>(row * cols + c)]), lane);
+      lane =
+          std::fma(static_cast<double>(q[c]), static_cast<double>(vectors[static_cast<size_t>(row * cols + c)]), lane);
     }
     const float key =
         norm_key(kind, canonical_squared_norm(q, cols), canonical_tree(lanes), norms[static_cast<size_t>(row)]);

@@ -20,9 +20,9 @@
 namespace kith {
 namespace {
 
-using ::testing::HasSubstr;
 using reference::make_floats;
 using reference::Shape;
+using ::testing::HasSubstr;
 
 Index built(const std::string& factory, const MatrixView& rows, Metric metric) {
   Index index(factory, {.metric = metric});
@@ -68,8 +68,7 @@ TEST(RaBitQ, DistancesAreThePapersEstimates) {
           const auto* const at = std::find(found.ids(q), found.ids(q) + 600, row);
           ASSERT_LT(at - found.ids(q), 600);
           const double expected = estimate(queries.row(q), rows.row(row), centre, kCols);
-          ASSERT_NEAR(found.distances(q)[at - found.ids(q)], expected, 1e-3)
-              << factory << ", row " << row;
+          ASSERT_NEAR(found.distances(q)[at - found.ids(q)], expected, 1e-3) << factory << ", row " << row;
         }
       }
     }

@@ -249,7 +249,7 @@ void CodeTableScan::scan_scaled(int64_t first, int64_t count, const float* limit
     found[i] = screens ? 0 : rows_;
     if (!screens) std::iota(hits.rows + i * hits.stride, hits.rows + i * hits.stride + rows_, 0u);
   }
-  constexpr auto kShare = static_cast<float>(kRounding);
+  constexpr auto kLimitRounding = static_cast<float>(kRounding);
   alignas(64) uint8_t block[kColumnVectors * kMostByteParts];
   uint16_t below[kColumnVectors];
   float sums[kColumnVectors];
@@ -262,8 +262,9 @@ void CodeTableScan::scan_scaled(int64_t first, int64_t count, const float* limit
       const float* const shifts = shifts_.data() + at;
       const float* const inverses = inverses_.data() + at;
       for (int64_t j = 0; j < here; ++j) {
-        const float sum = (most[i] - shifts[j] + kShare * (std::abs(most[i]) + std::abs(shifts[j]))) * inverses[j];
-        sums[j] = sum + kShare * std::abs(sum);
+        const float sum =
+            (most[i] - shifts[j] + kLimitRounding * (std::abs(most[i]) + std::abs(shifts[j]))) * inverses[j];
+        sums[j] = sum + kLimitRounding * std::abs(sum);
       }
       const ByteTables& rounded = rounded_[loaded_[first + i].table];
       const double start = -rounded.least / rounded.step;

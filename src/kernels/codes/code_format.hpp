@@ -21,8 +21,8 @@ namespace kith {
 
 enum class CodeKind : uint8_t { stored, scalar, product, additive, signs };
 
-// What an additive or sign code says of |x|^2, x being the vector that is held, the centre of its list included. Distances by
-// l2 and sqeuclidean are then |q|^2 - 2 q x + norm (code_norm.hpp), and no vector is decoded for its norm.
+// What an additive or sign code says of |x|^2, x being the vector that is held, the centre of its list included.
+// Distances by l2 and sqeuclidean are then |q|^2 - 2 q x + norm (code_norm.hpp), and no vector is decoded for its norm.
 //   decoded  nothing: distances are those of the decoded vector
 //   none     nothing, and nobody asks: for inner products
 //   float32  the norm itself

@@ -1,10 +1,10 @@
-// The squared norm that an additive or sign code holds, and the key that follows from it: one definition for CPUs and GPUs.
+// The squared norm that a code holds, and the key that follows from it: one definition for CPUs and GPUs.
 //
 //   key = |q|^2 - 2 q x + norm, no less than 0; its root for l2
 //
 // in float64, with the canonical |q|^2 and q x (canonical.hpp), rounded once to f32. A norm is the canonical |x|^2 of
-// the vector that is held, rounded to f32, or the nearest level to it, ties to the smaller number. That of a sign code is
-// an estimate of the coded vector's distance (sign_code.hpp).
+// the vector that is held, rounded to f32, or the nearest level to it, ties to the smaller number. That of a sign code
+// is an estimate (sign_code.hpp).
 #pragma once
 
 #include "kernels/codes/code_format.hpp"

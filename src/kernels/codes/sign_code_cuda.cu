@@ -16,9 +16,8 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int kCodesPerBlock = kThreads / kCanonicalLanes;
 
-__global__ void __launch_bounds__(kThreads)
-    encode_signs_kernel(CodecView codec, int64_t bytes, const float* rows, int64_t stride, int64_t count,
-                        uint8_t* codes) {
+__global__ void __launch_bounds__(kThreads) encode_signs_kernel(CodecView codec, int64_t bytes, const float* rows,
+                                                                int64_t stride, int64_t count, uint8_t* codes) {
   const auto lane = static_cast<int>(threadIdx.x % kCanonicalLanes);
   const auto cols = static_cast<int>(codec.format.cols);
   const int64_t apart = static_cast<int64_t>(gridDim.x) * kCodesPerBlock;

@@ -1,4 +1,4 @@
-// The norms behind additive and sign codes, on the CPU: of the vectors that they stand for (kernels/codes/code_norm.hpp).
+// The norms behind codes, on the CPU: of the vectors that they stand for (kernels/codes/code_norm.hpp).
 #pragma once
 
 #include "core/name_table.hpp"
@@ -13,8 +13,8 @@ namespace kith {
 // Canonical squared norms, rounded to f32, of `count` decoded vectors with a centre added, where there is one.
 void decoded_norms(const CodecView& codec, const uint8_t* codes, int64_t count, const float* centre, float* norms);
 
-// Writes them behind their codes. Sign codes have |r|^2 there at first: to be called once without a centre and, for codes
-// of residuals, once with it.
+// Writes them behind their codes. Sign codes have |r|^2 there at first: to be called once without a centre and, for
+// codes of residuals, once with it.
 void write_code_norms(const CodecView& codec, uint8_t* codes, int64_t count, const float* centre);
 
 // The levels that a byte of a norm stands for (CodeNorm::qint8 and cqint8), as trained values hold them, behind the
