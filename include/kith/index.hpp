@@ -11,7 +11,7 @@
 //                                       over by codes of 8 or 4 bits; behind it Flat, which may be left out, SQ8 or
 //                                       SQfp16 (docs/graph-index.md)
 //   Flat  SQ8 SQ6 SQ4 SQfp16  PQ16 PQ16x4   the vectors as they are, or their codes:
-//   LSQ8x8 RQ8x8 LSQ7x8_Ncqint8         scalar, product and additive ones, the last with norms (docs/lsq.md)
+//   LSQ8x8 LSQ7x8_Ncqint8 RQ8x8 RaBitQ  scalar, product and additive ones (docs/lsq.md), and signs
 //   RFlat or Refine(SQ8)                last, if given: candidates are compared again with these
 //
 // "Flat" alone is exact search. All other searches are exact too, over what the lists hold: the first k by (distance,
