@@ -201,15 +201,28 @@ void CodeTableScan::scan_with_terms(int64_t first, int64_t count, const float* l
 
 void CodeTableScan::load_scales() {
   read_scales(codes_, rows_, scales_.data(), shifts_.data());
-  largest_scale_ = largest_shift_ = 0;
-  bool sure = true;
-  for (int64_t i = 0; i < rows_; ++i) {
-    const float scale = scales_[i];
-    inverses_[i] = scale > 0 ? 1 / scale : NAN;
-    largest_scale_ = std::max(largest_scale_, scale);
-    largest_shift_ = std::max(largest_shift_, std::abs(shifts_[i]));
-    sure = sure && scale >= 0 && std::abs(shifts_[i]) < kLargestSquaredNorm;
+  const float* const scales = scales_.data();
+  const float* const shifts = shifts_.data();
+  float* const inverses = inverses_.data();
+  constexpr int64_t kLanes = 8;  // that do not wait for each other
+  constexpr auto kMostShift = static_cast<float>(kLargestSquaredNorm);
+  float largest_scales[kLanes] = {};
+  float largest_shifts[kLanes] = {};
+  int unsure[kLanes] = {};
+  for (int64_t first = 0; first < rows_; first += kLanes) {
+    const int64_t here = std::min(kLanes, rows_ - first);
+    for (int64_t j = 0; j < here; ++j) {
+      const float scale = scales[first + j];
+      const float shift = std::abs(shifts[first + j]);
+      inverses[first + j] = scale > 0 ? 1 / scale : NAN;
+      largest_scales[j] = scale > largest_scales[j] ? scale : largest_scales[j];
+      largest_shifts[j] = shift > largest_shifts[j] ? shift : largest_shifts[j];
+      unsure[j] |= static_cast<int>(!(scale >= 0)) | static_cast<int>(!(shift < kMostShift));
+    }
   }
+  largest_scale_ = *std::max_element(largest_scales, largest_scales + kLanes);
+  largest_shift_ = *std::max_element(largest_shifts, largest_shifts + kLanes);
+  const bool sure = std::none_of(unsure, unsure + kLanes, [](int lane) { return lane != 0; });
   const double all = static_cast<double>(largest_scale_) * largest_scale_ * static_cast<double>(format_.cols);
   norm_error_ = sure && all < kLargestSquaredNorm ? static_cast<float>(8 * kUnitRoundoff * largest_shift_) : kInfinity;
 }

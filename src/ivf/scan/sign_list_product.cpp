@@ -10,12 +10,13 @@
 // Bounds: |T| is at most 2 |q| root(cols), an entry is rounded thrice and a sum once for every fourth part; the held
 // vector is rounded where the two centres are added.
 #include "ivf/scan/code_table_scan.hpp"
-#include "kernels/codes/code_norm.hpp"
 #include "kernels/codes/sign_code.hpp"
 #include "kernels/distance/distance_cpu.hpp"
 #include "kernels/distance/error_bound.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <cstring>
 
 namespace kith {
 namespace {
@@ -57,11 +58,13 @@ class SignListProduct final : public CodeTableScan {
 
  private:
   void read_scales(const uint8_t* codes, int64_t count, float* scales, float* shifts) const override {
-    const int64_t bytes = codec_.format.bytes();
-    for (int64_t i = 0; i < count; ++i, codes += bytes) {
-      scales[i] = sign_step(codec_.format, codes);
-      shifts[i] = by_norm_ ? code_norm(codec_, codes) : 0.0f;
-    }
+    const CodeFormat& format = codec_.format;
+    const int64_t bytes = format.bytes();
+    const uint8_t* step = codes + sign_step_at(format);
+    for (int64_t i = 0; i < count; ++i, step += bytes) std::memcpy(scales + i, step, sizeof(float));
+    std::fill_n(shifts, by_norm_ ? 0 : count, 0.0f);
+    const uint8_t* norm = codes + format.norm_at() / 8;  // whole bytes, too
+    for (int64_t i = 0; by_norm_ && i < count; ++i, norm += bytes) std::memcpy(shifts + i, norm, sizeof(float));
   }
 
   void fill(const float* query, float* entries) const {
