@@ -79,7 +79,8 @@ WalkTaskCuda WalkGraphOnGpu::task() const {
   task.codes = codes.as<int8_t>();
   task.centres = centres.as<int8_t>();
   task.places = source->order.places();
-  task.stride = coder.place_bytes();
+  task.stride = coder.code_columns();
+  task.packed = coder.packed();
   task.edges = edges.as<uint32_t>();
   task.degree = static_cast<int>(source->degree);
   task.cells = static_cast<int>(source->cells);
