@@ -184,7 +184,7 @@ void Index::Impl::add(const MatrixView& rows, VectorView<const int64_t> ids, Own
   const IndexParams& own = params;
   check_ids(ids, rows.rows());
   const auto place = [&](const IndexVersion* version) {
-    return place_for(state_of(version), rows.space(), resources.device());
+    return place_for(state_of(version), rows.space(), place_asked_for(resources));
   };
   const auto fits = [&](const IndexVersion* version) {
     check_added(state_of(version), narrowed_info(rows, offset_of(version)), own.metric);
@@ -252,7 +252,7 @@ void Index::add(const VectorFile& file, VectorView<const int64_t> ids, const Res
   refuse_unshifted_file(offset_of(now.get()), file.path());
   check_added(state_of(now.get()), info, impl_->params.metric);
   if (file.rows() == 0) return;
-  const MemorySpace place = place_for(state_of(now.get()), info.space, resources.device());
+  const MemorySpace place = place_for(state_of(now.get()), info.space, place_asked_for(resources));
   // Pieces, and the ones read ahead, are a share of what is left: each makes a state, of which the next is made. A file
   // may be larger than the limit, and most go in with less than can be stated before: the limit is named once it was too small.
   const auto needed = [&] {
