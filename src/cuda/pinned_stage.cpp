@@ -68,7 +68,7 @@ StageMemory take_stage() {
 }
 
 void keep_stage(StageMemory stage) {
-  constexpr size_t kMostIdle = 2;
+  constexpr size_t kMostIdle = 8;  // one for each of several devices or parts that work at the same time
   IdleStages& idle = idle_stages();
   const std::lock_guard lock(idle.mutex);
   idle.leave_parent();
