@@ -102,7 +102,7 @@ Report run_graph_build(const GraphBuildOptions& options, const RunOptions& run) 
   const std::vector<std::string> log = with_resources(run, [&](const Resources& resources) {
     threads = resources.threads();
     device = name_of(resources.device());
-    if (to_folder && (run.memory_limit || run.device_memory_limit)) {  // it may be too little for all rows
+    if (to_folder && (run.memory_limit || !run.device_memory_limits.empty())) {  // it may be too little for all rows
       made = knn_graph_folder(data, options.folder, options.params, options.work, resources);
       hashes = graph_folder_info(options.folder).hashes;
       return;
