@@ -32,7 +32,7 @@ PlanQuestion question_of(const PlanOptions& options, const RunOptions& run) {
     question.rows = std::llround(options.rows);
   }
   if (run.memory_limit) question.host_memory_limit = *run.memory_limit;
-  if (run.device_memory_limit) question.device_memory_limit = *run.device_memory_limit;
+  if (!run.device_memory_limits.empty()) question.device_memory_limit = run.device_memory_limits.front();
   question.threads = run.threads > 0 ? run.threads : cpu_info().threads;
   return question;
 }
