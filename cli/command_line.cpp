@@ -153,7 +153,7 @@ CommandLine parse_command_line(int argc, const char* const* argv, const RunOptio
   app.option_defaults()->always_capture_default();
   app.require_subcommand(0, 1);
   app.footer(fmt::format(
-      "Exit codes: 0 done, 1 other errors, 2 wrong usage, 3 files, 4 memory, 5 devices, 130 interrupted.\n\n"
+      "Exit codes: 0 done, 1 other errors, 2 wrong usage, 3 files, 4 memory, 5 devices, 75 parts that wait for others, 130 interrupted.\n\n"
       "Example:\n  {}",
       example_of("")));
   Commands commands(app, *offered);

@@ -1,6 +1,7 @@
 #include "exit_codes.hpp"
 
 #include <kith/error.hpp>
+#include <kith/work_part.hpp>
 
 #include <new>
 #include <string_view>
@@ -41,6 +42,8 @@ Failure describe(const std::exception_ptr& error) {
     return {5, "DeviceError", e.what()};
   } catch (const Cancelled&) {
     return {130, "Cancelled", "interrupted; no output was written"};
+  } catch (const Unfinished& e) {
+    return {75, "Unfinished", e.what()};
   } catch (const InvalidState& e) {
     return {1, "InvalidState", e.what()};
   } catch (const std::exception& e) {

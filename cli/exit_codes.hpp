@@ -1,7 +1,7 @@
 // How the program ends: the exit code and the name of an error.
 //
 //   0 done   1 any other error   2 wrong usage or a request that cannot be served   3 a file   4 memory   5 a device
-//   130 interrupted
+//   75 a part has done its share, and others have not: run it again later   130 interrupted
 #pragma once
 
 #include <exception>

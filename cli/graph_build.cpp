@@ -83,10 +83,14 @@ Report run_graph_build(const GraphBuildOptions& options, const RunOptions& run) 
   const bool to_folder = !options.folder.empty();
   check_folder_or_files(options.folder, options.out.ids, options.out.distances, "graph build",
                         "--out FOLDER, or --out-ids and --out-distances");
-  const GraphFolderForm& form = options.work.form;
-  if (!to_folder && (!options.work.folder.empty() || options.work.keep || form != GraphFolderForm())) {
-    throw UsageError("--work, --keep-work, --ids-only and --int32-ids go with --out");
+  GraphWork work = options.work;
+  if (!options.part.empty()) work.part = parse_work_part(options.part);
+  const bool has_work = !work.folder.empty() || work.keep || work.form != GraphFolderForm() || !work.part.alone();
+  if (!to_folder && has_work) {
+    throw UsageError("--work, --keep-work, --ids-only, --int32-ids and --part go with --out");
   }
+  work.part.wait = options.wait;
+  if (work.part.alone() && !work.part.wait) throw UsageError("--no-wait goes with --part");
   std::vector<NamedPath> outputs{{"--out-ids", options.out.ids}, {"--out-distances", options.out.distances}};
   if (to_folder) outputs = {{"--out", options.folder + "/ids.npy"}, {"--out", options.folder + "/distances.npy"}};
   options.params.validate();
@@ -102,8 +106,9 @@ Report run_graph_build(const GraphBuildOptions& options, const RunOptions& run) 
   const std::vector<std::string> log = with_resources(run, [&](const Resources& resources) {
     threads = resources.threads();
     device = name_of(resources.device());
-    if (to_folder && (run.memory_limit || !run.device_memory_limits.empty())) {  // it may be too little for all rows
-      made = knn_graph_folder(data, options.folder, options.params, options.work, resources);
+    // A limit may be too little for all rows, and parts work from disk.
+    if (to_folder && (run.memory_limit || !run.device_memory_limits.empty() || !work.part.alone())) {
+      made = knn_graph_folder(data, options.folder, options.params, work, resources);
       hashes = graph_folder_info(options.folder).hashes;
       return;
     }
@@ -111,7 +116,7 @@ Report run_graph_build(const GraphBuildOptions& options, const RunOptions& run) 
     const KnnGraph graph = knn_graph(x.view(), options.params, resources);
     made = graph.report();
     hashes = hash_graph(graph, resources);
-    if (to_folder) return save_graph_folder(graph, options.folder, form, resources);
+    if (to_folder) return save_graph_folder(graph, options.folder, work.form, resources);
     files.append(
         {const_cast<int64_t*>(graph.ids()), const_cast<float*>(graph.distances()), graph.rows(), graph.k(), {}});
     files.commit();

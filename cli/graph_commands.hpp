@@ -28,6 +28,8 @@ struct GraphBuildOptions {
   std::string folder;  // or
   NeighborPaths out;   // both
   GraphWork work;      // with a folder
+  std::string part;    // of it, or empty
+  bool wait = true;
   KnnGraphParams params;
 };
 Report run_graph_build(const GraphBuildOptions& options, const RunOptions& run);
@@ -69,11 +71,14 @@ Report run_graph_path(const GraphPathOptions& options, const RunOptions& run);
 
 // Several graphs and their vectors, in the same order.
 struct GraphMergeOptions {
+  std::vector<std::string> graphs;  // folders, or
   std::vector<std::string> ids;
   std::vector<std::string> distances;
   std::vector<std::string> data;
   Metric metric = Metric::l2;
-  NeighborPaths out;  // both
+  std::string folder;  // of graphs in folders, or
+  NeighborPaths out;   // both
+  GraphWork work;      // with a folder
   GraphMergeParams params;
 };
 Report run_graph_merge(const GraphMergeOptions& options, const RunOptions& run);

@@ -1,8 +1,11 @@
 // kith graph merge, extend and refine: graphs in files become another graph in files.
 #include <kith/error.hpp>
 #include <kith/graph_file.hpp>
+#include <kith/graph_folder.hpp>
+#include <kith/graph_of_files.hpp>
 #include <kith/vector_file.hpp>
 
+#include "exit_codes.hpp"
 #include "file_report.hpp"
 #include "graph_commands.hpp"
 #include "output_paths.hpp"
@@ -54,10 +57,59 @@ Report make_graph(const std::string& command, const std::vector<NamedPath>& inpu
   return report;
 }
 
+// Folders to a folder, under a limit too.
+Report merge_folders(const GraphMergeOptions& options, const RunOptions& run) {
+  const Stopwatch total;
+  const size_t parts = options.graphs.size();
+  if (parts < 2 || options.data.size() != parts || !options.ids.empty() || !options.distances.empty() ||
+      options.folder.empty() || !options.out.ids.empty() || !options.out.distances.empty()) {
+    throw UsageError(fmt::format("{} folders for --graph and {} files for --data; give as many of each, at least two, in the "
+                                 "same order, and --out FOLDER, without --ids, --distances, --out-ids and --out-distances",
+                                 parts, options.data.size()));
+  }
+  std::vector<NamedPath> inputs;
+  for (size_t i = 0; i < parts; ++i) {
+    inputs.push_back({"--graph", options.graphs[i] + "/ids.npy"});
+    inputs.push_back({"--graph", options.graphs[i] + "/distances.npy"});
+    inputs.push_back({"--data", options.data[i]});
+  }
+  check_outputs({{"--out", options.folder + "/ids.npy"}, {"--out", options.folder + "/distances.npy"}}, inputs);
+  make_output_folder(options.folder);
+  GraphReport made;
+  const std::vector<std::string> log = with_resources(run, [&](const Resources& resources) {
+    std::vector<GraphOfFile> graphs;
+    for (size_t i = 0; i < parts; ++i) {
+      graphs.push_back({load_graph_folder(options.graphs[i], resources), VectorFile(options.data[i])});
+    }
+    made = merge_graphs_folder(graphs, options.folder, options.params, options.work, resources);
+  });
+  const GraphFolderInfo info = graph_folder_info(options.folder);
+  Report report;
+  report.text = fmt::format("graph of {} rows, k = {}, metric {}\n{}{:.3f} s\nids {:016x}, distances {:016x}\nwrote {}\n",
+                            info.rows, info.k, name_of(info.metric), report_text(made), made.seconds, info.hashes.ids,
+                            info.hashes.distances, options.folder);
+  for (const std::string& line : log) report.text += line + "\n";
+  JsonObject result;
+  result.number("rows", info.rows).number("k", info.k).text("metric", name_of(info.metric));
+  result.object("report", report_json(made)).object("hashes", hashes_json(info.hashes)).text("out", options.folder);
+  JsonObject memory;
+  if (run.memory_limit) memory.number("limit_bytes", *run.memory_limit);
+  memory.number("peak_resident_bytes", peak_resident_bytes());
+  JsonObject timings;
+  timings.real("build_seconds", made.seconds).real("total_seconds", total.seconds());
+  report.json.text("command", "graph merge").object("result", std::move(result)).object("memory", std::move(memory));
+  report.json.object("timings", std::move(timings)).texts("log", log);
+  return report;
+}
+
 }  // namespace
 
 Report run_graph_merge(const GraphMergeOptions& options, const RunOptions& run) {
   options.params.validate();
+  if (!options.graphs.empty() || !options.folder.empty()) return merge_folders(options, run);
+  if (!options.work.folder.empty() || options.work.keep) throw UsageError("--work and --keep-work go with --out");
+  check_folder_or_files("", options.out.ids, options.out.distances, "graph merge",
+                        "--graph and --out FOLDER, or --out-ids and --out-distances");
   const size_t parts = options.ids.size();
   if (parts < 2 || options.distances.size() != parts || options.data.size() != parts) {
     throw UsageError(fmt::format("{} files for --ids, {} for --distances and {} for --data; give as many of each, at "

@@ -28,10 +28,10 @@ void offer_recall_and_seed(OfferedCommand& command, Params& params, const char* 
 
 template <typename Params>
 void offer_descent(OfferedCommand& command, Params& params) {
-  command.number("--samples", params.samples, "Of nn_descent: new and old neighbours that meet in a round, each");
-  command.number("--list-length", params.list_length, "Of nn_descent: neighbours in a working list, at least k");
-  command.number("--iterations", params.iterations, "Of nn_descent: maximum rounds");
-  command.real("--delta", params.delta, "Of nn_descent: end when at most this share of neighbours is new");
+  command.number("--samples", params.samples, "Of nn_descent and ggm: new and old neighbours that meet in a round, each");
+  command.number("--list-length", params.list_length, "Of nn_descent and ggm: neighbours in a working list, at least k");
+  command.number("--iterations", params.iterations, "Of nn_descent and ggm: maximum rounds");
+  command.real("--delta", params.delta, "Of nn_descent and ggm: end when at most this share of neighbours is new");
 }
 
 void offer_graph_build(Commands& graph) {
@@ -48,14 +48,22 @@ void offer_graph_build(Commands& graph) {
   command.flag("--keep-work", options->work.keep, "Keep the files in it once the graph is there");
   command.flag("--ids-only", options->work.form.ids_only, "With --out, write no distances.npy");
   command.flag("--int32-ids", options->work.form.int32_ids, "With --out, ids.npy holds int32: half as many bytes");
+  command
+      .text("--part", options->part,
+            "With --out and --method cells: the i-th of n processes that share the work, in folders that all see", "I/N")
+      .without_default();
+  command.no_flag("--no-wait", options->wait,
+                  "With --part: where others must finish first, end with exit code 75 instead of waiting");
   command.number("-k", params.k, "Neighbours per row");
   command.word("--method", params.method, parse_graph_method, "auto",
-               "exact; cells, by k-means cells; nn_descent, by neighbours' neighbours; auto, the fastest");
+               "exact; cells, by k-means cells; nn_descent, by neighbours' neighbours; ggm, by the graphs of shards; auto, the "
+               "fastest");
   offer_recall_and_seed(command, params, "The share of the true neighbours to find; 1 is exact");
   command.number("--cells", params.cells, "Of cells: how many there are");
   command.number("--probes", params.probes, "Of cells: with how many a row is compared at most");
   command.word("--start", params.start, parse_graph_start, "", "Of nn_descent: random, cells or auto");
   offer_descent(command, params);
+  command.number("--shards", params.shards, "Of ggm: in how many shards the rows are cut; memory is that of two");
   command.word("--update", params.update, parse_graph_update, "", "Of nn_descent: selective or all");
   command.metric(params.metric);
   command.check_finite(params.check_finite);
@@ -107,7 +115,6 @@ void offer_path(Commands& graph) {
 // What graphs made of graphs share.
 template <typename Options>
 void offer_merging(OfferedCommand& command, Options& options) {
-  offer_graph_outputs(command, options.out);
   offer_recall_and_seed(command, options.params, "The share of the true neighbours to find, below 1");
   offer_descent(command, options.params);
   command.no_flag("--no-check-finite", options.params.check_finite, "Do not look for NaN and infinities");
@@ -118,10 +125,16 @@ void offer_graph_merge(Commands& graph) {
   const auto options = std::make_shared<GraphMergeOptions>();
   OfferedCommand command = graph.offer("merge", "Make the graph of several sets from the graph of each",
                                        [options](const RunOptions& run) { return run_graph_merge(*options, run); });
-  command.files("--ids", options->ids, "The graphs' ids").required();
-  command.files("--distances", options->distances, "The graphs' distances, in the same order").required();
+  command.files("--graph", options->graphs, "Folders of graphs, with --out; parts that do not fit a limit are merged from disk");
+  command.files("--ids", options->ids, "Instead of --graph, the graphs' ids");
+  command.files("--distances", options->distances, "And their distances, in the same order");
   command.files("--data", options->data, "The vectors that they were built of, in the same order").required();
   command.metric(options->metric);
+  command.file("--out", options->folder, "With --graph, folder for ids.npy, distances.npy and report.json");
+  command.file("--out-ids", options->out.ids, "Where ids go: .npy (which can be mapped), .ibin, .ivecs or .hdf5");
+  command.file("--out-distances", options->out.distances, "Where distances go: .npy, .fbin, .fvecs or .hdf5");
+  command.file("--work", options->work.folder, "With --out, folder for work that does not fit in memory (OUT/work)");
+  command.flag("--keep-work", options->work.keep, "Keep the files in it once the graph is there");
   offer_merging(command, *options);
 }
 
@@ -132,6 +145,7 @@ void offer_extend(Commands& graph) {
   offer_graph_paths(command, options->graph);
   command.file("--data", options->data, "The vectors that it was built of").required();
   command.file("--new", options->fresh, "The vectors to add").required();
+  offer_graph_outputs(command, options->out);
   offer_merging(command, *options);
 }
 
@@ -141,6 +155,7 @@ void offer_refine(Commands& graph) {
                                        [options](const RunOptions& run) { return run_graph_refine(*options, run); });
   offer_graph_paths(command, options->graph);
   command.file("--data", options->data, "The vectors that it was built of").required();
+  offer_graph_outputs(command, options->out);
   offer_merging(command, *options);
 }
 

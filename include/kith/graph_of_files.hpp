@@ -4,11 +4,14 @@
 
 #include <kith/export.hpp>
 #include <kith/graph_folder.hpp>
+#include <kith/graph_merge.hpp>
 #include <kith/knn_graph.hpp>
 #include <kith/resources.hpp>
 #include <kith/vector_file.hpp>
+#include <kith/work_part.hpp>
 
 #include <string>
+#include <vector>
 
 namespace kith {
 
@@ -24,17 +27,31 @@ struct GraphWork {
   std::string folder;  // empty: "work" in the graph's folder
   bool keep = false;   // its files, once the graph is there
   GraphFolderForm form = {};
+  WorkPart part = {};  // of several processes, by `cells`: all name the same folders, and work from disk whatever the limit
 };
 
 // The graph goes to a folder (graph_folder.hpp), the same bytes under any limit. Where the limits on host and device have
 // no room for the rows and the graph, `exact` (or a recall of 1) goes over the files and writes rows as they are found,
-// and `cells` works from disk, on the CPU or on a GPU: the same call goes on after a kill, also with another limit or
-// device, and its files are deleted at the end. `automatic` chooses among these two as it does in memory. Changed vectors,
-// other parameters and a second process in the work folder are refused. `nn_descent`, also where it is what these rows
-// want, needs the memory that its OutOfMemory names.
+// `cells` works from disk, on the CPU or on a GPU, and `ggm` from disk, two shards at a time: the same call goes on after
+// a kill, also with another limit or device, and its files are deleted at the end. `automatic` chooses among exact and
+// cells as it does in memory. Changed vectors, other parameters and a second process in the work folder are refused, but
+// for other parts of the same work: part 1 writes the graph, and all return its report once it is there. `nn_descent`,
+// also where it is what these rows want, needs the memory that its OutOfMemory names.
 KITH_EXPORT GraphReport knn_graph_folder(const VectorFile& x, const std::string& folder,
                                          const KnnGraphParams& params = {}, const Resources& resources = Resources());
 KITH_EXPORT GraphReport knn_graph_folder(const VectorFile& x, const std::string& folder, const KnnGraphParams& params,
                                          const GraphWork& work, const Resources& resources = Resources());
+
+// Files of vectors, and their graph: one in memory, or a mapped one (load_graph_folder), which no limit counts.
+struct GraphOfFile {
+  KnnGraph graph;
+  VectorFile x;
+};
+
+// As merge_graphs (graph_merge.hpp), to a folder, with the same bytes under any limit that has room for the two largest
+// parts: where all of more than two do not fit, pairs are merged one after the other, with steps in a work folder as above.
+KITH_EXPORT GraphReport merge_graphs_folder(const std::vector<GraphOfFile>& parts, const std::string& folder,
+                                            const GraphMergeParams& params, const GraphWork& work = {},
+                                            const Resources& resources = Resources());
 
 }  // namespace kith

@@ -49,4 +49,5 @@
 #include <kith/vector_transform.hpp>
 #include <kith/version.hpp>
 #include <kith/view.hpp>
+#include <kith/work_part.hpp>
 #include <kith/work_plan.hpp>

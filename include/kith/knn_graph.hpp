@@ -29,10 +29,11 @@ enum class GraphMethod : uint8_t {
   exact,       // the distances of all pairs
   cells,       // a row is compared with the rows of the k-means cells nearest to it
   nn_descent,  // neighbours' neighbours are compared, in rounds
+  ggm,         // the graph of each shard of the rows by nn_descent, and all of them merged, pair by pair (graph_merge.hpp)
 };
 
 KITH_EXPORT std::string_view name_of(GraphMethod method);
-// "auto", "exact", "cells", "nn_descent"; throws InvalidArgument listing the names.
+// "auto", "exact", "cells", "nn_descent", "ggm"; throws InvalidArgument listing the names.
 KITH_EXPORT GraphMethod parse_graph_method(std::string_view name);
 
 // What NN-Descent begins with.
@@ -63,13 +64,16 @@ struct KnnGraphParams {
   std::optional<int64_t> cells = {};
   std::optional<int64_t> probes = {};
 
-  // Of nn_descent.
+  // Of nn_descent; those but `start` and `update` of ggm too.
   std::optional<GraphStart> start = {};
   std::optional<int64_t> samples = {};      // new and old neighbours of a list that meet in a round, each
   std::optional<int64_t> list_length = {};  // of the working lists, at least k
   std::optional<int64_t> iterations = {};   // at most
   std::optional<double> delta = {};         // ends when at most delta rows k neighbours have entered in a round
   std::optional<GraphUpdate> update = {};
+
+  // Of ggm: consecutive rows, as many in each; memory is that of two. By default one for every 160,000,000 / list_length.
+  std::optional<int64_t> shards = {};
 
   KITH_EXPORT void validate() const;
 };

@@ -41,7 +41,7 @@ small, ``RuntimeError`` for the rest (``NotImplementedError`` for what this buil
 from typing import TYPE_CHECKING
 
 from kith._additive import LocalSearchQuantizer, ResidualQuantizer
-from kith._errors import CorruptFileError, PrecisionWarning
+from kith._errors import CorruptFileError, PrecisionWarning, UnfinishedError
 from kith._files import read_vectors, write_vectors
 from kith._graph_build import GraphIds, knn_graph, knn_graph_ids
 from kith._graph_merge import extend_graph, merge_graphs, refine_graph
@@ -100,6 +100,7 @@ __all__ = [
     "SmoothPaths",
     "SpanningTree",
     "Transform",
+    "UnfinishedError",
     "TuneReport",
     "TunedSearch",
     "WorkPlan",

@@ -1,4 +1,4 @@
-"""An exception and a warning that Python has no type for."""
+"""Exceptions and a warning that Python has no type for."""
 
 from __future__ import annotations
 
@@ -18,6 +18,10 @@ class CorruptFileError(ValueError):
         super().__init__(message)
         self.filename = filename
         self.offset = offset
+
+
+class UnfinishedError(RuntimeError):
+    """A part of some work, which does not wait, has done its share before the others: run it again later."""
 
 
 class PrecisionWarning(UserWarning):

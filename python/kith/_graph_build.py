@@ -37,10 +37,13 @@ def knn_graph(
     iterations: SupportsIndex | None = None,
     delta: SupportsFloat | None = None,
     update: str | None = None,
+    shards: SupportsIndex | None = None,
     out: PathLike | None = None,
     work: PathLike | None = None,
     keep_work: bool = False,
     int32_ids: bool = False,
+    part: str | None = None,
+    wait: bool = True,
     device: DeviceNames = "auto",
     threads: SupportsIndex = 0,
     memory_limit: ByteSize | None = None,
@@ -66,6 +69,7 @@ def knn_graph(
     method : str, default "auto"
         ``"exact"`` compares all pairs. ``"cells"`` compares a row with the rows of the k-means cells nearest to it (l2,
         sqeuclidean, cosine, inner_product). ``"nn_descent"`` compares neighbours' neighbours, in rounds (every metric).
+        ``"ggm"`` builds the graph of each shard of the rows by nn_descent, and merges them pair by pair (every metric).
         ``"auto"`` takes the one that is soonest on these rows, on the CPU or a GPU: exact for few rows and for those
         that cells do not separate.
     recall : float, default 0.99
@@ -80,25 +84,36 @@ def knn_graph(
     start : str, optional
         Of ``"nn_descent"``: what it begins with, ``"random"`` lists or ``"cells"``.
     samples, list_length, iterations : int, optional
-        Of ``"nn_descent"``: new and old neighbours of a list that meet in a round, each (32); the length of the working
+        Of ``"nn_descent"`` and ``"ggm"``: new and old neighbours of a list that meet in a round, each (32); the length of the working
         lists, at least k (64); the most rounds (20).
     delta : float, optional
-        Of ``"nn_descent"``: ends when at most ``delta * rows * k`` neighbours have entered in a round (0.001).
+        Of both: ends when at most ``delta * rows * k`` neighbours have entered in a round (0.001).
     update : str, optional
         Of ``"nn_descent"``: ``"selective"`` offers each sample its nearest alone, ``"all"`` every compared pair.
+    shards : int, optional
+        Of ``"ggm"``: how many there are, of consecutive rows; memory is that of two. By default one for every 2,500,000 rows (fewer
+        rows where k is above 51).
     out : str or path-like, optional
         A folder for ``ids.npy``, ``distances.npy`` and ``report.json``, which are mapped then (`KnnGraph.load`); `x` are files,
         or a numpy array of float32, float16, uint8 or int8. Where `memory_limit` or `device_memory_limit` is too little
-        for all rows, ``"exact"`` goes over the files, ``"cells"`` works from disk, on the CPU or a GPU, and ``"auto"``
-        chooses among them as in memory: the same call goes on after a kill (docs/knn-graph.md).
+        for all rows, ``"exact"`` goes over the files, ``"cells"`` works from disk, on the CPU or a GPU, ``"ggm"`` from
+        disk, two shards at a time, and ``"auto"`` chooses among exact and cells as in memory: the same call goes on after
+        a kill (docs/knn-graph.md).
     work : str or path-like, optional
-        With `out`: the folder in which ``"cells"`` keeps its work where that does not fit in memory, on another disk perhaps;
+        With `out`: the folder in which ``"cells"`` and ``"ggm"`` keep their work where that does not fit in memory, on another disk perhaps;
         by default ``work`` in `out`.
     keep_work : bool, default False
         Keep the files of that folder once the graph is there.
     int32_ids : bool, default False
         With `out`: ``ids.npy`` holds int32, half as many bytes; they are read into memory then, not mapped. For ids
         without distances see `knn_graph_ids`.
+    part : str, optional
+        With `out` and ``method="cells"``: ``"2/3"`` is the second of three processes that share the work, on one machine or on
+        several that see the same folders. Each makes this call with another part, all return the same graph, and it is the
+        one that a single process would make (docs/clusters.md).
+    wait : bool, default True
+        With `part`: wait for the other parts between phases. False raises `kith.UnfinishedError` there; make the call again
+        later.
     device, threads, memory_limit, device_memory_limit, check_finite, progress
         As in `knn`.
 
@@ -112,6 +127,8 @@ def knn_graph(
     ------
     ValueError, TypeError, MemoryError
         As `knn`; an unknown method, a parameter of another method, a recall that is none.
+    UnfinishedError
+        With ``wait=False``, where other parts must finish first; the text says what is left.
 
     Examples
     --------
@@ -130,11 +147,15 @@ def knn_graph(
     finite = flag(check_finite, "check_finite")
     keeps = flag(keep_work, "keep_work")
     narrow = flag(int32_ids, "int32_ids")
-    if out is None and (work is not None or keeps or narrow):
-        raise ValueError("work, keep_work and int32_ids go with out, the folder of the graph")
+    share = "" if part is None else text(part, "part")
+    waits = flag(wait, "wait")
+    if out is None and (work is not None or keeps or narrow or part is not None):
+        raise ValueError("work, keep_work, int32_ids and part go with out, the folder of the graph")
+    if part is None and not waits:
+        raise ValueError("wait=False goes with part")
     wish = given_wish(
         recall=recall, seed=seed, cells=cells, probes=probes, start=start, samples=samples, list_length=list_length,
-        iterations=iterations, delta=delta, update=update,
+        iterations=iterations, delta=delta, update=update, shards=shards,
     )  # fmt: skip
     with calling(device, threads, memory_limit, device_memory_limit, progress, arrays=(x,)) as options:
         source = as_source(x) if out is None else wrapped(x)
@@ -144,7 +165,7 @@ def knn_graph(
             kept = b"" if work is None else path_bytes(work)
             form = (False, narrow)
             told = _kith.knn_graph_folder(
-                source, path_bytes(out), kept, keeps, form, number, name, way, finite, wish, options
+                source, path_bytes(out), kept, keeps, form, share, waits, number, name, way, finite, wish, options
             )
             (ids, distances), _ = _kith.load_graph_folder(path_bytes(out), options)
             return KnnGraph._found(ids.view(np.int64), distances, name, GraphReport._of(told))
@@ -238,7 +259,7 @@ def knn_graph_ids(
             raise ValueError("out needs files, or a numpy array of float32, float16, uint8 or int8")
         kept = b"" if work is None else path_bytes(work)
         told = _kith.knn_graph_folder(
-            source, path_bytes(out), kept, keeps, (True, narrow), number, name, way, finite, wish, options
+            source, path_bytes(out), kept, keeps, (True, narrow), "", True, number, name, way, finite, wish, options
         )
     return GraphIds(np.load(os.path.join(os.fsdecode(out), "ids.npy"), mmap_mode="r"), GraphReport._of(told))
 

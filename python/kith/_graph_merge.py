@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Optional, SupportsFloat, SupportsIndex
 
+import numpy as np
+
 from kith import _kith
 from kith._arrays import Vectors, VectorsLike, as_queries, as_vectors
+from kith._files import PathLike, path_bytes
 from kith._graph_build import given_wish
 from kith._graph_report import GraphReport
 from kith._kith import CallOptions, DeviceArray
@@ -14,6 +17,7 @@ from kith._knn_graph import KnnGraph
 from kith._options import calling, flag
 from kith._progress import Progress
 from kith._search import Found, Given, as_neighbors, fresh_neighbors
+from kith._sources import SourceLike, wrapped
 from kith._typing import ByteSize, ByteSizes, DeviceNames
 
 # Fresh arrays, or None after filling those that were given, and the report.
@@ -22,9 +26,9 @@ Made = tuple[Optional[Found], dict[str, Any]]
 
 def merge_graphs(
     graph1: KnnGraph,
-    x1: VectorsLike,
+    x1: VectorsLike | SourceLike,
     graph2: KnnGraph,
-    x2: VectorsLike,
+    x2: VectorsLike | SourceLike,
     *more: Any,
     recall: SupportsFloat = 0.99,
     seed: SupportsIndex = 0,
@@ -32,6 +36,9 @@ def merge_graphs(
     list_length: SupportsIndex | None = None,
     iterations: SupportsIndex | None = None,
     delta: SupportsFloat | None = None,
+    out: PathLike | None = None,
+    work: PathLike | None = None,
+    keep_work: bool = False,
     device: DeviceNames = "auto",
     threads: SupportsIndex = 0,
     memory_limit: ByteSize | None = None,
@@ -55,6 +62,12 @@ def merge_graphs(
         pair.
     recall, seed, samples, list_length, iterations, delta
         As in `knn_graph` for ``nn_descent``.
+    out : str or path-like, optional
+        A folder for the graph, as in `knn_graph`; vectors are files then, or numpy arrays of float32, float16, uint8 or int8.
+        Where `memory_limit` is too little for more than two parts, they are merged two at a time, from disk, to the same
+        bytes; the same call goes on after a kill.
+    work, keep_work
+        As in `knn_graph`, with `out`.
     device, threads, memory_limit, device_memory_limit, check_finite, progress
         As in `knn`.
 
@@ -86,6 +99,19 @@ def merge_graphs(
         recall=recall, seed=seed, samples=samples, list_length=list_length, iterations=iterations, delta=delta
     )
     finite = flag(check_finite, "check_finite")
+    keeps = flag(keep_work, "keep_work")
+    if out is None and (work is not None or keeps):
+        raise ValueError("work and keep_work go with out, the folder of the graph")
+    if out is not None:
+        with calling(device, threads, memory_limit, device_memory_limit, progress) as options:
+            sources = [wrapped(x) for x in arrays]
+            if any(source is None for source in sources):
+                raise ValueError("out needs files, or numpy arrays of float32, float16, uint8 or int8")
+            kept = b"" if work is None else path_bytes(work)
+            given = [graph._given() for graph in graphs]
+            told = _kith.merge_graphs_folder(given, sources, path_bytes(out), kept, keeps, wish, finite, options)
+            (ids, distances), _ = _kith.load_graph_folder(path_bytes(out), options)
+            return KnnGraph._found(ids.view(np.int64), distances, graphs[0].metric, GraphReport._of(told))
     with calling(device, threads, memory_limit, device_memory_limit, progress, arrays=_arrays_of(arrays, graphs)) as options:
         rows = [as_vectors(arrays[0], "x1", options.stream)[0]]
         rows += [as_queries(x, options.stream, f"x{number}")[0] for number, x in enumerate(arrays[1:], 2)]

@@ -5,10 +5,12 @@
 //   IoError           OSError; where there is an errno, with it and the filename, as FileNotFoundError and its like
 //   OutOfMemory       MemoryError
 //   Unsupported       NotImplementedError, a RuntimeError
+//   Unfinished        kith.UnfinishedError, a RuntimeError
 //   every other       RuntimeError
 #include "module.hpp"
 
 #include <kith/error.hpp>
+#include <kith/work_part.hpp>
 
 #include <exception>
 #include <string>
@@ -61,6 +63,8 @@ void translate(const std::exception_ptr& pointer, void*) {
     raise(PyExc_MemoryError, text(error));
   } catch (const Unsupported& error) {
     raise(PyExc_NotImplementedError, text(error));
+  } catch (const Unfinished& error) {
+    raise(nb::module_::import_("kith._errors").attr("UnfinishedError"), text(error));
   } catch (const Error& error) {
     raise(PyExc_RuntimeError, text(error));
   }

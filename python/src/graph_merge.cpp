@@ -1,10 +1,13 @@
 // Graphs made of graphs: merged, extended, refined.
 #include <kith/graph_merge.hpp>
+#include <kith/graph_of_files.hpp>
 
 #include "array.hpp"
+#include "call.hpp"
 #include "graph_arrays.hpp"
 #include "graph_params.hpp"
 #include "module.hpp"
+#include "vector_source.hpp"
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
@@ -31,6 +34,22 @@ nb::tuple merge(const std::vector<GivenGraph*>& graphs, const std::vector<Vector
       out, all, parts.at(0).graph.k(), options,
       [&](const Resources& resources) { return merge_graphs(parts, params, resources); },
       [&](const NeighborsView& view, const Resources& resources) { return merge_graphs(parts, view, params, resources); });
+}
+
+nb::dict merge_to_folder(const std::vector<GivenGraph*>& graphs, const nb::list& sources, const nb::bytes& folder,
+                         const nb::bytes& work, bool keep_work, const nb::dict& wish, bool check_finite,
+                         const CallOptions& options) {
+  const GraphMergeParams params = merge_wish(wish, check_finite);
+  std::vector<GraphOfFile> parts;
+  for (size_t i = 0; i < graphs.size(); ++i) {
+    parts.push_back({graphs[i]->graph(), vector_file_of(nb::borrow<nb::object>(sources[i]))});
+  }
+  const GraphWork kept{{work.c_str(), work.size()}, keep_work, {}};
+  const std::string path(folder.c_str(), folder.size());
+  Call call(options);
+  GraphReport report;
+  call.run([&] { report = merge_graphs_folder(parts, path, params, kept, call.resources()); });
+  return report_dict(report);
 }
 
 nb::tuple extend(const GivenGraph& graph, const VectorArray& x, const VectorArray& fresh, const nb::dict& wish,
@@ -71,6 +90,12 @@ void bind_graph_merge(nb::module_& module) {
              nb::arg("options"), nb::arg("out").noconvert().none(),
              nb::sig("def merge_graphs(graphs: list[GivenGraph], rows: list[" KITH_PY_VECTORS "], " KITH_PY_WISH
                      ") -> " KITH_PY_MADE_GRAPH));
+  module.def("merge_graphs_folder", &merge_to_folder, nb::arg("graphs"), nb::arg("sources"), nb::arg("folder"),
+             nb::arg("work"), nb::arg("keep_work"), nb::arg("wish"), nb::arg("check_finite"), nb::arg("options"),
+             nb::sig("def merge_graphs_folder(graphs: list[GivenGraph], sources: list[typing.Any], folder: bytes, work: bytes, "
+                     "keep_work: bool, wish: dict[str, typing.Any], check_finite: bool, options: CallOptions) -> "
+                     "dict[str, typing.Any]"),
+             "Writes the graph to a folder, and returns the report.");
   module.def("extend_graph", &extend, nb::arg("graph"), nb::arg("x").noconvert(), nb::arg("new").noconvert(),
              nb::arg("wish"), nb::arg("check_finite"), nb::arg("options"), nb::arg("out").noconvert().none(),
              nb::sig("def extend_graph(graph: GivenGraph, x: " KITH_PY_VECTORS ", new: " KITH_PY_VECTORS

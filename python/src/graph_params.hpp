@@ -32,6 +32,7 @@ inline void put_wish(const nb::dict& wish, KnnGraphParams& params) {
   params.iterations = wished<int64_t>(wish, "iterations");
   params.delta = wished<double>(wish, "delta");
   if (const auto update = wished<std::string>(wish, "update")) params.update = parse_graph_update(*update);
+  params.shards = wished<int64_t>(wish, "shards");
 }
 
 inline GraphMergeParams merge_wish(const nb::dict& wish, bool check_finite) {

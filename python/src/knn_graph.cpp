@@ -73,14 +73,17 @@ nb::tuple graph_file(const nb::object& source, int64_t k, const std::string& met
 }
 
 nb::dict graph_to_folder(const nb::object& source, const nb::bytes& folder, const nb::bytes& work, bool keep_work,
-                         std::pair<bool, bool> form, int64_t k, const std::string& metric, const std::string& method,
-                         bool check_finite, const nb::dict& wish, const CallOptions& options) {
+                         std::pair<bool, bool> form, const std::string& part, bool wait, int64_t k,
+                         const std::string& metric, const std::string& method, bool check_finite, const nb::dict& wish,
+                         const CallOptions& options) {
   const KnnGraphParams params = params_of(k, metric, method, check_finite, wish);
   const VectorFile rows = vector_file_of(source);
   const std::string path(folder.c_str(), folder.size());
   Call call(options);
   GraphReport report;
-  const GraphWork kept{{work.c_str(), work.size()}, keep_work, {form.first, form.second}};
+  GraphWork kept{{work.c_str(), work.size()}, keep_work, {form.first, form.second}};
+  if (!part.empty()) kept.part = parse_work_part(part);
+  kept.part.wait = wait;
   call.run([&] { report = knn_graph_folder(rows, path, params, kept, call.resources()); });
   return report_dict(report);
 }
@@ -194,9 +197,11 @@ void bind_knn_graph(nb::module_& module) {
              "Returns (ids, distances) and the report.");
   module.def(
       "knn_graph_folder", &graph_to_folder, nb::arg("x"), nb::arg("folder"), nb::arg("work"), nb::arg("keep_work"),
-      nb::arg("form"), nb::arg("k"), nb::arg("metric"), nb::arg("method"), nb::arg("check_finite"), nb::arg("wish"), nb::arg("options"),
+      nb::arg("form"), nb::arg("part"), nb::arg("wait"), nb::arg("k"), nb::arg("metric"), nb::arg("method"),
+      nb::arg("check_finite"), nb::arg("wish"), nb::arg("options"),
       nb::sig("def knn_graph_folder(x: object, folder: bytes, work: bytes, keep_work: bool, form: tuple[bool, bool], "
-              "k: int, metric: str, method: str, check_finite: bool, wish: dict[str, typing.Any], options: CallOptions) -> "
+              "part: str, wait: bool, k: int, metric: str, method: str, check_finite: bool, "
+              "wish: dict[str, typing.Any], options: CallOptions) -> "
               "dict[str, typing.Any]"),
       "Writes the graph to a folder, and returns the report. form: without distances; ids as int32.");
   module.def("load_graph", &load, nb::arg("ids"), nb::arg("distances"), nb::arg("metric"), nb::arg("options"),

@@ -13,9 +13,9 @@
 #include "core/name_table.hpp"
 #include "exact/knn_on_parts.hpp"
 #include "exact/search_checks.hpp"
+#include "io/row_slice.hpp"
 #include "ranks/agreement.hpp"
 #include "ranks/join_neighbors.hpp"
-#include "ranks/row_slice.hpp"
 #include "rows/finite_check.hpp"
 #include "rows/naming_files.hpp"
 #include "rows/narrowed_rows.hpp"
@@ -214,13 +214,14 @@ void knn(Communicator& ranks, const VectorFile& queries, const VectorFile& base,
     return together(ranks, [&] {
       if (part.count == 0) return;
       const auto pass_on = [&](int64_t first, const NeighborsView& found) { sink(part.first + first, found); };
-      naming(part.first, 0, [&] { knn(slice_of(queries, part), base, pass_on, params, resources); });
+      naming(part.first, 0, [&] { knn(slice_of(queries, part.first, part.count), base, pass_on, params, resources); });
     });
   }
   warn_of_short_base(shape.queries, shape.rows, params.k, resources);
   RankJoin join = together(ranks, [&] { return RankJoin(ranks, shape, params, resources); });
   join_rows(join, ranks, params, sink, [&](const KnnParams& own, const NeighborsSink& take) {
-    naming(0, join.part().first, [&] { knn(queries, slice_of(base, join.part()), take, own, resources); });
+    const RankPart rows = join.part();
+    naming(0, rows.first, [&] { knn(queries, slice_of(base, rows.first, rows.count), take, own, resources); });
   });
 }
 

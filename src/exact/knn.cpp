@@ -8,8 +8,8 @@
 #include "exact/knn_on_parts.hpp"
 #include "exact/search_checks.hpp"
 #include "exact/search_footprint.hpp"
+#include "io/row_slice.hpp"
 #include "ranks/parts.hpp"
-#include "ranks/row_slice.hpp"
 #include "ranks/transfer.hpp"
 #include "rows/naming_files.hpp"
 #include "rows/narrowed_rows.hpp"
@@ -66,8 +66,8 @@ void search_on_parts(const SearchShape& shape, const VectorFile& queries, const 
         std::copy_n(batch.ids, batch.queries * batch.k, to.ids + at * to.k);
         std::copy_n(batch.distances, batch.queries * batch.k, to.distances + at * to.k);
       };
-      knn(slice_of(queries, {first + some.first, some.count}), slice_of(base, rows), take, with_k(params, to.k),
-          part.with_log({}));
+      knn(slice_of(queries, first + some.first, some.count), slice_of(base, rows.first, rows.count), take,
+          with_k(params, to.k), part.with_log({}));
     };
     naming_files({{"query", queries}, {"base", base}}, [&] {
       with_rows_from(first, 0, [&] {

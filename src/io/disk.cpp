@@ -156,9 +156,9 @@ class RealDisk final : public Disk {
     return static_cast<int64_t>(info.f_bavail) * static_cast<int64_t>(info.f_frsize);
   }
 
-  std::unique_ptr<DiskLock> try_lock(const std::string& path) override {
+  std::unique_ptr<DiskLock> try_lock(const std::string& path, LockKind kind) override {
     FileDescriptor file = opened(path, O_RDWR | O_CREAT | O_CLOEXEC, "open the lock");
-    if (::flock(file.get(), LOCK_EX | LOCK_NB) == 0) {
+    if (::flock(file.get(), (kind == LockKind::shared ? LOCK_SH : LOCK_EX) | LOCK_NB) == 0) {
       // Whoever had the lock may have removed its file in between: then it is no lock any more.
       struct stat held{};
       struct stat named{};

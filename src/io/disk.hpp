@@ -46,6 +46,9 @@ class DiskLock {
   virtual ~DiskLock() = default;
 };
 
+// Whether one lock of this name is held at a time, or any number of shared ones.
+enum class LockKind : uint8_t { alone, shared };
+
 class Disk {
  public:
   virtual ~Disk() = default;
@@ -65,7 +68,7 @@ class Disk {
   virtual void sync_folder(const std::string& folder) = 0;
   virtual int64_t free_bytes(const std::string& folder) = 0;
   // Null where another process, or another lock of this one, holds it.
-  virtual std::unique_ptr<DiskLock> try_lock(const std::string& path) = 0;
+  virtual std::unique_ptr<DiskLock> try_lock(const std::string& path, LockKind kind) = 0;
 };
 
 // The file system.

@@ -9,7 +9,9 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
+#include <thread>
 
 namespace kith {
 namespace {
@@ -20,6 +22,11 @@ constexpr std::string_view kHashKey = "hash = ";
 constexpr std::string_view kPartEnding = ".part";
 constexpr std::string_view kManifestName = "manifest";
 constexpr std::string_view kLockName = "lock";
+constexpr std::string_view kDoneName = "done";
+constexpr std::string_view kLeftBeginning = "left-";
+// How long a part that waits looks away.
+constexpr std::chrono::milliseconds kShortestLook{20};
+constexpr std::chrono::milliseconds kLongestLook{500};
 
 // A step ends with the bytes and the hash of each section, and then with this.
 struct StepEnd {
@@ -95,7 +102,7 @@ DamagedStep::DamagedStep(const std::string& path, std::string step, int64_t offs
     : CorruptFile(fmt::format("'{}', byte {}: {}", path, offset, reason), path, offset), step_(std::move(step)) {}
 
 StepWriter::StepWriter(WorkFolder& folder, const std::string& name, int64_t bytes)
-    : folder_(folder), name_(name), file_(folder.disk_.create(folder.path_of(name + std::string(kPartEnding)))) {
+    : folder_(folder), name_(name), file_(folder.disk_.create(folder.aside_of(name))) {
   try {
     file_->reserve(bytes);
   } catch (const IoError& error) {
@@ -108,7 +115,7 @@ StepWriter::~StepWriter() {
   if (file_ == nullptr) return;
   file_.reset();
   try {
-    folder_.disk_.remove(folder_.path_of(name_ + std::string(kPartEnding)));
+    folder_.disk_.remove(folder_.aside_of(name_));
   } catch (...) {  // the next start removes it
   }
 }
@@ -146,7 +153,7 @@ void StepWriter::commit() {
   file_->write(at_ + table_bytes, &end, sizeof(end));
   file_->sync();
   file_.reset();
-  folder_.disk_.rename(folder_.path_of(name_ + std::string(kPartEnding)), folder_.path_of(name_));
+  folder_.disk_.rename(folder_.aside_of(name_), folder_.path_of(name_));
   folder_.disk_.sync_folder(folder_.path_);
 }
 
@@ -185,27 +192,58 @@ void StepFile::read(int64_t first, int64_t end, void* out) const {
   }
 }
 
-WorkFolder::WorkFolder(Disk& disk, std::string path, const WorkManifest& manifest, const Resources& resources)
-    : disk_(disk), path_(std::move(path)), resources_(resources), hash_(manifest.hash()) {
+WorkFolder::WorkFolder(Disk& disk, std::string path, const WorkManifest& manifest, const Resources& resources,
+                       const WorkPart& part)
+    : disk_(disk), path_(std::move(path)), resources_(resources), hash_(manifest.hash()), part_(part) {
+  part_.validate();
   disk_.make_folder(path_);
   refuse_foreign();
-  lock_ = disk_.try_lock(path_of(kLockName));
-  if (lock_ == nullptr) {
-    throw InvalidState(
-        fmt::format("another process works in the folder '{}'; wait for it, or name another work folder", path_));
-  }
+  lock();
   resumed_ = disk_.exists(path_of(kManifestName));
   if (resumed_) read_manifest(manifest);
   remove_leftovers();
   if (!resumed_) write_manifest(manifest);
 }
 
+std::string WorkFolder::tag() const { return fmt::format("{}of{}", part_.number, part_.count); }
+
+std::string WorkFolder::aside_of(std::string_view name) const {
+  return path_of(name) + (part_.alone() ? "" : "." + tag()) + std::string(kPartEnding);
+}
+
+void WorkFolder::lock() {
+  lock_ = disk_.try_lock(path_of(kLockName), part_.alone() ? LockKind::alone : LockKind::shared);
+  if (lock_ == nullptr) {
+    throw InvalidState(fmt::format("another process works in the folder '{}'{}; wait for it, or name another work folder",
+                                   path_, part_.alone() ? "" : ", and not as a part of the work"));
+  }
+  if (!part_.alone()) lock_part();
+}
+
+// A part has its lock before it looks at those of others, so that of two that begin at once one at least sees the other.
+void WorkFolder::lock_part() {
+  const std::string locks = std::string(kLockName) + "-";
+  part_lock_ = disk_.try_lock(path_of(locks + tag()), LockKind::alone);
+  if (part_lock_ == nullptr) {
+    throw InvalidState(fmt::format("part {} of {} is running in the folder '{}'; wait for it, or give another part",
+                                   part_.number, part_.count, path_));
+  }
+  const std::string same = fmt::format("of{}", part_.count);
+  for (const std::string& name : disk_.list(path_)) {
+    if (!name.starts_with(locks) || name.ends_with(same)) continue;
+    if (disk_.try_lock(path_of(name), LockKind::alone) != nullptr) continue;
+    throw InvalidState(fmt::format("the folder '{}' is being worked in by part {}, and this is part {}; give the same "
+                                   "number of parts to all, or wait",
+                                   path_, name.substr(locks.size()), tag()));
+  }
+}
+
 // Steps without a manifest are of nobody's work; a folder of something else is left alone.
 void WorkFolder::refuse_foreign() const {
-  const std::vector<std::string> names = disk_.list(path_);
-  if (std::find(names.begin(), names.end(), kManifestName) != names.end()) return;
-  for (const std::string& name : names) {
-    if (name == kLockName || name == std::string(kManifestName) + std::string(kPartEnding)) continue;
+  for (const std::string& name : disk_.list(path_)) {
+    const bool beginning = name.starts_with(kManifestName) && name.ends_with(kPartEnding);
+    if (beginning || name == kManifestName || name.starts_with(kLockName)) continue;
+    if (disk_.exists(path_of(kManifestName))) return;  // another part may have written it just now
     throw InvalidArgument(fmt::format("the folder '{}' is to be a work folder, and holds '{}' but no manifest; name an "
                                       "empty or a new folder",
                                       path_, name));
@@ -213,14 +251,22 @@ void WorkFolder::refuse_foreign() const {
 }
 
 void WorkFolder::remove_leftovers() {
+  const std::string others = fmt::format("of{}{}", part_.count, kPartEnding);
   for (const std::string& name : disk_.list(path_)) {
+    if (part_.alone()) {
+      // Parts that were all killed, or never came back.
+      if (name == kDoneName || name.starts_with(kLeftBeginning)) disk_.remove(path_of(name));
+      if (name.starts_with(kLockName) && name != kLockName) disk_.remove(path_of(name));
+    } else if (name.ends_with(others) && !name.ends_with("." + tag() + std::string(kPartEnding))) {
+      continue;  // being written, perhaps
+    }
     if (name.ends_with(kPartEnding)) disk_.remove(path_of(name));
   }
 }
 
 void WorkFolder::write_manifest(const WorkManifest& manifest) {
   const std::string text = manifest.text();
-  const std::string aside = path_of(std::string(kManifestName) + std::string(kPartEnding));
+  const std::string aside = aside_of(kManifestName);
   {
     const std::unique_ptr<DiskFile> file = disk_.create(aside);
     file->write(0, text.data(), static_cast<int64_t>(text.size()));
@@ -256,14 +302,90 @@ std::optional<StepFile> WorkFolder::find(const std::string& name) {
   if (!disk_.exists(path_of(name))) return std::nullopt;
   try {
     return StepFile(disk_.open(path_of(name)), name, hash_);
+  } catch (const IoError& gone) {  // another part has deleted it just now
+    if (gone.code() != ENOENT) throw;
+    return std::nullopt;
   } catch (const CorruptFile& damaged) {
-    resources_.log(LogLevel::warning, fmt::format("{}; the step is made again", damaged.what()));
     remove(name);
+    if (!part_.alone()) throw DamagedStep(path_of(name), name, damaged.offset(), damaged.what());
+    resources_.log(LogLevel::warning, fmt::format("{}; the step is made again", damaged.what()));
     return std::nullopt;
   }
 }
 
+std::vector<std::string> WorkFolder::names(std::string_view beginning) const {
+  std::vector<std::string> found = disk_.list(path_);
+  std::erase_if(found, [&](const std::string& name) {
+    return !name.starts_with(beginning) || name.ends_with(kPartEnding);
+  });
+  return found;
+}
+
 void WorkFolder::remove(const std::string& name) { disk_.remove(path_of(name)); }
+
+void WorkFolder::await(const std::vector<std::string>& steps) {
+  if (leads()) return;
+  wait_until([&]() -> std::string {
+    const auto there = [&](const std::string& name) { return disk_.exists(path_of(name)); };
+    if (std::any_of(steps.begin(), steps.end(), there)) return "";
+    return fmt::format("the step '{}' of part 1", steps.front());
+  });
+}
+
+void WorkFolder::wait_until(const std::function<std::string()>& missing) {
+  std::chrono::milliseconds look = kShortestLook;
+  bool told = false;
+  for (std::string left = missing(); !left.empty(); left = missing()) {
+    if (disk_.exists(path_of(kDoneName))) throw WorkDone("the other parts have ended the work");
+    if (!part_.wait) {
+      throw Unfinished(fmt::format("part {} of {} has done its share for now; what is left before it can go on: {}. Run it "
+                                   "again once that is done",
+                                   part_.number, part_.count, left));
+    }
+    if (!std::exchange(told, true)) {
+      resources_.log(LogLevel::info, fmt::format("part {} of {} waits for {}", part_.number, part_.count, left));
+    }
+    resources_.check_cancelled();
+    std::this_thread::sleep_for(look);
+    look = std::min(2 * look, kLongestLook);
+  }
+}
+
+std::optional<StepFile> WorkFolder::done() { return part_.alone() ? std::nullopt : find(std::string(kDoneName)); }
+
+void WorkFolder::finish(std::span<const std::byte> told, bool keep) {
+  if (part_.alone()) {
+    if (!keep) clear();
+    return;
+  }
+  if (leads() && !disk_.exists(path_of(kDoneName))) {
+    StepWriter writer(*this, std::string(kDoneName));
+    writer.add(told);
+    writer.commit();
+  }
+  try {
+    await({std::string(kDoneName)});
+  } catch (const WorkDone&) {
+  }
+  leave(keep);
+}
+
+void WorkFolder::leave(bool keep) {
+  const auto is_sign = [&](const std::string& name) {
+    return name == kManifestName || name == kDoneName || name.starts_with(kLockName) || name.starts_with(kLeftBeginning);
+  };
+  if (leads() && !keep) {
+    for (const std::string& name : disk_.list(path_)) {
+      if (!is_sign(name)) disk_.remove(path_of(name));
+    }
+  }
+  StepWriter(*this, std::string(kLeftBeginning) + tag()).commit();
+  if (static_cast<int64_t>(names(kLeftBeginning).size()) < part_.count) return;
+  if (!keep) return clear();
+  for (const std::string& name : disk_.list(path_)) {
+    if (is_sign(name) && name != kManifestName) disk_.remove(path_of(name));
+  }
+}
 
 void WorkFolder::clear() {
   // The manifest goes last: steps without it would be refused as somebody else's files.

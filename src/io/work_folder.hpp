@@ -9,15 +9,25 @@
 // carries the manifest's hash, so that files of other work are never mixed in. Sections are verified when they are read;
 // a step whose end is damaged counts as not done, and one whose section is damaged is DamagedStep for who reads it: remove
 // it and make it again.
+//
+// Several processes may work in one folder, each a part of the work (kith/work_part.hpp). The first makes what there is
+// one of, and leads; steps of which there are many are dealt out. Then there are also:
+//
+//   lock-2of3         held by that part, while all parts share `lock`
+//   NAME.2of3.part    a step that it is writing
+//   done              what the work came to; the other steps are gone
+//   left-2of3         that part has seen it; the last part to see it clears the folder
 #pragma once
 
 #include <kith/error.hpp>
 #include <kith/resources.hpp>
+#include <kith/work_part.hpp>
 
 #include "io/disk.hpp"
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -55,6 +65,12 @@ class DamagedStep : public CorruptFile {
 
  private:
   std::string step_;
+};
+
+// The other parts have ended the work while this one waited for a step: WorkFolder::done() has what it came to.
+class WorkDone : public InvalidState {
+ public:
+  using InvalidState::InvalidState;
 };
 
 class WorkFolder;
@@ -112,16 +128,20 @@ class StepFile {
 
 class WorkFolder {
  public:
-  // Makes the folder, or goes on with the one that is there. InvalidState where another process works in it;
-  // InvalidArgument, with what differs, where it holds other work.
-  WorkFolder(Disk& disk, std::string path, const WorkManifest& manifest, const Resources& resources);
+  // Makes the folder, or goes on with the one that is there. InvalidState where another process works in it that is no
+  // other part of the same work; InvalidArgument, with what differs, where it holds other work.
+  WorkFolder(Disk& disk, std::string path, const WorkManifest& manifest, const Resources& resources,
+             const WorkPart& part = {});
 
   const std::string& path() const { return path_; }
   // Whether there was work to go on with.
   bool resumed() const { return resumed_; }
 
-  // A finished step, or none; a damaged one is removed, and the log says so.
+  // A finished step, or none; a damaged one is removed, and the log says so. Of parts, DamagedStep says so instead: who
+  // has made it does not look at it again.
   std::optional<StepFile> find(const std::string& name);
+  // The names of finished steps that begin so, ascending.
+  std::vector<std::string> names(std::string_view beginning) const;
   // Once nobody needs it any more, or it is damaged.
   void remove(const std::string& name);
   // All steps, the manifest and the lock; the folder itself stays, empty.
@@ -129,9 +149,30 @@ class WorkFolder {
   // IoError, with the bytes, where less is free.
   void require_space(int64_t bytes) const;
 
+  const WorkPart& part() const { return part_; }
+  // Whether this process makes what there is one of; one that works alone does.
+  bool leads() const { return part_.number == 1; }
+  // Whether it makes the step of this number, of many.
+  bool deals(int64_t number) const { return number % part_.count == part_.number - 1; }
+  // For a part that does not lead: returns once one of these steps is there.
+  void await(const std::vector<std::string>& steps);
+  // Returns once nothing is missing, by what is told of it.
+  void wait_until(const std::function<std::string()>& missing);
+
+  // What the work came to, once the part that leads has ended it.
+  std::optional<StepFile> done();
+  // The work is ended. The part that leads says what it came to, and others wait for that. Steps are deleted, unless
+  // they are kept; the folder itself stays, empty once all parts were here.
+  void finish(std::span<const std::byte> told, bool keep);
+
  private:
   friend class StepWriter;
   std::string path_of(std::string_view name) const { return path_ + "/" + std::string(name); }
+  std::string aside_of(std::string_view name) const;
+  std::string tag() const;  // "2of3"
+  void lock();
+  void lock_part();
+  void leave(bool keep);
   void read_manifest(const WorkManifest& wanted);
   void write_manifest(const WorkManifest& manifest);
   void refuse_foreign() const;
@@ -142,7 +183,9 @@ class WorkFolder {
   const Resources resources_;
   uint64_t hash_;
   bool resumed_ = false;
+  const WorkPart part_;
   std::unique_ptr<DiskLock> lock_;
+  std::unique_ptr<DiskLock> part_lock_;
 };
 
 }  // namespace kith

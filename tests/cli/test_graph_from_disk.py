@@ -80,7 +80,7 @@ def test_other_work_is_refused(kith, files, tmp_path):
     np.save(tmp_path / "changed" / "whole.npy", x)
     told = kith.fails(2, *build(tmp_path / "changed" / "whole.npy", tmp_path / "g", LIMIT, "--work", work))
     assert "the vectors have changed since this work began" in told
-    assert "--work, --keep-work, --ids-only and --int32-ids go with --out" in kith.fails(
+    assert "--work, --keep-work, --ids-only, --int32-ids and --part go with --out" in kith.fails(
         2, "graph", "build", "--data", files / "whole.npy", "--out-ids", tmp_path / "i.npy", "--out-distances",
         tmp_path / "d.npy", "--work", work
     )  # fmt: skip
@@ -152,3 +152,114 @@ def test_ids_alone_and_as_int32(kith, files, truth, tmp_path):
     assert {path.name for path in out.iterdir()} == {"ids.npy", "report.json"}
     ids = np.load(out / "ids.npy")
     assert ids.dtype == np.int32 and (ids == np.load(truth / "ids.npy")).all()
+
+
+def part(kith, files, tmp_path, number, of=3, *more):
+    arguments = build(files / "part-*.npy", tmp_path / "g", LIMIT, "--work", tmp_path / "w", "--part", f"{number}/{of}", *more)
+    arguments[arguments.index("--threads") + 1] = 1
+    return arguments
+
+
+def test_three_parts(kith, files, truth, tmp_path):
+    """One of them is killed again and again, and started again."""
+    others = [start(kith, part(kith, files, tmp_path, number)) for number in (1, 3)]
+    seconds, kills = 0.05, 0
+    while True:
+        process = start(kith, part(kith, files, tmp_path, 2))
+        try:
+            assert process.wait(seconds) == 0
+            break
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            kills += 1
+            seconds *= 1.5
+    assert [process.wait(60) for process in others] == [0, 0]
+    assert kills >= 1 or kith.sanitized
+    assert_same(truth, tmp_path / "g")
+    assert list((tmp_path / "w").iterdir()) == []
+
+
+def test_parts_that_do_not_wait(kith, files, truth, tmp_path):
+    codes, told = {}, []
+    for turn in range(20):
+        for number in (1, 2, 3):
+            if codes.get(number) == 0:
+                continue
+            run = kith(*part(kith, files, tmp_path, number, 3, "--no-wait"))
+            codes[number] = run.code
+            assert run.code in (0, 75), run.err
+            told.append(run.err)
+        if set(codes.values()) == {0}:
+            break
+    assert set(codes.values()) == {0} and turn >= 1
+    assert any("has done its share for now" in text and "the lists of" in text for text in told)
+    assert_same(truth, tmp_path / "g")
+
+
+def test_parts_that_cannot_be(kith, files, truth, tmp_path):
+    running = start(kith, part(kith, files, tmp_path, 2))
+    while not (tmp_path / "w" / "manifest").exists():
+        time.sleep(0.002)
+    assert "part 2 of 3 is running" in kith.fails(1, *part(kith, files, tmp_path, 2))
+    assert "give the same number of parts" in kith.fails(1, *part(kith, files, tmp_path, 1, 2))
+    alone = build(files / "part-*.npy", tmp_path / "g", LIMIT, "--work", tmp_path / "w")
+    assert "another process works in the folder" in kith.fails(1, *alone)
+    running.kill()
+    running.wait()
+    kith.ok(*alone)
+    assert_same(truth, tmp_path / "g")
+    assert "--no-wait goes with --part" in kith.fails(2, *alone, "--no-wait")
+    assert "as 2/3" in kith.fails(2, *part(kith, files, tmp_path, 4))
+    other = part(kith, files, tmp_path, 1)
+    other[other.index("cells")] = "exact"
+    assert "by the method cells" in kith.fails(2, *[a for a in other if a not in ("--cells", 60)])
+
+
+def test_ggm_from_disk(kith, files, tmp_path):
+    """Under a limit the bytes of memory; killed again and again."""
+    few = np.load(files / "whole.npy")[:6000, :32].copy()
+    np.save(tmp_path / "few.npy", few)
+
+    def ggm(out, *more):
+        return ["graph", "build", "--data", tmp_path / "few.npy", "-k", 6, "--method", "ggm", "--shards", 6, "--recall", 0.8,
+                "--list-length", 24, "--iterations", 3, "--device", "cpu", "--threads", 2, "--out", out, *more]  # fmt: skip
+
+    report = kith.ok(*ggm(tmp_path / "memory", "--json")).json["result"]["report"]
+    assert report["method"] == "ggm" and report["parameters"]["shards"] == 6
+    needed = kith.fails(4, *ggm(tmp_path / "disk", "--memory-limit", "11M"))
+    assert "the graph" in needed
+    seconds, kills = 0.05, 0
+    for _ in range(100):
+        process = start(kith, ggm(tmp_path / "disk", "--memory-limit", "16M"))
+        try:
+            assert process.wait(seconds) == 0
+            break
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            kills += 1
+            seconds *= 1.3
+    assert kills >= 1 or kith.sanitized
+    assert_same(tmp_path / "memory", tmp_path / "disk")
+
+
+def test_merging_folders(kith, files, tmp_path):
+    x = np.load(files / "whole.npy")[:6000, :32].copy()
+    names = []
+    for number, part in enumerate(np.split(x, [1500, 4000])):
+        np.save(tmp_path / f"{number}.npy", part)
+        kith.ok("graph", "build", "--data", tmp_path / f"{number}.npy", "-k", 6, "--method", "exact", "--device", "cpu",
+                "--out", tmp_path / f"g{number}")  # fmt: skip
+        names.append(number)
+    base = ["graph", "merge", "--graph", *(tmp_path / f"g{n}" for n in names), "--data", *(tmp_path / f"{n}.npy" for n in names),
+            "--recall", 0.8, "--list-length", 24, "--iterations", 3, "--device", "cpu", "--threads", 2]  # fmt: skip
+    report = kith.ok(*base, "--out", tmp_path / "memory", "--json").json["result"]
+    assert report["rows"] == 6000 and report["report"]["method"] == "merge"
+    kith.ok(*base, "--out", tmp_path / "disk", "--memory-limit", "17M")
+    assert_same(tmp_path / "memory", tmp_path / "disk")
+    assert "give as many of each" in kith.fails(2, *base)
+    swapped = base.copy()
+    at = swapped.index("--data")
+    swapped[at + 1], swapped[at + 2] = swapped[at + 2], swapped[at + 1]
+    assert "has 1500 rows, and" in kith.fails(2, *swapped, "--out", tmp_path / "other")

@@ -6,6 +6,7 @@
 #include <kith/graph_of_files.hpp>
 #include <kith/knn_graph.hpp>
 #include <kith/vector_file.hpp>
+#include <kith/work_part.hpp>
 
 #include "core/memory_budget.hpp"
 #include "exact/exact_check.hpp"
@@ -260,6 +261,137 @@ TEST(CellsOnDisk, DamagedStepsAreMadeAgain) {
   }
 }
 
+// Parts that do not wait take turns until all have ended. `part` runs one, and says whether it has ended.
+template <typename Part>
+void take_turns(int64_t parts, const Part& part) {
+  std::vector<bool> ended(static_cast<size_t>(parts), false);
+  for (int turn = 0; turn < 100; ++turn) {
+    for (int64_t number = parts; number >= 1; --number) {
+      const auto at = static_cast<size_t>(number - 1);
+      if (!ended[at]) ended[at] = part(WorkPart{number, parts, false});
+    }
+    if (std::all_of(ended.begin(), ended.end(), [](bool end) { return end; })) return;
+  }
+  FAIL() << "parts that never end";
+}
+
+struct PartTask {
+  const Task& task;
+  SimulatedDisk& disk;
+  KeptGraph& found;  // of part 1
+
+  // Whether it has ended.
+  bool run(const WorkPart& part, int64_t limit, bool keep = false) const {
+    KeptGraph others;
+    try {
+      const DiskWork work{disk, "w", keep, 100, part, 64};
+      cells_on_disk(task.x, task.wish(), true, work, part.number == 1 ? found : others, under_limit(limit));
+      return true;
+    } catch (const Unfinished&) {
+      return false;
+    }
+  }
+};
+
+TEST(CellsOnDisk, PartsGiveTheBytesOfOneProcess) {
+  const TemporaryDirectory directory;
+  const auto rows = reference::make_floats(Shape::gaussian, 1000, 8, 1);
+  const VectorFile x = file_of(directory, rows.view());
+  const Task task{x, by_cells(5, 12)};
+  const KnnGraph truth = knn_graph(rows.view(), task.params, under_limit(kNoLimit));
+  for (const int64_t parts : {2, 3, 7, 40}) {
+    SimulatedDisk disk;
+    KeptGraph found;
+    take_turns(parts, [&](const WorkPart& part) {
+      return PartTask{task, disk, found}.run(part, task.least() + 1000 * part.number);
+    });
+    found.expect(truth);
+    EXPECT_TRUE(disk.list("w").empty());
+  }
+}
+
+TEST(CellsOnDisk, PartsGoOnAfterACrashAtAnyCall) {
+  const TemporaryDirectory directory;
+  const auto rows = reference::make_floats(Shape::gaussian, 600, 8, 1);
+  const VectorFile x = file_of(directory, rows.view());
+  const Task task{x, by_cells(5, 8)};
+  const KnnGraph truth = knn_graph(rows.view(), task.params, under_limit(kNoLimit));
+  const int64_t least = task.least();
+  for (const int64_t crashing : {1, 2}) {
+    for (int64_t at = 0; at < 2000; at += reference::fewer_if_sanitized(71, 293)) {
+      SimulatedDisk disk;
+      KeptGraph found;
+      bool crashed = false;
+      take_turns(3, [&](const WorkPart& part) {
+        if (part.number == crashing && !crashed) disk.set_fault({.at = at, .code = 0, .kind = {}});
+        try {
+          const bool ended = PartTask{task, disk, found}.run(part, least);
+          disk.clear_fault();
+          return ended;
+        } catch (const Crash&) {
+          crashed = true;
+          disk.crash(at % 2 == 0 ? Loss::all_that_is_not_synced : Loss::bytes_that_are_not_synced);
+          return false;
+        }
+      });
+      found.expect(truth);
+      EXPECT_TRUE(disk.list("w").empty()) << at;
+    }
+  }
+}
+
+TEST(CellsOnDisk, WorkOfPartsIsEndedByAnyNumberOfThem) {
+  const TemporaryDirectory directory;
+  const auto rows = reference::make_floats(Shape::gaussian, 1000, 8, 1);
+  const VectorFile x = file_of(directory, rows.view());
+  const Task task{x, by_cells(5, 12)};
+  const KnnGraph truth = knn_graph(rows.view(), task.params, under_limit(kNoLimit));
+  for (int turns = 1; turns < 8; ++turns) {
+    for (const int64_t then : {1, 2, 5}) {
+      SimulatedDisk disk;
+      KeptGraph found;
+      const PartTask parts{task, disk, found};
+      // The third part never comes in the first turn.
+      for (int turn = 0; turn < turns; ++turn) {
+        for (const int64_t number : {1, 2}) (void)parts.run({number, 3, false}, task.least());
+        if (turn > 1) (void)parts.run({3, 3, false}, task.least());
+      }
+      if (then == 1) {
+        task.run(disk, found, task.least());
+      } else {
+        take_turns(then, [&](const WorkPart& part) { return parts.run(part, task.least()); });
+      }
+      found.expect(truth);
+      EXPECT_TRUE(disk.list("w").empty());
+    }
+  }
+}
+
+TEST(CellsOnDisk, PartsSayWhatIsLeftAndWhatIsDamaged) {
+  const TemporaryDirectory directory;
+  const auto rows = reference::make_floats(Shape::gaussian, 600, 8, 1);
+  const VectorFile x = file_of(directory, rows.view());
+  const Task task{x, by_cells(5, 8)};
+  SimulatedDisk disk;
+  KeptGraph found;
+  const auto run_part = [&](int64_t number, int64_t count) {
+    return [&, number, count] {
+      cells_on_disk(x, task.wish(), true, {disk, "w", false, 100, {number, count, false}, 64}, found,
+                    under_limit(kNoLimit));
+    };
+  };
+  expect_refusal<Unfinished>(run_part(2, 2), "the step 'survey' of part 1");
+  expect_refusal<Unfinished>(run_part(1, 2), "5 of 10 steps that rank cells");
+  expect_refusal<Unfinished>(run_part(2, 2), "'rows-");
+  expect_refusal<Unfinished>(run_part(1, 2), "rows");
+  std::string centres = disk.content("w/centres");
+  centres[20] ^= 1;
+  disk.set_content("w/centres", centres);
+  expect_refusal<InvalidState>(run_part(2, 2), "the step was removed: end all parts, and start them again");
+  take_turns(2, [&](const WorkPart& part) { return PartTask{task, disk, found}.run(part, task.least()); });
+  found.expect(knn_graph(rows.view(), task.params, under_limit(kNoLimit)));
+}
+
 TEST(CellsOnDisk, OtherWorkAndChangedVectorsAreRefused) {
   const TemporaryDirectory directory;
   auto rows = reference::make_floats(Shape::gaussian, 600, 8, 1);
@@ -276,7 +408,7 @@ TEST(CellsOnDisk, OtherWorkAndChangedVectorsAreRefused) {
              {by_cells(5, 8, Metric::cosine), "metric is cosine, and was l2"}}) {
       expect_refusal<InvalidArgument>([&] { Task{x, other}.run(disk, found, kNoLimit); }, told);
     }
-    const auto lock = disk.try_lock("w/lock");
+    const auto lock = disk.try_lock("w/lock", LockKind::alone);
     expect_refusal<InvalidState>([&] { task.run(disk, found, kNoLimit); }, "another process works in the folder");
   }
   {

@@ -58,11 +58,17 @@ void use(Disk& disk, const std::string& folder) {
   const auto error = thrown<IoError>([&] { (void)disk.open(folder + "/none"); });
   ASSERT_TRUE(error);
   EXPECT_EQ(error->code(), ENOENT);
-  auto lock = disk.try_lock(folder + "/lock");
+  auto lock = disk.try_lock(folder + "/lock", LockKind::alone);
   EXPECT_NE(lock, nullptr);
-  EXPECT_EQ(disk.try_lock(folder + "/lock"), nullptr);
-  lock.reset();
-  EXPECT_NE(disk.try_lock(folder + "/lock"), nullptr);
+  EXPECT_EQ(disk.try_lock(folder + "/lock", LockKind::alone), nullptr);
+  EXPECT_EQ(disk.try_lock(folder + "/lock", LockKind::shared), nullptr);
+  lock = nullptr;
+  lock = disk.try_lock(folder + "/lock", LockKind::shared);
+  EXPECT_NE(lock, nullptr);
+  EXPECT_NE(disk.try_lock(folder + "/lock", LockKind::shared), nullptr);
+  EXPECT_EQ(disk.try_lock(folder + "/lock", LockKind::alone), nullptr);
+  lock = nullptr;
+  EXPECT_NE(disk.try_lock(folder + "/lock", LockKind::alone), nullptr);
 }
 
 TEST(Disk, TheRealOne) {

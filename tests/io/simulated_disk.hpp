@@ -16,7 +16,6 @@
 #include <cstring>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -98,13 +97,20 @@ class SimulatedDisk final : public Disk {
     }
   }
   int64_t free_bytes(const std::string&) override { return capacity_ - used(); }
-  std::unique_ptr<DiskLock> try_lock(const std::string& path) override {
-    if (!locked_.insert(path).second) return nullptr;
+  std::unique_ptr<DiskLock> try_lock(const std::string& path, LockKind kind) override {
+    const auto held = locked_.find(path);
+    if (held != locked_.end() && (held->second.kind == LockKind::alone || kind == LockKind::alone)) return nullptr;
+    locked_[path].kind = kind;
+    ++locked_[path].holders;
     if (!names_.contains(path)) set_content(path, "");
     return std::make_unique<Lock>(*this, path);
   }
 
  private:
+  struct Held {
+    LockKind kind = LockKind::alone;
+    int holders = 0;
+  };
   struct Inode {
     std::string bytes;
     std::string synced;
@@ -148,7 +154,10 @@ class SimulatedDisk final : public Disk {
   class Lock final : public DiskLock {
    public:
     Lock(SimulatedDisk& disk, std::string path) : disk_(disk), path_(std::move(path)) {}
-    ~Lock() override { disk_.locked_.erase(path_); }
+    ~Lock() override {
+      const auto held = disk_.locked_.find(path_);
+      if (held != disk_.locked_.end() && --held->second.holders == 0) disk_.locked_.erase(held);
+    }
 
    private:
     SimulatedDisk& disk_;
@@ -173,7 +182,7 @@ class SimulatedDisk final : public Disk {
 
   std::map<std::string, std::shared_ptr<Inode>> names_;
   std::map<std::string, std::shared_ptr<Inode>> synced_names_;
-  std::set<std::string> locked_;
+  std::map<std::string, Held> locked_;
   std::optional<Fault> fault_;
   bool dead_ = false;
   std::atomic<int64_t> calls_ = 0;  // steps are read by several threads

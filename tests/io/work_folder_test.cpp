@@ -118,6 +118,72 @@ TEST(WorkFolder, OtherWorkIsRefusedWithWhatDiffers) {
   EXPECT_EQ(disk.list("u"), std::vector<std::string>{"film.part"});
 }
 
+TEST(WorkFolder, PartsAreToldApart) {
+  const TemporaryDirectory directory;
+  SimulatedDisk simulated;
+  for (Disk* disk : std::initializer_list<Disk*>{&simulated, &real_disk()}) {
+    const std::string path = directory.path("work");
+    const auto open_as = [&](const WorkPart& part) {
+      return [&, part] { WorkFolder folder(*disk, path, manifest_of(), Resources(), part); };
+    };
+    {
+      WorkFolder second(*disk, path, manifest_of(), Resources(), {2, 3});
+      EXPECT_FALSE(second.leads());
+      expect_refusal<InvalidState>(open_as({}), "another process works in the folder");
+      expect_refusal<InvalidState>(open_as({2, 3}), "part 2 of 3 is running");
+      expect_refusal<InvalidState>(open_as({2, 4}), "is being worked in by part 2of3, and this is part 2of4");
+      WorkFolder first(*disk, path, manifest_of(), Resources(), {1, 3});
+      EXPECT_TRUE(first.leads());
+      // What one is writing, the other leaves alone when it begins anew.
+      StepWriter writer(second, "a");
+      open_as({3, 3})();
+      writer.add(bytes_in("a"));
+      writer.commit();
+      EXPECT_TRUE(first.find("a"));
+    }
+    {
+      WorkFolder alone(*disk, path, manifest_of(), Resources());
+      EXPECT_EQ(disk->list(path), (std::vector<std::string>{"a", "lock", "manifest"}));
+      expect_refusal<InvalidState>(open_as({1, 3}), "and not as a part of the work");
+      expect_refusal<InvalidState>([&] { alone.wait_until([] { return std::string(); }); throw InvalidState("ends"); },
+                                   "ends");
+    }
+    expect_refusal<InvalidArgument>(open_as({4, 3}), "part = '4/3'");
+  }
+}
+
+TEST(WorkFolder, TheLastPartClearsIt) {
+  SimulatedDisk disk;
+  for (const bool keep : {false, true}) {
+    for (const int64_t number : {2, 1, 3}) {
+      WorkFolder folder(disk, "w", manifest_of(), Resources(), {number, 3, false});
+      if (folder.leads()) write_step(folder, "a", {"a"});
+      if (number == 2) {
+        EXPECT_THROW(folder.finish(bytes_in("told"), keep), Unfinished);
+        continue;
+      }
+      folder.finish(bytes_in("told"), keep);
+    }
+    {
+      WorkFolder folder(disk, "w", manifest_of(), Resources(), {2, 3});
+      EXPECT_EQ(read_step(folder.done().value()), std::vector<std::string>{"told"});
+      EXPECT_THROW(folder.wait_until([] { return std::string("more"); }), WorkDone);
+      folder.finish({}, keep);
+    }
+    EXPECT_EQ(disk.list("w"), (keep ? std::vector<std::string>{"a", "manifest"} : std::vector<std::string>{}));
+  }
+}
+
+TEST(WorkPart, Words) {
+  const WorkPart part = parse_work_part("2/3");
+  EXPECT_EQ(part.number, 2);
+  EXPECT_EQ(part.count, 3);
+  EXPECT_TRUE(part.wait);
+  for (const char* text : {"", "2", "0/3", "4/3", "2/", "/3", "a/3", "2/3 ", "2/3/4", "-1/3", "99999999999999999999/3"}) {
+    EXPECT_THROW(parse_work_part(text), InvalidArgument) << text;
+  }
+}
+
 TEST(WorkFolder, DamagedStepsAreMadeAgain) {
   SimulatedDisk disk;
   WorkFolder folder(disk, "w", manifest_of(), Resources());

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -341,6 +342,37 @@ def test_out_is_a_folder_of_the_same_bytes(tmp_path: Path) -> None:
         kith.knn_graph(x.tolist(), k=5, out=tmp_path / "g")
 
 
+def test_cells_in_parts(tmp_path):
+    """Two parts in turns, and two that wait for each other."""
+    x = np.random.default_rng(3).standard_normal((3000, 16)).astype(np.float32)
+    np.save(tmp_path / "x.npy", x)
+    wish = {"k": 5, "method": "cells", "cells": 20, "recall": 0.7, "device": "cpu", "threads": 1}
+    truth = kith.knn_graph(x, **wish)
+    ended: dict[str, kith.KnnGraph] = {}
+    with pytest.raises(kith.UnfinishedError, match="has done its share"):
+        kith.knn_graph(tmp_path / "x.npy", out=tmp_path / "g", part="2/2", wait=False, **wish)
+    for _ in range(10):
+        for part in ("1/2", "2/2"):
+            try:
+                ended[part] = kith.knn_graph(tmp_path / "x.npy", out=tmp_path / "g", part=part, wait=False, **wish)
+            except kith.UnfinishedError:
+                continue
+        if len(ended) == 2:
+            break
+    with ThreadPoolExecutor() as threads:
+        calls = [
+            threads.submit(kith.knn_graph, tmp_path / "x.npy", out=tmp_path / "h", part=part, **wish)
+            for part in ("1/2", "2/2")
+        ]
+        waited = [call.result() for call in calls]
+    for graph in (*ended.values(), *waited):
+        assert (graph.ids == truth.ids).all() and (graph.distances == truth.distances).all()
+        assert graph.report.recall == truth.report.recall
+    assert not (tmp_path / "g" / "work").exists() and not (tmp_path / "h" / "work").exists()
+    with pytest.raises(ValueError, match="wait=False goes with part"):
+        kith.knn_graph(tmp_path / "x.npy", out=tmp_path / "g", wait=False, **wish)
+
+
 def test_cells_from_disk(tmp_path):
     """A limit below the vectors gives the graph in memory, and the work folder is gone."""
     x = np.random.default_rng(3).standard_normal((12_000, 160)).astype(np.float32)
@@ -358,7 +390,7 @@ def test_cells_from_disk(tmp_path):
     assert (again.ids == truth.ids).all() and (tmp_path / "w" / "manifest").exists()
     with pytest.raises(ValueError, match="seed is 1, and was 0"):
         kith.knn_graph(tmp_path / "x.npy", out=tmp_path / "g", work=tmp_path / "w", seed=1, memory_limit=10 << 20, **wish)
-    with pytest.raises(ValueError, match="work, keep_work and int32_ids go with out"):
+    with pytest.raises(ValueError, match="work, keep_work, int32_ids and part go with out"):
         kith.knn_graph(tmp_path / "x.npy", work=tmp_path / "w")
 
 

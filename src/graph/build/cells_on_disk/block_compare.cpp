@@ -86,13 +86,13 @@ struct BlockMemory {
 
 class BlockCompare {
  public:
-  BlockCompare(const CellStore& store, int64_t first_piece, const BlockShape& shape, ProgressMeter& meter,
-               const Resources& resources)
+  BlockCompare(const CellStore& store, int64_t first_piece, int64_t end_piece, const BlockShape& shape,
+               ProgressMeter& meter, const Resources& resources)
       : store_(store),
         layout_(store.layout()),
         shape_(shape),
         first_(first_piece),
-        end_(layout_.pieces_within(first_piece, layout_.pieces(), shape.rows)),
+        end_(layout_.pieces_within(first_piece, end_piece, shape.rows)),
         meter_(meter),
         resources_(resources.with_progress({})),
         memory_(shape, resources_) {}
@@ -376,10 +376,10 @@ class BlockCompareCpu final : public BlockComparer {
       : store_(store), shape_(shape), resources_(resources) {}
 
   // The last block may take less memory.
-  void compare(int64_t first_piece, BlockLists& lists, ProgressMeter& meter) override {
-    const int64_t left = shape_.all_rows - store_.layout().place(first_piece);
+  void compare(int64_t first_piece, int64_t end_piece, BlockLists& lists, ProgressMeter& meter) override {
+    const int64_t left = store_.layout().place(end_piece) - store_.layout().place(first_piece);
     const int64_t rows = std::max(std::min(shape_.rows, left), fewest_block_rows(shape_));
-    BlockCompare(store_, first_piece, with_rows(shape_, rows, resources_), meter, resources_).run(lists);
+    BlockCompare(store_, first_piece, end_piece, with_rows(shape_, rows, resources_), meter, resources_).run(lists);
   }
 
  private:

@@ -47,8 +47,8 @@ Footprint block_footprint_cuda(const BlockShape& shape, const Resources& resourc
 class BlockComparer {
  public:
   virtual ~BlockComparer() = default;
-  // The block of pieces from one on that fits the shape. `meter` counts rows that are done.
-  virtual void compare(int64_t first_piece, BlockLists& lists, ProgressMeter& meter) = 0;
+  // The block of pieces from one on, before `end_piece`, that fits the shape. `meter` counts rows that are done.
+  virtual void compare(int64_t first_piece, int64_t end_piece, BlockLists& lists, ProgressMeter& meter) = 0;
 };
 // On the device of the resources. The store and the resources must outlive it.
 std::unique_ptr<BlockComparer> make_block_comparer(const CellStore& store, const BlockShape& shape,

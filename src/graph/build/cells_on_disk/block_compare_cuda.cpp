@@ -149,9 +149,9 @@ class BlockCompareCuda final : public BlockComparer {
     context_->synchronize();  // and all memory is there for copies on another stream
   }
 
-  void compare(int64_t first_piece, BlockLists& lists, ProgressMeter& meter) override {
+  void compare(int64_t first_piece, int64_t end_piece, BlockLists& lists, ProgressMeter& meter) override {
     first_ = first_piece;
-    end_ = pieces_after(first_piece, shape_.rows, memory_.block_places);
+    end_ = pieces_after(first_piece, end_piece, shape_.rows, memory_.block_places);
     pairs_ = 0;
     load(meter);
     compare_inside(meter);
@@ -199,10 +199,10 @@ class BlockCompareCuda final : public BlockComparer {
     for_cells(pieces, [&](int64_t, int64_t rows) { places += round_up(rows, kOperandTile); });
     return places;
   }
-  // The end of the most pieces from one on, or before one, that fit.
-  int64_t pieces_after(int64_t first, int64_t most_rows, int64_t most_places) const {
+  // The end of the most pieces from one on, up to a last, or before one, that fit.
+  int64_t pieces_after(int64_t first, int64_t last, int64_t most_rows, int64_t most_places) const {
     for (int64_t some = most_rows;; some = some / 8 * 7) {
-      const int64_t end = layout_.pieces_within(first, layout_.pieces(), some);
+      const int64_t end = layout_.pieces_within(first, last, some);
       if (end == first + 1 || places_of({first, end}) <= most_places) return end;
     }
   }
@@ -218,7 +218,8 @@ class BlockCompareCuda final : public BlockComparer {
     if (right == layout_.pieces()) goes_right = false;
     if (left == 0) goes_right = true;
     if (goes_right) {
-      return {right, right == layout_.pieces() ? right : pieces_after(right, shape_.chunk, places)};
+      const int64_t last = layout_.pieces();
+      return {right, right == last ? right : pieces_after(right, last, shape_.chunk, places)};
     }
     return {pieces_before(left, shape_.chunk, places), left};
   }

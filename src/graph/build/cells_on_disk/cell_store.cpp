@@ -201,11 +201,9 @@ int64_t PieceLayout::pieces_before(int64_t end, int64_t first, int64_t rows) con
 bool RankTask::ranks_all() const { return cells() <= kMostCellsRanked; }
 
 StoreNames::StoreNames(int64_t probes)
-    : found(fmt::format("found-{}", probes)),
-      rows(fmt::format("rows-{}", probes)),
-      near(fmt::format("near-{}", probes)) {}
+    : rows(fmt::format("rows-{}", probes)), near(fmt::format("near-{}", probes)) {}
 
-void write_found(WorkFolder* folder, const StoreNames& names, const RankTask& task,
+void write_found(WorkFolder* folder, const std::string& name, const RankTask& task,
                  const std::vector<uint64_t>& hashes, const Resources& resources) {
   const int64_t all = task.x.rows();
   const int64_t count = found_count(task);
@@ -226,7 +224,7 @@ void write_found(WorkFolder* folder, const StoreNames& names, const RankTask& ta
     return;
   }
   std::fill(sizes.begin(), sizes.end(), int64_t{0});
-  StepWriter writer(*folder, names.found, all * record.all_probes_bytes());
+  StepWriter writer(*folder, name, all * record.all_probes_bytes());
   const auto write = [&](int64_t, const MatrixView& rows) {
     for (int64_t first = 0; first < rows.rows(); first += ranks.at_once(per_section)) {
       const MatrixView looked = rows.slice(first, std::min(ranks.at_once(per_section), rows.rows() - first));
@@ -243,13 +241,69 @@ void write_found(WorkFolder* folder, const StoreNames& names, const RankTask& ta
       }
     }
   };
-  pass_over(task.x, "cells", batch, &hashes, resources, write);
+  pass_over(task.x, "cells", batch, hashes.empty() ? nullptr : &hashes, resources, write);
   writer.add(std::as_bytes(std::span(sizes.data(), static_cast<size_t>(task.cells()))));
   writer.commit();
 }
 
-void write_rows(WorkFolder* folder, const StoreNames& names, const RankTask& task, std::span<const uint32_t> order,
-                const std::vector<uint64_t>& hashes, const Resources& resources) {
+ProbeSteps::ProbeSteps(const VectorFile& x, int64_t probes, int64_t rows)
+    : all_(x.rows()), probes_(probes), hashed_(rows_per_hash(x)), each_(rows > 0 ? rows : hashed_) {}
+
+int64_t ProbeSteps::count() const { return divide_up(all_, each_); }
+
+std::vector<uint64_t> ProbeSteps::hashes(int64_t step, const std::vector<uint64_t>& all) const {
+  if (each_ % hashed_ != 0) return {};
+  const int64_t begin = first(step) / hashed_;
+  const int64_t end = std::min(static_cast<int64_t>(all.size()), begin + each_ / hashed_);
+  return {all.begin() + begin, all.begin() + end};
+}
+
+namespace {
+
+// The steps of the first pass, read from front to back.
+class ProbeReader {
+ public:
+  ProbeReader(WorkFolder& folder, const ProbeSteps& steps, const StoredRecord& found, HostArray<std::byte>& memory)
+      : folder_(folder), steps_(steps), found_(found), memory_(memory) {}
+
+  // The rows of each cell.
+  void add_sizes(std::span<int64_t> sizes) {
+    std::vector<int64_t> some(sizes.size());
+    for (int64_t step = 0; step < steps_.count(); ++step) {
+      const StepFile file = find_step(folder_, steps_.name(step));
+      if (file.sections() < 1 || file.bytes(file.sections() - 1) != static_cast<int64_t>(some.size() * sizeof(int64_t))) {
+        throw DamagedStep(file.name(), file.name(), 0, "the step is of other cells");
+      }
+      file.read(file.sections() - 1, some.data());
+      for (size_t cell = 0; cell < some.size(); ++cell) sizes[cell] += some[cell];
+    }
+  }
+
+  // Of the next row.
+  const std::byte* probes_of(int64_t row) {
+    const int64_t step = steps_.step_of(row);
+    const int64_t within = row - steps_.first(step);
+    if (within == 0) {
+      file_.emplace(find_step(folder_, steps_.name(step)));
+      per_section_ = std::min(probe_section_rows(found_), steps_.rows(step));
+    }
+    if (within % per_section_ == 0) file_->read(within / per_section_, memory_.data());
+    return memory_.data() + within % per_section_ * found_.all_probes_bytes();
+  }
+
+ private:
+  WorkFolder& folder_;
+  const ProbeSteps& steps_;
+  const StoredRecord& found_;
+  HostArray<std::byte>& memory_;
+  std::optional<StepFile> file_;
+  int64_t per_section_ = 1;
+};
+
+}  // namespace
+
+void write_rows(WorkFolder* folder, const StoreNames& names, const ProbeSteps& steps, const RankTask& task,
+                std::span<const uint32_t> order, const std::vector<uint64_t>& hashes, const Resources& resources) {
   const StoredRecord found(RowsInfo(task.x).row_bytes(), found_count(task), task.cells());
   const StoredRecord record = staged_record(task);
   const int64_t cells = task.cells();
@@ -257,7 +311,7 @@ void write_rows(WorkFolder* folder, const StoreNames& names, const RankTask& tas
   const int64_t per_section = std::min(probe_section_rows(found), all);
   const int64_t per_piece = choose_piece_rows(task, resources);
   const Reservation tables(kPieceTables * most_pieces(all, cells, per_piece), 0, resources);
-  const HostArray<std::byte> ranked(per_section * found.all_probes_bytes(), "probes", resources);
+  HostArray<std::byte> ranked(per_section * found.all_probes_bytes(), "probes", resources);
   std::vector<uint32_t> positions(static_cast<size_t>(cells));
   const Resources on_host = resources.with_device(Device::cpu());
   const int64_t batch = rows_that_fit(kFewestPassRows, kMostPassRows, on_host, [&](int64_t rows) {
@@ -268,11 +322,10 @@ void write_rows(WorkFolder* folder, const StoreNames& names, const RankTask& tas
     (void)pass_over(task.x, "order", batch, nullptr, resources, {});
     return;
   }
-  const StepFile read = find_step(*folder, names.found);
-  // What is read back of the first pass.
+  ProbeReader read(*folder, steps, found, ranked);
   std::vector<int64_t> head{per_piece};
   head.resize(static_cast<size_t>(cells) + 1);
-  read.read(read.sections() - 1, head.data() + 1);
+  read.add_sizes(std::span(head).subspan(1));
   for (int64_t at = 0; at < cells; ++at) positions[order[static_cast<size_t>(at)]] = static_cast<uint32_t>(at);
   const PieceLayout layout(order, std::span(head).subspan(1), per_piece);
   folder->require_space(all * record.bytes());
@@ -298,8 +351,7 @@ void write_rows(WorkFolder* folder, const StoreNames& names, const RankTask& tas
   const auto put = [&](int64_t first, const MatrixView& rows) {
     for (int64_t i = 0; i < rows.rows(); ++i) {
       const int64_t row = first + i;
-      if (row % per_section == 0) read.read(row / per_section, ranked.data());
-      const std::byte* const probes = ranked.data() + row % per_section * found.all_probes_bytes();
+      const std::byte* const probes = read.probes_of(row);
       staging.add(static_cast<const std::byte*>(rows.row(i)), static_cast<uint32_t>(row), found.cell(probes, 0),
                   probes);
     }
@@ -375,10 +427,6 @@ CellStore::CellStore(StepFile rows, std::optional<StepFile> near, std::span<cons
     throw DamagedStep(rows_.name(), rows_.name(), 0, "the step is of other pieces");
   }
 }
-
-CellStore::CellStore(WorkFolder& folder, const StoreNames& names, std::span<const uint32_t> order,
-                     const StoredRecord& record, const Resources& resources)
-    : CellStore(find_step(folder, names.rows), find_step(folder, names.near), order, record, resources) {}
 
 const std::byte* CellStore::read(int64_t first, int64_t end, std::byte* out) const {
   std::byte* const probes = out + (layout_.place(end) - layout_.place(first)) * record_.numbered_bytes();

@@ -20,6 +20,7 @@
 #include "graph/build/cells_on_disk/piece_source.hpp"
 #include "io/work_folder.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -115,20 +116,42 @@ struct RankTask {
   // Else those near the own one alone.
   bool ranks_all() const;
 };
-// The steps that a store is made of. Where memory is only counted there is no folder.
+// The steps in which the first pass is made: the rows of some hashes of the source each, so that every step verifies what
+// it reads, and processes share them.
+class ProbeSteps {
+ public:
+  // `rows` of a step, 0 for those of a hash. Steps that are no whole hashes, in tests, do not verify.
+  ProbeSteps(const VectorFile& x, int64_t probes, int64_t rows);
+
+  int64_t count() const;
+  int64_t first(int64_t step) const { return step * each_; }
+  int64_t rows(int64_t step) const { return std::min(each_, all_ - first(step)); }
+  int64_t step_of(int64_t row) const { return row / each_; }
+  std::string name(int64_t step) const { return beginning(probes_) + std::to_string(step); }
+  static std::string beginning(int64_t probes) { return "found-" + std::to_string(probes) + "-"; }
+  // Those of the source that a step's rows have.
+  std::vector<uint64_t> hashes(int64_t step, const std::vector<uint64_t>& all) const;
+
+ private:
+  int64_t all_;
+  int64_t probes_;
+  int64_t hashed_;  // rows of a hash
+  int64_t each_;
+};
+// The steps of what follows: a store is there with both. Where memory is only counted there is no folder.
 struct StoreNames {
-  std::string found;  // by the first pass
   std::string rows;
   std::string near;
 
   explicit StoreNames(int64_t probes);
 };
-// The first pass: cells of all rows in their order, where all are ranked their probes, and last the rows of each cell.
-void write_found(WorkFolder* folder, const StoreNames& names, const RankTask& task,
+// A step of the first pass, whose rows the task has: their cells in their order, where all are ranked their probes, and
+// last its rows of each cell.
+void write_found(WorkFolder* folder, const std::string& name, const RankTask& task,
                  const std::vector<uint64_t>& hashes, const Resources& resources);
-// The second one: rows, and where they are known their probes.
-void write_rows(WorkFolder* folder, const StoreNames& names, const RankTask& task, std::span<const uint32_t> order,
-                const std::vector<uint64_t>& hashes, const Resources& resources);
+// The second pass: rows, and where they are known, before these, their probes.
+void write_rows(WorkFolder* folder, const StoreNames& names, const ProbeSteps& steps, const RankTask& task,
+                std::span<const uint32_t> order, const std::vector<uint64_t>& hashes, const Resources& resources);
 // Probes where they are not.
 void write_near(WorkFolder* folder, const StoreNames& names, const RankTask& task, std::span<const uint32_t> order,
                 const Resources& resources);
@@ -137,9 +160,6 @@ class CellStore final : public PieceSource {
  public:
   // `near`: none while it is made.
   CellStore(StepFile rows, std::optional<StepFile> near, std::span<const uint32_t> order, const StoredRecord& record,
-            const Resources& resources);
-  // Both from a folder; DamagedStep where one is not there.
-  CellStore(WorkFolder& folder, const StoreNames& names, std::span<const uint32_t> order, const StoredRecord& record,
             const Resources& resources);
 
   const PieceLayout& layout() const override { return layout_; }

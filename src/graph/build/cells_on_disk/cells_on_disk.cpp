@@ -19,6 +19,7 @@
 #include "graph/build/cells_on_disk/list_steps.hpp"
 #include "graph/build/cells_on_disk/rows_that_fit.hpp"
 #include "graph/build/cells_on_disk/source_pass.hpp"
+#include "io/row_slice.hpp"
 #include "io/work_folder.hpp"
 #include "rows/finite_check.hpp"
 #include "rows/row_sample.hpp"
@@ -27,7 +28,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <filesystem>
 #include <map>
 #include <optional>
 #include <utility>
@@ -85,32 +85,10 @@ Neighbors search_file(const MatrixView& queries, const VectorFile& x, Metric met
   });
 }
 
-// The files that rows lie in, by their names alone: a folder may be moved.
-std::string files_of(const VectorFile& x) {
-  std::string files;
-  for (int64_t row = 0; row < x.rows();) {
-    const RowPlace place = x.place_of(row);
-    // The first row that lies in another file, by halving.
-    int64_t in = row;
-    int64_t out = x.rows();
-    while (out - in > 1) {
-      const int64_t middle = in + (out - in) / 2;
-      (middle - x.place_of(middle).row == row ? in : out) = middle;
-    }
-    files += fmt::format("{}{} ({} rows)", files.empty() ? "" : ", ",
-                         std::filesystem::path(place.path).filename().string(), out - row);
-    row = out;
-  }
-  return files;
-}
-
 WorkManifest manifest_of(const VectorFile& x, const CellsWish& wish, bool chosen) {
   WorkManifest manifest;
   manifest.set("work", chosen ? "a graph by the method that takes least time" : "a graph by cells");
-  manifest.set("rows", x.rows());
-  manifest.set("columns", x.cols());
-  manifest.set("dtype", name_of(x.dtype()));
-  manifest.set("files", files_of(x));
+  put_source(x, manifest);
   manifest.set("k", wish.k);
   manifest.set("metric", name_of(wish.metric));
   manifest.set("recall", fmt::format("{}", *wish.recall));
@@ -119,6 +97,14 @@ WorkManifest manifest_of(const VectorFile& x, const CellsWish& wish, bool chosen
   manifest.set("probes", wish.probes);
   return manifest;
 }
+
+// Lists made with so many probes, and how good they are.
+struct Wave {
+  int64_t probes = 0;
+  int64_t pairs = 0;  // that were compared
+  RecallEstimate recall;
+  bool reached(const CellsWish& wish) const { return recall.recall >= *wish.recall; }
+};
 
 class CellsOnDisk {
  public:
@@ -131,6 +117,7 @@ class CellsOnDisk {
         folder_(folder),
         keep_(work != nullptr && work->keep),
         most_rows_(work == nullptr ? INT64_MAX : work->most_rows),
+        step_rows_(work == nullptr ? 0 : work->step_rows),
         goes_on_(work == nullptr ? nullptr : work->goes_on),
         resources_(resources),
         quiet_(resources.with_progress({})) {}
@@ -151,8 +138,8 @@ class CellsOnDisk {
     }
     for (const int64_t probes : {int64_t{1}, ranked_probes(wish_)}) {
       const RankTask task = rank_task(probes);
-      write_found(nullptr, StoreNames(probes), task, {}, resources_);
-      write_rows(nullptr, StoreNames(probes), task, {}, {}, resources_);
+      write_found(nullptr, "", task, {}, resources_);
+      write_rows(nullptr, StoreNames(probes), ProbeSteps(x_, probes, 0), task, {}, {}, resources_);
       if (!task.ranks_all()) write_near(nullptr, StoreNames(probes), task, {}, resources_);
       const BlockShape shape = block_shape(probes, x_.rows());
       const int64_t pieces = x_.rows() / fewest_block_rows(shape) + wish_.cells;
@@ -166,56 +153,89 @@ class CellsOnDisk {
         0, quiet_);
   }
 
-  std::optional<GraphReport> run(GraphSink& sink) {
+  // The waves of a build, and what they came to.
+  struct Course {
+    int64_t needed = 0;  // probes that were foreseen
+    int64_t looked = 0;  // control rows
+    std::vector<Wave> waves;
+  };
+
+  // None where it did not go on. A part that does not lead leaves the sink alone.
+  std::optional<Course> run(GraphSink& sink) {
+    folder_->await({"survey"});
+    folder_->await({"centres"});
     const bool surveyed = find_survey();
     // The sample is there as long as there are no centres.
     if (!surveyed || (!folder_->find("centres") && !folder_->find("sample"))) {
       take_survey();
-    } else {
+    } else if (folder_->leads()) {  // the passes of other parts verify what they read
       verify_source();
     }
     const MatrixBuffer centres = find_centres();
     centres_ = centres.view();
-    if (!keep_) folder_->remove("sample");
+    if (!keep_ && folder_->leads()) folder_->remove("sample");
     ProbeForecast forecast;
     const ControlRows control = find_plan(forecast);
 
+    const int64_t most = ranked_probes(wish_);
+    Course course{forecast.needed > 0 ? std::min(forecast.needed, most) : most,
+                  static_cast<int64_t>(control.rows().size()), {}};
+    if (goes_on_ && !goes_on_(forecast, std::nullopt)) return std::nullopt;
+    for (int64_t probes = course.needed;; probes = wave_end(probes, most)) {
+      const bool asks = goes_on_ && probes == course.needed && !is_begun(probes);
+      if (asks && !goes_on_(forecast, count_pairs(probes))) return std::nullopt;
+      course.waves.push_back(find_wave(probes, control));
+      if (course.waves.back().reached(wish_) || probes == most) break;
+      // As in memory: where less was found than foreseen, more probes follow.
+      if (!keep_ && folder_->leads()) ListChain(*folder_, probes, wish_.k, x_.rows()).remove();
+    }
+    if (!folder_->leads()) return course;
+    sink.begin();
+    ListChain(*folder_, course.waves.back().probes, wish_.k, x_.rows())
+        .write(wish_.metric, resources_, [&](const NeighborsView& part) { sink.append(part); });
+    return course;
+  }
+
+  GraphReport report_of(const Course& course) const {
     GraphReport report;
     report.method = name_of(GraphMethod::cells);
     report.parameters.push_back({"recall", *wish_.recall});
     report.parameters.push_back({"seed", static_cast<int64_t>(wish_.seed)});
-    const int64_t most = ranked_probes(wish_);
-    const int64_t needed = forecast.needed > 0 ? std::min(forecast.needed, most) : most;
-    if (goes_on_ && !goes_on_(forecast, std::nullopt)) return std::nullopt;
-    for (int64_t probes = needed;;) {
-      ListChain chain(*folder_, probes, wish_.k, x_.rows());
-      if (goes_on_ && probes == needed && chain.done() == 0 && !goes_on_(forecast, count_pairs(probes))) {
-        return std::nullopt;
-      }
-      if (!chain.complete()) compare(probes, chain);
-      const RecallEstimate recall = chain.measure(control, quiet_);
+    for (const Wave& wave : course.waves) {
       GraphRound round;
-      round.comparisons = chain.pairs();
-      round.recall = recall.recall;
+      round.comparisons = wave.pairs;
+      round.recall = wave.recall.recall;
       report.rounds.push_back(round);
-      report.reached = recall.recall >= *wish_.recall;
-      if (!report.reached && probes < most) {
-        // As in memory: where less was found than foreseen, more probes follow.
-        if (!keep_) chain.remove();
-        probes = wave_end(probes, most);
-        continue;
-      }
-      report.forecast = {needed, chain.pairs()};
-      report.parameters.push_back({"cells", wish_.cells});
-      report.parameters.push_back({"probes", probes});
-      report.recall = GraphRecall{.recall = recall.recall,
-                                  .recall_at_10 = recall.recall_at_10,
-                                  .standard_error = recall.error,
-                                  .rows = static_cast<int64_t>(control.rows().size())};
-      sink.begin();
-      chain.write(wish_.metric, resources_, [&](const NeighborsView& part) { sink.append(part); });
-      return report;
     }
+    const Wave& last = course.waves.back();
+    report.reached = last.reached(wish_);
+    report.forecast = {course.needed, last.pairs};
+    report.parameters.push_back({"cells", wish_.cells});
+    report.parameters.push_back({"probes", last.probes});
+    report.recall = GraphRecall{.recall = last.recall.recall,
+                                .recall_at_10 = last.recall.recall_at_10,
+                                .standard_error = last.recall.error,
+                                .rows = course.looked};
+    return report;
+  }
+
+  // As bytes, for parts that come when all is done.
+  static std::vector<std::byte> told(const Course& course) {
+    std::vector<std::byte> bytes(16 + course.waves.size() * sizeof(Wave));
+    std::memcpy(bytes.data(), &course.needed, 8);
+    std::memcpy(bytes.data() + 8, &course.looked, 8);
+    std::memcpy(bytes.data() + 16, course.waves.data(), course.waves.size() * sizeof(Wave));
+    return bytes;
+  }
+  static Course course_of(const StepFile& done) {
+    const std::vector<std::byte> bytes = section_of<std::byte>(done, 0);
+    if (bytes.size() < 16 + sizeof(Wave)) throw DamagedStep(done.name(), done.name(), 0, "the step is too short");
+    Course course;
+    std::memcpy(&course.needed, bytes.data(), 8);
+    std::memcpy(&course.looked, bytes.data() + 8, 8);
+    course.waves.resize((bytes.size() - 16) / sizeof(Wave));
+    std::memcpy(course.waves.data(), bytes.data() + 16, course.waves.size() * sizeof(Wave));
+    return course;
   }
 
  private:
@@ -360,6 +380,7 @@ class CellsOnDisk {
     const std::vector<uint32_t> rows = ControlRows::draw(x_.rows(), wish_.seed, quiet_);
     const int64_t wanted = ControlRows::wanted(x_.rows(), wish_.k);
     const auto count = static_cast<int64_t>(rows.size());
+    folder_->await({"plan"});
     if (const std::optional<StepFile> step = folder_->find("plan")) {
       Neighbors truth(count, wanted, quiet_);
       const bool whole = step->sections() == 3 && step->bytes(0) == count * wanted * 8 &&
@@ -386,56 +407,165 @@ class CellsOnDisk {
     return control;
   }
 
-  // All rows in the order of their cells, with so many probes.
-  CellStore find_store(int64_t probes) {
+  // Compares what is not compared yet, and measures it.
+  Wave find_wave(int64_t probes, const ControlRows& control) {
+    const std::string measured = measured_name(probes);
+    std::optional<Wave> wave = read_wave(measured);
+    // Lists that fell short are not looked at again, and those that are written are whole.
+    const bool written = wave && (wave->reached(wish_) || probes == ranked_probes(wish_));
+    if (wave && !(written && folder_->leads())) return *wave;
+    ListChain chain(*folder_, probes, wish_.k, x_.rows());
+    if (!chain.complete()) compare(probes, chain);
+    if (!wave) {
+      folder_->await({measured});
+      wave = read_wave(measured);
+    }
+    if (wave) return *wave;
+    wave = Wave{probes, chain.pairs(), chain.measure(control, quiet_)};
+    StepWriter writer(*folder_, measured);
+    writer.add(std::as_bytes(std::span(&*wave, 1)));
+    writer.commit();
+    return *wave;
+  }
+
+  static std::string measured_name(int64_t probes) { return fmt::format("measured-{}", probes); }
+  std::optional<Wave> read_wave(const std::string& name) {
+    const std::optional<StepFile> step = folder_->find(name);
+    if (!step) return std::nullopt;
+    Wave wave;
+    if (step->sections() != 1 || step->bytes(0) != int64_t{sizeof(wave)}) {
+      throw DamagedStep(step->name(), step->name(), 0, "the step is of another size");
+    }
+    step->read(0, &wave);
+    return wave;
+  }
+  bool is_begun(int64_t probes) {
+    return read_wave(measured_name(probes)) ||
+           ListChain(*folder_, probes, wish_.k, x_.rows()).done({0, x_.rows()}) > 0;
+  }
+
+  // All rows in the order of their cells, with so many probes. The cells near rows are ranked step by step, a share for
+  // each part; the part that leads then puts all together.
+  void make_store(int64_t probes) {
     const StoreNames names(probes);
-    const StoredRecord record(row_bytes(), probes, wish_.cells);
     const RankTask task = rank_task(probes);
-    if (!folder_->find(names.rows)) {
-      if (!folder_->find(names.found)) {
-        folder_->require_space(x_.rows() * (record.bytes() + record.all_probes_bytes() + 4 + 8 * wish_.k));
-        write_found(folder_, names, task, survey_.hashes, resources_);
+    // Where all cells are ranked both are made at once, and made again where one is gone.
+    const bool ordered = folder_->find(names.rows) && (!task.ranks_all() || folder_->find(names.near));
+    if (!ordered && folder_->leads()) {
+      folder_->remove(names.rows);
+      folder_->remove(names.near);
+    }
+    if (!ordered) find_cells(probes);
+    if (!folder_->leads()) return;
+    if (!ordered) {
+      const ProbeSteps steps(x_, probes, step_rows_);
+      write_rows(folder_, names, steps, task, order_, survey_.hashes, resources_);
+    }
+    if (!folder_->find(names.near)) write_near(folder_, names, task, order_, resources_);
+    if (keep_) return;
+    for (const std::string& found : folder_->names(ProbeSteps::beginning(probes))) folder_->remove(found);
+  }
+
+  // The first pass, the part that leads until all steps are there.
+  void find_cells(int64_t probes) {
+    const StoredRecord record(row_bytes(), probes, wish_.cells);
+    const ProbeSteps steps(x_, probes, step_rows_);
+    folder_->require_space(x_.rows() * (record.bytes() + record.all_probes_bytes() + 4 + 8 * wish_.k));
+    ProgressMeter meter("cells", x_.rows(), steps.count() > 1 ? resources_ : quiet_);
+    for (int64_t step = 0; step < steps.count(); ++step) {
+      meter.add(steps.rows(step));
+      if (!folder_->deals(step) || folder_->find(steps.name(step))) continue;
+      const VectorFile rows = slice_of(x_, steps.first(step), steps.rows(step));
+      write_found(folder_, steps.name(step), {rows, centres_, wish_.metric, survey_.longest, probes},
+                  steps.hashes(step, survey_.hashes), steps.count() > 1 ? quiet_ : resources_);
+      meter.poll();
+    }
+    meter.finish();
+    if (!folder_->leads()) return;
+    folder_->wait_until([&]() -> std::string {
+      const auto made = static_cast<int64_t>(folder_->names(ProbeSteps::beginning(probes)).size());
+      const int64_t missing = steps.count() - made;
+      return missing == 0 ? "" : fmt::format("{} of {} steps that rank cells", missing, steps.count());
+    });
+  }
+
+  // None where others have measured all lists before this part came to it, and deleted the store.
+  std::optional<CellStore> find_store(int64_t probes) {
+    const StoreNames names(probes);
+    const std::string measured = measured_name(probes);
+    make_store(probes);
+    for (;;) {
+      folder_->await({names.rows, measured});
+      folder_->await({names.near, measured});
+      std::optional<StepFile> rows = folder_->find(names.rows);
+      std::optional<StepFile> near = folder_->find(names.near);
+      if (rows && near) {
+        const StoredRecord record(row_bytes(), probes, wish_.cells);
+        return CellStore(std::move(*rows), std::move(*near), order_, record, resources_);
       }
-      write_rows(folder_, names, task, order_, survey_.hashes, resources_);
+      const std::string& gone = rows ? names.near : names.rows;
+      if (folder_->leads()) throw DamagedStep(folder_->path() + "/" + gone, gone, 0, "the step is not there");
+      if (folder_->find(measured)) return std::nullopt;
     }
-    if (!folder_->find(names.near)) {
-      if (task.ranks_all()) throw DamagedStep(names.rows, names.rows, 0, "the cells near its rows are not there");
-      write_near(folder_, names, task, order_, resources_);
-    }
-    if (!keep_) folder_->remove(names.found);
-    return CellStore(*folder_, names, order_, record, resources_);
   }
 
   // As in memory: by as many probes as are ranked at once there.
   int64_t count_pairs(int64_t probes) {
     const int64_t counted = std::min(probes, ranked_at_once(x_.rows()));
-    return pairs_by_probes(find_store(probes).count_pairs(counted, quiet_), counted, probes, x_.rows());
+    return pairs_by_probes(find_store(probes)->count_pairs(counted, quiet_), counted, probes, x_.rows());
+  }
+
+  // The share of the places that this part compares: whole pieces.
+  ListBlock share_of(const PieceLayout& layout) const {
+    const auto begin = [&](int64_t number) {
+      if (number == 0) return int64_t{0};
+      if (number == folder_->part().count) return x_.rows();
+      return layout.place(layout.pieces_within(0, layout.pieces(), x_.rows() / folder_->part().count * number));
+    };
+    return {begin(folder_->part().number - 1), begin(folder_->part().number)};
   }
 
   void compare(int64_t probes, ListChain& chain) {
-    const CellStore store = find_store(probes);
-    const BlockShape shape = block_shape(probes, store.layout().largest_cell());
-    const int64_t rows =
-        rows_that_fit(fewest_block_rows(shape), std::min(x_.rows(), most_rows_), resources_,
-                      [&](int64_t some) { return block_footprint(with_rows(shape, some, resources_), resources_); });
-    resources_.log(LogLevel::info, fmt::format("comparing blocks of {} of {} rows on {}", rows, x_.rows(),
-                                               name_of(resources_.device())));
-    const std::unique_ptr<BlockComparer> comparer =
-        make_block_comparer(store, with_rows(shape, rows, resources_), resources_);
-    ProgressMeter meter("compare", x_.rows(), resources_);
-    meter.add(chain.done());
-    while (!chain.complete()) {
-      const int64_t piece = store.layout().piece_at(chain.done());
-      if (piece < 0) {  // blocks of a store that was made again, of other pieces
-        chain.remove();
-        continue;
-      }
-      comparer->compare(piece, chain, meter);
+    {
+      const std::optional<CellStore> store = find_store(probes);
+      if (!store) return;
+      compare_share(*store, probes, chain);
     }
-    meter.finish();
+    if (!folder_->leads()) return;
+    folder_->wait_until([&]() -> std::string {
+      chain.look();
+      const int64_t missing = x_.rows() - chain.done({0, x_.rows()});
+      return missing == 0 ? "" : fmt::format("the lists of {} of {} rows", missing, x_.rows());
+    });
     if (keep_) return;
     folder_->remove(StoreNames(probes).rows);
     folder_->remove(StoreNames(probes).near);
+  }
+
+  void compare_share(const CellStore& store, int64_t probes, ListChain& chain) {
+    const PieceLayout& layout = store.layout();
+    const ListBlock share = share_of(layout);
+    if (!chain.gap(share)) return;
+    const BlockShape shape = block_shape(probes, layout.largest_cell());
+    const int64_t rows =
+        rows_that_fit(fewest_block_rows(shape), std::min(share.end - share.first, most_rows_), resources_,
+                      [&](int64_t some) { return block_footprint(with_rows(shape, some, resources_), resources_); });
+    resources_.log(LogLevel::info, fmt::format("comparing blocks of {} of {} rows on {}", rows, share.end - share.first,
+                                               name_of(resources_.device())));
+    const std::unique_ptr<BlockComparer> comparer =
+        make_block_comparer(store, with_rows(shape, rows, resources_), resources_);
+    ProgressMeter meter("compare", share.end - share.first, resources_);
+    meter.add(chain.done(share));
+    while (const std::optional<ListBlock> gap = chain.gap(share)) {
+      const int64_t first = layout.piece_at(gap->first);
+      const int64_t end = layout.piece_at(gap->end);
+      if (first < 0 || end < 0) {  // blocks of a store that was made again, of other pieces
+        chain.remove();
+        continue;
+      }
+      comparer->compare(first, end, chain, meter);
+    }
+    meter.finish();
   }
 
   const VectorFile& x_;
@@ -444,6 +574,7 @@ class CellsOnDisk {
   WorkFolder* const folder_;
   const bool keep_;
   const int64_t most_rows_;
+  const int64_t step_rows_;
   const decltype(DiskWork::goes_on) goes_on_;
   const Resources& resources_;
   const Resources quiet_;
@@ -463,17 +594,29 @@ std::optional<GraphReport> cells_on_disk(const VectorFile& x, const CellsWish& w
                                          const DiskWork& work, GraphSink& sink, const Resources& resources) {
   constexpr int kMostRepairs = 3;
   const auto least = [&] { return cells_on_disk_footprint(x, wish, resources); };
-  return within_limits("the graph", resources, least, [&] {
-    WorkFolder folder(work.disk, work.folder, manifest_of(x, wish, work.goes_on != nullptr), resources);
+  return within_limits("the graph", resources, least, [&]() -> std::optional<GraphReport> {
+    WorkFolder folder(work.disk, work.folder, manifest_of(x, wish, work.goes_on != nullptr), resources, work.part);
     std::map<std::string, int> repairs;
     for (;;) {
+      CellsOnDisk build(x, wish, check_finite, &folder, &work, resources);
       try {
-        const std::optional<GraphReport> report =
-            CellsOnDisk(x, wish, check_finite, &folder, &work, resources).run(sink);
-        if (report) sink.finish(*report);
-        if (!report || !work.keep) folder.clear();
+        const std::optional<StepFile> done = folder.done();
+        const std::optional<CellsOnDisk::Course> course = done ? CellsOnDisk::course_of(*done) : build.run(sink);
+        if (!course) {
+          folder.clear();
+          return std::nullopt;
+        }
+        const GraphReport report = build.report_of(*course);
+        if (!done && folder.leads()) sink.finish(report);
+        folder.finish(CellsOnDisk::told(*course), work.keep);
         return report;
+      } catch (const WorkDone&) {
+        continue;
       } catch (const DamagedStep& damaged) {
+        if (!work.part.alone()) {
+          folder.remove(damaged.step());
+          throw InvalidState(fmt::format("{}; the step was removed: end all parts, and start them again", damaged.what()));
+        }
         if (++repairs[damaged.step()] > kMostRepairs) throw;
         resources.log(LogLevel::warning, fmt::format("{}; the step is made again", damaged.what()));
         folder.remove(damaged.step());

@@ -11,6 +11,9 @@
 // Then lists are measured by the control rows, with more probes in the rare case that the forecast fell short, and
 // written in the order of rows.
 //
+// Several processes share it where each is a part of the work (io/work_folder.hpp): steps that rank cells are dealt out,
+// and each compares the blocks of its share of the places. The part that leads does the rest.
+//
 // Reads: four passes over the source, and (blocks + 1) x the rows. Disk: the rows with their probes, and the lists.
 #pragma once
 
@@ -19,6 +22,7 @@
 #include <kith/neighbors.hpp>
 #include <kith/resources.hpp>
 #include <kith/vector_file.hpp>
+#include <kith/work_part.hpp>
 
 #include "core/footprint.hpp"
 #include "graph/build/cells/cell_params.hpp"
@@ -37,8 +41,10 @@ struct DiskWork {
   std::string folder;
   bool keep = false;              // the steps, once all is done
   int64_t most_rows = INT64_MAX;  // of a block, for tests
+  WorkPart part = {};
+  int64_t step_rows = 0;  // whose cells are ranked in a step, for tests; else those of a hash of the source
   // Asked once the probes are foreseen, and again once the pairs are known that they compare: whether cells are still
-  // what is wanted. None: they are.
+  // what is wanted. None: they are. For one process alone: parts do not ask.
   std::function<bool(const ProbeForecast& forecast, std::optional<int64_t> pairs)> goes_on = {};
 };
 

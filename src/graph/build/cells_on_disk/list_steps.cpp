@@ -13,6 +13,7 @@
 #include <atomic>
 #include <cstring>
 #include <numeric>
+#include <string>
 #include <utility>
 
 namespace kith {
@@ -27,23 +28,54 @@ constexpr size_t kMostOpen = 16;
 
 ListChain::ListChain(WorkFolder& folder, int64_t probes, int64_t k, int64_t rows)
     : folder_(folder), probes_(probes), k_(k), rows_(rows) {
-  while (done() < rows_) {
-    const std::optional<StepFile> step = folder_.find(name_of(done()));
-    if (!step) return;
+  look();
+}
+
+void ListChain::look() {
+  for (const std::string& name : folder_.names(beginning())) {
+    const auto known = [&](const ListBlock& block) { return name_of(block.first) == name; };
+    if (std::any_of(blocks_.begin(), blocks_.end(), known)) continue;
+    const std::optional<StepFile> step = folder_.find(name);
+    if (!step) continue;
     ListBlock block;
     if (step->sections() < 1 || step->bytes(step->sections() - 1) != static_cast<int64_t>(sizeof(block))) {
       throw DamagedStep(step->name(), step->name(), 0, "the step has no end");
     }
     step->read(step->sections() - 1, &block);
-    if (block.first != done() || block.end <= block.first || block.end > rows_ ||
-        step->sections() != sections(block) + 1) {
+    if (block.first < 0 || block.end <= block.first || block.end > rows_ || name_of(block.first) != name ||
+        step->sections() != sections(block) + 1 || done(block) > 0) {
       throw DamagedStep(step->name(), step->name(), 0, "the step is of other places");
     }
-    blocks_.push_back(block);
+    put(block);
   }
 }
 
-std::string ListChain::name_of(int64_t place) const { return fmt::format("lists-{}-{}", probes_, place); }
+void ListChain::put(const ListBlock& block) {
+  const auto later = [](const ListBlock& a, const ListBlock& b) { return a.first < b.first; };
+  blocks_.insert(std::upper_bound(blocks_.begin(), blocks_.end(), block, later), block);
+}
+
+int64_t ListChain::done(const ListBlock& range) const {
+  int64_t places = 0;
+  for (const ListBlock& block : blocks_) {
+    places += std::max<int64_t>(0, std::min(range.end, block.end) - std::max(range.first, block.first));
+  }
+  return places;
+}
+
+std::optional<ListBlock> ListChain::gap(const ListBlock& range) const {
+  int64_t at = range.first;
+  for (const ListBlock& block : blocks_) {
+    if (block.end <= at) continue;
+    if (block.first > at) return at < range.end ? std::optional(ListBlock{at, std::min(block.first, range.end)}) : std::nullopt;
+    at = block.end;
+  }
+  if (at >= range.end) return std::nullopt;
+  return ListBlock{at, range.end};
+}
+
+std::string ListChain::beginning() const { return fmt::format("lists-{}-", probes_); }
+std::string ListChain::name_of(int64_t place) const { return beginning() + std::to_string(place); }
 
 StepFile ListChain::open(const ListBlock& block) const {
   std::optional<StepFile> step = folder_.find(name_of(block.first));
@@ -79,7 +111,7 @@ void ListChain::append(const ListBlock& block, const uint32_t* numbers, const Li
   }
   writer.add(std::as_bytes(std::span(&block, 1)));
   writer.commit();
-  blocks_.push_back(block);
+  put(block);
 }
 
 // body(number, list) of each row of a section.

@@ -1,8 +1,8 @@
 // Finished lists on disk: a step for each block of places, in it the rows of the block by ascending number, so that all
 // are put together in the order of rows by reading every step from front to back.
 //
-// A step is called after the place that its block begins with, and says where it ends: together they are a chain, which
-// goes on where it was left, with blocks of any other size.
+// A step is called after the place that its block begins with, and says where it ends: together they are a chain, whose
+// gaps are filled by blocks of any size, in any order.
 //
 // Disk: 4 + 8 k bytes a row.
 #pragma once
@@ -48,12 +48,15 @@ class ListChain final : public BlockLists {
   // Of lists of k made with so many probes, in a collection of so many rows. Looks at what is there.
   ListChain(WorkFolder& folder, int64_t probes, int64_t k, int64_t rows);
 
-  // Places that are done.
-  int64_t done() const { return blocks_.empty() ? 0 : blocks_.back().end; }
-  bool complete() const { return done() == rows_; }
+  // What others have added meanwhile.
+  void look();
+  // Places of a range that are done, and the first gap in it.
+  int64_t done(const ListBlock& range) const;
+  std::optional<ListBlock> gap(const ListBlock& range) const;
+  bool complete() const { return !gap({0, rows_}); }
   int64_t pairs() const;
 
-  // The next block.
+  // A block in a gap.
   void append(const ListBlock& block, const uint32_t* numbers, const ListFetch& fetch) override;
   // Once it is complete.
   RecallEstimate measure(const ControlRows& control, const Resources& resources) const;
@@ -64,7 +67,9 @@ class ListChain final : public BlockLists {
   void remove();
 
  private:
+  std::string beginning() const;
   std::string name_of(int64_t place) const;
+  void put(const ListBlock& block);
   StepFile open(const ListBlock& block) const;
   int64_t sections(const ListBlock& block) const;
   int64_t section_bytes() const;
@@ -76,7 +81,7 @@ class ListChain final : public BlockLists {
   const int64_t probes_;
   const int64_t k_;
   const int64_t rows_;
-  std::vector<ListBlock> blocks_;
+  std::vector<ListBlock> blocks_;  // by their places
 };
 
 }  // namespace kith

@@ -9,6 +9,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <string>
 #include <utility>
 
 namespace kith {
@@ -16,10 +18,39 @@ namespace {
 
 constexpr int64_t kHashedBytes = int64_t{64} << 20;
 
+// The files that rows lie in, by their names alone: a folder may be moved.
+std::string files_of(const VectorFile& x) {
+  std::string files;
+  for (int64_t row = 0; row < x.rows();) {
+    const RowPlace place = x.place_of(row);
+    // The first row that lies in another file, by halving.
+    int64_t in = row;
+    int64_t out = x.rows();
+    while (out - in > 1) {
+      const int64_t middle = in + (out - in) / 2;
+      (middle - x.place_of(middle).row == row ? in : out) = middle;
+    }
+    files += fmt::format("{}{} ({} rows)", files.empty() ? "" : ", ",
+                         std::filesystem::path(place.path).filename().string(), out - row);
+    row = out;
+  }
+  return files;
+}
+
 }  // namespace
 
-SourceHasher::SourceHasher(const VectorFile& x)
-    : x_(x), rows_per_hash_(std::max<int64_t>(1, kHashedBytes / std::max<int64_t>(1, RowsInfo(x).row_bytes()))) {}
+void put_source(const VectorFile& x, WorkManifest& manifest, const std::string& whose) {
+  manifest.set("rows" + whose, x.rows());
+  manifest.set("columns" + whose, x.cols());
+  manifest.set("dtype" + whose, name_of(x.dtype()));
+  manifest.set("files" + whose, files_of(x));
+}
+
+int64_t rows_per_hash(const VectorFile& x) {
+  return std::max<int64_t>(1, kHashedBytes / std::max<int64_t>(1, RowsInfo(x).row_bytes()));
+}
+
+SourceHasher::SourceHasher(const VectorFile& x) : x_(x), rows_per_hash_(rows_per_hash(x)) {}
 
 void SourceHasher::update(const MatrixView& rows, const std::vector<uint64_t>* known) {
   const int64_t row_bytes = RowsInfo(x_).row_bytes();
@@ -45,9 +76,9 @@ void SourceHasher::end_piece(const std::vector<uint64_t>* known) {
   const RowPlace from = x_.place_of(first);
   const RowPlace to = x_.place_of(row_ - 1);
   throw InvalidArgument(
-      fmt::format("the vectors have changed since this work began: rows {} to {}, from row {} of '{}' to "
+      fmt::format("the vectors have changed since this work began: from row {} of '{}' to "
                   "row {} of '{}'; give the same vectors, or remove the work folder",
-                  first, row_ - 1, from.row, from.path, to.row, to.path));
+                  from.row, from.path, to.row, to.path));
 }
 
 std::vector<uint64_t> pass_over(const VectorFile& x, std::string_view stage, int64_t batch,

@@ -8,13 +8,21 @@
 #include <kith/view.hpp>
 
 #include "io/container/xxh3.hpp"
+#include "io/work_folder.hpp"
 
 #include <cstdint>
 #include <functional>
+#include <string>
 #include <string_view>
 #include <vector>
 
 namespace kith {
+
+// What a source is called in a manifest: its shape, and the names of its files; `whose` where there are several.
+void put_source(const VectorFile& x, WorkManifest& manifest, const std::string& whose = "");
+
+// Rows that one hash is of; the last may have fewer.
+int64_t rows_per_hash(const VectorFile& x);
 
 class SourceHasher {
  public:

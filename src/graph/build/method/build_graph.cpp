@@ -8,6 +8,7 @@
 #include "exact/search_checks.hpp"
 #include "graph/build/cells/cells.hpp"
 #include "graph/build/exact/exact_graph.hpp"
+#include "graph/build/ggm/ggm_shards.hpp"
 #include "graph/build/method/method_choice.hpp"
 #include "graph/build/nn_descent/descent_workspace.hpp"
 #include "graph/build/nn_descent/nn_descent.hpp"
@@ -35,6 +36,7 @@ Device device_of(const MatrixView& x, const NeighborsView& out, const GraphProbl
   const GraphCosts costs = predict_graph_costs(problem, likely_work(problem), DeviceKind::cpu);
   const double products = method == GraphMethod::cells        ? costs.cells
                           : method == GraphMethod::nn_descent ? costs.nn_descent
+                          : method == GraphMethod::ggm        ? costs.nn_descent
                           : method == GraphMethod::exact      ? costs.exact
                                                               : costs.least();
   Counts counts = graph_counts({x}, products);
@@ -217,7 +219,7 @@ GraphReport descent_report(const MatrixView& x, const NeighborsView& out, const 
 
 // Whether all others of a row fit its list: then they are all compared.
 bool all_fit(const MatrixView& x, const KnnGraphParams& params) {
-  const bool descends = params.method == GraphMethod::nn_descent;
+  const bool descends = params.method == GraphMethod::nn_descent || params.method == GraphMethod::ggm;
   const int64_t length = descends ? params.list_length.value_or(default_list_length(params.k)) : params.k;
   return x.rows() - 1 <= length;
 }
@@ -358,6 +360,7 @@ GraphReport build_graph(const MatrixView& x, const NeighborsView& out, const Knn
   check_output(out, x.rows(), params.k);
   const Resources there = resources.with_device(settled_graph.device);
   if (params.method == GraphMethod::automatic) return chosen_report(x, out, chosen, problem, there);
+  if (params.method == GraphMethod::ggm) return ggm_graph(x, out, chosen, there);
   const bool by_cells = params.method == GraphMethod::cells;
   const GraphReport report = by_cells ? cells_report(x, out, chosen, there) : descent_report(x, out, chosen, there);
   warn_if_missed(report, params.recall,

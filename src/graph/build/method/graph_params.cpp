@@ -10,10 +10,11 @@
 namespace kith {
 namespace {
 
-constexpr NameTable<GraphMethod, 4> kMethods{{{{GraphMethod::automatic, "auto"},
+constexpr NameTable<GraphMethod, 5> kMethods{{{{GraphMethod::automatic, "auto"},
                                                {GraphMethod::exact, "exact"},
                                                {GraphMethod::cells, "cells"},
-                                               {GraphMethod::nn_descent, "nn_descent"}}}};
+                                               {GraphMethod::nn_descent, "nn_descent"},
+                                               {GraphMethod::ggm, "ggm"}}}};
 constexpr NameTable<GraphStart, 3> kStarts{
     {{{GraphStart::automatic, "auto"}, {GraphStart::random, "random"}, {GraphStart::cells, "cells"}}}};
 constexpr NameTable<GraphUpdate, 2> kUpdates{{{{GraphUpdate::selective, "selective"}, {GraphUpdate::all, "all"}}}};
@@ -31,6 +32,12 @@ void check_method(std::string_view name, const std::optional<T>& value, GraphMet
   throw InvalidArgument(fmt::format("{} is a parameter of the method {}, and the method is {}; leave it out, or ask for "
                                     "method {}",
                                     name, name_of(of), name_of(asked), name_of(of)));
+}
+
+// Of rounds: ggm makes them too.
+template <typename T>
+void check_rounds(std::string_view name, const std::optional<T>& value, GraphMethod asked) {
+  if (asked != GraphMethod::ggm) check_method(name, value, GraphMethod::nn_descent, asked);
 }
 
 }  // namespace
@@ -51,7 +58,7 @@ void KnnGraphParams::validate() const {
   if (!(recall > 0 && recall <= 1)) {
     throw InvalidArgument(fmt::format("recall = {}; it is a share above 0 and up to 1", recall));
   }
-  const bool approximate = method == GraphMethod::cells || method == GraphMethod::nn_descent;
+  const bool approximate = method == GraphMethod::cells || method == GraphMethod::nn_descent || method == GraphMethod::ggm;
   if (recall == 1 && approximate) {
     throw InvalidArgument(fmt::format("recall = 1 with the method {}, which cannot promise it; use method exact, or ask "
                                       "for less, as 0.999",
@@ -60,13 +67,15 @@ void KnnGraphParams::validate() const {
   check_method("cells", cells, GraphMethod::cells, method);
   check_method("probes", probes, GraphMethod::cells, method);
   check_method("start", start, GraphMethod::nn_descent, method);
-  check_method("samples", samples, GraphMethod::nn_descent, method);
-  check_method("list_length", list_length, GraphMethod::nn_descent, method);
-  check_method("iterations", iterations, GraphMethod::nn_descent, method);
-  check_method("delta", delta, GraphMethod::nn_descent, method);
+  check_rounds("samples", samples, method);
+  check_rounds("list_length", list_length, method);
+  check_rounds("iterations", iterations, method);
+  check_rounds("delta", delta, method);
   check_method("update", update, GraphMethod::nn_descent, method);
+  check_method("shards", shards, GraphMethod::ggm, method);
   check_number<int64_t>("cells", cells, 1, kMost);
   check_number<int64_t>("probes", probes, 1, kMost);
+  check_number<int64_t>("shards", shards, 1, kMost);
   check_number<int64_t>("samples", samples, 1, kMostSamples);
   check_number<int64_t>("iterations", iterations, 1, kMostIterations);
   check_number<double>("delta", delta, 0.0, 1.0);

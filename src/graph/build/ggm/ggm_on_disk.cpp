@@ -1,0 +1,420 @@
+#include "graph/build/ggm/ggm_on_disk.hpp"
+
+#include <kith/error.hpp>
+
+#include "core/divide.hpp"
+#include "core/host_array.hpp"
+#include "core/parallel_for.hpp"
+#include "core/result_exit.hpp"
+#include "core/within_limits.hpp"
+#include "graph/build/cells_on_disk/rows_that_fit.hpp"
+#include "graph/build/cells_on_disk/source_pass.hpp"
+#include "graph/build/ggm/ggm_shards.hpp"
+#include "graph/handle/graph_output.hpp"
+#include "graph/lists/working_lists.hpp"
+#include "io/row_slice.hpp"
+#include "rows/finite_check.hpp"
+#include "rows/rows_info.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+
+namespace kith {
+namespace {
+
+constexpr int64_t kShardSectionRows = 1024;
+constexpr int64_t kFewestVerified = 64;  // rows at a time
+constexpr int64_t kMostVerified = 8192;
+
+std::string graph_name(int64_t shard) { return fmt::format("graph-{}", shard); }
+std::string lists_name(int64_t shard) { return fmt::format("lists-{}", shard); }
+std::string pair_name(int64_t a, int64_t b) { return fmt::format("pair-{}-{}", std::min(a, b), std::max(a, b)); }
+
+// What the merge of two shards has told.
+struct PairTold {
+  GraphRecall recall;
+  int64_t has_recall = 0;
+  int64_t reached = 1;
+};
+
+// Packed neighbours of the rows of a shard, in sections, behind those that tell of something else.
+class ListSections {
+ public:
+  ListSections(int64_t rows, int64_t k, int64_t before) : rows_(rows), k_(k), before_(before) {}
+
+  int64_t count() const { return divide_up(rows_, kShardSectionRows); }
+  int64_t first(int64_t section) const { return section * kShardSectionRows; }
+  int64_t rows(int64_t section) const { return std::min(kShardSectionRows, rows_ - first(section)); }
+  static int64_t most_bytes(int64_t k) { return kShardSectionRows * k * 8; }
+
+  void read(const StepFile& step, int64_t section, uint64_t* lists) const {
+    if (step.sections() != before_ + count() || step.bytes(before_ + section) != rows(section) * k_ * 8) {
+      throw DamagedStep(step.name(), step.name(), 0, "the step is of other rows");
+    }
+    step.read(before_ + section, lists);
+  }
+  std::span<const std::byte> bytes(int64_t section, const uint64_t* lists) const {
+    return std::as_bytes(std::span(lists, static_cast<size_t>(rows(section) * k_)));
+  }
+
+ private:
+  int64_t rows_;
+  int64_t k_;
+  int64_t before_;
+};
+
+class MergeOnDisk {
+ public:
+  // Without a folder where memory is only counted.
+  MergeOnDisk(const ShardWork& work, WorkFolder* folder, bool keep, const Resources& resources)
+      : work_(work),
+        shards_(static_cast<int64_t>(work.shards.size())),
+        metric_(work.graphs.metric),
+        k_(work.graphs.k),
+        folder_(folder),
+        keep_(keep),
+        resources_(resources),
+        quiet_(resources.with_progress({})) {
+    firsts_.push_back(0);
+    for (const DiskShard& shard : work.shards) firsts_.push_back(firsts_.back() + shard.x.rows());
+  }
+
+  // What every phase takes at least: the graph of the largest shard, and a pair of the two largest.
+  void count() {
+    std::vector<int64_t> sizes;
+    for (int64_t shard = 0; shard < shards_; ++shard) sizes.push_back(size(shard));
+    std::sort(sizes.rbegin(), sizes.rend());
+    const ReadMemory reading = source(0).reserve_memory(quiet_);
+    const HostArray<uint64_t> section(2 * kShardSectionRows * k_, "lists", quiet_);
+    const Reservation tables(StepFile::table_bytes(4 * divide_up(sizes[0], kShardSectionRows)), 0, quiet_);
+    {
+      const MatrixBuffer rows(source(0).dtype(), sizes[0], source(0).cols(), "a shard", quiet_);
+      (void)make_graph(rows.view(), 0);
+    }
+    const MatrixBuffer rows(source(0).dtype(), sizes[0] + sizes[1], source(0).cols(), "two shards", quiet_);
+    const GraphOutput a({sizes[0], k_}, quiet_);
+    const GraphOutput b({sizes[1], k_}, quiet_);
+    const GraphOutput both({sizes[0] + sizes[1], k_}, quiet_);
+    count_call(quiet_, [&](const Resources& counting) {
+      merge_graphs({{a.graph(metric_, {}), rows.view().slice(0, sizes[0])},
+                    {b.graph(metric_, {}), rows.view().slice(sizes[0], sizes[1])}},
+                   both.view(), work_.merges, counting);
+    });
+  }
+
+  GraphReport run(GraphSink& sink) {
+    const ReadMemory reading = source(0).reserve_memory(quiet_);
+    forget_lost_lists();
+    if (folder_->resumed()) verify_sources();
+    make_graphs();
+    ProgressMeter meter("merge", shards_ * (shards_ - 1) / 2, resources_);
+    for (int64_t shard = 0; shard < shards_; ++shard) merge_with_later(shard, meter);
+    meter.finish();
+    write(sink);
+    return report();
+  }
+
+ private:
+  int64_t size(int64_t shard) const { return work_.shards[static_cast<size_t>(shard)].x.rows(); }
+  const VectorFile& source(int64_t shard) const { return work_.shards[static_cast<size_t>(shard)].x; }
+  const std::optional<KnnGraph>& given(int64_t shard) const { return work_.shards[static_cast<size_t>(shard)].graph; }
+  ListSections graph_sections(int64_t shard) const { return {size(shard), k_, 1}; }
+  ListSections list_sections(int64_t shard) const { return {size(shard), k_, 0}; }
+
+  bool is_merged(int64_t a, int64_t b) { return folder_->find(pair_name(a, b)).has_value(); }
+  bool is_needed(int64_t shard) {
+    for (int64_t other = 0; other < shards_; ++other) {
+      if (other != shard && !is_merged(shard, other)) return true;
+    }
+    return false;
+  }
+
+  // Lists that are gone must hear of all pairs again.
+  void forget_lost_lists() {
+    for (int64_t shard = 0; shard < shards_; ++shard) {
+      if (folder_->find(lists_name(shard))) continue;
+      for (int64_t other = 0; other < shards_; ++other) {
+        if (other != shard) folder_->remove(pair_name(shard, other));
+      }
+    }
+  }
+
+  std::vector<uint64_t> hashes_in(const StepFile& step) const {
+    std::vector<uint64_t> hashes(static_cast<size_t>(step.bytes(0)) / sizeof(uint64_t));
+    step.read(0, hashes.data());
+    return hashes;
+  }
+
+  // Of another process: what it hashed.
+  void verify_sources() {
+    for (int64_t shard = 0; shard < shards_; ++shard) {
+      const std::optional<StepFile> step = folder_->find(graph_name(shard));
+      if (!step) continue;
+      const std::vector<uint64_t> hashes = hashes_in(*step);
+      const VectorFile& x = source(shard);
+      const int64_t batch = rows_that_fit(std::min(kFewestVerified, x.rows()), std::min(kMostVerified, x.rows()), quiet_,
+                                          [&](int64_t rows) { return pass_bytes(x, rows); });
+      (void)pass_over(x, "verify", batch, &hashes, quiet_, [](int64_t, const MatrixView&) {});
+    }
+  }
+
+  // The rows of a shard, and their hashes; compared with those that are known.
+  std::vector<uint64_t> load(int64_t shard, const MutableMatrixView& rows, const std::vector<uint64_t>* known) const {
+    source(shard).read(0, rows);
+    resources_.check_cancelled();
+    SourceHasher hasher(source(shard));
+    hasher.update(rows, known);
+    return hasher.finish(known);
+  }
+
+  // A graph of rows that are in memory, or that are counted.
+  KnnGraph make_graph(const MatrixView& rows, int64_t first) const {
+    const GraphOutput out({rows.rows(), k_}, quiet_);
+    GraphReport told;
+    call_or_count(quiet_, [&](const Resources& used) {
+      naming_rows("x", [&] { told = knn_graph(rows, out.view(), work_.graphs, used); }, first);
+    });
+    return out.graph(metric_, std::move(told));
+  }
+
+  void make_graphs() {
+    ProgressMeter meter("graphs", shards_, resources_);
+    for (int64_t shard = 0; shard < shards_; ++shard) {
+      if (is_needed(shard) && !folder_->find(graph_name(shard))) {
+        folder_->require_space(size(shard) * k_ * 8);
+        MatrixBuffer rows(source(shard).dtype(), size(shard), source(shard).cols(), "a shard", quiet_);
+        const std::vector<uint64_t> hashes = load(shard, rows.mutable_view(), nullptr);
+        write_graph(shard, given(shard) ? *given(shard) : make_graph(rows.view(), firsts_[static_cast<size_t>(shard)]),
+                    hashes);
+      }
+      meter.add(1);
+      meter.poll();
+    }
+    meter.finish();
+  }
+
+  uint64_t packed(const KnnGraph& graph, int64_t row, int64_t j, int64_t id) const {
+    const float distance = graph.distances(row)[j];
+    return pack_neighbor(ordered_key(larger_is_nearer(metric_) ? -distance : distance), static_cast<uint32_t>(id));
+  }
+
+  void write_graph(int64_t shard, const KnnGraph& graph, const std::vector<uint64_t>& hashes) {
+    const ListSections sections = graph_sections(shard);
+    const HostArray<uint64_t> lists(kShardSectionRows * k_, "lists", quiet_);
+    StepWriter writer(*folder_, graph_name(shard), size(shard) * k_ * 8);
+    writer.add(std::as_bytes(std::span(hashes)));
+    for (int64_t section = 0; section < sections.count(); ++section) {
+      for (int64_t i = 0; i < sections.rows(section); ++i) {
+        const int64_t row = sections.first(section) + i;
+        for (int64_t j = 0; j < k_; ++j) {
+          const int64_t id = graph.ids(row)[j];
+          lists[i * k_ + j] = id < 0 ? kPadding : packed(graph, row, j, id);
+        }
+      }
+      writer.add(sections.bytes(section, lists.data()));
+    }
+    writer.commit();
+  }
+
+  StepFile open(const std::string& name) {
+    std::optional<StepFile> step = folder_->find(name);
+    if (!step) throw DamagedStep(folder_->path() + "/" + name, name, 0, "the step is not there");
+    return std::move(*step);
+  }
+
+  // A shard's graph, and its rows to this place; both as they were.
+  KnnGraph load_shard(int64_t shard, const MutableMatrixView& rows) {
+    const StepFile step = open(graph_name(shard));
+    const std::vector<uint64_t> hashes = hashes_in(step);
+    (void)load(shard, rows, &hashes);
+    const GraphOutput out({size(shard), k_}, quiet_);
+    const ListSections sections = graph_sections(shard);
+    const HostArray<uint64_t> lists(kShardSectionRows * k_, "lists", quiet_);
+    const ResultExit exit(metric_);
+    for (int64_t section = 0; section < sections.count(); ++section) {
+      sections.read(step, section, lists.data());
+      const int64_t at = sections.first(section) * k_;
+      write_results(exit, lists.data(), sections.rows(section) * k_, out.view().ids + at, out.view().distances + at);
+    }
+    return out.graph(metric_, {});
+  }
+
+  void merge_with_later(int64_t shard, ProgressMeter& meter) {
+    std::optional<MatrixBuffer> rows;
+    KnnGraph graph;
+    for (int64_t other = shard + 1; other < shards_; ++other) {
+      meter.poll();
+      meter.add(1);
+      if (is_merged(shard, other)) continue;
+      if (!rows) {  // for the largest of the others
+        int64_t most = 0;
+        for (int64_t later = shard + 1; later < shards_; ++later) most = std::max(most, size(later));
+        rows.emplace(source(shard).dtype(), size(shard) + most, source(shard).cols(), "two shards", quiet_);
+        graph = load_shard(shard, rows->mutable_view().slice(0, size(shard)));
+      }
+      const KnnGraph second = load_shard(other, rows->mutable_view().slice(size(shard), size(other)));
+      const GraphOutput both({size(shard) + size(other), k_}, quiet_);
+      const GraphReport told = merge_graphs({{graph, rows->view().slice(0, size(shard))},
+                                             {second, rows->view().slice(size(shard), size(other))}},
+                                            both.view(), work_.merges, quiet_);
+      const KnnGraph merged = both.graph(metric_, {});
+      add_lists(shard, merged, 0, shard, other);
+      add_lists(other, merged, size(shard), shard, other);
+      end_pair(shard, other, told);
+    }
+    if (!keep_) folder_->remove(graph_name(shard));  // nobody reads it again
+  }
+
+  // Offers what a merged graph has found for the rows of a shard, which begin at `begin` in it, to the shard's lists.
+  void add_lists(int64_t shard, const KnnGraph& merged, int64_t begin, int64_t first, int64_t second) {
+    const ListSections sections = list_sections(shard);
+    const std::optional<StepFile> before = folder_->find(lists_name(shard));
+    const auto place = [&](int64_t row) {
+      return row < size(first) ? firsts_[static_cast<size_t>(first)] + row
+                               : firsts_[static_cast<size_t>(second)] + row - size(first);
+    };
+    const HostArray<uint64_t> lists(kShardSectionRows * k_, "lists", quiet_);
+    StepWriter writer(*folder_, lists_name(shard), size(shard) * k_ * 8);
+    for (int64_t section = 0; section < sections.count(); ++section) {
+      WorkingLists working(sections.rows(section), k_, quiet_);
+      if (before) {
+        sections.read(*before, section, lists.data());
+        for (int64_t i = 0; i < sections.rows(section); ++i) {
+          std::copy_n(lists.data() + i * k_, k_, working.list(i));
+          working.refresh_threshold(i);
+        }
+      }
+      for (int64_t i = 0; i < sections.rows(section); ++i) {
+        const int64_t row = begin + sections.first(section) + i;
+        for (int64_t j = 0; j < k_ && merged.ids(row)[j] >= 0; ++j) {
+          working.offer_alone(i, packed(merged, row, j, place(merged.ids(row)[j])));
+        }
+      }
+      writer.add(sections.bytes(section, working.list(0)));
+    }
+    writer.commit();
+  }
+
+  void end_pair(int64_t a, int64_t b, const GraphReport& report) {
+    PairTold told;
+    if (report.recall) told = {*report.recall, 1, 1};
+    told.reached = report.reached ? 1 : 0;
+    StepWriter writer(*folder_, pair_name(a, b));
+    writer.add(std::as_bytes(std::span(&told, 1)));
+    writer.commit();
+  }
+
+  void write(GraphSink& sink) {
+    const HostArray<uint64_t> lists(kShardSectionRows * k_, "lists", quiet_);
+    Neighbors part(kShardSectionRows, k_, quiet_);
+    const ResultExit exit(metric_);
+    ProgressMeter meter("write", firsts_.back(), resources_);
+    sink.begin();
+    for (int64_t shard = 0; shard < shards_; ++shard) {
+      if (size(shard) == 0) continue;
+      const StepFile step = open(lists_name(shard));
+      const ListSections sections = list_sections(shard);
+      for (int64_t section = 0; section < sections.count(); ++section) {
+        sections.read(step, section, lists.data());
+        const int64_t rows = sections.rows(section);
+        write_results(exit, lists.data(), rows * k_, part.view().ids, part.view().distances);
+        sink.append({part.view().ids, part.view().distances, rows, k_, {}});
+        meter.add(rows);
+        meter.poll();
+      }
+    }
+    meter.finish();
+  }
+
+  // As in memory: the least recall of all pairs.
+  GraphReport report() {
+    GraphReport report;
+    for (int64_t a = 0; a < shards_; ++a) {
+      for (int64_t b = a + 1; b < shards_; ++b) {
+        const StepFile step = open(pair_name(a, b));
+        PairTold told;
+        if (step.sections() != 1 || step.bytes(0) != int64_t{sizeof(told)}) {
+          throw DamagedStep(step.name(), step.name(), 0, "the step is of another size");
+        }
+        step.read(0, &told);
+        const bool less = told.has_recall != 0 && (!report.recall || told.recall.recall < report.recall->recall);
+        if (less) report.recall = told.recall;
+        report.reached = report.reached && told.reached != 0;
+      }
+    }
+    work_.put_method(report);
+    return report;
+  }
+
+  const ShardWork& work_;
+  const int64_t shards_;
+  const Metric metric_;
+  const int64_t k_;
+  WorkFolder* const folder_;
+  const bool keep_;
+  const Resources& resources_;
+  const Resources quiet_;
+  std::vector<int64_t> firsts_;  // rows before each shard
+};
+
+}  // namespace
+
+Footprint merge_on_disk_footprint(const ShardWork& work, const Resources& resources) {
+  return counted(resources, [&](const Resources& counting) { MergeOnDisk(work, nullptr, false, counting).count(); });
+}
+
+GraphReport merge_on_disk(const ShardWork& work, const DiskWork& disk, GraphSink& sink, const Resources& resources) {
+  constexpr int kMostRepairs = 3;
+  const auto least = [&] { return merge_on_disk_footprint(work, resources); };
+  return within_limits("the graph", resources, least, [&] {
+    WorkFolder folder(disk.disk, disk.folder, work.manifest, resources);
+    std::map<std::string, int> repairs;
+    for (;;) {
+      try {
+        const GraphReport report = MergeOnDisk(work, &folder, disk.keep, resources).run(sink);
+        sink.finish(report);
+        folder.finish({}, disk.keep);
+        return report;
+      } catch (const DamagedStep& damaged) {
+        if (++repairs[damaged.step()] > kMostRepairs) throw;
+        resources.log(LogLevel::warning, fmt::format("{}; the step is made again", damaged.what()));
+        folder.remove(damaged.step());
+      }
+    }
+  });
+}
+
+ShardWork ggm_work(const VectorFile& x, const KnnGraphParams& params) {
+  const GgmShards shards(x.rows(), params);
+  ShardWork work{{}, shard_params(params), shard_merge_params(params), {},
+                 [params, shards](GraphReport& report) { put_ggm(params, shards, report); }};
+  for (int64_t shard = 0; shard < shards.count; ++shard) {
+    work.shards.push_back({slice_of(x, shards.first(shard), shards.size(shard)), {}});
+  }
+  WorkManifest& manifest = work.manifest;
+  manifest.set("work", "a graph by ggm");
+  put_source(x, manifest);
+  manifest.set("k", params.k);
+  manifest.set("metric", name_of(params.metric));
+  manifest.set("shards", shards.count);
+  put_merge_params(work.merges, manifest);
+  return work;
+}
+
+void put_merge_params(const GraphMergeParams& params, WorkManifest& manifest) {
+  manifest.set("recall", fmt::format("{}", params.recall));
+  manifest.set("seed", fmt::format("{}", params.seed));
+  if (params.samples) manifest.set("samples", *params.samples);
+  if (params.list_length) manifest.set("list_length", *params.list_length);
+  if (params.iterations) manifest.set("iterations", *params.iterations);
+  if (params.delta) manifest.set("delta", fmt::format("{}", *params.delta));
+}
+
+}  // namespace kith
