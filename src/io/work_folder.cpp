@@ -22,7 +22,7 @@ constexpr std::string_view kHashKey = "hash = ";
 constexpr std::string_view kPartEnding = ".part";
 constexpr std::string_view kManifestName = "manifest";
 constexpr std::string_view kLockName = "lock";
-constexpr std::string_view kDoneName = "done";
+constexpr std::string_view kDoneBeginning = "done-";
 constexpr std::string_view kLeftBeginning = "left-";
 // How long a part that waits looks away.
 constexpr std::chrono::milliseconds kShortestLook{20};
@@ -207,6 +207,8 @@ WorkFolder::WorkFolder(Disk& disk, std::string path, const WorkManifest& manifes
 
 std::string WorkFolder::tag() const { return fmt::format("{}of{}", part_.number, part_.count); }
 
+std::string WorkFolder::done_name() const { return fmt::format("{}of{}", kDoneBeginning, part_.count); }
+
 std::string WorkFolder::aside_of(std::string_view name) const {
   return path_of(name) + (part_.alone() ? "" : "." + tag()) + std::string(kPartEnding);
 }
@@ -251,11 +253,13 @@ void WorkFolder::refuse_foreign() const {
 }
 
 void WorkFolder::remove_leftovers() {
-  const std::string others = fmt::format("of{}{}", part_.count, kPartEnding);
+  const std::string same = fmt::format("of{}", part_.count);
+  const std::string others = same + std::string(kPartEnding);
   for (const std::string& name : disk_.list(path_)) {
+    // Signs of parts of another number, which never came back.
+    const bool ours = !part_.alone() && name.ends_with(same);
+    if ((name.starts_with(kDoneBeginning) || name.starts_with(kLeftBeginning)) && !ours) disk_.remove(path_of(name));
     if (part_.alone()) {
-      // Parts that were all killed, or never came back.
-      if (name == kDoneName || name.starts_with(kLeftBeginning)) disk_.remove(path_of(name));
       if (name.starts_with(kLockName) && name != kLockName) disk_.remove(path_of(name));
     } else if (name.ends_with(others) && !name.ends_with("." + tag() + std::string(kPartEnding))) {
       continue;  // being written, perhaps
@@ -336,7 +340,7 @@ void WorkFolder::wait_until(const std::function<std::string()>& missing) {
   std::chrono::milliseconds look = kShortestLook;
   bool told = false;
   for (std::string left = missing(); !left.empty(); left = missing()) {
-    if (disk_.exists(path_of(kDoneName))) throw WorkDone("the other parts have ended the work");
+    if (disk_.exists(path_of(done_name()))) throw WorkDone("the other parts have ended the work");
     if (!part_.wait) {
       throw Unfinished(fmt::format("part {} of {} has done its share for now; what is left before it can go on: {}. Run it "
                                    "again once that is done",
@@ -351,20 +355,20 @@ void WorkFolder::wait_until(const std::function<std::string()>& missing) {
   }
 }
 
-std::optional<StepFile> WorkFolder::done() { return part_.alone() ? std::nullopt : find(std::string(kDoneName)); }
+std::optional<StepFile> WorkFolder::done() { return part_.alone() ? std::nullopt : find(done_name()); }
 
 void WorkFolder::finish(std::span<const std::byte> told, bool keep) {
   if (part_.alone()) {
     if (!keep) clear();
     return;
   }
-  if (leads() && !disk_.exists(path_of(kDoneName))) {
-    StepWriter writer(*this, std::string(kDoneName));
+  if (leads() && !disk_.exists(path_of(done_name()))) {
+    StepWriter writer(*this, done_name());
     writer.add(told);
     writer.commit();
   }
   try {
-    await({std::string(kDoneName)});
+    await({done_name()});
   } catch (const WorkDone&) {
   }
   leave(keep);
@@ -372,7 +376,8 @@ void WorkFolder::finish(std::span<const std::byte> told, bool keep) {
 
 void WorkFolder::leave(bool keep) {
   const auto is_sign = [&](const std::string& name) {
-    return name == kManifestName || name == kDoneName || name.starts_with(kLockName) || name.starts_with(kLeftBeginning);
+    return name == kManifestName || name.starts_with(kDoneBeginning) || name.starts_with(kLockName) ||
+           name.starts_with(kLeftBeginning);
   };
   if (leads() && !keep) {
     for (const std::string& name : disk_.list(path_)) {

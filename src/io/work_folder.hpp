@@ -15,7 +15,7 @@
 //
 //   lock-2of3         held by that part, while all parts share `lock`
 //   NAME.2of3.part    a step that it is writing
-//   done              what the work came to; the other steps are gone
+//   done-of3          what the work came to; the other steps are gone
 //   left-2of3         that part has seen it; the last part to see it clears the folder
 #pragma once
 
@@ -170,6 +170,7 @@ class WorkFolder {
   std::string path_of(std::string_view name) const { return path_ + "/" + std::string(name); }
   std::string aside_of(std::string_view name) const;
   std::string tag() const;  // "2of3"
+  std::string done_name() const;
   void lock();
   void lock_part();
   void leave(bool keep);

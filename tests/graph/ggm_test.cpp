@@ -195,6 +195,7 @@ TEST(Ggm, DamagedStepsAreMadeAgain) {
   for (const std::string& name : disk.list("w")) {
     if (name == "manifest" || name == "lock") continue;
     for (const double where : {0.0, 0.5, 1.0}) {
+      if (!disk.exists("w/" + name)) continue;  // a graph whose pairs are all merged is not made again
       std::string bytes = disk.content("w/" + name);
       bytes[static_cast<size_t>(where * static_cast<double>(bytes.size() - 1))] ^= 4;
       disk.set_content("w/" + name, bytes);

@@ -127,7 +127,9 @@ class ProbeSteps {
   int64_t first(int64_t step) const { return step * each_; }
   int64_t rows(int64_t step) const { return std::min(each_, all_ - first(step)); }
   int64_t step_of(int64_t row) const { return row / each_; }
-  std::string name(int64_t step) const { return beginning(probes_) + std::to_string(step); }
+  std::string name(int64_t step) const {
+    return beginning(probes_) + std::to_string(first(step)) + "-" + std::to_string(rows(step));
+  }
   static std::string beginning(int64_t probes) { return "found-" + std::to_string(probes) + "-"; }
   // Those of the source that a step's rows have.
   std::vector<uint64_t> hashes(int64_t step, const std::vector<uint64_t>& all) const;

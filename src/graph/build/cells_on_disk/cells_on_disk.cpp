@@ -483,8 +483,9 @@ class CellsOnDisk {
     meter.finish();
     if (!folder_->leads()) return;
     folder_->wait_until([&]() -> std::string {
-      const auto made = static_cast<int64_t>(folder_->names(ProbeSteps::beginning(probes)).size());
-      const int64_t missing = steps.count() - made;
+      const std::vector<std::string> made = folder_->names(ProbeSteps::beginning(probes));
+      int64_t missing = steps.count();
+      for (int64_t at = 0; at < steps.count(); ++at) missing -= std::binary_search(made.begin(), made.end(), steps.name(at));
       return missing == 0 ? "" : fmt::format("{} of {} steps that rank cells", missing, steps.count());
     });
   }
