@@ -162,7 +162,7 @@ def test_merge_extend_refine(kith, data, tmp_path):
     refined = kith.ok("graph", "refine", *graph, "--recall", 0.9, *again, "--json").json["result"]
     assert refined["report"]["method"] == "refine" and refined["report"]["recall"] == 1
     assert "as many of each" in kith.fails(2, "graph", "merge", *both, "--data", parts[0], *out)
-    assert "--ids FILE ... REQUIRED" in kith.ok("graph", "merge", "--help").out
+    assert "--data FILE ... REQUIRED" in kith.ok("graph", "merge", "--help").out
     assert not [name for name in leftovers(tmp_path) if "tmp" in name]
 
 
