@@ -6,6 +6,7 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -404,3 +405,26 @@ def test_ids_alone_and_as_int32(tmp_path: Path) -> None:
         kith.KnnGraph.load(tmp_path / "g")
     narrow = kith.knn_graph(x, k=4, out=tmp_path / "n", int32_ids=True, device="cpu")
     assert (narrow.ids == truth.ids).all() and np.load(tmp_path / "n" / "ids.npy").dtype == np.int32
+
+
+def test_ggm_and_merged_folders(tmp_path: Path) -> None:
+    """Shards and folders, in memory and from disk, are one graph."""
+    x = np.random.default_rng(4).standard_normal((3000, 16)).astype(np.float32)
+    np.save(tmp_path / "x.npy", x)
+    rounds: dict[str, Any] = {"recall": 0.8, "list_length": 24, "iterations": 3, "device": "cpu", "threads": 2}
+    truth = kith.knn_graph(x, k=5, method="ggm", shards=6, **rounds)
+    assert truth.report.method == "ggm" and truth.report.parameters["shards"] == 6
+    disk = kith.knn_graph(
+        tmp_path / "x.npy", k=5, method="ggm", shards=6, out=tmp_path / "g", memory_limit=3 << 20, **rounds
+    )
+    assert (disk.ids == truth.ids).all() and (disk.distances == truth.distances).all()
+    parts = [x[:1000], x[1000:1900], x[1900:]]
+    pairs = [each for part in parts for each in (kith.knn_graph(part, k=5, method="exact"), part)]
+    merged = kith.merge_graphs(*pairs, **rounds)
+    for limit in (None, 5 << 20):
+        there = kith.merge_graphs(*pairs, out=tmp_path / "m", memory_limit=limit, **rounds)
+        assert (there.ids == merged.ids).all() and (there.distances == merged.distances).all()
+    with pytest.raises(ValueError, match="work and keep_work go with out"):
+        kith.merge_graphs(*pairs, keep_work=True, **rounds)
+    with pytest.raises(ValueError, match="shards is a parameter of the method ggm"):
+        kith.knn_graph(x, k=5, method="cells", shards=2)
