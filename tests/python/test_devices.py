@@ -27,7 +27,7 @@ def test_calls_have_the_bytes_of_one_device(device):
     assert same(kith.knn(QUERIES[:1], X, k=5, device=device), kith.knn(QUERIES[:1], X, k=5, device="cpu"))
     assert np.array_equal(kith.pairwise_distances(QUERIES, X, device=device), kith.pairwise_distances(QUERIES, X, device="cpu"))
     fits = [kith.KMeans(20, iterations=3, device=where).fit(X) for where in (device, "cpu")]
-    assert np.array_equal(fits[0].centres, fits[1].centres)
+    assert np.array_equal(fits[0].cluster_centers_, fits[1].cluster_centers_)
     graphs = [kith.knn_graph(X, k=4, method="exact", device=where) for where in (device, "cpu")]
     assert np.array_equal(graphs[0].ids, graphs[1].ids)
     codes = [kith.ProductQuantizer(4, device=where).train(X).encode(X) for where in (device, "cpu")]
