@@ -30,7 +30,7 @@ def test_calls_have_the_bytes_of_one_device(device):
     assert np.array_equal(fits[0].cluster_centers_, fits[1].cluster_centers_)
     graphs = [kith.knn_graph(X, k=4, method="exact", device=where) for where in (device, "cpu")]
     assert np.array_equal(graphs[0].ids, graphs[1].ids)
-    codes = [kith.ProductQuantizer(4, device=where).train(X).encode(X) for where in (device, "cpu")]
+    codes = [kith.ProductQuantizer(4, bits=4, device=where).train(X).encode(X) for where in (device, "cpu")]
     assert np.array_equal(codes[0], codes[1])
 
 
