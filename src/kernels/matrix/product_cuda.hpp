@@ -96,6 +96,17 @@ template <typename Target>
 void launch_wgmma(const ProductOperands& operands, const ProductSchedule& schedule, const Target& target,
                   cudaStream_t stream);
 
+// Either of them, for all targets: in the file that has its code.
+#define KITH_INSTANTIATE_PRODUCT(launch, Target) \
+  template void launch(const ProductOperands&, const ProductSchedule&, const Target&, cudaStream_t)
+#define KITH_INSTANTIATE_PRODUCTS(launch)              \
+  KITH_INSTANTIATE_PRODUCT(launch, ProductMinima);     \
+  KITH_INSTANTIATE_PRODUCT(launch, ProductCandidates); \
+  KITH_INSTANTIATE_PRODUCT(launch, ProductParts);      \
+  KITH_INSTANTIATE_PRODUCT(launch, ProductMarks);      \
+  KITH_INSTANTIATE_PRODUCT(launch, ProductNearest);    \
+  KITH_INSTANTIATE_PRODUCT(launch, ProductPairs)
+
 template <typename Target>
 void launch_product(ProductEngine engine, const ProductOperands& operands, const ProductSchedule& schedule,
                     const Target& target, cudaStream_t stream) {

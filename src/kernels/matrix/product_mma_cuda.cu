@@ -141,14 +141,6 @@ void launch_mma(const ProductOperands& operands, const ProductSchedule& schedule
   launch_engine<float, EpilogueOf<Target, float>>(operands, schedule, target, stream);
 }
 
-#define KITH_INSTANTIATE(Target) \
-  template void launch_mma(const ProductOperands&, const ProductSchedule&, const Target&, cudaStream_t)
-KITH_INSTANTIATE(ProductMinima);
-KITH_INSTANTIATE(ProductCandidates);
-KITH_INSTANTIATE(ProductParts);
-KITH_INSTANTIATE(ProductMarks);
-KITH_INSTANTIATE(ProductNearest);
-KITH_INSTANTIATE(ProductPairs);
-#undef KITH_INSTANTIATE
+KITH_INSTANTIATE_PRODUCTS(launch_mma);
 
 }  // namespace kith

@@ -96,7 +96,7 @@ double rows_below_kth(int64_t k, int64_t groups) {
 }
 
 ProductEngine product_engine(int compute_capability, ProductEngine asked) {
-// A build for other GPUs has no such kernels (ivf/without_hopper.cpp); one without CUDA plans as if it had.
+// A build for other GPUs has no such kernels (products_without_hopper.cpp); one without CUDA plans as if it had.
 #ifdef KITH_WITHOUT_HOPPER
   const bool hopper = false;
 #else

@@ -306,14 +306,6 @@ void launch_wgmma(const ProductOperands& operands, const ProductSchedule& schedu
   launch_engine<float, Floats>(operands, schedule, target, stream);
 }
 
-#define KITH_INSTANTIATE(Target) \
-  template void launch_wgmma(const ProductOperands&, const ProductSchedule&, const Target&, cudaStream_t)
-KITH_INSTANTIATE(ProductMinima);
-KITH_INSTANTIATE(ProductCandidates);
-KITH_INSTANTIATE(ProductParts);
-KITH_INSTANTIATE(ProductMarks);
-KITH_INSTANTIATE(ProductNearest);
-KITH_INSTANTIATE(ProductPairs);
-#undef KITH_INSTANTIATE
+KITH_INSTANTIATE_PRODUCTS(launch_wgmma);
 
 }  // namespace kith

@@ -1,5 +1,5 @@
 // Where the rows of blocks come from: all rows of a collection in the order of their cells, cut into pieces, with their
-// numbers and probes. On disk it is a CellStore, in memory CellOrder.
+// numbers and probes. A CellStore has them on disk.
 #pragma once
 
 #include <kith/resources.hpp>
