@@ -393,10 +393,12 @@ GraphReport merge_on_disk(const ShardWork& work, const DiskWork& disk, GraphSink
 
 ShardWork ggm_work(const VectorFile& x, const KnnGraphParams& params) {
   const GgmShards shards(x.rows(), params);
-  ShardWork work{{}, shard_params(params), shard_merge_params(params), {},
-                 [params, shards](GraphReport& report) { put_ggm(params, shards, report); }};
+  ShardWork work;
+  work.graphs = shard_params(params);
+  work.merges = shard_merge_params(params);
+  work.put_method = [params, shards](GraphReport& report) { put_ggm(params, shards, report); };
   for (int64_t shard = 0; shard < shards.count; ++shard) {
-    work.shards.push_back({slice_of(x, shards.first(shard), shards.size(shard)), {}});
+    work.shards.push_back(DiskShard{slice_of(x, shards.first(shard), shards.size(shard)), std::nullopt});
   }
   WorkManifest& manifest = work.manifest;
   manifest.set("work", "a graph by ggm");
