@@ -162,7 +162,7 @@ TEST_F(CudaDeviceMemory, RowsComeFromHostAndDeviceAlike) {
   const DeviceMatrix there(base);
   const MatrixView queries = base.view().slice(100, 40);
   const Neighbors expected = knn(queries, base.view(), {.k = 5}, on_cpu());
-  for (const char* const factory : {"Flat", "PQ3,RFlat", "Graph16"}) {
+  for (const char* const factory : {"Flat", "PQ3,RFlat"}) {
     for (const bool device_first : {true, false}) {
       for (const Ownership ownership : {Ownership::copy, Ownership::borrow}) {
         SCOPED_TRACE(std::string(factory) + (device_first ? ", device first" : ", host first"));
