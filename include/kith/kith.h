@@ -326,7 +326,7 @@ typedef struct kith_graph kith_graph;
 typedef struct kith_graph_params {
   size_t struct_size;
   const char* metric; /* NULL: "l2" */
-  const char* method; /* "auto" (NULL), "exact", "cells", "nn_descent" */
+  const char* method; /* "auto" (NULL), "exact", "cells", "nn_descent", "ggm" */
   int64_t k;          /* 0: 15 */
   double recall;      /* 0: 0.99 */
   uint64_t seed;

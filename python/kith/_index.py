@@ -174,8 +174,8 @@ class Index:
         ----------
         x : array_like, (rows, dimension), or path
             The vectors, as in `knn`, or files of vectors, which may be larger than memory: a path, a pattern or a list. The first
-            training or add fixes the dimension, the dtype of ``"Flat"`` and where its vectors lie (all on the host, or
-            all in the memory of one GPU; other kinds take both, and keep codes where their vectors lay), and, if they
+            training or add fixes the dimension, the dtype of ``"Flat"`` and where its vectors lie (on the host, or
+            in the memory of one GPU; others are copied there; other kinds keep codes where their vectors lay), and, if they
             are float64 or wide integers, what is subtracted from all vectors and queries before they are rounded to
             float32.
         ids : array_like of int, (rows,), optional

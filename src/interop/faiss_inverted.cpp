@@ -327,8 +327,9 @@ IndexParts read_faiss_inverted(FaissSource& source, std::string_view tag) {
   found.codes = code.known(std::move(found.codes), found.ids.size(), source.resources());
   for (int64_t list = 0; code.codec.format.has_signs() && list < lists.lists; ++list) {
     const int64_t first = found.offsets[list];
-    take_sign_codes(code.codec, typed_row<float>(lists.centres.view(), list), found.offsets[list + 1] - first,
-                    found.codes.data() + first * code.code_bytes);
+    const bool taken = take_sign_codes(code.codec, typed_row<float>(lists.centres.view(), list),
+                                       found.offsets[list + 1] - first, found.codes.data() + first * code.code_bytes);
+    if (!taken) source.corrupt("a code whose step is not finite");
   }
   lists.codec = std::move(code.codec);
   if (found.ids.size() != parts.rows) {

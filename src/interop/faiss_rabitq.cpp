@@ -40,16 +40,19 @@ FaissCode read_sign_quantizer(FaissSource& source, int64_t cols) {
   return {std::move(codec), bytes};
 }
 
-void take_sign_codes(const CodecParts& parts, const float* centre, int64_t count, uint8_t* codes) {
+bool take_sign_codes(const CodecParts& parts, const float* centre, int64_t count, uint8_t* codes) {
   const auto codec = Codec::from_parts(parts.format, parts.values);
   const CodeFormat& format = parts.format;
   for (int64_t i = 0; i < count; ++i) {
     uint8_t* const code = codes + i * format.bytes();
     clear_unused(format, code);
-    set_sign_step(format, static_cast<float>(sign_step(format, code) / root_of_cols(format)), code);
+    const auto step = static_cast<float>(sign_step(format, code) / root_of_cols(format));
+    if (!std::isfinite(step)) return false;
+    set_sign_step(format, step, code);
   }
   write_code_norms(codec->view(), codes, count, nullptr);
   if (centre != nullptr) write_code_norms(codec->view(), codes, count, centre);
+  return true;
 }
 
 void give_sign_code(const CodecView& codec, const float* centre, const uint8_t* code, uint8_t* out) {

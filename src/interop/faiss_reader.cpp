@@ -88,7 +88,9 @@ IndexParts read_codes(FaissSource& source, std::string_view tag) {
     if (!std::all_of(centre.begin(), centre.end(), [](float value) { return std::isfinite(value); })) {
       source.corrupt("a centre that is not finite");
     }
-    take_sign_codes(code.codec, nullptr, header.rows, codes.data());
+    if (!take_sign_codes(code.codec, nullptr, header.rows, codes.data())) {
+      source.corrupt("a code whose step is not finite");
+    }
   }
   codes = code.known(std::move(codes), header.rows, source.resources());
   if (code.stores_bytes()) {  // flat rows

@@ -381,14 +381,18 @@ void WorkFolder::leave(bool keep) {
   };
   if (leads() && !keep) {
     for (const std::string& name : disk_.list(path_)) {
-      if (!is_sign(name)) disk_.remove(path_of(name));
+      if (!is_sign(name) && !name.ends_with(kPartEnding)) disk_.remove(path_of(name));  // others may be writing
     }
   }
-  StepWriter(*this, std::string(kLeftBeginning) + tag()).commit();
-  if (static_cast<int64_t>(names(kLeftBeginning).size()) < part_.count) return;
-  if (!keep) return clear();
-  for (const std::string& name : disk_.list(path_)) {
-    if (is_sign(name) && name != kManifestName) disk_.remove(path_of(name));
+  try {
+    StepWriter(*this, std::string(kLeftBeginning) + tag()).commit();
+    if (static_cast<int64_t>(names(kLeftBeginning).size()) < part_.count) return;
+    if (!keep) return clear();
+    for (const std::string& name : disk_.list(path_)) {
+      if (is_sign(name) && name != kManifestName) disk_.remove(path_of(name));
+    }
+  } catch (const IoError& error) {
+    if (error.code() != ENOENT) throw;  // another part was the last as well, and has tidied up
   }
 }
 

@@ -57,7 +57,7 @@ struct SharedMemory {
   } catch (const AgreedByAll&) {
     throw;                             // named already
   } catch (const NamedLimit& limit) {  // the part's, of which the call's is a multiple
-    const int64_t all = saturating_multiply(limit.bytes_needed() + 1, shared.parts);
+    const int64_t all = saturating_multiply(saturating_add(limit.bytes_needed(), 1), shared.parts);
     throw NamedLimit(limit.which(), saturating_add(shared.used, all), fmt::format("{}: {}", name, limit.refused()));
   } catch (const OutOfMemory&) {
     throw_named(error, name);

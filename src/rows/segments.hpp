@@ -67,6 +67,7 @@ class PlacedSegment {
     }
     std::shared_ptr<const PlacedSegment> made = make();
     const std::lock_guard lock(shards_lock_);
+    std::erase_if(shards_, [&](const auto& other) { return other.first.first != count; });  // of another placement
     return shards_.emplace(key, std::move(made)).first->second;
   }
 

@@ -170,6 +170,9 @@ def test_three_parts(kith, files, truth, tmp_path):
             assert process.wait(seconds) == 0
             break
         except subprocess.TimeoutExpired:
+            if (tmp_path / "g" / "report.json").exists():  # all is done: killed while it tidies up it would begin anew
+                assert process.wait(60) == 0
+                break
             process.kill()
             process.wait()
             kills += 1
@@ -227,8 +230,7 @@ def test_ggm_from_disk(kith, files, tmp_path):
 
     report = kith.ok(*ggm(tmp_path / "memory", "--json")).json["result"]["report"]
     assert report["method"] == "ggm" and report["parameters"]["shards"] == 6
-    needed = kith.fails(4, *ggm(tmp_path / "disk", "--memory-limit", "11M"))
-    assert "the graph" in needed
+    assert "limit" in kith.fails(4, *ggm(tmp_path / "disk", "--memory-limit", "11M"))
     seconds, kills = 0.05, 0
     for _ in range(100):
         process = start(kith, ggm(tmp_path / "disk", "--memory-limit", "16M"))

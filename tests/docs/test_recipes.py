@@ -61,7 +61,7 @@ def recipe(mark: str, folder: Path) -> str:
     found = [block for block in blocks if mark in block]
     assert len(found) == 1, mark
     assert found[0].count("\n") <= 28
-    text = found[0].replace("/shared/", f"{folder}/").replace("threads=16", "threads=1").replace("PARTS = 8", "PARTS = 3")
+    text = str(found[0]).replace("/shared/", f"{folder}/").replace("threads=16", "threads=1").replace("PARTS = 8", "PARTS = 3")
     return text.replace('method="cells"', 'method="cells", cells=20, recall=0.8').replace(
         "--method cells", "--method cells --cells 20 --recall 0.8 --device cpu"
     )

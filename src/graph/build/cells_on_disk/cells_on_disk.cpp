@@ -421,6 +421,7 @@ class CellsOnDisk {
       wave = read_wave(measured);
     }
     if (wave) return *wave;
+    if (!folder_->leads()) throw WorkDone("the other parts have ended the work");  // and removed what was measured
     wave = Wave{probes, chain.pairs(), chain.measure(control, quiet_)};
     StepWriter writer(*folder_, measured);
     writer.add(std::as_bytes(std::span(&*wave, 1)));
@@ -561,6 +562,10 @@ class CellsOnDisk {
       const int64_t first = layout.piece_at(gap->first);
       const int64_t end = layout.piece_at(gap->end);
       if (first < 0 || end < 0) {  // blocks of a store that was made again, of other pieces
+        if (!folder_->part().alone()) {  // others may have done their share, and would not do it again
+          throw InvalidState("the lists in the work folder are of other pieces than its rows: end all parts, remove the "
+                             "files lists-* there, and start them again");
+        }
         chain.remove();
         continue;
       }

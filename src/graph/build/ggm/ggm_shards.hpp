@@ -1,6 +1,6 @@
 // GGM, Section 5 of "Large-scale approximate k-NN graph construction on GPU": rows are cut into shards, the graph of each
 // is made by NN-Descent, and every two graphs are merged once (graph_merge.hpp); what pairs find is put together by
-// (distance, row). Memory is that of two shards.
+// (distance, row). From disk memory is that of two shards.
 //
 // Shards follow from parameters, rows and k, never from memory: so the graph does too.
 #pragma once
