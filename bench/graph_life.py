@@ -1,16 +1,18 @@
 #!/usr/bin/env python3
 """How a graph index ages, and what filters cost it.
 
-    graph_life.py [--folder DATA] [--rows 100000] [--queries 1000] [--steps 10] [--beam 64] [--factory Graph32]
+    graph_life.py [--folder DATA | --wide] [--rows 100000] [--queries 1000] [--steps 10] [--beam 64] [--factory Graph32]
                   [--filter-queries 200] [--without life filters]
 
 Life: half of the rows are replaced in some steps of remove and add; after each, recall of the 10 nearest and processor time of a
-query are printed beside those of a graph built afresh of the same rows, at equal beam, one thread, turn by turn.
+query are printed beside those of a graph built afresh of the same rows, at equal beam, one thread, turn by turn; at the end recall
+and the vectors compared of all beams that Index.tune looks at.
 
 Filters keep a share of the rows: at random, those nearest to a point, or those farthest from it; queries are near that
 point. Recall is that of what is kept, and time is told as a multiple of the unfiltered search's.
 
-DATA holds sift1m_base.u8bin and sift1m_query.u8bin; without it rows are made: rank 24 in 64 columns, in clusters.
+DATA holds sift1m_base.u8bin and sift1m_query.u8bin; without it rows are made: rank 24 in 64 columns, in clusters; --wide: rank
+48 in 768 columns, of length 1.
 """
 
 from __future__ import annotations
@@ -26,14 +28,17 @@ _K = 10
 _SHARES = (1.0, 0.5, 0.1, 0.05, 0.01, 0.001)
 
 
-def data_of(folder: Path | None, rows: int, queries: int) -> tuple[np.ndarray, np.ndarray]:
+def data_of(folder: Path | None, wide: bool, rows: int, queries: int) -> tuple[np.ndarray, np.ndarray]:
     if folder is not None:
         base = np.asarray(kith.read_vectors(folder / "sift1m_base.u8bin", 0, rows))
         return base, np.asarray(kith.read_vectors(folder / "sift1m_query.u8bin", 0, queries))
     rng = np.random.default_rng(0)
-    centres = rng.standard_normal((200, 24), dtype=np.float32)
-    points = centres[rng.integers(200, size=rows + queries)] + rng.standard_normal((rows + queries, 24), dtype=np.float32)
-    x = points @ rng.standard_normal((24, 64), dtype=np.float32)
+    rank, cols = (48, 768) if wide else (24, 64)
+    centres = rng.standard_normal((200, rank), dtype=np.float32)
+    points = centres[rng.integers(200, size=rows + queries)] + rng.standard_normal((rows + queries, rank), dtype=np.float32)
+    x = points @ rng.standard_normal((rank, cols), dtype=np.float32)
+    if wide:
+        x /= np.linalg.norm(x, axis=1, keepdims=True)
     return x[:rows], x[rows:]
 
 
@@ -50,6 +55,13 @@ def microseconds(search, queries: np.ndarray, rounds: int = 3) -> float:
             search(query)
         best = min(best, (time.process_time() - start) / len(queries))
     return best * 1e6
+
+
+def both_by_beam(aged: kith.Index, fresh: kith.Index, queries: np.ndarray) -> dict:
+    """What Index.tune has measured of both, by beam, at the default width and refine."""
+    tables = [{one.parameters["beam"]: one for one in index.tune(queries, k=_K, recall=0.9).searches
+               if one.parameters["width"] == 2 and one.parameters["refine"] == 4} for index in (aged, fresh)]
+    return {beam: (tables[0][beam], tables[1][beam]) for beam in sorted(tables[0].keys() & tables[1].keys())}
 
 
 def life(x: np.ndarray, queries: np.ndarray, options: argparse.Namespace) -> None:
@@ -81,6 +93,10 @@ def life(x: np.ndarray, queries: np.ndarray, options: argparse.Namespace) -> Non
         times = [microseconds(search, queries[:300]) for search in one]
         print(f"{step:4}  {step * piece:8}  {recalls[0]:.4f}  {recalls[1]:.4f}  {times[0]:5.1f}  {times[1]:8.1f}  "
               f"{index.info().lost:4}  {took:6.2f}  {build:7.2f}", flush=True)
+    print("beam  recall  fresh   compared  fresh")
+    for beam, (aged, new) in both_by_beam(index, fresh, queries).items():
+        print(f"{beam:4}  {aged.recall:.4f}  {new.recall:.4f}  {aged.compared:8.0f}  {new.compared:8.0f}  "
+              f"{100 * (aged.compared / new.compared - 1):+.1f} %")
 
 
 def filters(x: np.ndarray, queries: np.ndarray, options: argparse.Namespace) -> None:
@@ -112,6 +128,7 @@ def filters(x: np.ndarray, queries: np.ndarray, options: argparse.Namespace) -> 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--folder", type=Path)
+    parser.add_argument("--wide", action="store_true")
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--queries", type=int, default=1000)
     parser.add_argument("--steps", type=int, default=10)
@@ -120,7 +137,7 @@ def main() -> None:
     parser.add_argument("--filter-queries", type=int, default=200)
     parser.add_argument("--without", nargs="*", default=(), choices=("life", "filters"))
     options = parser.parse_args()
-    x, queries = data_of(options.folder, options.rows, options.queries)
+    x, queries = data_of(options.folder, options.wide, options.rows, options.queries)
     if "life" not in options.without:
         life(x, queries, options)
     if "filters" not in options.without:

@@ -3,7 +3,8 @@
 // search, and the CPU. Rows: Gaussian of 24 dimensions that become ever narrower, turned into 128, with some noise, in
 // bytes or f32: at 80,000 rows a graph finds as much of their neighbours as of SIFT's with an equal beam. Or of a file.
 //
-//   graph_search_cuda_bench [--rows 1000000] [--cols 128] [--factory Graph32] [--floats] [--beam 0,...] [--cpu] [--ivf]
+//   graph_search_cuda_bench [--rows 1000000] [--cols 128] [--factory Graph32] [--floats] [--beam 0,...] [--width 2,...]
+//                           [--cpu] [--ivf]
 //                           [--file graph.kith] [--profile] [--raw rows.u8] [--build-cpu] [--add 0]
 //
 // --build-cpu: the graph is built on the CPU, else on the GPU, where the second build is timed.
@@ -95,6 +96,7 @@ int main(int argc, char** argv) {
   int64_t count = 1000000;
   int64_t cols = 128;
   std::vector<int64_t> beams;  // none: the default and twice that
+  std::vector<int64_t> widths = {2};
   std::string factory = "Graph32";
   bool floats = false;
   bool with_cpu = false;
@@ -110,6 +112,7 @@ int main(int argc, char** argv) {
     if (name == "--rows") count = std::stoll(value());
     if (name == "--cols") cols = std::stoll(value());
     if (name == "--beam") beams = numbers_in(value());
+    if (name == "--width") widths = numbers_in(value());
     if (name == "--factory") factory = value();
     if (name == "--floats") floats = true;
     if (name == "--cpu") with_cpu = true;
@@ -176,14 +179,17 @@ int main(int argc, char** argv) {
     return 0;
   }
   if (beams.empty()) beams = {info.beam, 2 * info.beam};
-  for (const int64_t one : beams) {
-    const SearchParams params{.k = 10, .beam = one};
+  std::vector<SearchParams> wanted;
+  for (const int64_t beam : beams) {
+    for (const int64_t width : widths) wanted.push_back({.k = 10, .beam = beam, .width = width});
+  }
+  for (const SearchParams& params : wanted) {
     const Neighbors found = index.search(queries.view(), params, gpu);
     const Neighbors some = index.search(queries.view().slice(0, 500), params, cpu);
     const bool same = std::memcmp(some.ids(), found.ids(), 5000 * sizeof(int64_t)) == 0 &&
                       std::memcmp(some.distances(), found.distances(), 5000 * sizeof(float)) == 0;
-    std::printf("beam %4ld recall %.4f %s |", static_cast<long>(one), recall_of(found, truth),
-                same ? "= CPU" : "OTHER THAN ON THE CPU");
+    std::printf("beam %4ld width %ld recall %.4f %s |", static_cast<long>(params.beam), static_cast<long>(params.width),
+                recall_of(found, truth), same ? "= CPU" : "OTHER THAN ON THE CPU");
     for (const int64_t batch : {1, 10, 100, 1000, 10000}) {
       if (batch > queries.view().rows()) continue;
       Neighbors out(batch, 10, gpu);
@@ -211,9 +217,8 @@ int main(int argc, char** argv) {
     for (const int64_t batch : {1, 10, 100, 1000, 10000}) {
       if (batch > queries.view().rows()) continue;
       Neighbors out(batch, 10, gpu);
-      const auto [median, least] = times_of(queries.view(), batch, [&](const MatrixView& asked) {
-        there.search(asked, out.view(), {.k = 10}, gpu);
-      });
+      const auto [median, least] = times_of(
+          queries.view(), batch, [&](const MatrixView& asked) { there.search(asked, out.view(), {.k = 10}, gpu); });
       std::printf(" %ld: %.3f", static_cast<long>(batch), median);
     }
     std::printf(" ms\n");

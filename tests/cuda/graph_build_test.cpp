@@ -2,6 +2,7 @@
 // clusters that nothing joins, places that everybody chooses, and rows that are cut into cells.
 #include "cuda/parity.hpp"
 #include "graph/search/build/build_walk_graph.hpp"
+#include "graph/search/build/extend_walk_graph.hpp"
 #include "reference/data.hpp"
 #include "reference/data_kinds.hpp"
 
@@ -141,6 +142,54 @@ TEST_F(CudaGraphBuild, ManyRows) {
   expect_built_alike(rows.view(), {Metric::l2, 32}, "120,000 rows");
   expect_built_alike(rows.view().slice(0, 60000), {Metric::inner_product, 32}, "60,000 rows by products");
   expect_built_alike(rows.view().slice(0, 40000), {Metric::cosine, 64}, "40,000 rows by cosine");
+}
+
+// The rows from `first` on are linked into a graph of those before.
+void expect_grown_alike(const MatrixView& rows, int64_t first, int64_t degree, const std::string& what) {
+  const auto before = build_walk_graph(rows.slice(0, first), {Metric::l2, degree}, on_cpu());
+  const int64_t more = rows.rows() - first;
+  HostArray<std::byte> codes(more * before->coder.place_bytes(), "codes", on_cpu());
+  before->coder.encode_all(rows.slice(first, more), codes.data(), on_cpu());
+  const auto expected = extend_walk_graph(*before, codes.data(), more, 0, 0, on_cpu());
+  const auto made = extend_walk_graph(*before, codes.data(), more, 0, 0, on_cuda());
+  ASSERT_EQ(made->order.places(), expected->order.places()) << what;
+  const int64_t places = expected->order.places();
+  expect_same(made->order.rows().data(), expected->order.rows().data(), rows.rows(), what + ": rows of places");
+  expect_same(made->order.offsets().data(), expected->order.offsets().data(), places + 1, what + ": places");
+  expect_same(made->codes.data(), expected->codes.data(), expected->codes.size(), what + ": codes");
+  int64_t differ = 0;
+  for (int64_t place = 0; place < places; ++place) {
+    differ += std::equal(made->edges.of(place), made->edges.of(place) + degree, expected->edges.of(place)) ? 0 : 1;
+  }
+  EXPECT_EQ(differ, 0) << "lists of " << places << ": " << what;
+  EXPECT_EQ(made->facts.lost, expected->facts.lost) << what;
+  EXPECT_EQ(made->facts.clipped, expected->facts.clipped) << what;
+}
+
+TEST_F(CudaGraphBuild, Growth) {
+  const auto rows = reference::make_kind("low_rank_24", 9000, 1);
+  for (const int64_t degree : {16, 32, 48, 128}) {
+    expect_grown_alike(rows.view(), 7500, degree, "degree " + std::to_string(degree));
+  }
+  expect_grown_alike(rows.view().slice(0, 5001), 5000, 32, "one row");
+  expect_grown_alike(rows.view().slice(0, 5033), 5000, 32, "33 rows");
+  const auto bytes = make_bytes(6000, 40, 3);
+  expect_grown_alike(bytes.view(), 5000, 32, "u8");
+  for (const int64_t cols : {2, 17, 130}) {
+    const auto some = make_floats(Shape::gaussian, 5000, cols, 2);
+    expect_grown_alike(some.view(), 4200, 16, std::to_string(cols) + " columns");
+  }
+  // Rows that look like others, of the graph and of those that come.
+  auto equal = make_floats(Shape::gaussian, 6000, 8, 1);
+  for (int64_t i = 4500; i < 6000; i += 2) std::memcpy(equal.row(i), equal.row(i % 700), 8 * sizeof(float));
+  expect_grown_alike(equal.view(), 5000, 16, "equal rows");
+  // The last place of the graph is the nearest of all that come, which offer themselves to it.
+  Matrix<float> star(6201, 1100);
+  for (int64_t i = 0; i < 5000; ++i) star.row(i)[i % 1100] = 30 + static_cast<float>(i) / 1e3F;
+  for (int64_t i = 5001; i < 6201; ++i) {
+    star.row(i)[(i - 5001) / 2 % 1100] = (i % 2 == 0 ? 1.0F : -1.0F) * (1 + static_cast<float>(i) / 1e5F);
+  }
+  expect_grown_alike(star.view(), 5001, 32, "a star");
 }
 
 TEST_F(CudaGraphBuild, IndexesAreEqual) {

@@ -112,19 +112,6 @@ int64_t candidate_count(int64_t places, int64_t degree) {
   return std::clamp<int64_t>(places - 1, 1, wanted_candidates(degree));
 }
 
-// The nearest others of each place, wherever rows and results lie: by the method that is soonest on a CPU, so that they
-// are the same on every device.
-void find_candidates(const MatrixView& rows, Metric metric, uint64_t seed, const NeighborsView& out,
-                     const Resources& resources) {
-  const KnnGraphParams params{
-      .k = out.k, .metric = metric, .check_finite = false, .recall = kCandidateRecall, .seed = seed};
-  call_or_count(resources, [&](const Resources& given) {
-    within_limits("the graph", given, [&](const Resources& used) {
-      return build_graph(rows, out, params, used, {.judged = DeviceKind::cpu});
-    });
-  });
-}
-
 HostArray<uint32_t> places_of_rows(const PlaceOrder& order, const Resources& resources) {
   HostArray<uint32_t> place_of(order.row_count(), "the places of rows", resources);
   if (only_counts(resources)) return place_of;
@@ -282,6 +269,17 @@ void count_gpu_build(const WalkCoder& coder, const HostArray<std::byte>& memory,
 }
 
 }  // namespace
+
+void find_candidates(const MatrixView& rows, Metric metric, uint64_t seed, const NeighborsView& out,
+                     const Resources& resources) {
+  const KnnGraphParams params{
+      .k = out.k, .metric = metric, .check_finite = false, .recall = kCandidateRecall, .seed = seed};
+  call_or_count(resources, [&](const Resources& given) {
+    within_limits("the graph", given, [&](const Resources& used) {
+      return build_graph(rows, out, params, used, {.judged = DeviceKind::cpu});
+    });
+  });
+}
 
 int64_t wanted_candidates(int64_t degree) { return std::max(2 * degree, kFewestCandidates); }
 

@@ -42,6 +42,11 @@ struct WalkGraphWish {
 // The others of each row that a build looks for.
 int64_t wanted_candidates(int64_t degree);
 
+// out.k nearest others of each place, wherever rows and results lie: by the method that is soonest on a CPU, so that
+// they are the same on every device.
+void find_candidates(const MatrixView& rows, Metric metric, uint64_t seed, const NeighborsView& out,
+                     const Resources& resources);
+
 // Of rows in host memory, at least one. Where memory is only counted, what it returns has sizes alone.
 std::shared_ptr<const WalkGraph> build_walk_graph(const MatrixView& rows, const WalkGraphWish& wish,
                                                   const Resources& resources);

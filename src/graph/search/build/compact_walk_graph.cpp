@@ -2,7 +2,8 @@
 
 #include "core/memory_budget.hpp"
 #include "core/within_limits.hpp"
-#include "graph/search/build/prune_places.hpp"
+#include "graph/search/build/build_walk_graph.hpp"
+#include "graph/search/build/link_places.hpp"
 #include "graph/search/build/walk_entries.hpp"
 #include "graph/search/walk/walk_search.hpp"
 #include "rows/kept_rows.hpp"
@@ -16,12 +17,10 @@
 namespace kith {
 namespace {
 
-constexpr int64_t kMostDroppedShare = 2;   // one of so many rows may go
-constexpr int64_t kOfferedOfDropped = 16;  // neighbours of a dropped place
-constexpr int64_t kCompactedTogether = 256;
+constexpr int64_t kMostDroppedShare = 2;  // one of so many rows may go
 
-// Most candidates looked at for one place.
-int64_t most_candidates(int64_t degree) { return degree * (1 + kOfferedOfDropped); }
+// Most candidates of a place: its neighbours, and theirs.
+int64_t most_candidates(int64_t degree) { return degree * (1 + degree); }
 
 // Which places stay, and their new numbers.
 struct KeptPlaces {
@@ -48,46 +47,33 @@ void visit_list(const WalkGraph& graph, uint32_t place, const Use& use) {
   for (int64_t i = 0; i < graph.degree && list[i] != kNoEdge; ++i) use(list[i]);
 }
 
-// The new numbers of whom a place that stays may be joined to: those of its list that stay, then what is offered in the
-// place of the others, each once. Returns how many they are.
+// The new numbers of whom a place that stays may be joined to, each once: its neighbours that stay and, where some of
+// them go, the neighbours of all. Returns how many they are.
 int64_t candidates_of(const WalkGraph& graph, const KeptPlaces& places, uint32_t place, uint32_t* others) {
   uint32_t* end = others;
+  bool some_go = false;
   const auto add = [&](uint32_t old) {
     const uint32_t number = places.number[old];
-    if (number == kNoEdge || old == place || std::find(others, end, number) != end) return false;
-    *end++ = number;
-    return true;
+    if (number == kNoEdge) {
+      some_go = true;
+    } else if (old != place) {
+      *end++ = number;
+    }
   };
-  visit_list(graph, place, [&](uint32_t neighbor) { add(neighbor); });
-  visit_list(graph, place, [&](uint32_t neighbor) {
-    if (places.number[neighbor] != kNoEdge) return;
-    int64_t offered = 0;
-    visit_list(graph, neighbor, [&](uint32_t next) {
-      if (offered < kOfferedOfDropped && add(next)) ++offered;
-    });
-  });
-  return end - others;
+  visit_list(graph, place, add);
+  if (!some_go) return end - others;
+  visit_list(graph, place, [&](uint32_t neighbor) { visit_list(graph, neighbor, add); });
+  std::sort(others, end);
+  return std::unique(others, end) - others;
 }
 
 HostArray<uint32_t> kept_edges(const WalkGraph& graph, const KeptPlaces& places, const WalkRows& rows,
                                const Resources& resources) {
-  const int64_t degree = graph.degree;
-  const PruneRooms rooms(rows, degree, most_candidates(degree), resources);
-  HostArray<uint32_t> edges(rows.count() * degree, "the graph's edges", resources);
-  for_places(rows.count(), kCompactedTogether, "compact", resources, [&](int64_t place, int slot) {
-    PruneRoom& own = rooms.of(slot);
-    const int64_t count = candidates_of(graph, places, places.old[static_cast<size_t>(place)], own.others.data());
-    uint32_t* const list = edges.data() + place * degree;
-    std::fill(list, list + degree, kNoEdge);
-    if (count <= degree) {
-      std::copy_n(own.others.data(), count, list);
-      return;
-    }
-    own.pruner.sort_by_key(static_cast<uint32_t>(place), own.others.data(), count, own.sorted.data());
-    const int64_t chosen = own.pruner.prune(own.sorted.data(), count);
-    for (int64_t i = 0; i < chosen; ++i) list[i] = row_of(own.sorted[i]);
-  });
-  return edges;
+  const PlaceCandidates candidates{
+      most_candidates(graph.degree), wanted_candidates(graph.degree), [&](int64_t place, uint32_t* others) {
+        return candidates_of(graph, places, places.old[static_cast<size_t>(place)], others);
+      }};
+  return link_places(rows, candidates, graph.degree, resources);
 }
 
 // Each cell's entries, those that go replaced by their nearest neighbour that stays.
@@ -107,6 +93,17 @@ CellLists kept_entries(const WalkGraph& graph, const KeptPlaces& places) {
     }
   }
   return cells;
+}
+
+// The cell of whose centre a place is nearest.
+size_t nearest_cell(const WalkView& graph, uint32_t place) {
+  std::vector<float> floats(static_cast<size_t>(graph.rows.code_columns()));
+  std::vector<uint32_t> numbers(static_cast<size_t>(graph.centres.count()));
+  std::vector<uint32_t> keys(numbers.size());
+  std::iota(numbers.begin(), numbers.end(), 0U);
+  const WalkQuery query = query_of_place(graph.rows, place, floats.data());
+  walk_keys(graph.centres, query, numbers.data(), graph.centres.count(), keys.data());
+  return static_cast<size_t>(std::min_element(keys.begin(), keys.end()) - keys.begin());
 }
 
 // The place of each row that stays.
@@ -141,11 +138,11 @@ Footprint compact_footprint(const WalkGraph& graph, const Resources& resources) 
     const HostArray<uint64_t> bits(KeptRows::words_for(graph.rows()), "the rows of a graph that stay", used);
     const HostArray<uint32_t> numbers(places, "the places that stay", used);
     const HostArray<std::byte> codes(places * graph.coder.place_bytes(), "the graph's codes", used);
-    const HostArray<uint32_t> edges(places * graph.degree, "the graph's edges", used);
+    const PlaceCandidates candidates{most_candidates(graph.degree), wanted_candidates(graph.degree), {}};
+    const HostArray<uint32_t> edges = link_places(rows, candidates, graph.degree, used);
     const HostArray<uint32_t> entries(graph.cells + 1 + graph.entries.size(), "the entries of cells", used);
     const HostArray<uint32_t> place_of(2 * graph.rows(), "the places of rows", used);
     const HostArray<uint32_t> order(places + 1 + graph.rows(), "the places of rows", used);
-    const PruneRooms rooms(rows, graph.degree, most_candidates(graph.degree), used);
     const int64_t floats = rows.values.cols() * static_cast<int64_t>(sizeof(float));
     const WalkSearch walks(kSelfWalk, graph.degree, floats, places, used);
   });
@@ -157,7 +154,8 @@ std::shared_ptr<const WalkGraph> compact_walk_graph(const WalkGraph& graph, cons
   const KeptPlaces places = kept_places(graph, kept, resources);
   const auto count = static_cast<int64_t>(places.old.size());
   WalkEntries entries;
-  flatten(kept_entries(graph, places), entries, resources);
+  CellLists cells = kept_entries(graph, places);
+  flatten(cells, entries, resources);
   if (entries.places.size() == 0) return nullptr;
   const int64_t each = graph.coder.place_bytes();
   HostArray<std::byte> codes(count * each, "the graph's codes", resources);
@@ -173,16 +171,26 @@ std::shared_ptr<const WalkGraph> compact_walk_graph(const WalkGraph& graph, cons
   view.rows = rows;
   view.edges = edges.data();
   view.pages = nullptr;
-  view.entry_offsets = entries.offsets.data();
-  view.entries = entries.places.data();
   std::vector<uint32_t> sought(static_cast<size_t>(count));
   std::iota(sought.begin(), sought.end(), 0U);
   WalkFacts facts = graph.facts;
   // Which rows had them is not known: as many as their share.
   facts.clipped = static_cast<int64_t>(static_cast<double>(facts.clipped) * static_cast<double>(place_of.size()) /
                                        static_cast<double>(graph.rows()));
-  facts.lost = mend_places([&] { return view; }, std::move(sought),
-                           [&](uint32_t place) { return edges.data() + place * graph.degree; }, resources);
+  const auto show = [&] {
+    flatten(cells, entries, resources);
+    view.entry_offsets = entries.offsets.data();
+    view.entries = entries.places.data();
+    return view;
+  };
+  const PlacesToMend mended{.view = show,
+                            .list_of = [&](uint32_t place) { return edges.data() + place * graph.degree; },
+                            .no_room =
+                                [&](uint32_t place) {
+                                  std::vector<uint32_t>& own = cells[nearest_cell(view, place)];
+                                  if (std::find(own.begin(), own.end(), place) == own.end()) own.push_back(place);
+                                }};
+  facts.lost = mend_places(mended, std::move(sought), *make_place_search_cpu(), resources);
   return std::make_shared<const WalkGraph>(
       WalkGraph{graph.coder, graph.degree, PlaceOrder::from_places(place_of, count, resources), std::move(codes),
                 WalkLists(std::move(edges), count, graph.degree), graph.cells, graph.centres,

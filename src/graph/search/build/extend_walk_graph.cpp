@@ -1,15 +1,19 @@
 #include "graph/search/build/extend_walk_graph.hpp"
 
-#include <kith/knn_graph.hpp>
+#include <kith/error.hpp>
 
 #include "core/memory_budget.hpp"
 #include "core/ordered_key.hpp"
 #include "core/within_limits.hpp"
+#include "graph/search/build/build_walk_graph.hpp"
+#include "graph/search/build/link_places.hpp"
 #include "graph/search/build/prune_places.hpp"
 #include "graph/search/build/stage_times.hpp"
+#include "graph/search/build/walk_build_gpu.hpp"
 #include "graph/search/build/walk_entries.hpp"
 #include "graph/search/graph/walk_cells.hpp"
 #include "graph/search/walk/walk_search.hpp"
+#include "graph/search/walk/walk_task_cuda.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -26,6 +30,22 @@ constexpr int64_t kMostRowsPerCell = 2 * kRowsPerWalkCell;
 constexpr int64_t kNearNew = 32;  // candidates among the new rows
 constexpr WalkWish kLinkWalk{.beam = 64, .width = 2};
 constexpr int64_t kTaskTargets = 64;
+
+// A GPU takes growth over where bringing the graph there, at so many bytes a second, takes less time than threads do,
+// which need so many seconds for a row.
+constexpr double kBytesToGpu = 2e10;
+constexpr double kSecondsOfRow = 250e-6;
+
+// Memory limits were told of a CPU's work.
+bool grows_on_gpu(const WalkGraph& graph, int64_t rows, const Resources& resources) {
+  if (resources.device().kind != DeviceKind::cuda || counts_memory(resources)) return false;
+  const WalkCoder& coder = graph.coder;
+  if (!coder.has_codes() || coder.packed()) return false;
+  const int64_t stride = coder.code_columns();
+  if (!suits_walk_cuda(graph.order.places() + rows, kLinkWalk.beam, 0, graph.degree, stride)) return false;
+  const auto bytes = static_cast<double>(graph.order.places() * (stride + 4 * graph.degree));
+  return static_cast<double>(rows) * kSecondsOfRow / resources.threads() > bytes / kBytesToGpu;
+}
 
 // What a walk towards a new place has found.
 struct NearPlaces {
@@ -55,6 +75,47 @@ std::vector<NearPlaces> near_places(const WalkView& graph, const WalkRows& fresh
       });
   meter.finish();
   return near;
+}
+
+// The same by a GPU, which keeps the codes behind the graph's.
+std::vector<NearPlaces> near_places(WalkBuildGpu& gpu, const WalkView& graph, const WalkRows& fresh,
+                                    const Resources& resources) {
+  std::vector<NearPlaces> near(static_cast<size_t>(fresh.count()));
+  gpu.take_more(graph, reinterpret_cast<const std::byte*>(fresh.values.data()), fresh.count());
+  const HostArray<uint32_t> beams = gpu.near_more(graph, fresh.count(), kLinkWalk, resources);
+  const auto row_bytes = static_cast<size_t>(fresh.row_bytes());
+  for_places(fresh.count(), kTaskTargets, "link", resources, [&](int64_t i, int) {
+    NearPlaces& own = near[static_cast<size_t>(i)];
+    const uint32_t* const begin = beams.data() + i * kLinkWalk.beam;
+    const uint32_t* const end = std::find(begin, begin + kLinkWalk.beam, kNoWalkPlace);
+    own.places.assign(begin, end);
+    // No place is nearer than one with the same code, and there is one such place at most.
+    if (begin != end && std::memcmp(graph.rows.values.row(*begin), fresh.values.row(i), row_bytes) == 0) {
+      own.same = *begin;
+    }
+  });
+  return near;
+}
+
+// The lists of a graph, which may lie in pages, for a GPU.
+void bring_lists(const WalkLists& lists, WalkBuildGpu& gpu, const Resources& resources) {
+  if (lists.flat() != nullptr) return gpu.take_edges(lists.flat());
+  const HostArray<uint32_t> together(lists.places() * lists.degree(), "the graph's edges", resources);
+  lists.copy_to(together.data(), resources);
+  gpu.take_edges(together.data());
+}
+
+// Candidates of all new places in rows of one length.
+HostArray<int64_t> padded(const std::vector<std::vector<uint32_t>>& candidates, const Resources& resources) {
+  size_t most = 1;
+  for (const auto& some : candidates) most = std::max(most, some.size());
+  HostArray<int64_t> all(std::ssize(candidates) * static_cast<int64_t>(most), "candidates for neighbours", resources);
+  for_places(std::ssize(candidates), kTaskTargets, "link", resources, [&](int64_t i, int) {
+    const std::vector<uint32_t>& some = candidates[static_cast<size_t>(i)];
+    int64_t* const to = all.data() + i * static_cast<int64_t>(most);
+    std::fill(std::copy(some.begin(), some.end(), to), to + most, int64_t{-1});
+  });
+  return all;
 }
 
 // The order with rows that look like some that are there: places are counted anew.
@@ -177,7 +238,7 @@ class Linker {
     size_t longest = 0;
     for (size_t i = 0; i < all.size(); ++i) {
       if (i == 0 || all[i].target != all[i - 1].target) begins.push_back(i);
-      longest = std::max(longest, i + 1 - begins.back());
+      longest = std::min(std::max(longest, i + 1 - begins.back()), static_cast<size_t>(kMostOffers));
     }
     begins.push_back(all.size());
     const PruneRooms rooms(rows_, degree_, static_cast<int64_t>(longest) + degree_, resources_);
@@ -189,7 +250,7 @@ class Linker {
       uint32_t* const list = lists_.changed(target);
       uint32_t* const others = own.others.data();
       uint32_t* last = std::copy(list, std::find(list, list + degree_, kNoEdge), others);
-      for (size_t i = first; i < end; ++i) {
+      for (size_t i = first; i < std::min(end, first + static_cast<size_t>(kMostOffers)); ++i) {
         const uint32_t other = row_of(all[i].edge);
         if (std::find(others, last, other) == last) *last++ = other;
       }
@@ -236,17 +297,17 @@ Footprint extend_footprint(const WalkGraph& graph, int64_t rows, const Resources
     const WalkSearch walks(kLinkWalk, graph.degree, floats, rows, used);
     const int64_t k = std::clamp<int64_t>(rows - 1, 1, kNearNew);
     Neighbors nearest(rows, k, used);
-    const KnnGraphParams params{.k = k, .metric = metric_of(fresh), .check_finite = false, .recall = 0.95};
     const ComparedRows among(fresh, used);
-    if (rows > 1)
-      count_call(used, [&](const Resources& inner) { knn_graph(among.rows().values, nearest.view(), params, inner); });
-    const PruneRooms rooms(fresh, graph.degree, rows + graph.degree, used);
+    if (rows > 1) find_candidates(among.rows().values, metric_of(fresh), 0, nearest.view(), used);
+    const PruneRooms rooms(fresh, graph.degree, std::min(rows, kMostOffers) + kLinkWalk.beam + graph.degree, used);
   });
 }
 
 std::shared_ptr<const WalkGraph> extend_walk_graph(const WalkGraph& graph, const std::byte* codes, int64_t rows,
-                                                   int64_t clipped, uint64_t seed, const Resources& given) {
+                                                   int64_t clipped, uint64_t seed, const Resources& given) try {
   const Resources resources = given.with_device(Device::cpu()).with_progress({});
+  const bool on_gpu = grows_on_gpu(graph, rows, given);
+  const Resources asked = on_gpu ? given.with_progress({}) : resources;
   StageTimes times;
   const int64_t before = graph.order.places();
   const int64_t each = graph.coder.place_bytes();
@@ -258,8 +319,14 @@ std::shared_ptr<const WalkGraph> extend_walk_graph(const WalkGraph& graph, const
     std::memcpy(distinct.data() + i * each, codes + alike.first_row(i) * each, static_cast<size_t>(each));
   }
   times.done("places");
+  const WalkView old = graph.view(nullptr, 0);
+  const WalkRows looked_for = graph.coder.rows_of(distinct.data(), alike.places());
+  const std::unique_ptr<WalkBuildGpu> gpu =
+      on_gpu ? make_walk_build_gpu(old.rows, graph.degree, asked, alike.places()) : nullptr;
+  if (gpu != nullptr) bring_lists(graph.edges, *gpu, resources);
+  times.done("copies to a GPU");
   std::vector<NearPlaces> near =
-      near_places(graph.view(nullptr, 0), graph.coder.rows_of(distinct.data(), alike.places()), resources);
+      gpu == nullptr ? near_places(old, looked_for, resources) : near_places(*gpu, old, looked_for, resources);
   times.done("walks");
 
   // The new places, in the order of their first rows.
@@ -297,15 +364,19 @@ std::shared_ptr<const WalkGraph> extend_walk_graph(const WalkGraph& graph, const
       const WalkRows& among = compared.rows();
       const int64_t k = std::min(kNearNew, fresh - 1);
       Neighbors nearest(fresh, k, resources);
-      knn_graph(among.values, nearest.view(),
-                {.k = k, .metric = metric_of(among), .check_finite = false, .recall = 0.95, .seed = seed}, resources);
+      find_candidates(among.values, metric_of(among), seed, nearest.view(), asked);
       for (int64_t i = 0; i < fresh * k; ++i) {
         const int64_t other = nearest.ids()[i];
         if (other >= 0) candidates[static_cast<size_t>(i / k)].push_back(static_cast<uint32_t>(before + other));
       }
     }
     times.done("candidates");
-    Linker(all, graph.degree, lists, before, resources).link(candidates);
+    if (gpu == nullptr) {
+      Linker(all, graph.degree, lists, before, resources).link(candidates);
+    } else {
+      if (fresh < alike.places()) gpu->take_more(old, all_codes.data() + before * each, fresh);
+      lists.replace(gpu->link_more(places, fresh, padded(candidates, resources), resources));
+    }
     times.done("links");
     const auto view = [&] {
       WalkView now = graph.view(nullptr, 0);
@@ -315,14 +386,20 @@ std::shared_ptr<const WalkGraph> extend_walk_graph(const WalkGraph& graph, const
     };
     std::vector<uint32_t> sought(static_cast<size_t>(fresh));
     std::iota(sought.begin(), sought.end(), static_cast<uint32_t>(before));
-    facts.lost += mend_places(
-        view, std::move(sought), [&](uint32_t place) { return lists.change(place); }, resources);
+    const std::unique_ptr<PlaceSearch> threads = gpu == nullptr ? make_place_search_cpu() : nullptr;
+    PlaceSearch& search = gpu == nullptr ? *threads : *gpu;
+    const PlacesToMend mended{.view = view, .list_of = [&](uint32_t place) { return lists.change(place); }};
+    facts.lost += mend_places(mended, std::move(sought), search, resources);
     times.done("mended");
   }
   times.tell("rows linked into a graph", given);
   return std::make_shared<const WalkGraph>(WalkGraph{graph.coder, graph.degree, std::move(order), all_codes,
                                                      std::move(lists).take(), graph.cells, graph.centres,
                                                      graph.entry_offsets, graph.entries, facts});
+} catch (const OutOfMemory&) {
+  // Threads make the same, with memory that was counted.
+  if (given.device().kind != DeviceKind::cuda) throw;
+  return extend_walk_graph(graph, codes, rows, clipped, seed, given.with_device(Device::cpu()));
 }
 
 }  // namespace kith

@@ -60,21 +60,17 @@ class Offers {
 
 }  // namespace
 
-HostArray<uint32_t> link_places(const WalkRows& rows, const NeighborsView& candidates, int64_t degree,
+HostArray<uint32_t> link_places(const WalkRows& rows, const PlaceCandidates& candidates, int64_t degree,
                                 const Resources& resources) {
   const int64_t places = rows.count();
   HostArray<uint32_t> edges(places * degree, "the graph's edges", resources);
   const Choices choices(places, degree, resources);
-  const PruneRooms rooms(rows, degree, std::max(candidates.k, kMostOffers + degree), resources);
+  const PruneRooms rooms(rows, degree, std::max(candidates.most, kMostOffers + degree), resources);
   for_places(places, kTaskPlaces, "prune", resources, [&](int64_t place, int slot) {
     PruneRoom& own = rooms.of(slot);
-    int64_t count = 0;
-    for (int64_t i = 0; i < candidates.k; ++i) {
-      const int64_t other = candidates.ids[place * candidates.k + i];
-      if (other >= 0) own.others[count++] = static_cast<uint32_t>(other);
-    }
+    const int64_t count = candidates.of(place, own.others.data());
     own.pruner.sort_by_key(static_cast<uint32_t>(place), own.others.data(), count, own.sorted.data());
-    const int64_t kept = own.pruner.prune(own.sorted.data(), count);
+    const int64_t kept = own.pruner.prune(own.sorted.data(), std::min(count, candidates.nearest));
     std::fill(std::copy_n(own.sorted.data(), kept, choices.of(place)), choices.of(place) + degree, kPadding);
   });
   const Offers offers(choices, places, degree, resources);
@@ -91,6 +87,19 @@ HostArray<uint32_t> link_places(const WalkRows& rows, const NeighborsView& candi
     for (int64_t i = 0; i < degree; ++i) list[i] = i < kept ? row_of(own.sorted[i]) : kNoEdge;
   });
   return edges;
+}
+
+HostArray<uint32_t> link_places(const WalkRows& rows, const NeighborsView& candidates, int64_t degree,
+                                const Resources& resources) {
+  const auto of = [&](int64_t place, uint32_t* others) {
+    int64_t count = 0;
+    for (int64_t i = 0; i < candidates.k; ++i) {
+      const int64_t other = candidates.ids[place * candidates.k + i];
+      if (other >= 0) others[count++] = static_cast<uint32_t>(other);
+    }
+    return count;
+  };
+  return link_places(rows, {candidates.k, candidates.k, of}, degree, resources);
 }
 
 }  // namespace kith

@@ -14,6 +14,7 @@
 #include "graph/search/graph/walk_rows.hpp"
 
 #include <cstdint>
+#include <functional>
 
 namespace kith {
 
@@ -22,6 +23,15 @@ inline constexpr int64_t kMostOffers = 512;  // that are looked at for one place
 // rows.count() x degree places, kNoEdge behind the last of each. `candidates`: the nearest others of each place, -1
 // where there are no more; of pruning they need not be in order.
 HostArray<uint32_t> link_places(const WalkRows& rows, const NeighborsView& candidates, int64_t degree,
+                                const Resources& resources);
+
+// Where a place's candidates come from: writes others, none twice, and returns how many they are. On any thread.
+struct PlaceCandidates {
+  int64_t most = 0;     // that it writes
+  int64_t nearest = 0;  // of which so many are looked at
+  std::function<int64_t(int64_t place, uint32_t* others)> of;
+};
+HostArray<uint32_t> link_places(const WalkRows& rows, const PlaceCandidates& candidates, int64_t degree,
                                 const Resources& resources);
 
 }  // namespace kith

@@ -62,6 +62,15 @@ struct WarpRoom {
         sorted(entries + most),
         dropped(reinterpret_cast<uint8_t*>(reinterpret_cast<uint64_t*>(memory) + int64_t{kLinkWarps} * 2 * most) +
                 int64_t{warp} * most) {}
+
+  // That behind its first entries.
+  __device__ WarpRoom behind(int first) const {
+    WarpRoom rest = *this;
+    rest.entries += first;
+    rest.sorted += first;
+    rest.dropped += first;
+    return rest;
+  }
 };
 constexpr int64_t room_bytes(int64_t most) { return kLinkWarps * most * 17; }
 
@@ -121,11 +130,12 @@ template <typename Keys>
 __global__ void __launch_bounds__(kLinkThreads)
     choose_kernel(const __grid_constant__ LinkTaskCuda task, const __grid_constant__ Keys keys, uint64_t* chosen) {
   extern __shared__ __align__(16) std::byte link_memory[];
-  const int64_t place = place_of_warp(task.places);
-  if (place < 0) return;
+  const int64_t chooser = place_of_warp(task.places - task.first);
+  if (chooser < 0) return;
+  const int64_t place = task.first + chooser;
   const auto most = static_cast<int>(task.candidate_count);
   const WarpRoom room(link_memory, static_cast<int>(threadIdx.x) / 32, most);
-  const int64_t* const candidates = task.candidates + place * task.candidate_count;
+  const int64_t* const candidates = task.candidates + chooser * task.candidate_count;
   // Others first, each as an entry without a key.
   int count = 0;
   for (int start = 0; start < most; start += 32) {
@@ -140,7 +150,7 @@ __global__ void __launch_bounds__(kLinkThreads)
       static_cast<uint32_t>(place), count, [&](int i) { return row_of(room.sorted[i]); },
       [&](int i, uint32_t key) { room.entries[i] = pack_neighbor(key, row_of(room.sorted[i])); });
   sort_entries(room, count);
-  uint64_t* const own = chosen + place * task.degree;
+  uint64_t* const own = chosen + chooser * task.degree;
   const auto degree = static_cast<int>(task.degree);
   const int kept = prune_entries(keys, task.ratio, degree, room, count, [&](int i, uint64_t entry) {
     if (lane_index() == 0) own[i] = entry;
@@ -154,12 +164,13 @@ __global__ void count_offers_kernel(const uint64_t* chosen, int64_t count, uint3
   atomicAdd(counts + row_of(chosen[i]), 1U);
 }
 
-__global__ void offer_kernel(const uint64_t* chosen, int64_t count, int64_t degree, int64_t* ends, uint64_t* offered) {
+__global__ void offer_kernel(const uint64_t* chosen, int64_t count, int64_t first, int64_t degree, int64_t* ends,
+                             uint64_t* offered) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * kEdgeThreads + threadIdx.x;
   if (i >= count || chosen[i] == kPadding) return;
   const uint64_t edge = chosen[i];
   auto* const end = reinterpret_cast<unsigned long long*>(ends + row_of(edge));
-  offered[atomicAdd(end, 1ULL)] = pack_neighbor(ordered_of(edge), static_cast<uint32_t>(i / degree));
+  offered[atomicAdd(end, 1ULL)] = pack_neighbor(ordered_of(edge), static_cast<uint32_t>(first + i / degree));
 }
 
 // The largest of the first `most` entries, none of which is there twice, of more than so many. By a warp.
@@ -218,6 +229,62 @@ __global__ void __launch_bounds__(kLinkThreads)
   for (int i = kept + lane_index(); i < degree; i += 32) list[i] = kNoEdge;
 }
 
+// What a place that has chosen begins with.
+__global__ void begin_lists_kernel(const __grid_constant__ LinkTaskCuda task, const uint64_t* chosen) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * kEdgeThreads + threadIdx.x;
+  if (i >= (task.places - task.first) * task.degree) return;
+  task.edges[task.first * task.degree + i] = chosen[i] == kPadding ? kNoEdge : row_of(chosen[i]);
+}
+
+__global__ void __launch_bounds__(kLinkThreads)
+    take_kernel(const __grid_constant__ LinkTaskCuda task, const __grid_constant__ CodeKeys keys,
+                const uint64_t* offered, const int64_t* ends, const uint32_t* counts) {
+  extern __shared__ __align__(16) std::byte link_memory[];
+  const int64_t place = place_of_warp(task.places);
+  if (place < 0) return;
+  const int64_t offers = counts[place];
+  if (offers == 0) return;
+  const auto degree = static_cast<int>(task.degree);
+  const WarpRoom room(link_memory, static_cast<int>(threadIdx.x) / 32, static_cast<int>(kMostOffers) + degree);
+  uint32_t* const list = task.edges + place * degree;
+  int have = 0;
+  for (int start = 0; start < degree; start += 32) {
+    const int i = start + lane_index();
+    const uint32_t other = i < degree ? list[i] : kNoEdge;
+    if (other != kNoEdge) room.sorted[i] = other;
+    have += __popc(__ballot_sync(kAllLanes, other != kNoEdge));
+  }
+  __syncwarp();
+  keys.compare(
+      static_cast<uint32_t>(place), have, [&](int i) { return row_of(room.sorted[i]); },
+      [&](int i, uint32_t key) { room.entries[i] = pack_neighbor(key, row_of(room.sorted[i])); });
+  __syncwarp();
+  // Offers behind, of others than the list has.
+  const uint64_t* const from = offered + ends[place] - offers;
+  const uint64_t last = offers > kMostOffers ? largest_of_first(from, offers, kMostOffers) : kPadding - 1;
+  int count = have;
+  for (int64_t start = 0; start < offers; start += 32) {
+    const int64_t i = start + lane_index();
+    const uint64_t entry = i < offers ? from[i] : kPadding;
+    bool enters = entry <= last;
+    for (int j = 0; j < have; ++j) enters = enters && room.entries[j] != entry;
+    const unsigned all = __ballot_sync(kAllLanes, enters);
+    if (enters) room.entries[count + __popc(all & ((1U << lane_index()) - 1U))] = entry;
+    count += __popc(all);
+  }
+  if (count <= degree) {
+    const WarpRoom fresh = room.behind(have);
+    sort_entries(fresh, count - have);
+    for (int i = lane_index(); i < count - have; i += 32) list[have + i] = row_of(fresh.sorted[i]);
+    return;
+  }
+  sort_entries(room, count);
+  const int kept = prune_entries(keys, task.ratio, degree, room, count, [&](int i, uint64_t entry) {
+    if (lane_index() == 0) list[i] = row_of(entry);
+  });
+  for (int i = kept + lane_index(); i < degree; i += 32) list[i] = kNoEdge;
+}
+
 int64_t scan_memory(int64_t places) {
   size_t bytes = 0;
   KITH_CUDA_CHECK(cub::DeviceScan::ExclusiveSum(nullptr, bytes, static_cast<const uint32_t*>(nullptr),
@@ -225,35 +292,51 @@ int64_t scan_memory(int64_t places) {
   return static_cast<int64_t>(bytes);
 }
 
+// What places have chosen, and, by target, who has chosen it: layout.counts offers up to where layout.ends says.
 template <typename Keys>
-void launch_with(const LinkTaskCuda& task, const Keys& keys, const LinkLayoutCuda& layout, std::byte* memory,
-                 cudaStream_t stream) {
-  const int64_t edges = task.places * task.degree;
+void launch_offers(const LinkTaskCuda& task, const Keys& keys, const LinkLayoutCuda& layout, std::byte* memory,
+                   cudaStream_t stream) {
+  const int64_t choosers = task.places - task.first;
+  const int64_t edges = choosers * task.degree;
   uint64_t* const chosen = layout.chosen.in(memory);
   uint32_t* const counts = layout.counts.in(memory);
   int64_t* const ends = layout.ends.in(memory);
-  const Grid by_warps = Grid::over(task.places, kLinkWarps);
-  const Grid by_place = Grid::of(by_warps.blocks.x, kLinkThreads);
+  const Grid by_warps = Grid::over(choosers, kLinkWarps);
   allow_all_shared_memory(choose_kernel<Keys>);
-  allow_all_shared_memory(link_kernel<Keys>);
-  launch(choose_kernel<Keys>, by_place.with_shared(room_bytes(task.candidate_count)), stream, task, keys, chosen);
+  launch(choose_kernel<Keys>, Grid::of(by_warps.blocks.x, kLinkThreads).with_shared(room_bytes(task.candidate_count)),
+         stream, task, keys, chosen);
   fill_bytes(counts, 0, task.places * static_cast<int64_t>(sizeof(uint32_t)), stream);
   launch(count_offers_kernel, Grid::over(edges, kEdgeThreads), stream, chosen, edges, counts);
   auto scan_bytes = static_cast<size_t>(layout.scan.count);
   KITH_CUDA_CHECK(cub::DeviceScan::ExclusiveSum(layout.scan.in(memory), scan_bytes,
                                                 static_cast<const uint32_t*>(counts), ends,
                                                 static_cast<int>(task.places), stream));
-  launch(offer_kernel, Grid::over(edges, kEdgeThreads), stream, chosen, edges, task.degree, ends,
+  launch(offer_kernel, Grid::over(edges, kEdgeThreads), stream, chosen, edges, task.first, task.degree, ends,
          layout.offered.in(memory));
-  launch(link_kernel<Keys>, by_place.with_shared(room_bytes(kMostOffers + task.degree)), stream, task, keys, chosen,
-         layout.offered.in(memory), ends, counts);
 }
+
+// A warp for each place, with room for the most that it may look at.
+Grid grid_of_places(const LinkTaskCuda& task) {
+  const Grid by_warps = Grid::over(task.places, kLinkWarps);
+  return Grid::of(by_warps.blocks.x, kLinkThreads).with_shared(room_bytes(kMostOffers + task.degree));
+}
+
+template <typename Keys>
+void launch_with(const LinkTaskCuda& task, const Keys& keys, const LinkLayoutCuda& layout, std::byte* memory,
+                 cudaStream_t stream) {
+  launch_offers(task, keys, layout, memory, stream);
+  allow_all_shared_memory(link_kernel<Keys>);
+  launch(link_kernel<Keys>, grid_of_places(task), stream, task, keys, layout.chosen.in(memory),
+         layout.offered.in(memory), layout.ends.in(memory), layout.counts.in(memory));
+}
+
+CodeKeys code_keys(const LinkTaskCuda& task) { return {{task.codes, static_cast<int>(task.stride / 16)}}; }
 
 }  // namespace
 
-LinkLayoutCuda::LinkLayoutCuda(int64_t places, int64_t degree)
-    : chosen(take<uint64_t>(places, degree)),
-      offered(take<uint64_t>(places, degree)),
+LinkLayoutCuda::LinkLayoutCuda(int64_t places, int64_t choosers, int64_t degree)
+    : chosen(take<uint64_t>(choosers, degree)),
+      offered(take<uint64_t>(choosers, degree)),
       ends(take<int64_t>(places)),
       counts(take<uint32_t>(places)),
       scan(take<std::byte>(scan_memory(places))) {}
@@ -261,11 +344,20 @@ LinkLayoutCuda::LinkLayoutCuda(int64_t places, int64_t degree)
 void launch_link_places(const LinkTaskCuda& task, const LinkLayoutCuda& layout, std::byte* memory,
                         cudaStream_t stream) {
   if (task.codes != nullptr) {
-    const CodeKeys keys{{task.codes, static_cast<int>(task.stride / 16)}};
-    launch_with(task, keys, layout, memory, stream);
+    launch_with(task, code_keys(task), layout, memory, stream);
   } else {
     launch_with(task, ValueKeys{task.rows}, layout, memory, stream);
   }
+}
+
+void launch_link_more(const LinkTaskCuda& task, const LinkLayoutCuda& layout, std::byte* memory, cudaStream_t stream) {
+  const CodeKeys keys = code_keys(task);
+  launch_offers(task, keys, layout, memory, stream);
+  const int64_t fresh = (task.places - task.first) * task.degree;
+  launch(begin_lists_kernel, Grid::over(fresh, kEdgeThreads), stream, task, layout.chosen.in(memory));
+  allow_all_shared_memory(take_kernel);
+  launch(take_kernel, grid_of_places(task), stream, task, keys, layout.offered.in(memory), layout.ends.in(memory),
+         layout.counts.in(memory));
 }
 
 }  // namespace kith

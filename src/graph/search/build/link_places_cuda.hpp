@@ -1,6 +1,7 @@
-// Launches the steps of link_places() on a GPU: a warp prunes the candidates of a place (prune.hpp), its choices become
-// offers to those it has chosen, put together by target in any order, and a warp prunes what a place has chosen with
-// the nearest of its offers. The same lists as on the CPU, since (key, place) orders them all.
+// Launches the steps of link_places() on a GPU, and those of linking new places into lists that are there
+// (extend_walk_graph.hpp): a warp prunes the candidates of a place (prune.hpp), its choices become offers to those it
+// has chosen, put together by target in any order, and a warp prunes what a place has chosen, or its list has, with the
+// nearest of its offers. The same lists as on the CPU, since (key, place) orders them all.
 //
 // Memory: 8 bytes for each edge, twice, and 16 a place.
 #pragma once
@@ -22,7 +23,8 @@ struct LinkTaskCuda {
   int64_t stride = 0;  // bytes of a code
   PairKeyRows rows;
   int64_t places = 0;
-  const int64_t* candidates = nullptr;  // places x candidate_count, -1 where there are no more
+  int64_t first = 0;                    // places from this one on have candidates
+  const int64_t* candidates = nullptr;  // of each of these, candidate_count, -1 where there are no more
   int64_t candidate_count = 0;
   int64_t degree = 0;
   PruneRatio ratio;
@@ -30,16 +32,21 @@ struct LinkTaskCuda {
 };
 
 struct LinkLayoutCuda : WorkspaceLayout {
-  LinkLayoutCuda(int64_t places, int64_t degree);
+  // `choosers`: places that have candidates.
+  LinkLayoutCuda(int64_t places, int64_t choosers, int64_t degree);
 
-  Slot<uint64_t> chosen;   // places x degree, kPadding behind the last
+  Slot<uint64_t> chosen;   // choosers x degree, kPadding behind the last
   Slot<uint64_t> offered;  // by target
   Slot<int64_t> ends;      // of each target's offers; first: where they begin
   Slot<uint32_t> counts;   // of them
   Slot<std::byte> scan;
 };
 
-// Enqueues.
+// Enqueues. All places have candidates.
 void launch_link_places(const LinkTaskCuda& task, const LinkLayoutCuda& layout, std::byte* memory, cudaStream_t stream);
+
+// Enqueues. Edges of the places before task.first are there: a list with room takes the nearest kMostOffers places that
+// have chosen its place, others are pruned. By codes.
+void launch_link_more(const LinkTaskCuda& task, const LinkLayoutCuda& layout, std::byte* memory, cudaStream_t stream);
 
 }  // namespace kith

@@ -23,6 +23,7 @@ constexpr std::string_view kPurpose = "the graph as a GPU builds it";
 constexpr int64_t kSoughtTogether = int64_t{1} << 17;  // places that are walked to by one launch
 constexpr int64_t kListsTogether = 4096;               // that are replaced by one launch
 constexpr int64_t kEntriesPerCell = 32;                // beyond those of parts: what repairs may add, and more
+constexpr int64_t kWidestSought = 64;                  // widest beam of such walks
 
 // What walks towards all places need beside codes and edges.
 struct SoughtLayout : WorkspaceLayout {
@@ -35,7 +36,7 @@ struct SoughtLayout : WorkspaceLayout {
         offsets(take<float>(stride)),
         sought(take<uint32_t>(places)),
         near_cells(take<uint32_t>(together, kNearCells)),
-        found(take<uint32_t>(together, kSelfWalk.beam)),
+        found(take<uint32_t>(together, kWidestSought)),
         found_count(take<uint32_t>(together)),
         lost(take<LostPlace>(together)),
         lost_count(take<uint32_t>(1)),
@@ -54,14 +55,16 @@ struct SoughtLayout : WorkspaceLayout {
 
 class WalkBuildCuda final : public WalkBuildGpu {
  public:
-  WalkBuildCuda(const WalkRows& codes, int64_t degree, const Resources& given)
+  WalkBuildCuda(const WalkRows& codes, int64_t degree, int64_t room, const Resources& given)
       : guard_(given.device().index),
         context_(work_context(given.device().index, given)),
         resources_(given.with_stream(context_->stream())),
         degree_(degree),
         multiprocessors_(usable_gpu_when_idle(given.device()).multiprocessors),
-        codes_(codes.count() * codes.row_bytes(), kPurpose, context_, resources_),
-        edges_(codes.count() * degree, kPurpose, context_, resources_) {
+        most_places_(codes.count() + room),
+        codes_(most_places_ * codes.row_bytes(), kPurpose, context_, resources_),
+        edges_(most_places_ * degree, kPurpose, context_, resources_),
+        edge_count_(codes.count() * degree) {
     upload(codes.values, reinterpret_cast<std::byte*>(codes_.data()));
   }
 
@@ -86,7 +89,7 @@ class WalkBuildCuda final : public WalkBuildGpu {
       const NeighborsView out{ids.data(), distances.data(), places, candidates, there.space()};
       find(there, out, resources_);
     }
-    const LinkLayoutCuda layout(places, degree_);
+    const LinkLayoutCuda layout(places, places, degree_);
     const DeviceArray<std::byte> memory(layout.bytes, kPurpose, context_, resources_);
     if (context_->only_counts()) return edges;
     context_->synchronize();
@@ -111,8 +114,66 @@ class WalkBuildCuda final : public WalkBuildGpu {
   }
 
   void take_edges(const uint32_t* edges) override {
-    context_->copy_values(edges_.data(), edges, edges_.size());
+    const int64_t bytes = edge_count_ * static_cast<int64_t>(sizeof(uint32_t));
+    upload({edges, DType::u8, {1, bytes, bytes}}, reinterpret_cast<std::byte*>(edges_.data()));
+  }
+
+  void take_more(const WalkView& graph, const std::byte* codes, int64_t count) override {
+    const int64_t bytes = graph.rows.row_bytes();
+    upload({codes, DType::u8, {count, bytes, bytes}},
+           reinterpret_cast<std::byte*>(codes_.data() + graph.rows.count() * bytes));
+  }
+
+  HostArray<uint32_t> near_more(const WalkView& graph, int64_t count, const WalkWish& wish,
+                                const Resources& host) override {
+    HostArray<uint32_t> near(count * wish.beam, "places near new ones", host);
+    const HostArray<uint32_t> counts(count, "places near new ones", host);
+    if (!layout_) begin_search(graph, host);
+    if (context_->only_counts()) return near;
+    take_entries(graph);
+    for (int64_t first = 0; first < count; first += layout_->together) {
+      resources_.check_cancelled();
+      const int64_t some = std::min(layout_->together, count - first);
+      WalkTaskCuda task = walk_task(graph, 0, some);
+      task.queries.list = nullptr;
+      task.queries.data = codes_.data() + (graph.rows.count() + first) * task.stride;
+      task.beam = static_cast<int>(wish.beam);
+      task.width = static_cast<int>(wish.width);
+      task.most = wish.beam;
+      launch_walks(task, {}, multiprocessors_, context_->stream());
+      context_->copy_values(near.data() + first * wish.beam, at(layout_->found), some * wish.beam);
+      context_->copy_values(counts.data() + first, at(layout_->found_count), some);
+      context_->synchronize();
+    }
+    for (int64_t i = 0; i < count; ++i) {
+      std::fill(near.data() + i * wish.beam + counts[i], near.data() + (i + 1) * wish.beam, kNoWalkPlace);
+    }
+    return near;
+  }
+
+  HostArray<uint32_t> link_more(int64_t places, int64_t count, const HostArray<int64_t>& candidates,
+                                const Resources& host) override {
+    HostArray<uint32_t> edges(places * degree_, "the graph's edges", host);
+    const DeviceArray<int64_t> ids(candidates.size(), kPurpose, context_, resources_);
+    const LinkLayoutCuda layout(places, count, degree_);
+    const DeviceArray<std::byte> memory(layout.bytes, kPurpose, context_, resources_);
+    if (context_->only_counts()) return edges;
+    upload({candidates.data(), DType::u8, {1, candidates.bytes(), candidates.bytes()}},
+           reinterpret_cast<std::byte*>(ids.data()));
+    LinkTaskCuda task;
+    task.codes = codes_.data();
+    task.stride = codes_.size() / most_places_;
+    task.places = places;
+    task.first = places - count;
+    task.candidates = ids.data();
+    task.candidate_count = candidates.size() / count;
+    task.degree = degree_;
+    task.ratio = prune_ratio(degree_, true);
+    task.edges = edges_.data();
+    launch_link_more(task, layout, memory.data(), context_->stream());
     context_->synchronize();
+    copy_to_host_staged(edges.data(), edges_.data(), edges.bytes(), *context_, host);
+    return edges;
   }
 
   HostArray<uint32_t> parts(const WalkView& graph, const Resources& host) override {
@@ -127,10 +188,8 @@ class WalkBuildCuda final : public WalkBuildGpu {
     std::vector<LostPlace> lost;
     if (!layout_) begin_search(graph, host);
     if (context_->only_counts()) return lost;
-    const int64_t cells = graph.centres.count();
     const auto total = static_cast<int64_t>(sought.size());
-    context_->copy_values(at(layout_->entry_offsets), graph.entry_offsets, cells + 1);
-    context_->copy_values(at(layout_->entries), graph.entries, graph.entry_offsets[cells]);
+    take_entries(graph);
     context_->copy_values(at(layout_->sought), sought.data(), total);
     for (int64_t first = 0; first < total; first += layout_->together) {
       resources_.check_cancelled();
@@ -183,11 +242,17 @@ class WalkBuildCuda final : public WalkBuildGpu {
     copy_to_device({rows.data(), DType::u8, {1, bytes, bytes}}, to, context_->device(), resources_.with_progress({}));
   }
 
+  void take_entries(const WalkView& graph) const {
+    const int64_t cells = graph.centres.count();
+    context_->copy_values(at(layout_->entry_offsets), graph.entry_offsets, cells + 1);
+    context_->copy_values(at(layout_->entries), graph.entries, graph.entry_offsets[cells]);
+  }
+
   // Memory for walks, with what stays the same in all rounds.
   void begin_search(const WalkView& graph, const Resources& host) {
     const int64_t cells = graph.centres.count();
     const int64_t stride = graph.rows.row_bytes();
-    layout_.emplace(graph.rows.count(), cells, degree_, stride);
+    layout_.emplace(most_places_, cells, degree_, stride);
     search_memory_ = DeviceArray<std::byte>(layout_->bytes, kPurpose, context_, resources_);
     const HostArray<uint32_t> norms(cells, kPurpose, host);
     if (context_->only_counts()) return;
@@ -235,16 +300,19 @@ class WalkBuildCuda final : public WalkBuildGpu {
   const Resources resources_;
   const int64_t degree_;
   const int multiprocessors_;
+  const int64_t most_places_;
   const DeviceArray<int8_t> codes_;
   const DeviceArray<uint32_t> edges_;
+  const int64_t edge_count_;  // of the places that were there first
   std::optional<SoughtLayout> layout_;
   DeviceArray<std::byte> search_memory_;
 };
 
 }  // namespace
 
-std::unique_ptr<WalkBuildGpu> make_walk_build_gpu(const WalkRows& codes, int64_t degree, const Resources& resources) {
-  return std::make_unique<WalkBuildCuda>(codes, degree, resources);
+std::unique_ptr<WalkBuildGpu> make_walk_build_gpu(const WalkRows& codes, int64_t degree, const Resources& resources,
+                                                  int64_t room) {
+  return std::make_unique<WalkBuildCuda>(codes, degree, room, resources);
 }
 
 }  // namespace kith

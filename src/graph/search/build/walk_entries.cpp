@@ -178,17 +178,20 @@ void flatten(const CellLists& lists, WalkEntries& entries, const Resources& reso
   entries.offsets[std::ssize(lists)] = at;
 }
 
-int64_t mend_places(const std::function<WalkView()>& view, std::vector<uint32_t> sought, const ListToChange& list_of,
+int64_t mend_places(const PlacesToMend& places, std::vector<uint32_t> sought, PlaceSearch& search,
                     const Resources& resources) {
   for (int round = 0;; ++round) {
-    const WalkView graph = view();
-    const std::vector<LostPlace> lost = lost_of(graph, sought, resources);
+    const WalkView graph = places.view();
+    const std::vector<LostPlace> lost = search.lost_of(graph, sought, resources);
     if (lost.empty() || round == kRepairRounds) return std::ssize(lost);
     sought.clear();
+    std::vector<uint32_t> changed;
     for (const LostPlace& one : lost) {
       sought.push_back(one.place);
-      add_edges(one, list_of, graph.degree, [](uint32_t) {});
+      const auto use = [&](uint32_t near) { changed.push_back(near); };
+      if (add_edges(one, places.list_of, graph.degree, use) == 0) places.no_room(one.place);
     }
+    search.lists_changed(places.view(), changed);
   }
 }
 
@@ -217,15 +220,20 @@ WalkEntries find_entries(const WalkView& graph, const uint32_t* cells, uint32_t*
     entries.lost = std::ssize(lost);
     if (lost.empty() || round == kRepairRounds) break;
     // What is mended for one place may hide another near by.
-    std::vector<bool> touched(lists.size(), false);
+    std::vector<bool> touched(static_cast<size_t>(count), false);
+    const auto touch = [&](uint32_t place) {
+      touched[place] = true;
+      const uint32_t* const list = edges + int64_t{place} * graph.degree;
+      for (int64_t i = 0; i < graph.degree && list[i] != kNoEdge; ++i) touched[list[i]] = true;
+    };
     std::vector<int64_t> added(lists.size(), 0);
     std::vector<uint32_t> changed;
     for (const LostPlace& one : lost) {
       const uint32_t cell = cells[one.place];
-      touched[cell] = true;
+      touch(one.place);
       const auto list_of = [&](uint32_t near) { return edges + near * graph.degree; };
       const int64_t edges_there = add_edges(one, list_of, graph.degree, [&](uint32_t near) {
-        touched[cells[near]] = true;
+        touch(near);
         changed.push_back(near);
       });
       if (edges_there == 0 && added[cell]++ < kMostRepairs) lists[cell].push_back(one.place);
@@ -233,7 +241,7 @@ WalkEntries find_entries(const WalkView& graph, const uint32_t* cells, uint32_t*
     search.lists_changed(graph, changed);
     sought.clear();
     for (int64_t place = 0; place < count; ++place) {
-      if (touched[cells[place]]) sought.push_back(static_cast<uint32_t>(place));
+      if (touched[static_cast<size_t>(place)]) sought.push_back(static_cast<uint32_t>(place));
     }
   }
   return entries;

@@ -5,7 +5,8 @@
 // nothing joins a spanning forest gave a recall of 0.06, entries 1.00.) Then every place is searched for with a small
 // beam. One that should have been in it and is not is lost, and gets an edge from the nearest places of the beam, which
 // were all opened, that have room in their lists; where none has, it becomes an entry of its cell, at most kMostRepairs
-// of a cell in each of kRepairRounds rounds. A round looks at the cells that the round before has changed.
+// of a cell in each of kRepairRounds rounds. A round looks at what the round before has changed: lost places, those
+// that were given an edge to them, and the neighbours of both.
 //
 // Time: a small walk for each place. Memory: 64 bytes for each lost place.
 #pragma once
@@ -66,9 +67,15 @@ WalkEntries find_entries(const WalkView& graph, const uint32_t* cells, uint32_t*
 // The list of a place, to be added to.
 using ListToChange = std::function<uint32_t*(uint32_t place)>;
 
+// What becomes of places whose lists are mended: view() is the graph as it is then.
+struct PlacesToMend {
+  std::function<WalkView()> view;
+  ListToChange list_of;
+  std::function<void(uint32_t place)> no_room = [](uint32_t) {};  // of a lost one that no list had room for
+};
+
 // Searches for these places, and gives those that are lost edges where lists have room; returns how many stay lost.
-// `view()`: the graph as it is then, after lists were changed.
-int64_t mend_places(const std::function<WalkView()>& view, std::vector<uint32_t> sought, const ListToChange& list_of,
+int64_t mend_places(const PlacesToMend& places, std::vector<uint32_t> sought, PlaceSearch& search,
                     const Resources& resources);
 
 }  // namespace kith

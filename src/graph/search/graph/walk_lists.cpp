@@ -68,6 +68,11 @@ void ChangedLists::put_together() {
   all_own_ = true;
 }
 
+void ChangedLists::replace(HostArray<uint32_t> lists) {
+  lists_ = WalkLists(std::move(lists), lists_.places_, lists_.degree_);
+  all_own_ = true;
+}
+
 void ChangedLists::copy_page(int64_t page) {
   const auto number = static_cast<size_t>(page);
   if (own_[number]) return;

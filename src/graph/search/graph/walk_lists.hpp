@@ -62,6 +62,8 @@ class ChangedLists {
 
   // The lists of these places, ascending, may be written to, as may those of the new places.
   void change(const std::vector<uint32_t>& some);
+  // All lists, those of the new places too, become these.
+  void replace(HostArray<uint32_t> lists);
   // One of those.
   uint32_t* changed(uint32_t place) const { return const_cast<uint32_t*>(lists_.of(place)); }
   // The list of a place, which may be written to from now on.

@@ -26,7 +26,6 @@ struct CodeQueryCuda {
 struct CodesCuda {
   const int8_t* data = nullptr;
   int chunks = 0;
-  bool packed = false;
 
   __device__ const uint4* code(uint32_t number) const {
     return reinterpret_cast<const uint4*>(data) + int64_t{number} * chunks;
@@ -121,8 +120,8 @@ KITH_DEVICE_INLINE int sum_by_halves(uint32_t (&sums)[kSums]) {
 
 // Calls use(true, i, number, key) for `count` codes, those with numbers number_of(0), number_of(1), ...; each on one
 // lane of the warp, and use(false, ...) on the others. Keys are in the order of integers with a sign bit that is
-// turned. All lanes call it.
-template <int kAhead = kCodesAhead, typename NumberOf, typename Use>
+// turned. All lanes call it. kPacked: the codes are; a kernel for codes of bytes alone has none of that in its loop.
+template <int kAhead = kCodesAhead, bool kPacked = false, typename NumberOf, typename Use>
 KITH_DEVICE_INLINE void compare_codes(const CodeQueryCuda& query, const CodesCuda& codes, int count,
                                       const NumberOf& number_of, const Use& use) {
   constexpr uint32_t kNone = 0xFFFFFFFFU;
@@ -145,15 +144,15 @@ KITH_DEVICE_INLINE void compare_codes(const CodeQueryCuda& query, const CodesCud
       for (int i = 0; i < kAhead; ++i) {
         if (numbers[i] != kNone) loaded[i] = __ldg(codes.code(numbers[i]) + chunk);
       }
-      if (codes.packed) {
+      if constexpr (kPacked) {
         KITH_UNROLL
         for (int i = 0; i < kAhead; ++i) sums[i] += part_of_packed_key(loaded[i], query, chunk);
-        continue;
+      } else {
+        const uint4 low = query.bytes ? query.values[chunk] : query.values[2 * chunk];
+        const uint4 high = query.bytes ? low : query.values[2 * chunk + 1];
+        KITH_UNROLL
+        for (int i = 0; i < kAhead; ++i) sums[i] += part_of_code_key(loaded[i], low, high, query.bytes, query.products);
       }
-      const uint4 low = query.bytes ? query.values[chunk] : query.values[2 * chunk];
-      const uint4 high = query.bytes ? low : query.values[2 * chunk + 1];
-      KITH_UNROLL
-      for (int i = 0; i < kAhead; ++i) sums[i] += part_of_code_key(loaded[i], low, high, query.bytes, query.products);
     }
     const int own = sum_by_halves(sums);
     uint32_t number = numbers[0];

@@ -6,10 +6,10 @@
 
 namespace kith {
 
-template <int kWarps, bool kFilters>
-class NearCells : public NextBeam<kWarps, kFilters> {
+template <int kWarps, bool kFilters, bool kPacked>
+class NearCells : public NextBeam<kWarps, kFilters, kPacked> {
  protected:
-  using Beam = NextBeam<kWarps, kFilters>;
+  using Beam = NextBeam<kWarps, kFilters, kPacked>;
   using Beam::compare;
   using Beam::counts_;
   using Beam::fresh;

@@ -42,10 +42,10 @@ struct FreshEntries {
 };
 
 // kFilters: some walks have a filter.
-template <int kWarps, bool kFilters>
-class NextBeam : public WalkBlock<kWarps> {
+template <int kWarps, bool kFilters, bool kPacked>
+class NextBeam : public WalkBlock<kWarps, kPacked> {
  protected:
-  using Block = WalkBlock<kWarps>;
+  using Block = WalkBlock<kWarps, kPacked>;
   using Block::counts_;
   using Block::kThreads;
   using Block::lane;

@@ -21,9 +21,9 @@
 
 namespace kith {
 
-template <int kWarps, int kHeld>
-class WalkAhead : public WalkStart<kWarps, false> {
-  using Start = WalkStart<kWarps, false>;
+template <int kWarps, int kHeld, bool kPacked = false>
+class WalkAhead : public WalkStart<kWarps, false, kPacked> {
+  using Start = WalkStart<kWarps, false, kPacked>;
   using Start::beam_;
   using Start::compare;
   using Start::counts_;

@@ -30,7 +30,8 @@ struct WalkCounts {
   uint32_t slots[walk_lists_ahead(kWalkMostWarps)];  // for these lists
 };
 
-template <int kWarps>
+// kPacked: the codes of places and of the tail are packed.
+template <int kWarps, bool kPacked>
 class WalkBlock {
  public:
   static constexpr int kThreads = kWarps * 32;
@@ -77,9 +78,13 @@ class WalkBlock {
   template <int kAhead = kCodesAhead, typename NumberOf, typename Use>
   KITH_DEVICE_INLINE void compare(const int8_t* codes, int count, const NumberOf& number_of, const Use& use) const {
     const CodeQueryCuda query{at<uint4>(task_.layout.query), bytes_, task_.kind == WalkKind::products, norm_};
-    const bool packed = task_.packed && codes != task_.centres;
-    compare_codes<kAhead>(query, {codes, packed ? chunks_ / 2 : chunks_, packed}, count, number_of,
-                          [&](bool there, int, uint32_t number, uint32_t key) { use(there, number, key); });
+    const auto told = [&](bool there, int, uint32_t number, uint32_t key) { use(there, number, key); };
+    if constexpr (kPacked) {
+      if (codes != task_.centres) {
+        return compare_codes<kAhead, true>(query, {codes, chunks_ / 2}, count, number_of, told);
+      }
+    }
+    compare_codes<kAhead>(query, {codes, chunks_}, count, number_of, told);
   }
 
   const WalkTaskCuda& task_;

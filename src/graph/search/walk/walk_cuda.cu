@@ -20,9 +20,9 @@
 namespace kith {
 namespace {
 
-template <int kWarps>
-class Walker : public WalkStart<kWarps, true> {
-  using Start = WalkStart<kWarps, true>;
+template <int kWarps, bool kPacked>
+class Walker : public WalkStart<kWarps, true, kPacked> {
+  using Start = WalkStart<kWarps, true, kPacked>;
   using Start::beam_;
   using Start::bounds;
   using Start::compare_round;
@@ -115,13 +115,13 @@ class Walker : public WalkStart<kWarps, true> {
 };
 
 // The walk of a block: kHeld entries of the beam in each lane of a warp that looks ahead; 0: as many queries walk.
-template <int kWarps, int kHeld>
+template <int kWarps, int kHeld, bool kPacked>
 struct WalkOf {
-  using Type = WalkAhead<kWarps, kHeld>;
+  using Type = WalkAhead<kWarps, kHeld, kPacked>;
 };
-template <int kWarps>
-struct WalkOf<kWarps, 0> {
-  using Type = Walker<kWarps>;
+template <int kWarps, bool kPacked>
+struct WalkOf<kWarps, 0, kPacked> {
+  using Type = Walker<kWarps, kPacked>;
 };
 
 // Blocks that a multiprocessor has room for.
@@ -131,21 +131,28 @@ constexpr int walk_blocks(int warps, int held) {
   return warps <= 2 ? 24 / warps : 1;
 }
 
-template <int kWarps, int kHeld>
+template <int kWarps, int kHeld, bool kPacked>
 __global__ void __launch_bounds__(kWarps * 32, walk_blocks(kWarps, kHeld))
     walk_kernel(const __grid_constant__ WalkTaskCuda task, const __grid_constant__ InlineQueries given) {
   extern __shared__ __align__(16) std::byte memory[];
   __shared__ WalkCounts counts;
   const DeviceRowsView queries = given.rows(task.queries);
-  typename WalkOf<kWarps, kHeld>::Type(task, memory, counts).run(queries, blockIdx.x);
+  typename WalkOf<kWarps, kHeld, kPacked>::Type(task, memory, counts).run(queries, blockIdx.x);
+}
+
+template <int kWarps, int kHeld, bool kPacked>
+void launch_kernel(const WalkTaskCuda& task, const InlineQueries& given, cudaStream_t stream) {
+  auto* const kernel = walk_kernel<kWarps, kHeld, kPacked>;
+  allow_all_shared_memory(kernel);
+  Grid grid = Grid::of(task.queries.count, kWarps * 32).with_shared(task.layout.bytes);
+  if (task.near_cells != nullptr) grid = grid.chained();
+  launch(kernel, grid, stream, task, given);
 }
 
 template <int kWarps, int kHeld = 0>
 void launch_with(const WalkTaskCuda& task, const InlineQueries& given, cudaStream_t stream) {
-  allow_all_shared_memory(walk_kernel<kWarps, kHeld>);
-  Grid grid = Grid::of(task.queries.count, kWarps * 32).with_shared(task.layout.bytes);
-  if (task.near_cells != nullptr) grid = grid.chained();
-  launch(walk_kernel<kWarps, kHeld>, grid, stream, task, given);
+  if (task.packed) return launch_kernel<kWarps, kHeld, true>(task, given, stream);
+  launch_kernel<kWarps, kHeld, false>(task, given, stream);
 }
 
 }  // namespace

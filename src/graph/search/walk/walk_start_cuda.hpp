@@ -8,10 +8,10 @@
 
 namespace kith {
 
-template <int kWarps, bool kFilters>
-class WalkStart : public NearCells<kWarps, kFilters> {
+template <int kWarps, bool kFilters, bool kPacked>
+class WalkStart : public NearCells<kWarps, kFilters, kPacked> {
  protected:
-  using Cells = NearCells<kWarps, kFilters>;
+  using Cells = NearCells<kWarps, kFilters, kPacked>;
   using Cells::beam_;
   using Cells::compare;
   using Cells::counts_;
