@@ -3,6 +3,7 @@
 #include "graph/build/cells/cells.hpp"
 #include "graph/build/cells_on_disk/block_compare.hpp"
 #include "graph/build/cells_on_disk/near_ranks.hpp"
+#include "graph/build/cells_on_disk/source_ranks.hpp"
 #include "graph/build/exact/without_self.hpp"
 #include "graph/build/nn_descent/nn_descent.hpp"
 #include "graph/handle/graph_check.hpp"
@@ -28,6 +29,10 @@ std::unique_ptr<NearRanks::Device> make_near_ranks_cuda(const RankedCells&, int6
   throw_no_cuda();
 }
 Footprint near_ranks_footprint_cuda(const RankedCells&, int64_t, const Resources&) { throw_no_cuda(); }
+std::unique_ptr<SourceRanks::Device> make_source_ranks_cuda(const RankedCells&, int64_t, int64_t, const Resources&) {
+  throw_no_cuda();
+}
+Footprint source_ranks_footprint_cuda(const RankedCells&, int64_t, int64_t, const Resources&) { throw_no_cuda(); }
 
 std::unique_ptr<DescentSteps> make_descent_steps_cuda(GraphLists&, const DescentRules&) { throw_no_cuda(); }
 
@@ -35,6 +40,8 @@ int64_t first_wrong_row_cuda(const KnnGraph&, const Resources&) { throw_no_cuda(
 
 void put_without_self_cuda(const NeighborsView&, int64_t, const NeighborsView&, const Resources&) { throw_no_cuda(); }
 
-std::unique_ptr<WalkBuildGpu> make_walk_build_gpu(const WalkRows&, int64_t, const Resources&) { throw_no_cuda(); }
+std::unique_ptr<WalkBuildGpu> make_walk_build_gpu(const WalkRows&, int64_t, const Resources&, int64_t) {
+  throw_no_cuda();
+}
 
 }  // namespace kith

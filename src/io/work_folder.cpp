@@ -1,6 +1,7 @@
 #include "io/work_folder.hpp"
 
 #include "core/byte_size.hpp"
+#include "core/divide.hpp"
 #include "io/container/xxh3.hpp"
 #include "io/file_error.hpp"
 
@@ -20,6 +21,8 @@ constexpr std::string_view kFirstLine = "kith work folder, version ";
 constexpr int kWorkVersion = 1;
 constexpr std::string_view kHashKey = "hash = ";
 constexpr std::string_view kPartEnding = ".part";
+constexpr std::string_view kDataEnding = ".data";
+constexpr int64_t kMostFiles = 8;  // of a step
 constexpr std::string_view kManifestName = "manifest";
 constexpr std::string_view kLockName = "lock";
 constexpr std::string_view kDoneBeginning = "done-";
@@ -36,6 +39,13 @@ struct StepEnd {
   std::array<char, 8> magic{'k', 'i', 't', 'h', 's', 't', 'e', 'p'};
 };
 static_assert(sizeof(StepEnd) == 32);
+// That of a step whose sections lie in files of their own: a last word of the table says how they are divided.
+constexpr std::array<char, 8> kDividedMagic{'k', 'i', 't', 'h', 's', 't', 'e', 'd'};
+
+bool is_data(std::string_view name) { return name.find(kDataEnding) != std::string_view::npos; }
+
+// Whether a file says that parts have ended.
+bool is_sign(std::string_view name) { return name.starts_with(kDoneBeginning) || name.starts_with(kLeftBeginning); }
 
 std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
 
@@ -103,8 +113,12 @@ DamagedStep::DamagedStep(const std::string& path, std::string step, int64_t offs
 
 StepWriter::StepWriter(WorkFolder& folder, const std::string& name, int64_t bytes)
     : folder_(folder), name_(name), file_(folder.disk_.create(folder.aside_of(name))) {
+  reserve(*file_, bytes);
+}
+
+void StepWriter::reserve(DiskFile& file, int64_t bytes) const {
   try {
-    file_->reserve(bytes);
+    file.reserve(bytes);
   } catch (const IoError& error) {
     if (error.code() == ENOSPC) folder_.require_space(bytes);  // which says more
     throw;
@@ -115,6 +129,10 @@ StepWriter::~StepWriter() {
   if (file_ == nullptr) return;
   file_.reset();
   try {
+    for (size_t file = 0; file < data_.size(); ++file) {
+      data_[file].reset();
+      folder_.disk_.remove(folder_.aside_of(folder_.data_name(name_, file)));
+    }
     folder_.disk_.remove(folder_.aside_of(name_));
   } catch (...) {  // the next start removes it
   }
@@ -135,11 +153,25 @@ void StepWriter::lay_out(std::span<const int64_t> bytes) {
     table_.push_back(static_cast<uint64_t>(section));
     table_.push_back(0);
   }
+  const int64_t files = std::min(at_ / folder_.file_bytes_, kMostFiles);
+  if (files < 2) return reserve(*file_, at_);
+  stripe_ = divide_up(at_, files);
+  for (const int64_t offset : offsets_) {
+    while (static_cast<int64_t>(begins_.size()) <= offset / stripe_) begins_.push_back(offset);
+  }
+  for (size_t file = 0; file < begins_.size(); ++file) {
+    data_.push_back(folder_.disk_.create(folder_.aside_of(folder_.data_name(name_, file))));
+    reserve(*data_.back(), (file + 1 < begins_.size() ? begins_[file + 1] : at_) - begins_[file]);
+  }
+  at_ = 0;  // of the table
 }
 
 void StepWriter::put(int64_t section, std::span<const std::byte> bytes) {
   const auto at = static_cast<size_t>(section);
-  file_->write(offsets_[at], bytes.data(), static_cast<int64_t>(bytes.size()));
+  const int64_t offset = offsets_[at];
+  const auto file = static_cast<size_t>(stripe_ > 0 ? offset / stripe_ : 0);
+  DiskFile& to = stripe_ > 0 ? *data_[file] : *file_;
+  to.write(stripe_ > 0 ? offset - begins_[file] : offset, bytes.data(), static_cast<int64_t>(bytes.size()));
   table_[2 * at + 1] = xxh3(bytes);
 }
 
@@ -147,6 +179,16 @@ void StepWriter::commit() {
   StepEnd end;
   end.sections = static_cast<uint64_t>(sections());
   end.work = folder_.hash_;
+  if (stripe_ > 0) {
+    end.magic = kDividedMagic;
+    table_.push_back(static_cast<uint64_t>(stripe_));
+    for (size_t file = 0; file < data_.size(); ++file) {
+      data_[file]->sync();
+      const std::string name = folder_.data_name(name_, file);
+      folder_.disk_.rename(folder_.aside_of(name), folder_.path_of(name));
+    }
+    data_.clear();
+  }
   end.table_hash = table_hash(table_, name_, end);
   const auto table_bytes = static_cast<int64_t>(table_.size() * sizeof(uint64_t));
   file_->write(at_, table_.data(), table_bytes);
@@ -157,33 +199,56 @@ void StepWriter::commit() {
   folder_.disk_.sync_folder(folder_.path_);
 }
 
-StepFile::StepFile(std::unique_ptr<DiskFile> file, std::string name, uint64_t work)
+StepFile::StepFile(std::unique_ptr<DiskFile> file, std::string name, uint64_t work,
+                   const std::function<std::shared_ptr<const DiskFile>(size_t)>& open_data)
     : file_(std::move(file)), name_(std::move(name)) {
   const auto refuse = [&](const char* reason) { throw DamagedStep(file_->path(), name_, file_->size(), reason); };
   const int64_t size = file_->size();
   StepEnd end;
   if (size < static_cast<int64_t>(sizeof(end))) refuse("the step has no end");
   file_->read(size - static_cast<int64_t>(sizeof(end)), &end, sizeof(end));
-  if (end.magic != StepEnd().magic) refuse("the step has no end");
+  const bool divided = end.magic == kDividedMagic;
+  if (!divided && end.magic != StepEnd().magic) refuse("the step has no end");
   if (end.work != work) refuse("the step is of other work");
   const int64_t room = size - static_cast<int64_t>(sizeof(end));
   if (end.sections > static_cast<uint64_t>(room) / 16) refuse("the step's table does not fit in it");
-  std::vector<uint64_t> table(2 * end.sections);
+  std::vector<uint64_t> table(2 * end.sections + (divided ? 1 : 0));
   const auto table_bytes = static_cast<int64_t>(table.size() * sizeof(uint64_t));
   file_->read(room - table_bytes, table.data(), table_bytes);
   if (table_hash(table, name_, end) != end.table_hash) refuse("the step's table is not as it was written");
   offsets_.push_back(0);
-  for (size_t i = 0; i < table.size(); i += 2) {
+  for (size_t i = 0; i + 1 < table.size(); i += 2) {
     offsets_.push_back(offsets_.back() + static_cast<int64_t>(table[i]));
     hashes_.push_back(table[i + 1]);
   }
-  if (offsets_.back() != room - table_bytes) refuse("the step is shorter or longer than its sections");
+  if (!divided) {
+    if (offsets_.back() != room - table_bytes) refuse("the step is shorter or longer than its sections");
+    return;
+  }
+  stripe_ = static_cast<int64_t>(table.back());
+  for (int64_t section = 0; section < sections(); ++section) {
+    while (static_cast<int64_t>(begins_.size()) <= offset(section) / stripe_) begins_.push_back(offset(section));
+  }
+  for (size_t at = 0; at < begins_.size(); ++at) {
+    data_.push_back(open_data(at));
+    const int64_t behind = at + 1 < begins_.size() ? begins_[at + 1] : offsets_.back();
+    if (data_.back() == nullptr || data_.back()->size() != behind - begins_[at]) refuse("a part of the step is not there");
+  }
 }
 
 void StepFile::read(int64_t section, void* out) const { read(section, section + 1, out); }
 
 void StepFile::read(int64_t first, int64_t end, void* out) const {
-  file_->read(offset(first), out, bytes(first, end));
+  for (int64_t section = first; section < end;) {  // a run in one file
+    const int64_t stripe = stripe_ > 0 ? offset(section) / stripe_ : 0;
+    const auto file = static_cast<size_t>(stripe);
+    int64_t behind = stripe_ > 0 ? section + 1 : end;
+    while (behind < end && offset(behind) / stripe_ == stripe) ++behind;
+    const int64_t from = stripe_ > 0 ? offset(section) - begins_[file] : offset(section);
+    const DiskFile& lies_in = stripe_ > 0 ? *data_[file] : *file_;
+    lies_in.read(from, static_cast<std::byte*>(out) + bytes(first, section), bytes(section, behind));
+    section = behind;
+  }
   const auto* at = static_cast<const std::byte*>(out);
   for (int64_t section = first; section < end; at += bytes(section), ++section) {
     if (xxh3({at, static_cast<size_t>(bytes(section))}) == hashes_[static_cast<size_t>(section)]) continue;
@@ -201,6 +266,7 @@ WorkFolder::WorkFolder(Disk& disk, std::string path, const WorkManifest& manifes
   lock();
   resumed_ = disk_.exists(path_of(kManifestName));
   if (resumed_) read_manifest(manifest);
+  was_clearing_ = !resumed_ && !part_.alone() && disk_.exists(path_of(done_name()));
   remove_leftovers();
   if (!resumed_) write_manifest(manifest);
 }
@@ -208,6 +274,10 @@ WorkFolder::WorkFolder(Disk& disk, std::string path, const WorkManifest& manifes
 std::string WorkFolder::tag() const { return fmt::format("{}of{}", part_.number, part_.count); }
 
 std::string WorkFolder::done_name() const { return fmt::format("{}of{}", kDoneBeginning, part_.count); }
+
+std::string WorkFolder::data_name(std::string_view name, size_t file) const {
+  return std::string(name) + std::string(kDataEnding) + std::to_string(file);
+}
 
 std::string WorkFolder::aside_of(std::string_view name) const {
   return path_of(name) + (part_.alone() ? "" : "." + tag()) + std::string(kPartEnding);
@@ -244,7 +314,7 @@ void WorkFolder::lock_part() {
 void WorkFolder::refuse_foreign() const {
   for (const std::string& name : disk_.list(path_)) {
     const bool beginning = name.starts_with(kManifestName) && name.ends_with(kPartEnding);
-    if (beginning || name == kManifestName || name.starts_with(kLockName)) continue;
+    if (beginning || is_sign(name) || name == kManifestName || name.starts_with(kLockName)) continue;
     if (disk_.exists(path_of(kManifestName))) return;  // another part may have written it just now
     throw InvalidArgument(fmt::format("the folder '{}' is to be a work folder, and holds '{}' but no manifest; name an "
                                       "empty or a new folder",
@@ -258,13 +328,16 @@ void WorkFolder::remove_leftovers() {
   for (const std::string& name : disk_.list(path_)) {
     // Signs of parts of another number, which never came back.
     const bool ours = !part_.alone() && name.ends_with(same);
-    if ((name.starts_with(kDoneBeginning) || name.starts_with(kLeftBeginning)) && !ours) disk_.remove(path_of(name));
+    if (is_sign(name) && !ours) disk_.remove(path_of(name));
     if (part_.alone()) {
       if (name.starts_with(kLockName) && name != kLockName) disk_.remove(path_of(name));
     } else if (name.ends_with(others) && !name.ends_with("." + tag() + std::string(kPartEnding))) {
       continue;  // being written, perhaps
     }
     if (name.ends_with(kPartEnding)) disk_.remove(path_of(name));
+    // Of a step that was not finished, or not wholly removed.
+    const bool alone = part_.alone() && is_data(name);
+    if (alone && !disk_.exists(path_of(name.substr(0, name.find(kDataEnding))))) disk_.remove(path_of(name));
   }
 }
 
@@ -304,8 +377,12 @@ void WorkFolder::read_manifest(const WorkManifest& wanted) {
 
 std::optional<StepFile> WorkFolder::find(const std::string& name) {
   if (!disk_.exists(path_of(name))) return std::nullopt;
+  const auto open_data = [&](size_t file) -> std::shared_ptr<const DiskFile> {
+    const std::string path = path_of(data_name(name, file));
+    return disk_.exists(path) ? disk_.open(path) : nullptr;
+  };
   try {
-    return StepFile(disk_.open(path_of(name)), name, hash_);
+    return StepFile(disk_.open(path_of(name)), name, hash_, open_data);
   } catch (const IoError& gone) {  // another part has deleted it just now
     if (gone.code() != ENOENT) throw;
     return std::nullopt;
@@ -317,15 +394,37 @@ std::optional<StepFile> WorkFolder::find(const std::string& name) {
   }
 }
 
+StepFile WorkFolder::open(const std::string& name) {
+  std::optional<StepFile> step = find(name);
+  if (!step) throw DamagedStep(path_of(name), name, 0, "the step is not there");
+  return std::move(*step);
+}
+
+void WorkFolder::repair(const DamagedStep& damaged, int times) {
+  constexpr int kMostRepairs = 3;
+  if (part_.alone() && times > kMostRepairs) throw DamagedStep(damaged);
+  remove(damaged.step());
+  if (!part_.alone()) {
+    throw InvalidState(fmt::format("{}; the step was removed: end all parts, and start them again", damaged.what()));
+  }
+  resources_.log(LogLevel::warning, fmt::format("{}; the step is made again", damaged.what()));
+}
+
 std::vector<std::string> WorkFolder::names(std::string_view beginning) const {
   std::vector<std::string> found = disk_.list(path_);
   std::erase_if(found, [&](const std::string& name) {
-    return !name.starts_with(beginning) || name.ends_with(kPartEnding);
+    return !name.starts_with(beginning) || name.ends_with(kPartEnding) || is_data(name);
   });
   return found;
 }
 
-void WorkFolder::remove(const std::string& name) { disk_.remove(path_of(name)); }
+void WorkFolder::remove(const std::string& name) {
+  disk_.remove(path_of(name));
+  const std::string data = name + std::string(kDataEnding);
+  for (const std::string& other : disk_.list(path_)) {
+    if (other.starts_with(data) && !other.ends_with(kPartEnding)) disk_.remove(path_of(other));
+  }
+}
 
 void WorkFolder::await(const std::vector<std::string>& steps) {
   if (leads()) return;
@@ -375,21 +474,20 @@ void WorkFolder::finish(std::span<const std::byte> told, bool keep) {
 }
 
 void WorkFolder::leave(bool keep) {
-  const auto is_sign = [&](const std::string& name) {
-    return name == kManifestName || name.starts_with(kDoneBeginning) || name.starts_with(kLockName) ||
-           name.starts_with(kLeftBeginning);
+  const auto stays = [&](const std::string& name) {
+    return name == kManifestName || name.starts_with(kLockName) || is_sign(name);
   };
   if (leads() && !keep) {
     for (const std::string& name : disk_.list(path_)) {
-      if (!is_sign(name) && !name.ends_with(kPartEnding)) disk_.remove(path_of(name));  // others may be writing
+      if (!stays(name) && !name.ends_with(kPartEnding)) disk_.remove(path_of(name));  // others may be writing
     }
   }
   try {
     StepWriter(*this, std::string(kLeftBeginning) + tag()).commit();
-    if (static_cast<int64_t>(names(kLeftBeginning).size()) < part_.count) return;
+    if (static_cast<int64_t>(names(kLeftBeginning).size()) < part_.count && !was_clearing_) return;
     if (!keep) return clear();
     for (const std::string& name : disk_.list(path_)) {
-      if (is_sign(name) && name != kManifestName) disk_.remove(path_of(name));
+      if (stays(name) && name != kManifestName) disk_.remove(path_of(name));
     }
   } catch (const IoError& error) {
     if (error.code() != ENOENT) throw;  // another part was the last as well, and has tidied up
@@ -397,12 +495,18 @@ void WorkFolder::leave(bool keep) {
 }
 
 void WorkFolder::clear() {
-  // The manifest goes last: steps without it would be refused as somebody else's files.
-  for (const std::string& name : disk_.list(path_)) {
-    if (name != kManifestName && name != kLockName) disk_.remove(path_of(name));
-  }
+  const auto remove_where = [&](const auto& which) {
+    for (const std::string& name : disk_.list(path_)) {
+      if (which(name)) disk_.remove(path_of(name));
+    }
+  };
+  // The manifest goes after all steps, which without it would be refused as somebody else's files.
+  remove_where([](const std::string& name) { return name != kManifestName && name != kLockName && !is_sign(name); });
   disk_.sync_folder(path_);
   disk_.remove(path_of(kManifestName));
+  disk_.sync_folder(path_);
+  remove_where([](const std::string& name) { return name.starts_with(kLeftBeginning); });
+  remove_where([](const std::string& name) { return name.starts_with(kDoneBeginning); });
   disk_.remove(path_of(kLockName));
   disk_.sync_folder(path_);
 }

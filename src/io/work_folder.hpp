@@ -3,6 +3,7 @@
 //   manifest    text: what the work is, in lines "key = value", and their hash
 //   lock        held by the process that works
 //   NAME        a finished step: sections with hashes
+//   NAME.data2  a part of a large step's sections: several files are written at a time sooner than one
 //   NAME.part   a step that is being written; what a killed process left behind is removed at the next start
 //
 // A step is done when its file has its name: it is written aside, synced and renamed, and the folder synced. Every step
@@ -28,6 +29,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -86,19 +88,26 @@ class StepWriter {
 
   // The number of the section is how many there were before.
   void add(std::span<const std::byte> section);
-  // Instead of that: sections of known sizes, each of which is then put once, in any order.
+  // Instead of that: sections of known sizes, for which room is reserved. Each is then put once, in any order, from any
+  // thread.
   void lay_out(std::span<const int64_t> bytes);
   void put(int64_t section, std::span<const std::byte> bytes);
   int64_t sections() const { return static_cast<int64_t>(table_.size()) / 2; }
   void commit();
 
  private:
+  void reserve(DiskFile& file, int64_t bytes) const;
+
   WorkFolder& folder_;
   const std::string name_;
   std::unique_ptr<DiskFile> file_;
   int64_t at_ = 0;
   std::vector<uint64_t> table_;   // bytes and hash of each section
   std::vector<int64_t> offsets_;  // of sections that are laid out
+  // Sections that begin below this, twice this, ... lie in a file of their own; 0: all in one.
+  int64_t stripe_ = 0;
+  std::vector<std::unique_ptr<DiskFile>> data_;
+  std::vector<int64_t> begins_;  // offsets of their first sections
 };
 
 // A finished step.
@@ -117,11 +126,15 @@ class StepFile {
 
  private:
   friend class WorkFolder;
-  StepFile(std::unique_ptr<DiskFile> file, std::string name, uint64_t work);
+  // `open_data`: a file of its sections, where these have several.
+  StepFile(std::unique_ptr<DiskFile> file, std::string name, uint64_t work,
+           const std::function<std::shared_ptr<const DiskFile>(size_t)>& open_data);
   int64_t offset(int64_t section) const { return offsets_[static_cast<size_t>(section)]; }
-
   std::shared_ptr<const DiskFile> file_;
   std::string name_;
+  int64_t stripe_ = 0;  // as it was written
+  std::vector<std::shared_ptr<const DiskFile>> data_;
+  std::vector<int64_t> begins_;
   std::vector<int64_t> offsets_;  // one more than sections
   std::vector<uint64_t> hashes_;
 };
@@ -140,12 +153,20 @@ class WorkFolder {
   // A finished step, or none; a damaged one is removed, and the log says so. Of parts, DamagedStep says so instead: who
   // has made it does not look at it again.
   std::optional<StepFile> find(const std::string& name);
+  // The same of one that must be there: else DamagedStep, so that it is made again.
+  StepFile open(const std::string& name);
   // The names of finished steps that begin so, ascending.
   std::vector<std::string> names(std::string_view beginning) const;
   // Once nobody needs it any more, or it is damaged.
   void remove(const std::string& name);
-  // All steps, the manifest and the lock; the folder itself stays, empty.
+  // All steps, the manifest and the lock; the folder itself stays, empty. What the parts came to goes last: one that is
+  // killed meanwhile finds it when it is started again.
   void clear();
+  // A damaged step was met: it is removed, and may be made again by who works alone, for the `times`-th time. Throws where
+  // that has been too often, and where other parts may have done with it.
+  void repair(const DamagedStep& damaged, int times);
+  // From how many bytes on a step has another file, for tests.
+  void divide_steps_by(int64_t bytes) { file_bytes_ = bytes; }
   // IoError, with the bytes, where less is free.
   void require_space(int64_t bytes) const;
 
@@ -167,6 +188,7 @@ class WorkFolder {
 
  private:
   friend class StepWriter;
+  std::string data_name(std::string_view name, size_t file) const;
   std::string path_of(std::string_view name) const { return path_ + "/" + std::string(name); }
   std::string aside_of(std::string_view name) const;
   std::string tag() const;  // "2of3"
@@ -183,10 +205,25 @@ class WorkFolder {
   const std::string path_;
   const Resources resources_;
   uint64_t hash_;
+  int64_t file_bytes_ = int64_t{256} << 20;
   bool resumed_ = false;
+  bool was_clearing_ = false;  // the last part, which was killed
   const WorkPart part_;
   std::unique_ptr<DiskLock> lock_;
   std::unique_ptr<DiskLock> part_lock_;
 };
+
+// Calls make() again as long as steps that it meets are damaged.
+template <typename Make>
+decltype(auto) repairing(WorkFolder& folder, const Make& make) {
+  std::map<std::string, int> times;
+  for (;;) {
+    try {
+      return make();
+    } catch (const DamagedStep& damaged) {
+      folder.repair(damaged, ++times[damaged.step()]);
+    }
+  }
+}
 
 }  // namespace kith

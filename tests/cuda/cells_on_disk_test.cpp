@@ -8,6 +8,7 @@
 
 #include "cuda/device_data.hpp"
 #include "cuda/parity.hpp"
+#include "graph/build/ggm/ggm_on_disk.hpp"
 #include "graph/build/method/build_graph.hpp"
 #include "graph/kept_graph.hpp"
 #include "io/simulated_disk.hpp"
@@ -66,6 +67,46 @@ TEST_F(CudaCellsOnDisk, GivesTheBytesOfTheCpuForHardData) {
   expect_bytes_of_the_cpu(reference::make_floats(Shape::gaussian, 2500, 16, 2).view(), disk_cells(6, 1));
   expect_bytes_of_the_cpu(reference::make_floats(Shape::gaussian, 2500, 16, 2).view(), disk_cells(40, 2));
   expect_bytes_of_the_cpu(reference::make_floats(Shape::gaussian, 30, 5, 2).view(), disk_cells(6, 12));
+}
+
+class CudaCellsOnDiskSmall : public OnCuda {};
+
+TEST_F(CudaCellsOnDiskSmall, FewRows) {
+  const auto rows = reference::make_bytes(200, 20, 1, 200);
+  const KnnGraphParams params = disk_cells(5, 6);
+  const KnnGraph truth = knn_graph(rows.view(), params, on_cpu());
+  const TemporaryDirectory directory;
+  write_vectors(directory.path("x.npy"), rows.view());
+  const VectorFile x(directory.path("x.npy"));
+  SimulatedDisk disk;
+  KeptGraph found;
+  (void)cells_on_disk(x, cells_wish(x.rows(), params), true, {disk, "w", false, 90}, found, on_cuda());
+  found.expect(truth);
+}
+
+class CudaGgmOnDisk : public OnCuda {};
+
+// Shards are built and merged on the GPU, one or two at a time.
+TEST_F(CudaGgmOnDisk, GivesTheBytesOfMemory) {
+  const TemporaryDirectory directory;
+  const auto rows = reference::make_floats(Shape::gaussian, 6000, 16, 3);
+  write_vectors(directory.path("x.npy"), rows.view());
+  const VectorFile x(directory.path("x.npy"));
+  for (const Metric metric : {Metric::l2, Metric::cosine}) {
+    const KnnGraphParams params{
+        .k = 6, .metric = metric, .method = GraphMethod::ggm, .recall = 0.9, .list_length = 16, .shards = 3};
+    const KnnGraph truth = knn_graph(rows.view(), params, on_cuda());
+    const Footprint least = merge_on_disk_footprint(ggm_work(x, params), on_cuda());
+    ASSERT_GT(least.device, 0);
+    ResourceOptions options = cuda_options();
+    options.device_memory_limit = least.device;
+    for (const Resources& resources : {on_cuda(), Resources(options)}) {
+      SimulatedDisk disk;
+      KeptGraph found;
+      (void)merge_on_disk(ggm_work(x, params), {.disk = disk, .folder = "w"}, found, resources);
+      found.expect(truth);
+    }
+  }
 }
 
 // Every device in turn does a block.

@@ -58,13 +58,17 @@ struct Task {
   int64_t least() const { return cells_on_disk_footprint(x, wish(), under_limit(kNoLimit)).host; }
   GraphReport run(SimulatedDisk& disk, GraphSink& sink, int64_t limit, bool keep = false,
                   int64_t most_rows = 100) const {
-    return cells_on_disk(x, wish(), true, {disk, "w", keep, most_rows}, sink, under_limit(limit)).value();
+    DiskWork work{disk, "w", keep, most_rows};
+    work.file_bytes = 4000;  // so that most steps have several
+    return cells_on_disk(x, wish(), true, work, sink, under_limit(limit)).value();
   }
 };
 
 int64_t count_blocks(SimulatedDisk& disk) {
   const std::vector<std::string> names = disk.list("w");
-  return std::count_if(names.begin(), names.end(), [](const std::string& name) { return name.starts_with("lists-"); });
+  return std::count_if(names.begin(), names.end(), [](const std::string& name) {
+    return name.starts_with("lists-") && name.find(".data") == std::string::npos;
+  });
 }
 
 KnnGraphParams by_cells(int64_t k, int64_t cells, Metric metric = Metric::l2) {
@@ -252,6 +256,7 @@ TEST(CellsOnDisk, DamagedStepsAreMadeAgain) {
       for (const std::string& name : disk.list("w")) {
         if (name == "manifest" || name == "lock") continue;
         std::string bytes = disk.content("w/" + name);
+        if (bytes.empty()) continue;
         bytes[static_cast<size_t>(where * static_cast<double>(bytes.size() - 1))] ^= 4;
         disk.set_content("w/" + name, bytes);
       }
@@ -284,7 +289,8 @@ struct PartTask {
   bool run(const WorkPart& part, int64_t limit, bool keep = false) const {
     KeptGraph others;
     try {
-      const DiskWork work{disk, "w", keep, 100, part, 64};
+      DiskWork work{disk, "w", keep, 100, part, 64};
+      work.file_bytes = 4000;
       cells_on_disk(task.x, task.wish(), true, work, part.number == 1 ? found : others, under_limit(limit));
       return true;
     } catch (const Unfinished&) {
@@ -336,6 +342,75 @@ TEST(CellsOnDisk, PartsGoOnAfterACrashAtAnyCall) {
       });
       found.expect(truth);
       EXPECT_TRUE(disk.list("w").empty()) << at;
+    }
+  }
+}
+
+// The last part clears the folder: killed at any file it removes, it ends when it is started again. Only once the very
+// last sign is gone the folder is as good as empty.
+TEST(CellsOnDisk, APartThatIsKilledWhileItClearsEndsWhenItIsStartedAgain) {
+  const TemporaryDirectory directory;
+  const auto rows = reference::make_floats(Shape::gaussian, 600, 8, 1);
+  const VectorFile x = file_of(directory, rows.view());
+  const Task task{x, by_cells(5, 8)};
+  const int64_t least = task.least();
+  int killed = 0;
+  for (int64_t at = 0;; ++at) {
+    SimulatedDisk disk;
+    KeptGraph found;
+    const PartTask parts{task, disk, found};
+    for (int turn = 0; !parts.run({1, 2, false}, least); ++turn) {
+      ASSERT_LT(turn, 20);
+      (void)parts.run({2, 2, false}, least);
+    }
+    ASSERT_TRUE(disk.exists("w/done-of2"));
+    disk.set_fault({.at = at, .code = 0, .kind = testing::DiskCall::remove});
+    try {
+      ASSERT_TRUE(parts.run({2, 2, false}, least));
+      break;
+    } catch (const Crash&) {
+      disk.crash(Loss::bytes_that_are_not_synced);
+    }
+    ++killed;
+    if (!disk.exists("w/done-of2")) continue;
+    EXPECT_TRUE(parts.run({2, 2, false}, least)) << at;
+    EXPECT_TRUE(disk.list("w").empty()) << at;
+  }
+  EXPECT_GE(killed, 4);
+}
+
+// A folder whose graph is taken away.
+class LostGraph final : public GraphSink {
+ public:
+  void begin() override {}
+  void append(const NeighborsView& part) override { rows += part.queries; }
+  void finish(const GraphReport&) override {}
+  bool is_there() const override { return false; }
+  int64_t rows = 0;
+};
+
+TEST(CellsOnDisk, APartThatLeadsDoesNotEndWithoutItsGraph) {
+  const TemporaryDirectory directory;
+  const auto rows = reference::make_floats(Shape::gaussian, 600, 8, 1);
+  const VectorFile x = file_of(directory, rows.view());
+  const Task task{x, by_cells(5, 8)};
+  for (const bool keep : {false, true}) {
+    SimulatedDisk disk;
+    KeptGraph found;
+    const PartTask parts{task, disk, found};
+    for (int turn = 0; !parts.run({1, 2, false}, task.least(), keep); ++turn) {
+      ASSERT_LT(turn, 20);
+      (void)parts.run({2, 2, false}, task.least(), keep);
+    }
+    LostGraph lost;
+    const auto again = [&] {
+      cells_on_disk(x, task.wish(), true, {disk, "w", keep, 100, {1, 2, false}, 64}, lost, under_limit(kNoLimit));
+    };
+    if (keep) {
+      again();
+      EXPECT_EQ(lost.rows, x.rows());
+    } else {
+      expect_refusal<InvalidState>(again, "remove the folder 'w' and begin anew");
     }
   }
 }

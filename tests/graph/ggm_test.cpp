@@ -9,6 +9,7 @@
 #include "core/memory_budget.hpp"
 #include "graph/build/ggm/ggm_on_disk.hpp"
 #include "graph/build/ggm/ggm_shards.hpp"
+#include "graph/kept_graph.hpp"
 #include "graph/same_graph.hpp"
 #include "io/simulated_disk.hpp"
 #include "io/temporary_directory.hpp"
@@ -31,31 +32,10 @@ namespace {
 using reference::Shape;
 using testing::Crash;
 using testing::expect_refusal;
+using testing::KeptGraph;
 using testing::Loss;
 using testing::SimulatedDisk;
 using testing::TemporaryDirectory;
-
-class KeptLists final : public GraphSink {
- public:
-  void begin() override {
-    ids_.clear();
-    distances_.clear();
-  }
-  void append(const NeighborsView& part) override {
-    ids_.insert(ids_.end(), part.ids, part.ids + part.queries * part.k);
-    distances_.insert(distances_.end(), part.distances, part.distances + part.queries * part.k);
-  }
-  void finish(const GraphReport&) override {}
-
-  void expect(const KnnGraph& truth) {
-    ASSERT_EQ(static_cast<int64_t>(ids_.size()), truth.rows() * truth.k());
-    expect_same_bytes(truth, {ids_.data(), distances_.data(), truth.rows(), truth.k(), {}});
-  }
-
- private:
-  std::vector<int64_t> ids_;
-  std::vector<float> distances_;
-};
 
 Resources with_limit(int64_t limit) {
   ResourceOptions options;
@@ -130,7 +110,7 @@ TEST(Ggm, FromDiskGivesTheBytesOfMemory) {
       const KnnGraph truth = knn_graph(rows.view(), task.params, with_limit(kNoLimit));
       for (const int64_t limit : {task.least(), int64_t{1} << 30}) {
         SimulatedDisk disk;
-        KeptLists found;
+        KeptGraph found;
         const GraphReport report = task.run(disk, found, limit);
         found.expect(truth);
         EXPECT_EQ(report.method, "ggm");
@@ -139,7 +119,7 @@ TEST(Ggm, FromDiskGivesTheBytesOfMemory) {
         EXPECT_TRUE(disk.list("w").empty());
       }
       SimulatedDisk disk;
-      KeptLists found;
+      KeptGraph found;
       EXPECT_THROW(task.run(disk, found, task.least() - 1), OutOfMemory);
     }
   }
@@ -151,7 +131,7 @@ TEST(Ggm, ShardsMayBeSmallerThanK) {
   const VectorFile x = written(directory, rows.view());
   const GgmTask task{x, by_ggm(6, 9)};
   SimulatedDisk disk;
-  KeptLists found;
+  KeptGraph found;
   task.run(disk, found, kNoLimit);
   found.expect(knn_graph(rows.view(), task.params, with_limit(kNoLimit)));
 }
@@ -166,7 +146,7 @@ TEST(Ggm, GoesOnAfterACrashAtAnyCall) {
   for (int64_t at = 0;; at += reference::fewer_if_sanitized(7, 31)) {
     SimulatedDisk disk;
     disk.set_fault({.at = at, .code = 0, .kind = {}});
-    KeptLists found;
+    KeptGraph found;
     bool crashed = false;
     try {
       task.run(disk, found, kNoLimit);
@@ -190,7 +170,7 @@ TEST(Ggm, DamagedStepsAreMadeAgain) {
   const GgmTask task{x, by_ggm(5, 3)};
   const KnnGraph truth = knn_graph(rows.view(), task.params, with_limit(kNoLimit));
   SimulatedDisk disk;
-  KeptLists found;
+  KeptGraph found;
   task.run(disk, found, kNoLimit, true);
   for (const std::string& name : disk.list("w")) {
     if (name == "manifest" || name == "lock") continue;
@@ -209,7 +189,7 @@ TEST(Ggm, ErrorsOfTheDiskAndOtherVectorsAreTold) {
   const TemporaryDirectory directory;
   auto rows = reference::make_floats(Shape::gaussian, 300, 8, 1);
   SimulatedDisk disk;
-  KeptLists found;
+  KeptGraph found;
   {
     const VectorFile x = written(directory, rows.view());
     const GgmTask task{x, by_ggm(5, 3)};

@@ -4,6 +4,7 @@
 
 #include "core/host_array.hpp"
 #include "core/parallel_for.hpp"
+#include "core/start_beside.hpp"
 #include "graph/handle/graph_access.hpp"
 #include "graph/handle/graph_check.hpp"
 #include "graph/handle/graph_files.hpp"
@@ -14,13 +15,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cmath>
+#include <future>
 #include <memory>
 #include <span>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 namespace kith {
 namespace {
@@ -168,19 +170,31 @@ GraphFolderWriter::GraphFolderWriter(const std::string& folder, int64_t rows, in
 }
 
 void GraphFolderWriter::append(const NeighborsView& part) {
+  constexpr size_t kThreadValues = size_t{1} << 16;  // that are worth a thread
   const auto count = static_cast<size_t>(part.queries * part.k);
+  const auto hash_ids = [&] { id_hash_.update(std::as_bytes(std::span(part.ids, count))); };
+  const auto put_distances = [&] {
+    distance_hash_.update(std::as_bytes(std::span(part.distances, count)));
+    if (distances_) distances_->append(MatrixView(part.distances, part.queries, part.k));
+  };
+  if (count < kThreadValues) {
+    hash_ids();
+    put_distances();
+    return write_ids(part);
+  }
+  std::future<void> hashed = start_beside(hash_ids);
+  std::future<void> put = start_beside(put_distances);
   write_ids(part);
-  if (distances_) distances_->append(MatrixView(part.distances, part.queries, part.k));
-  id_hash_.update(std::as_bytes(std::span(part.ids, count)));
-  distance_hash_.update(std::as_bytes(std::span(part.distances, count)));
+  hashed.get();
+  put.get();
 }
 
 void GraphFolderWriter::write_ids(const NeighborsView& part) {
-  constexpr int64_t kPiece = 4096;
+  constexpr int64_t kPiece = 65536;
   const int64_t count = part.queries * part.k;
   ids_.check_room(part.queries);
   if (!form_.int32_ids) return ids_.write(part.ids, array_bytes<int64_t>(count));
-  std::array<int32_t, kPiece> piece;
+  std::vector<int32_t> piece(static_cast<size_t>(std::min(kPiece, count)));
   for (int64_t done = 0; done < count; done += kPiece) {  // rows have 31 bits
     const int64_t some = std::min(kPiece, count - done);
     std::transform(part.ids + done, part.ids + done + some, piece.data(),
@@ -232,11 +246,13 @@ void save_graph_folder(const KnnGraph& graph, const std::string& folder, const G
   writer.finish(graph.metric(), graph.report());
 }
 
+bool holds_graph(const std::string& folder) { return real_disk().exists(report_in(folder)); }
+
 GraphFolderInfo graph_folder_info(const std::string& folder) {
   constexpr int64_t kMostBytes = 1 << 20;
   const std::string path = report_in(folder);
   Disk& disk = real_disk();
-  if (!disk.exists(path)) {
+  if (!holds_graph(folder)) {
     throw InvalidArgument(fmt::format(
         "'{}' holds no report.json, and so no whole graph; give a folder that kith graph build --out has made", folder));
   }

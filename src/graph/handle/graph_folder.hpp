@@ -15,6 +15,9 @@
 
 namespace kith {
 
+// Whether a finished graph lies there.
+bool holds_graph(const std::string& folder);
+
 class GraphFolderWriter {
  public:
   // Makes the folder where it is not there. A graph in it stays until finish().

@@ -27,6 +27,7 @@ class CellSpace {
   CellSpace(const MatrixView& x, Metric metric, double longest)
       : x_(x), metric_(metric), extra_(metric == Metric::inner_product), longest_(longest) {}
 
+  int64_t rows() const { return x_.rows(); }
   int64_t cols() const { return x_.cols() + (extra_ ? 1 : 0); }
   // Whether a row has one vector as a row and another as a query.
   bool has_two_sides() const { return extra_; }

@@ -5,6 +5,7 @@
 #include "core/divide.hpp"
 #include "core/footprint.hpp"
 #include "core/host_array.hpp"
+#include "core/start_beside.hpp"
 #include "core/within_limits.hpp"
 #include "graph/build/cells/cell_worker.hpp"
 #include "graph/lists/pairs/pair_rows.hpp"
@@ -18,7 +19,6 @@
 #include <memory>
 #include <numeric>
 #include <span>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -287,11 +287,7 @@ class BlockCompare {
     ahead_ = pieces;
     if (pieces.first == pieces.second) return;
     const auto read = [this, pieces] { return store_.read(pieces.first, pieces.second, memory_.raw.data()); };
-    try {
-      reading_ = std::async(std::launch::async, read);
-    } catch (const std::system_error&) {  // no thread is to be had
-      reading_ = std::async(std::launch::deferred, read);
-    }
+    reading_ = start_beside(read);
   }
 
   // What was read becomes the chunk in memory; the memory that it was read to is free then.
@@ -353,7 +349,8 @@ class BlockCompare {
                       std::copy_n(memory_.lists.list(rows[i]), shape_.k, some.data() + i * shape_.k);
                     }
                     return static_cast<const uint64_t*>(some.data());
-                  }});
+                  }},
+                 resources_);
   }
 
   const CellStore& store_;

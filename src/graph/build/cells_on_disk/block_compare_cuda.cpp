@@ -11,6 +11,7 @@
 #include "core/divide.hpp"
 #include "core/footprint.hpp"
 #include "core/host_array.hpp"
+#include "core/start_beside.hpp"
 #include "cuda/device_array.hpp"
 #include "cuda/device_guard.hpp"
 #include "cuda/pinned_buffer.hpp"
@@ -27,7 +28,6 @@
 #include <numeric>
 #include <optional>
 #include <span>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -76,7 +76,7 @@ struct BlockMemoryCuda {
         pinned(std::max(shape.chunk * record.bytes() + 8, fetched_at_once(shape.k) * shape.k * 8), resources),
         host_numbers(shape.rows, "a block of rows", resources),
         host_order(shape.rows, "a block of rows", resources),
-        cell_tables(128 * shape.cells, 0, resources),
+        cell_tables(128 * shape.cells + resources.threads() * ListChain::section_bytes(shape.k), 0, resources),
         compare(context, resources) {
     const int64_t most = compare_bytes(shape.rows);
     compare.take_space({shape.rows, shape.k, chunks, shape.cells, shape.largest_cell}, most);
@@ -274,11 +274,7 @@ class BlockCompareCuda final : public BlockComparer {
     ahead_ = pieces;
     if (pieces.first == pieces.second) return;
     const auto read = [this, pieces, first_row] { bring(pieces, first_row); };
-    try {
-      reading_ = std::async(std::launch::async, read);
-    } catch (const std::system_error&) {  // no thread is to be had
-      reading_ = std::async(std::launch::deferred, read);
-    }
+    reading_ = start_beside(read);
   }
 
   // Waits for what is being read, and puts its probes here; the next may be read then.
@@ -471,7 +467,8 @@ class BlockCompareCuda final : public BlockComparer {
                     context_->copy_values(to, memory_.fetched.data(), count * shape_.k);
                     context_->synchronize();
                     return static_cast<const uint64_t*>(to);
-                  }});
+                  }},
+                 memory_.resources);
   }
 
   const PieceSource& source_;

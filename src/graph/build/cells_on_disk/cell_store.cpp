@@ -6,18 +6,21 @@
 #include "core/divide.hpp"
 #include "core/host_array.hpp"
 #include "core/parallel_for.hpp"
+#include "core/start_beside.hpp"
 #include "core/within_limits.hpp"
 #include "graph/build/cells/cell_params.hpp"
 #include "graph/build/cells_on_disk/near_ranks.hpp"
 #include "graph/build/cells_on_disk/rows_that_fit.hpp"
 #include "graph/build/cells_on_disk/source_pass.hpp"
 #include "graph/build/cells_on_disk/source_ranks.hpp"
+#include "io/row_slice.hpp"
 #include "rows/rows_info.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstring>
+#include <future>
 #include <numeric>
 #include <optional>
 #include <utility>
@@ -25,13 +28,13 @@
 namespace kith {
 namespace {
 
-constexpr int64_t kMostPassRows = 8192;
 constexpr int64_t kMostNearRows = 131072;  // whose near cells are ranked at a time
 constexpr int64_t kFewestPassRows = 64;
 // Of rows, or of their probes, which are one section of the first pass.
 constexpr int64_t kProbeSectionBytes = 256 << 10;
 // Read at a time by a thread.
 constexpr int64_t kMostRunBytes = 1 << 20;
+constexpr int64_t kNearRunBytes = 256 << 10;
 // Of a piece.
 constexpr int64_t kMostPieceBytes = 64 << 10;
 constexpr int64_t kMostPieceRows = 512;
@@ -46,12 +49,6 @@ int64_t found_count(const RankTask& task) { return task.ranks_all() ? task.probe
 // What the second one brings to pieces.
 StoredRecord staged_record(const RankTask& task) {
   return {RowsInfo(task.x).row_bytes(), task.ranks_all() ? task.probes : 0, task.cells()};
-}
-
-StepFile find_step(WorkFolder& folder, const std::string& name) {
-  std::optional<StepFile> step = folder.find(name);
-  if (!step) throw DamagedStep(folder.path() + "/" + name, name, 0, "the step is not there");
-  return std::move(*step);
 }
 
 // Sizes, offsets and hashes of a piece in two steps.
@@ -84,7 +81,8 @@ std::span<const std::byte> some_bytes(const std::byte* bytes, int64_t count) {
   return {bytes, static_cast<size_t>(count)};
 }
 
-// Rows on their way to their pieces, and beside them their probes where there are any.
+// Rows on their way to their pieces, and beside them their probes where there are any. Each thread has a share of the
+// cells, and takes their rows from every batch.
 class PieceStaging {
  public:
   PieceStaging(StepWriter& rows, StepWriter* near, const PieceLayout& layout, const std::vector<uint32_t>& positions,
@@ -105,7 +103,26 @@ class PieceStaging {
     }
   }
 
-  void add(const std::byte* row, uint32_t number, uint32_t cell, const std::byte* probes) {
+  // Rows from this number on, with what the first pass has found of them.
+  void add(const MatrixView& rows, int64_t first, const std::byte* found, const StoredRecord& found_record,
+           const Resources& resources) {
+    const int64_t cells = filled_.size();
+    const int64_t shares = std::min<int64_t>(resources.threads(), cells);
+    ProgressMeter meter("order", rows.rows(), resources);
+    parallel_for(shares, meter, resources, [&](int64_t share, int) {
+      const auto begin = static_cast<uint32_t>(cells * share / shares);
+      const auto count = static_cast<uint32_t>(cells * (share + 1) / shares) - begin;
+      const std::byte* probes = found;
+      for (int64_t i = 0; i < rows.rows(); ++i, probes += found_record.all_probes_bytes()) {
+        const uint32_t cell = found_record.cell(probes, 0);
+        if (cell - begin >= count) continue;
+        add_row(static_cast<const std::byte*>(rows.row(i)), static_cast<uint32_t>(first + i), cell, probes);
+      }
+    });
+  }
+
+ private:
+  void add_row(const std::byte* row, uint32_t number, uint32_t cell, const std::byte* probes) {
     const int64_t rows = room_[cell];
     const int64_t probe_bytes = record_.all_probes_bytes();
     std::byte* const slot = slots_.data() + cell * slot_bytes_;
@@ -121,7 +138,6 @@ class PieceStaging {
     room_[cell] = room_of(++next_[cell]);
   }
 
- private:
   // The piece behind the last has none, and nobody asks.
   int32_t room_of(int64_t piece) const {
     return piece < layout_.pieces() ? static_cast<int32_t>(layout_.rows(piece)) : 0;
@@ -203,29 +219,45 @@ bool RankTask::ranks_all() const { return cells() <= kMostCellsRanked; }
 StoreNames::StoreNames(int64_t probes)
     : rows(fmt::format("rows-{}", probes)), near(fmt::format("near-{}", probes)) {}
 
-void write_found(WorkFolder* folder, const std::string& name, const RankTask& task,
-                 const std::vector<uint64_t>& hashes, const Resources& resources) {
-  const int64_t all = task.x.rows();
+void write_found(WorkFolder* folder, const ProbeSteps& steps, const StepRange& range, const RankTask& task,
+                 const std::vector<uint64_t>& hashes, ProgressMeter& meter, const Resources& resources) {
+  const int64_t each = std::min(steps.rows(0), task.x.rows());
   const int64_t count = found_count(task);
   const StoredRecord record(RowsInfo(task.x).row_bytes(), count, task.cells());
-  const int64_t per_section = std::min(probe_section_rows(record), all);
+  const int64_t per_section = std::min(probe_section_rows(record), each);
   const HostArray<std::byte> section(per_section * record.all_probes_bytes(), "probes", resources);
   const HostArray<int64_t> sizes(task.cells(), "the cells", resources);
   SourceRanks ranks({task.x.cols(), task.x.dtype(), task.centres, task.metric, task.longest, count}, resources);
-  // Batches are whole sections.
-  const int64_t most = std::max<int64_t>(1, ranks.most_rows() / per_section);
+  // Batches are whole sections, those of a step alike.
+  const int64_t in_step = divide_up(each, per_section);
+  const int64_t most = std::clamp<int64_t>(ranks.most_rows() / per_section, 1, in_step);
   const int64_t sections = rows_that_fit(1, most, resources, [&](int64_t some) {
     return Footprint{pass_bytes(task.x, some * per_section)}.beside(ranks.footprint(some * per_section));
   });
-  const int64_t batch = sections * per_section;
-  ranks.take_memory(std::min(batch, all));
+  const int64_t batch = std::min(each, divide_up(in_step, divide_up(in_step, sections)) * per_section);
+  ranks.take_memory(batch);
   if (only_counts(resources)) {
-    (void)pass_over(task.x, "cells", batch, nullptr, resources, {});
+    (void)pass_over(task.x, "cells", {batch}, nullptr, resources, {});
     return;
   }
-  std::fill(sizes.begin(), sizes.end(), int64_t{0});
-  StepWriter writer(*folder, name, all * record.all_probes_bytes());
-  const auto write = [&](int64_t, const MatrixView& rows) {
+  const int64_t first_row = steps.first(range.first);
+  std::optional<StepWriter> writer;
+  const auto begin_step = [&](int64_t step) {
+    std::fill(sizes.begin(), sizes.end(), int64_t{0});
+    writer.emplace(*folder, steps.name(step), steps.rows(step) * record.all_probes_bytes());
+  };
+  // Once its rows are verified.
+  const auto end_step = [&] {
+    writer->add(std::as_bytes(std::span(sizes.data(), static_cast<size_t>(task.cells()))));
+    writer->commit();
+    writer.reset();
+  };
+  const auto write = [&](int64_t at, const MatrixView& rows) {
+    const int64_t step = steps.step_of(first_row + at);
+    if (first_row + at == steps.first(step)) {
+      if (writer) end_step();
+      begin_step(step);
+    }
     for (int64_t first = 0; first < rows.rows(); first += ranks.at_once(per_section)) {
       const MatrixView looked = rows.slice(first, std::min(ranks.at_once(per_section), rows.rows() - first));
       ranks.rank(looked);
@@ -237,13 +269,16 @@ void write_found(WorkFolder* folder, const std::string& name, const RankTask& ta
           for (int64_t p = 0; p < count; ++p) record.put_cell(to, p, probes[p]);
           ++sizes[probes[0]];
         }
-        writer.add(some_bytes(section.data(), some * record.all_probes_bytes()));
+        writer->add(some_bytes(section.data(), some * record.all_probes_bytes()));
       }
     }
+    meter.add(rows.rows());
+    meter.poll();
   };
-  pass_over(task.x, "cells", batch, hashes.empty() ? nullptr : &hashes, resources, write);
-  writer.add(std::as_bytes(std::span(sizes.data(), static_cast<size_t>(task.cells()))));
-  writer.commit();
+  const VectorFile rows = slice_of(task.x, first_row, steps.first(range.end - 1) + steps.rows(range.end - 1) - first_row);
+  const std::vector<uint64_t> known = steps.hashes(range, hashes);
+  pass_over(rows, "cells", {batch, each}, known.empty() ? nullptr : &known, resources.with_progress({}), write);
+  end_step();
 }
 
 ProbeSteps::ProbeSteps(const VectorFile& x, int64_t probes, int64_t rows)
@@ -251,11 +286,10 @@ ProbeSteps::ProbeSteps(const VectorFile& x, int64_t probes, int64_t rows)
 
 int64_t ProbeSteps::count() const { return divide_up(all_, each_); }
 
-std::vector<uint64_t> ProbeSteps::hashes(int64_t step, const std::vector<uint64_t>& all) const {
+std::vector<uint64_t> ProbeSteps::hashes(const StepRange& range, const std::vector<uint64_t>& all) const {
   if (each_ % hashed_ != 0) return {};
-  const int64_t begin = first(step) / hashed_;
-  const int64_t end = std::min(static_cast<int64_t>(all.size()), begin + each_ / hashed_);
-  return {all.begin() + begin, all.begin() + end};
+  const int64_t end = std::min(static_cast<int64_t>(all.size()), first(range.end) / hashed_);
+  return {all.begin() + first(range.first) / hashed_, all.begin() + end};
 }
 
 namespace {
@@ -270,7 +304,7 @@ class ProbeReader {
   void add_sizes(std::span<int64_t> sizes) {
     std::vector<int64_t> some(sizes.size());
     for (int64_t step = 0; step < steps_.count(); ++step) {
-      const StepFile file = find_step(folder_, steps_.name(step));
+      const StepFile file = folder_.open(steps_.name(step));
       if (file.sections() < 1 || file.bytes(file.sections() - 1) != static_cast<int64_t>(some.size() * sizeof(int64_t))) {
         throw DamagedStep(file.name(), file.name(), 0, "the step is of other cells");
       }
@@ -279,16 +313,22 @@ class ProbeReader {
     }
   }
 
-  // Of the next row.
-  const std::byte* probes_of(int64_t row) {
-    const int64_t step = steps_.step_of(row);
-    const int64_t within = row - steps_.first(step);
-    if (within == 0) {
-      file_.emplace(find_step(folder_, steps_.name(step)));
-      per_section_ = std::min(probe_section_rows(found_), steps_.rows(step));
+  // What was found of the next rows.
+  void read(int64_t first, int64_t count, std::byte* out) {
+    for (int64_t done = 0; done < count;) {
+      const int64_t step = steps_.step_of(first + done);
+      const int64_t within = first + done - steps_.first(step);
+      if (within == 0) {
+        file_.emplace(folder_.open(steps_.name(step)));
+        per_section_ = std::min(probe_section_rows(found_), steps_.rows(step));
+      }
+      const int64_t in_section = within % per_section_;
+      if (in_section == 0) file_->read(within / per_section_, memory_.data());
+      const int64_t some = std::min({per_section_ - in_section, steps_.rows(step) - within, count - done});
+      std::memcpy(out + done * found_.all_probes_bytes(), memory_.data() + in_section * found_.all_probes_bytes(),
+                  static_cast<size_t>(some * found_.all_probes_bytes()));
+      done += some;
     }
-    if (within % per_section_ == 0) file_->read(within / per_section_, memory_.data());
-    return memory_.data() + within % per_section_ * found_.all_probes_bytes();
   }
 
  private:
@@ -313,13 +353,15 @@ void write_rows(WorkFolder* folder, const StoreNames& names, const ProbeSteps& s
   const Reservation tables(kPieceTables * most_pieces(all, cells, per_piece), 0, resources);
   HostArray<std::byte> ranked(per_section * found.all_probes_bytes(), "probes", resources);
   std::vector<uint32_t> positions(static_cast<size_t>(cells));
-  const Resources on_host = resources.with_device(Device::cpu());
-  const int64_t batch = rows_that_fit(kFewestPassRows, kMostPassRows, on_host, [&](int64_t rows) {
-    return Footprint{pass_bytes(task.x, rows) + cells * (per_piece * record.bytes() + kStagedCell)};
+  const Resources on_host = resources.with_device(Device::cpu()).with_progress({});
+  const int64_t batch = rows_that_fit(kFewestPassRows, most_pass_rows(task.x), on_host, [&](int64_t rows) {
+    return Footprint{pass_bytes(task.x, rows) + rows * found.all_probes_bytes() +
+                     cells * (per_piece * record.bytes() + kStagedCell)};
   });
+  const HostArray<std::byte> probes(batch * found.all_probes_bytes(), "probes", resources);
   if (only_counts(resources)) {
     const Reservation staging(cells * (per_piece * record.bytes() + kStagedCell), 0, resources);
-    (void)pass_over(task.x, "order", batch, nullptr, resources, {});
+    (void)pass_over(task.x, "order", {batch}, nullptr, resources, {});
     return;
   }
   ProbeReader read(*folder, steps, found, ranked);
@@ -329,7 +371,7 @@ void write_rows(WorkFolder* folder, const StoreNames& names, const ProbeSteps& s
   for (int64_t at = 0; at < cells; ++at) positions[order[static_cast<size_t>(at)]] = static_cast<uint32_t>(at);
   const PieceLayout layout(order, std::span(head).subspan(1), per_piece);
   folder->require_space(all * record.bytes());
-  StepWriter writer(*folder, names.rows, all * record.numbered_bytes());
+  StepWriter writer(*folder, names.rows);
   std::optional<StepWriter> near;
   {
     std::vector<int64_t> sizes{static_cast<int64_t>(head.size()) * 8};
@@ -342,21 +384,17 @@ void write_rows(WorkFolder* folder, const StoreNames& names, const ProbeSteps& s
         sizes[static_cast<size_t>(piece)] = layout.rows(piece) * record.all_probes_bytes();
       }
       sizes.pop_back();
-      near.emplace(*folder, names.near, all * record.all_probes_bytes());
+      near.emplace(*folder, names.near);
       near->lay_out(sizes);
     }
   }
   writer.put(0, std::as_bytes(std::span(head)));
   PieceStaging staging(writer, near ? &*near : nullptr, layout, positions, record, resources);
   const auto put = [&](int64_t first, const MatrixView& rows) {
-    for (int64_t i = 0; i < rows.rows(); ++i) {
-      const int64_t row = first + i;
-      const std::byte* const probes = read.probes_of(row);
-      staging.add(static_cast<const std::byte*>(rows.row(i)), static_cast<uint32_t>(row), found.cell(probes, 0),
-                  probes);
-    }
+    read.read(first, rows.rows(), probes.data());
+    staging.add(rows, first, probes.data(), found, on_host);
   };
-  pass_over(task.x, "order", batch, &hashes, resources, put);
+  pass_over(task.x, "order", {batch}, &hashes, resources, put);
   if (near) near->commit();
   writer.commit();  // the last: with it the store is there
 }
@@ -368,44 +406,70 @@ void write_near(WorkFolder* folder, const StoreNames& names, const RankTask& tas
   NearRanks ranks({task.x.cols(), task.x.dtype(), task.centres, task.metric, task.longest, task.probes}, resources);
   const int64_t batch =
       rows_that_fit(std::min(most_piece_rows(record), task.x.rows()), std::min(most, task.x.rows()), resources,
-                    [&](int64_t rows) { return Footprint{rows * record.bytes()}.beside(ranks.footprint(rows)); });
-  const HostArray<std::byte> rows(batch * record.numbered_bytes(), "rows of some cells", resources);
-  const HostArray<std::byte> section(most_piece_rows(record) * record.all_probes_bytes(), "probes", resources);
-  MatrixBuffer packed(task.x.dtype(), batch, task.x.cols(), "rows of some cells", resources);
+                    [&](int64_t rows) { return Footprint{2 * rows * record.row_bytes}.beside(ranks.footprint(rows)); });
+  const int64_t most_sections = most_piece_rows(record) * record.all_probes_bytes();
+  const HostArray<std::byte> sections(resources.threads() * most_sections, "probes", resources);
+  const HostArray<std::byte> runs_memory(
+      resources.threads() * std::max(kNearRunBytes, most_piece_rows(record) * record.numbered_bytes()),
+      "rows of some cells", resources);
+  MatrixBuffer packed[2];
+  for (MatrixBuffer& some : packed) {
+    some = MatrixBuffer(task.x.dtype(), batch, task.x.cols(), "rows of some cells", resources);
+  }
   ranks.take_memory(batch);
   if (only_counts(resources)) return;
-  const CellStore store(find_step(*folder, names.rows), std::nullopt, order, record, resources);
+  const CellStore store(folder->open(names.rows), std::nullopt, order, record, resources);
   const PieceLayout& layout = store.layout();
-  StepWriter writer(*folder, names.near, task.x.rows() * record.all_probes_bytes());
+  StepWriter writer(*folder, names.near);
+  {
+    std::vector<int64_t> sizes;
+    for (int64_t piece = 0; piece < layout.pieces(); ++piece) {
+      sizes.push_back(layout.rows(piece) * record.all_probes_bytes());
+    }
+    writer.lay_out(sizes);
+  }
+  // Rows of the next batch are read while this one is ranked.
+  const Resources reading = resources.with_progress({}).with_cancel(CancelToken());
+  std::future<void> coming;
+  const auto end_of = [&](int64_t piece) { return layout.pieces_within(piece, layout.pieces(), batch); };
+  const auto begin_reading = [&](int64_t piece, MatrixBuffer& to) {
+    auto* const rows = static_cast<std::byte*>(to.mutable_view().row(0));
+    const auto read = [&store, &reading, &runs_memory, piece, end = end_of(piece), rows] {
+      store.read_vectors(piece, end, runs_memory, rows, reading);
+    };
+    coming = start_beside(read);
+  };
+  const Resources quiet = resources.with_progress({});
   ProgressMeter meter("near cells", task.x.rows(), resources);
-  for (int64_t piece = 0; piece < layout.pieces();) {
-    const int64_t end = layout.pieces_within(piece, layout.pieces(), batch);
-    store.read_rows(piece, end, rows.data());
+  begin_reading(0, packed[0]);
+  int64_t turn = 0;
+  for (int64_t piece = 0; piece < layout.pieces(); turn = 1 - turn) {
+    const int64_t end = end_of(piece);
+    const int64_t first = layout.place(piece);
+    coming.get();
+    if (end < layout.pieces()) begin_reading(end, packed[1 - turn]);
     std::vector<NearRanks::Run> runs;
-    int64_t at = 0;
-    store.for_pieces(piece, end, rows.data(), rows.data(), [&](int64_t count, const std::byte* bytes, const std::byte*) {
-      std::memcpy(packed.mutable_view().row(at), bytes, static_cast<size_t>(count * record.row_bytes));
-      at += count;
-    });
     for (int64_t next = piece; next < end;) {
       const int64_t position = layout.position(next);
       const int64_t until = std::min(end, layout.first_piece(position + 1));
       runs.push_back({layout.cell(position), layout.place(until) - layout.place(next)});
       next = until;
     }
-    ranks.rank(packed.view().slice(0, at), runs);
-    int64_t row = 0;
-    for (; piece < end; ++piece) {
-      const int64_t some = layout.rows(piece);
-      for (int64_t i = 0; i < some; ++i, ++row) {
-        const uint32_t* const probes = ranks.probes(row);
-        for (int64_t p = 0; p < task.probes; ++p) {
-          record.put_cell(section.data() + i * record.all_probes_bytes(), p, probes[p]);
-        }
+    const int64_t count = layout.place(end) - first;
+    ranks.rank(packed[turn].view().slice(0, count), runs);
+    ProgressMeter writing("near cells", end - piece, quiet);
+    parallel_for(end - piece, writing, quiet, [&](int64_t number, int slot) {
+      const int64_t some = layout.rows(piece + number);
+      const int64_t row = layout.place(piece + number) - first;
+      std::byte* const section = sections.data() + slot * most_sections;
+      for (int64_t i = 0; i < some; ++i) {
+        const uint32_t* const probes = ranks.probes(row + i);
+        for (int64_t p = 0; p < task.probes; ++p) record.put_cell(section + i * record.all_probes_bytes(), p, probes[p]);
       }
-      writer.add(some_bytes(section.data(), some * record.all_probes_bytes()));
-    }
-    meter.add(row);
+      writer.put(piece + number, some_bytes(section, some * record.all_probes_bytes()));
+    });
+    piece = end;
+    meter.add(count);
     meter.poll();
   }
   meter.finish();
@@ -452,6 +516,24 @@ void CellStore::read(int64_t first, int64_t end, const RowPlanes& to, const Reso
       std::memcpy(to.rows + at * record_.row_bytes, piece, static_cast<size_t>(rows * record_.row_bytes));
       std::memcpy(to.numbers + at, record_.numbers(piece, rows), static_cast<size_t>(rows * 4));
       at += rows;
+    });
+  });
+}
+
+void CellStore::read_vectors(int64_t first, int64_t end, const HostArray<std::byte>& memory, std::byte* rows,
+                             const Resources& resources) const {
+  const int64_t each = memory.size() / resources.threads();  // of a thread
+  const int64_t run = std::max<int64_t>(1, each / (layout_.rows_per_piece() * record_.numbered_bytes()));
+  ProgressMeter meter("read", end - first, resources);
+  parallel_for(divide_up(end - first, run), meter, resources, [&](int64_t number, int slot) {
+    const int64_t from = first + number * run;
+    const int64_t until = std::min(from + run, end);
+    std::byte* const mine = memory.data() + slot * each;
+    read_rows(from, until, mine);
+    std::byte* to = rows + (layout_.place(from) - layout_.place(first)) * record_.row_bytes;
+    for_pieces(from, until, mine, mine, [&](int64_t count, const std::byte* piece, const std::byte*) {
+      std::memcpy(to, piece, static_cast<size_t>(count * record_.row_bytes));
+      to += count * record_.row_bytes;
     });
   });
 }

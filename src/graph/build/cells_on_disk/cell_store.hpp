@@ -16,6 +16,8 @@
 #include <kith/vector_file.hpp>
 #include <kith/view.hpp>
 
+#include "core/host_array.hpp"
+#include "core/parallel_for.hpp"
 #include "core/reservation.hpp"
 #include "graph/build/cells_on_disk/piece_source.hpp"
 #include "io/work_folder.hpp"
@@ -116,6 +118,11 @@ struct RankTask {
   // Else those near the own one alone.
   bool ranks_all() const;
 };
+// Steps first .. end - 1.
+struct StepRange {
+  int64_t first = 0;
+  int64_t end = 0;
+};
 // The steps in which the first pass is made: the rows of some hashes of the source each, so that every step verifies what
 // it reads, and processes share them.
 class ProbeSteps {
@@ -131,8 +138,8 @@ class ProbeSteps {
     return beginning(probes_) + std::to_string(first(step)) + "-" + std::to_string(rows(step));
   }
   static std::string beginning(int64_t probes) { return "found-" + std::to_string(probes) + "-"; }
-  // Those of the source that a step's rows have.
-  std::vector<uint64_t> hashes(int64_t step, const std::vector<uint64_t>& all) const;
+  // Those of the source that the rows of some steps have.
+  std::vector<uint64_t> hashes(const StepRange& range, const std::vector<uint64_t>& all) const;
 
  private:
   int64_t all_;
@@ -147,10 +154,10 @@ struct StoreNames {
 
   explicit StoreNames(int64_t probes);
 };
-// A step of the first pass, whose rows the task has: their cells in their order, where all are ranked their probes, and
-// last its rows of each cell.
-void write_found(WorkFolder* folder, const std::string& name, const RankTask& task,
-                 const std::vector<uint64_t>& hashes, const Resources& resources);
+// Consecutive steps of the first pass. In each the cells of its rows in their order, where all are ranked their probes,
+// and last its rows of each cell. The meter counts rows.
+void write_found(WorkFolder* folder, const ProbeSteps& steps, const StepRange& range, const RankTask& task,
+                 const std::vector<uint64_t>& hashes, ProgressMeter& meter, const Resources& resources);
 // The second pass: rows, and where they are known, before these, their probes.
 void write_rows(WorkFolder* folder, const StoreNames& names, const ProbeSteps& steps, const RankTask& task,
                 std::span<const uint32_t> order, const std::vector<uint64_t>& hashes, const Resources& resources);
@@ -171,6 +178,9 @@ class CellStore final : public PieceSource {
   // Pieces first .. end - 1, of record().bytes() a row: all with their numbers, then all probes. Returns these.
   const std::byte* read(int64_t first, int64_t end, std::byte* out) const;
   void read_rows(int64_t first, int64_t end, void* out) const { rows_.read(first + 1, end + 1, out); }
+  // Their vectors alone, packed, by all threads, with memory for a piece of each at least.
+  void read_vectors(int64_t first, int64_t end, const HostArray<std::byte>& memory, std::byte* rows,
+                    const Resources& resources) const;
   void read_near(int64_t first, int64_t end, void* out) const { near_->read(first, end, out); }
   // body(rows of the piece, its bytes, its probes), for each of the pieces that were read.
   template <typename Body>

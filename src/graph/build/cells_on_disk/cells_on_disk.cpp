@@ -19,16 +19,15 @@
 #include "graph/build/cells_on_disk/list_steps.hpp"
 #include "graph/build/cells_on_disk/rows_that_fit.hpp"
 #include "graph/build/cells_on_disk/source_pass.hpp"
-#include "io/row_slice.hpp"
 #include "io/work_folder.hpp"
 #include "rows/finite_check.hpp"
 #include "rows/row_sample.hpp"
+#include "rows/threaded_rows.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstring>
-#include <map>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -37,7 +36,6 @@ namespace kith {
 namespace {
 
 constexpr int64_t kFewestRows = 64;  // of a pass, at a time
-constexpr int64_t kMostRows = 8192;
 constexpr int64_t kPlaceBatch = 1024;  // rows near control rows whose cells are found together
 
 template <typename T>
@@ -67,8 +65,9 @@ struct StoredForecast {
 };
 
 // The exact first k of queries among all rows of a file.
-Neighbors search_file(const MatrixView& queries, const VectorFile& x, Metric metric, int64_t k,
+Neighbors search_file(const MatrixView& queries, const VectorFile& file, Metric metric, int64_t k,
                       const Resources& resources) {
+  const VectorFile x = read_by_threads(file, resources);
   const SearchShape shape = check_knn(RowsInfo(queries), RowsInfo(x), {k, metric});
   const SearchWish wish{.k = k, .check_finite = false};
   const auto least = [&] {
@@ -138,8 +137,10 @@ class CellsOnDisk {
     }
     for (const int64_t probes : {int64_t{1}, ranked_probes(wish_)}) {
       const RankTask task = rank_task(probes);
-      write_found(nullptr, "", task, {}, resources_);
-      write_rows(nullptr, StoreNames(probes), ProbeSteps(x_, probes, 0), task, {}, {}, resources_);
+      const ProbeSteps steps(x_, probes, step_rows_);
+      ProgressMeter meter("cells", x_.rows(), resources_);
+      write_found(nullptr, steps, {}, task, {}, meter, resources_);
+      write_rows(nullptr, StoreNames(probes), steps, task, {}, {}, resources_);
       if (!task.ranks_all()) write_near(nullptr, StoreNames(probes), task, {}, resources_);
       const BlockShape shape = block_shape(probes, x_.rows());
       const int64_t pieces = x_.rows() / fewest_block_rows(shape) + wish_.cells;
@@ -148,7 +149,7 @@ class CellsOnDisk {
     }
     // Lists are written with a section and a batch of results.
     const Reservation written(
-        256 * (4 + 8 * wish_.k) * resources_.threads() + 64 * 12 * wish_.k + 8 * wish_.k * kControlRows +
+        ListChain::section_bytes(wish_.k) * resources_.threads() + 2 * 64 * 12 * wish_.k + 8 * wish_.k * kControlRows +
             StepFile::table_bytes(x_.rows() / 256 + 1),
         0, quiet_);
   }
@@ -254,13 +255,17 @@ class CellsOnDisk {
     return true;
   }
 
+  PassBatch pass_batch() const {
+    return {rows_that_fit(std::min(kFewestRows, x_.rows()), std::min(most_pass_rows(x_), x_.rows()), quiet_,
+                          [&](int64_t rows) { return pass_bytes(x_, rows); })};
+  }
+
   // The first pass.
   void take_survey() {
     const HostArray<std::byte> section(kSampleSection * row_bytes(), "the cells' sample", quiet_);
     const std::vector<uint32_t> sample =
         sample_rows(CounterRng(wish_.seed, kCellSampleStream), x_.rows(), sample_count(), quiet_);
-    const int64_t batch = rows_that_fit(std::min(kFewestRows, x_.rows()), std::min(kMostRows, x_.rows()), quiet_,
-                                        [&](int64_t rows) { return pass_bytes(x_, rows); });
+    const PassBatch batch = pass_batch();
     if (only_counts(resources_)) {
       const HostArray<float> longest(resources_.threads() * x_.cols(), "the longest row", quiet_);
       (void)pass_over(x_, "survey", batch, nullptr, resources_, {});
@@ -293,9 +298,7 @@ class CellsOnDisk {
 
   // Of another process: what it hashed.
   void verify_source() {
-    const int64_t batch = rows_that_fit(std::min(kFewestRows, x_.rows()), std::min(kMostRows, x_.rows()), quiet_,
-                                        [&](int64_t rows) { return pass_bytes(x_, rows); });
-    (void)pass_over(x_, "verify", batch, &survey_.hashes, resources_, [&](int64_t first, const MatrixView& rows) {
+    (void)pass_over(x_, "verify", pass_batch(), &survey_.hashes, resources_, [&](int64_t first, const MatrixView& rows) {
       if (check_finite_) refuse_not_finite("x", rows, {first}, quiet_);
     });
   }
@@ -472,14 +475,17 @@ class CellsOnDisk {
     const StoredRecord record(row_bytes(), probes, wish_.cells);
     const ProbeSteps steps(x_, probes, step_rows_);
     folder_->require_space(x_.rows() * (record.bytes() + record.all_probes_bytes() + 4 + 8 * wish_.k));
-    ProgressMeter meter("cells", x_.rows(), steps.count() > 1 ? resources_ : quiet_);
+    ProgressMeter meter("cells", x_.rows(), resources_);
+    const auto is_ours = [&](int64_t step) { return folder_->deals(step) && !folder_->find(steps.name(step)); };
     for (int64_t step = 0; step < steps.count(); ++step) {
-      meter.add(steps.rows(step));
-      if (!folder_->deals(step) || folder_->find(steps.name(step))) continue;
-      const VectorFile rows = slice_of(x_, steps.first(step), steps.rows(step));
-      write_found(folder_, steps.name(step), {rows, centres_, wish_.metric, survey_.longest, probes},
-                  steps.hashes(step, survey_.hashes), steps.count() > 1 ? quiet_ : resources_);
-      meter.poll();
+      if (!is_ours(step)) {
+        meter.add(steps.rows(step));
+        continue;
+      }
+      StepRange range{step, step + 1};
+      while (range.end < steps.count() && is_ours(range.end)) ++range.end;
+      write_found(folder_, steps, range, rank_task(probes), survey_.hashes, meter, resources_);
+      step = range.end - 1;
     }
     meter.finish();
     if (!folder_->leads()) return;
@@ -598,34 +604,35 @@ Footprint cells_on_disk_footprint(const VectorFile& x, const CellsWish& wish, co
 
 std::optional<GraphReport> cells_on_disk(const VectorFile& x, const CellsWish& wish, bool check_finite,
                                          const DiskWork& work, GraphSink& sink, const Resources& resources) {
-  constexpr int kMostRepairs = 3;
   const auto least = [&] { return cells_on_disk_footprint(x, wish, resources); };
   return within_limits("the graph", resources, least, [&]() -> std::optional<GraphReport> {
     WorkFolder folder(work.disk, work.folder, manifest_of(x, wish, work.goes_on != nullptr), resources, work.part);
-    std::map<std::string, int> repairs;
-    for (;;) {
+    if (work.file_bytes > 0) folder.divide_steps_by(work.file_bytes);
+    const auto make = [&]() -> std::optional<GraphReport> {
       CellsOnDisk build(x, wish, check_finite, &folder, &work, resources);
+      const std::optional<StepFile> done = folder.done();
+      // The part that leads has written the graph before it says that all is done; somebody may have removed it since.
+      const bool writes = folder.leads() && (!done || !sink.is_there());
+      if (done && writes && folder.names("lists-").empty()) {
+        throw InvalidState(fmt::format("the work in '{}' has been done, and its graph is not where it was to be written; "
+                                       "remove the folder '{}' and begin anew",
+                                       work.folder, work.folder));
+      }
+      const std::optional<CellsOnDisk::Course> course = done && !writes ? CellsOnDisk::course_of(*done) : build.run(sink);
+      if (!course) {
+        folder.clear();
+        return std::nullopt;
+      }
+      const GraphReport report = build.report_of(*course);
+      if (writes) sink.finish(report);
+      folder.finish(CellsOnDisk::told(*course), work.keep);
+      return report;
+    };
+    for (;;) {
       try {
-        const std::optional<StepFile> done = folder.done();
-        const std::optional<CellsOnDisk::Course> course = done ? CellsOnDisk::course_of(*done) : build.run(sink);
-        if (!course) {
-          folder.clear();
-          return std::nullopt;
-        }
-        const GraphReport report = build.report_of(*course);
-        if (!done && folder.leads()) sink.finish(report);
-        folder.finish(CellsOnDisk::told(*course), work.keep);
-        return report;
-      } catch (const WorkDone&) {
+        return repairing(folder, make);
+      } catch (const WorkDone&) {  // which done() has
         continue;
-      } catch (const DamagedStep& damaged) {
-        if (!work.part.alone()) {
-          folder.remove(damaged.step());
-          throw InvalidState(fmt::format("{}; the step was removed: end all parts, and start them again", damaged.what()));
-        }
-        if (++repairs[damaged.step()] > kMostRepairs) throw;
-        resources.log(LogLevel::warning, fmt::format("{}; the step is made again", damaged.what()));
-        folder.remove(damaged.step());
       }
     }
   });

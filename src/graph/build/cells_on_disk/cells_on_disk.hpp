@@ -46,6 +46,7 @@ struct DiskWork {
   // Asked once the probes are foreseen, and again once the pairs are known that they compare: whether cells are still
   // what is wanted. None: they are. For one process alone: parts do not ask.
   std::function<bool(const ProbeForecast& forecast, std::optional<int64_t> pairs)> goes_on = {};
+  int64_t file_bytes = 0;  // from which on steps have several files, for tests
 };
 
 // Where the graph goes: begin(), then the neighbours of all rows in order, then finish(). Where a step turns out to be
@@ -56,6 +57,8 @@ class GraphSink {
   virtual void begin() = 0;
   virtual void append(const NeighborsView& part) = 0;
   virtual void finish(const GraphReport& report) = 0;  // without its time and memory
+  // Whether a graph that was finished before still is where it goes.
+  virtual bool is_there() const { return true; }
 };
 
 // On the device of the resources, which is not automatic. None where it did not go on; the steps are deleted then.

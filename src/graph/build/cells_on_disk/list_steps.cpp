@@ -4,6 +4,7 @@
 #include "core/host_array.hpp"
 #include "core/parallel_for.hpp"
 #include "core/result_exit.hpp"
+#include "core/start_beside.hpp"
 #include "core/within_limits.hpp"
 #include "graph/build/cells_on_disk/rows_that_fit.hpp"
 
@@ -12,6 +13,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <future>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -22,7 +24,7 @@ namespace {
 constexpr int64_t kSectionRows = 256;
 constexpr int64_t kFewestWritten = 64;
 constexpr int64_t kMostWritten = 1 << 20;
-constexpr size_t kMostOpen = 16;
+constexpr size_t kMostOpen = 6;  // of up to eight files each
 
 }  // namespace
 
@@ -77,39 +79,48 @@ std::optional<ListBlock> ListChain::gap(const ListBlock& range) const {
 std::string ListChain::beginning() const { return fmt::format("lists-{}-", probes_); }
 std::string ListChain::name_of(int64_t place) const { return beginning() + std::to_string(place); }
 
-StepFile ListChain::open(const ListBlock& block) const {
-  std::optional<StepFile> step = folder_.find(name_of(block.first));
-  if (!step) throw DamagedStep(name_of(block.first), name_of(block.first), 0, "the step is not there");
-  return std::move(*step);
-}
+StepFile ListChain::open(const ListBlock& block) const { return folder_.open(name_of(block.first)); }
 
 int64_t ListChain::sections(const ListBlock& block) const { return divide_up(block.end - block.first, kSectionRows); }
-int64_t ListChain::section_bytes() const { return kSectionRows * (4 + 8 * k_); }
+int64_t ListChain::section_bytes(int64_t k) { return kSectionRows * (4 + 8 * k); }
 
 int64_t ListChain::pairs() const {
   return std::accumulate(blocks_.begin(), blocks_.end(), int64_t{0},
                          [](int64_t sum, const ListBlock& block) { return sum + block.pairs; });
 }
 
-void ListChain::append(const ListBlock& block, const uint32_t* numbers, const ListFetch& fetch) {
+void ListChain::append(const ListBlock& block, const uint32_t* numbers, const ListFetch& fetch,
+                       const Resources& resources) {
   const int64_t count = block.end - block.first;
-  StepWriter writer(folder_, name_of(block.first), count * (4 + 8 * k_));
-  std::vector<std::byte> section;
+  const int64_t row_bytes = 4 + 8 * k_;
+  StepWriter writer(folder_, name_of(block.first));
+  std::vector<int64_t> sizes;
+  for (int64_t first = 0; first < count; first += kSectionRows) {
+    sizes.push_back(std::min(kSectionRows, count - first) * row_bytes);
+  }
+  sizes.push_back(static_cast<int64_t>(sizeof(block)));
+  writer.lay_out(sizes);
+  std::vector<std::vector<std::byte>> memory(static_cast<size_t>(resources.threads()));
+  const Resources quiet = resources.with_progress({});
   const int64_t at_once = std::max<int64_t>(fetch.at_once / kSectionRows, 1) * kSectionRows;
   for (int64_t fetched = 0; fetched < count; fetched += at_once) {
     const int64_t end = std::min(fetched + at_once, count);
     const uint64_t* const lists = fetch.lists(fetch.order + fetched, end - fetched);
-    for (int64_t first = fetched; first < end; first += kSectionRows) {
+    const int64_t some_sections = divide_up(end - fetched, kSectionRows);
+    ProgressMeter meter("lists", some_sections, quiet);
+    parallel_for(some_sections, meter, quiet, [&](int64_t number, int slot) {
+      const int64_t first = fetched + number * kSectionRows;
       const int64_t some = std::min(kSectionRows, end - first);
-      section.resize(static_cast<size_t>(some * (4 + 8 * k_)));
+      std::vector<std::byte>& section = memory[static_cast<size_t>(slot)];
+      section.resize(static_cast<size_t>(some * row_bytes));
       for (int64_t i = 0; i < some; ++i) {
         std::memcpy(section.data() + i * 4, numbers + fetch.order[first + i], 4);
       }
       std::memcpy(section.data() + some * 4, lists + (first - fetched) * k_, static_cast<size_t>(some * 8 * k_));
-      writer.add(section);
-    }
+      writer.put(first / kSectionRows, section);
+    });
   }
-  writer.add(std::as_bytes(std::span(&block, 1)));
+  writer.put(sections(block), std::as_bytes(std::span(&block, 1)));
   writer.commit();
   put(block);
 }
@@ -132,75 +143,151 @@ void ListChain::for_lists(const ListBlock& block, const StepFile& step, int64_t 
 
 RecallEstimate ListChain::measure(const ControlRows& control, const Resources& resources) const {
   const auto& rows = control.rows();
-  const HostArray<std::byte> memory(section_bytes(), "lists", resources);
+  const HostArray<std::byte> memory(resources.threads() * section_bytes(k_), "lists", resources);
   const HostArray<uint64_t> lists(static_cast<int64_t>(rows.size()) * k_, "the control rows' lists", resources);
   if (only_counts(resources)) return {};
   std::fill(lists.begin(), lists.end(), kPadding);
   for (const ListBlock& block : blocks_) {
     const StepFile step = open(block);
-    for (int64_t section = 0; section < sections(block); ++section) {
-      for_lists(block, step, section, memory.data(), [&](uint32_t number, const uint64_t* list) {
+    ProgressMeter meter("recall", sections(block), resources);
+    parallel_for(sections(block), meter, resources, [&](int64_t section, int slot) {
+      std::byte* const mine = memory.data() + slot * section_bytes(k_);
+      for_lists(block, step, section, mine, [&](uint32_t number, const uint64_t* list) {
         const auto at = std::lower_bound(rows.begin(), rows.end(), number);
         if (at != rows.end() && *at == number) std::copy_n(list, k_, lists.data() + (at - rows.begin()) * k_);
       });
-    }
-    resources.check_cancelled();
+    });
   }
   return control.measure(lists.data(), k_);
 }
 
-void ListChain::write(Metric metric, const Resources& resources,
-                      const std::function<void(const NeighborsView& part)>& sink) const {
-  const HostArray<std::byte> memory(resources.threads() * section_bytes(), "lists", resources);
-  const int64_t batch = rows_that_fit(kFewestWritten, std::min(kMostWritten, rows_), resources,
-                                      [&](int64_t rows) { return 12 * k_ * rows; });
-  Neighbors part(std::min(batch, rows_), k_, resources);
-  if (only_counts(resources)) return;
-  const ResultExit exit(metric);
-  // The section of each block that the next row may be in: steps are read from front to back, and the section where a
-  // batch ends once more for the next.
-  std::vector<int64_t> next(blocks_.size(), 0);
-  ProgressMeter meter("write", rows_, resources);
-  const Reservation tables(StepFile::table_bytes(divide_up(rows_, kSectionRows)), 0, resources);
-  // Steps stay open while they are few.
-  std::vector<StepFile> opened;
-  for (size_t b = 0; b < blocks_.size() && blocks_.size() <= kMostOpen; ++b) opened.push_back(open(blocks_[b]));
-  for (int64_t first = 0; first < rows_; first += batch) {
-    const int64_t end = std::min(first + batch, rows_);
+namespace {
+
+// The next sections of a block that rows are looked for in.
+struct SectionRun {
+  size_t block = 0;
+  int64_t first = 0;
+  int64_t end = 0;
+};
+
+}  // namespace
+
+// Steps are read from front to back, some sections of all at a time; the section where a part ends is read once more for
+// the next.
+class ListChain::Reader {
+ public:
+  Reader(const ListChain& chain, Metric metric, const Resources& resources)
+      : chain_(chain),
+        exit_(metric),
+        resources_(resources),
+        memory_(resources.threads() * section_bytes(chain.k_), "lists", resources),
+        next_(chain.blocks_.size(), 0) {
+    // Steps stay open while they are few.
+    for (size_t b = 0; b < chain.blocks_.size() && chain.blocks_.size() <= kMostOpen; ++b) {
+      opened_.push_back(chain.open(chain.blocks_[b]));
+    }
+  }
+
+  // The lists of rows first .. end - 1. Returns how many there were.
+  int64_t read(int64_t first, int64_t end, const NeighborsView& out) {
+    int64_t found = 0;
+    if (opened_.empty()) {
+      for (size_t b = 0; b < next_.size(); ++b) {
+        const StepFile step = chain_.open(chain_.blocks_[b]);
+        std::vector<const StepFile*> steps(next_.size(), &step);
+        found += read_blocks({b}, steps, first, end, out);
+      }
+      return found;
+    }
+    std::vector<size_t> blocks(next_.size());
+    std::iota(blocks.begin(), blocks.end(), size_t{0});
+    std::vector<const StepFile*> steps;
+    for (const StepFile& step : opened_) steps.push_back(&step);
+    return read_blocks(std::move(blocks), steps, first, end, out);
+  }
+
+ private:
+  int64_t read_blocks(std::vector<size_t> blocks, const std::vector<const StepFile*>& steps, int64_t first, int64_t end,
+                      const NeighborsView& out) {
     std::atomic<int64_t> found = 0;
-    const auto take = [&](size_t b, const StepFile& step, int slot) {
-      int64_t here = 0;
-      for (int64_t& section = next[b]; section < sections(blocks_[b]); ++section) {
-        bool beyond = false;
-        const auto put = [&](uint32_t number, const uint64_t* list) {
-          beyond |= number >= end;
-          if (number < first || number >= end) return;
-          const int64_t at = (number - first) * k_;
-          write_results(exit, list, k_, part.view().ids + at, part.view().distances + at);
+    while (!blocks.empty()) {
+      // Each thread has a few sections, and no more than the rows may be in.
+      const auto count = static_cast<int64_t>(blocks.size());
+      const int64_t each = std::min(divide_up(int64_t{4} * resources_.threads(), count),
+                                    divide_up(end - first, kSectionRows * count) + 1);
+      std::vector<SectionRun> runs;
+      std::vector<std::pair<size_t, int64_t>> tasks;
+      for (const size_t b : blocks) {
+        runs.push_back({b, next_[b], std::min(next_[b] + each, chain_.sections(chain_.blocks_[b]))});
+        for (int64_t section = runs.back().first; section < runs.back().end; ++section) tasks.emplace_back(b, section);
+      }
+      std::vector<char> beyond(tasks.size(), 0);
+      ProgressMeter meter("write", static_cast<int64_t>(tasks.size()), resources_);
+      parallel_for(static_cast<int64_t>(tasks.size()), meter, resources_, [&](int64_t number, int slot) {
+        const auto task = static_cast<size_t>(number);
+        const auto [block, section] = tasks[task];
+        int64_t here = 0;
+        const auto put = [&](uint32_t row, const uint64_t* list) {
+          if (row >= end) beyond[task] = 1;
+          if (row < first || row >= end) return;
+          const int64_t at = (row - first) * chain_.k_;
+          write_results(exit_, list, chain_.k_, out.ids + at, out.distances + at);
           ++here;
         };
-        for_lists(blocks_[b], step, section, memory.data() + slot * section_bytes(), put);
-        if (beyond) break;
-      }
-      found += here;
-    };
-    if (opened.empty()) {
-      for (size_t b = 0; b < blocks_.size(); ++b) take(b, open(blocks_[b]), 0);
-    } else {
-      parallel_for(static_cast<int64_t>(blocks_.size()), meter, resources, [&](int64_t block, int slot) {
-        take(static_cast<size_t>(block), opened[static_cast<size_t>(block)], slot);
+        std::byte* const mine = memory_.data() + slot * section_bytes(chain_.k_);
+        chain_.for_lists(chain_.blocks_[block], *steps[block], section, mine, put);
+        found += here;
       });
+      size_t task = 0;
+      blocks.clear();
+      for (const SectionRun& run : runs) {
+        const int64_t looked = run.end - run.first;
+        const auto from = beyond.begin() + static_cast<std::ptrdiff_t>(task);
+        const int64_t whole = std::find(from, from + looked, char{1}) - from;
+        next_[run.block] = run.first + whole;
+        if (whole == looked && run.end < chain_.sections(chain_.blocks_[run.block])) blocks.push_back(run.block);
+        task += static_cast<size_t>(looked);
+      }
     }
-    meter.poll();
+    return found;
+  }
+
+  const ListChain& chain_;
+  const ResultExit exit_;
+  const Resources& resources_;
+  const HostArray<std::byte> memory_;
+  std::vector<int64_t> next_;  // the section of each block that the next row may be in
+  std::vector<StepFile> opened_;
+};
+
+void ListChain::write(Metric metric, const Resources& resources,
+                      const std::function<void(const NeighborsView& part)>& sink) const {
+  const int64_t batch = rows_that_fit(kFewestWritten, std::min(kMostWritten, rows_), resources,
+                                      [&](int64_t rows) { return 2 * 12 * k_ * rows; });
+  const Resources quiet = resources.with_progress({});
+  Reader reader(*this, metric, quiet);
+  Neighbors parts[2];
+  for (Neighbors& part : parts) part = Neighbors(std::min(batch, rows_), k_, resources);
+  const Reservation tables(StepFile::table_bytes(divide_up(rows_, kSectionRows)), 0, resources);
+  ProgressMeter meter("write", rows_, resources);
+  std::future<void> written;
+  int64_t turn = 0;
+  for (int64_t first = 0; first < rows_; first += batch, turn = 1 - turn) {
+    const int64_t end = std::min(first + batch, rows_);
+    const NeighborsView part = parts[turn].view();
+    const int64_t found = reader.read(first, end, part);
+    if (written.valid()) written.get();
     if (found != end - first) {
       throw InvalidState(
           fmt::format("the work folder '{}' has lists of {} of the rows {} to {}; remove it and begin anew",
-                      folder_.path(), found.load(), first, end - 1));
+                      folder_.path(), found, first, end - 1));
     }
-    sink({part.view().ids, part.view().distances, end - first, k_, {}});
+    const NeighborsView whole{part.ids, part.distances, end - first, k_, {}};
+    written = start_beside([&sink, whole] { sink(whole); });
     meter.add(end - first);
     meter.poll();
   }
+  if (written.valid()) written.get();
   meter.finish();
 }
 

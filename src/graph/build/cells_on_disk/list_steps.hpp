@@ -40,7 +40,8 @@ class BlockLists {
  public:
   virtual ~BlockLists() = default;
   // The block's rows have these numbers.
-  virtual void append(const ListBlock& block, const uint32_t* numbers, const ListFetch& fetch) = 0;
+  virtual void append(const ListBlock& block, const uint32_t* numbers, const ListFetch& fetch,
+                      const Resources& resources) = 0;
 };
 
 class ListChain final : public BlockLists {
@@ -57,22 +58,25 @@ class ListChain final : public BlockLists {
   int64_t pairs() const;
 
   // A block in a gap.
-  void append(const ListBlock& block, const uint32_t* numbers, const ListFetch& fetch) override;
+  void append(const ListBlock& block, const uint32_t* numbers, const ListFetch& fetch,
+              const Resources& resources) override;
+  // What a thread takes that writes or reads lists.
+  static int64_t section_bytes(int64_t k);
   // Once it is complete.
   RecallEstimate measure(const ControlRows& control, const Resources& resources) const;
-  // The neighbours of all rows, in order, some at a time.
+  // The neighbours of all rows, in order, some at a time, on a thread of its own while the next ones are read.
   void write(Metric metric, const Resources& resources,
              const std::function<void(const NeighborsView& part)>& sink) const;
   // Deletes all steps of the chain.
   void remove();
 
  private:
+  class Reader;
   std::string beginning() const;
   std::string name_of(int64_t place) const;
   void put(const ListBlock& block);
   StepFile open(const ListBlock& block) const;
   int64_t sections(const ListBlock& block) const;
-  int64_t section_bytes() const;
   template <typename Body>
   void for_lists(const ListBlock& block, const StepFile& step, int64_t section, std::byte* memory,
                  const Body& body) const;

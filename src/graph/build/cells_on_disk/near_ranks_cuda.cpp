@@ -114,7 +114,7 @@ class NearRanksCuda final : public NearRanks::Device {
     const CellSpace space(rows, task_.metric, task_.longest);
     const MatrixView looking = space.range(0, rows.rows(), CellSide::looking, made_, resources_);
     const MutableMatrixView there(rows_.data(), looking.dtype(), {rows.rows(), looking.cols(), looking.cols()}, here());
-    context_->copy_rows(there, looking);
+    context_->copy(there.data(), looking.data(), looking.rows() * looking.cols() * size_of(looking.dtype()));
     const DeviceRowsView all = device_rows(there);
     size_t run = 0;
     int64_t in_run = 0;  // rows of it that are done

@@ -3,13 +3,17 @@
 #include <kith/error.hpp>
 
 #include "core/parallel_for.hpp"
+#include "core/start_beside.hpp"
 #include "core/within_limits.hpp"
 #include "rows/row_source.hpp"
+#include "rows/threaded_rows.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <exception>
 #include <filesystem>
+#include <future>
 #include <string>
 #include <utility>
 
@@ -17,6 +21,9 @@ namespace kith {
 namespace {
 
 constexpr int64_t kHashedBytes = int64_t{64} << 20;
+constexpr int64_t kBatchBytes = int64_t{16} << 20;
+constexpr int64_t kBatchRows = 8192;  // or more, where rows are short
+constexpr int64_t kThreadBytes = int64_t{1} << 20;  // that are worth a thread
 
 // The files that rows lie in, by their names alone: a folder may be moved.
 std::string files_of(const VectorFile& x) {
@@ -81,20 +88,49 @@ void SourceHasher::end_piece(const std::vector<uint64_t>* known) {
                   from.row, from.path, to.row, to.path));
 }
 
-std::vector<uint64_t> pass_over(const VectorFile& x, std::string_view stage, int64_t batch,
+int64_t most_pass_rows(const VectorFile& x) {
+  return std::max(kBatchRows, kBatchBytes / std::max<int64_t>(1, RowsInfo(x).row_bytes()));
+}
+
+namespace {
+
+// Both, on two threads where that gains. That the source has changed is told before what its rows led to.
+template <typename Hash, typename Body>
+void hash_beside(bool apart, const Hash& hash, const Body& body) {
+  if (!apart) {
+    hash();
+    return body();
+  }
+  std::future<void> hashed = start_beside(hash);
+  std::exception_ptr failed;
+  try {
+    body();
+  } catch (...) {
+    failed = std::current_exception();
+  }
+  hashed.get();
+  if (failed) std::rethrow_exception(failed);
+}
+
+}  // namespace
+
+std::vector<uint64_t> pass_over(const VectorFile& x, std::string_view stage, const PassBatch& batch,
                                 const std::vector<uint64_t>* known, const Resources& resources,
                                 const std::function<void(int64_t first, const MatrixView& rows)>& body) {
   const ReadMemory memory = x.reserve_memory(resources);
-  FileSource source(x);
-  source.open(batch, resources);
+  const VectorFile threaded = read_by_threads(x, resources);
+  FileSource source(threaded);
+  source.open(batch.most, resources);
   if (only_counts(resources)) return {};
   SourceHasher hasher(x);
   ProgressMeter meter(stage, x.rows(), resources);
-  for (int64_t first = 0; first < x.rows(); first += batch) {
-    const int64_t count = std::min(batch, x.rows() - first);
+  const int64_t row_bytes = RowsInfo(x).row_bytes();
+  for (int64_t first = 0; first < x.rows();) {
+    const int64_t count = std::min({batch.most, batch.together - first % batch.together, x.rows() - first});
     const MatrixView rows = source.fetch(first, count);
-    hasher.update(rows, known);
-    body(first, rows);
+    const bool apart = resources.threads() > 1 && count * row_bytes >= kThreadBytes;
+    hash_beside(apart, [&] { hasher.update(rows, known); }, [&] { body(first, rows); });
+    first += count;
     meter.add(count);
     meter.poll();
   }

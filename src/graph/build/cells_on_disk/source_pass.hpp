@@ -42,9 +42,16 @@ class SourceHasher {
   std::vector<uint64_t> hashes_;
 };
 
-// Calls body(first, rows) for all rows, in order, `batch` at a time, and returns the hashes. The stage is told
-// progress.
-std::vector<uint64_t> pass_over(const VectorFile& x, std::string_view stage, int64_t batch,
+// The rows of a pass at a time: up to `most`, and none across a multiple of `together`.
+struct PassBatch {
+  int64_t most = 1;
+  int64_t together = INT64_MAX;
+};
+// Rows of a batch that keep all threads busy, where memory does not matter.
+int64_t most_pass_rows(const VectorFile& x);
+// Calls body(first, rows) for all rows, in order, a batch at a time, and returns the hashes, which are taken beside the
+// body. The stage is told progress.
+std::vector<uint64_t> pass_over(const VectorFile& x, std::string_view stage, const PassBatch& batch,
                                 const std::vector<uint64_t>* known, const Resources& resources,
                                 const std::function<void(int64_t first, const MatrixView& rows)>& body);
 

@@ -23,6 +23,8 @@ SourceRanks::SourceRanks(const RankedCells& task, const Resources& resources)
   if (!on_gpu() && task.probes > 1) near_.emplace(task.centres, wanted_, resources_);
 }
 
+SourceRanks::~SourceRanks() = default;
+
 int64_t SourceRanks::most_rows() const {
   return on_gpu() ? std::max<int64_t>(1, std::min(kMostGpuRows, kMostGpuFound / wanted_)) : kMostCpuRows;
 }
@@ -30,6 +32,9 @@ int64_t SourceRanks::most_rows() const {
 int64_t SourceRanks::at_once(int64_t section) const { return std::max(section, most_rows() / section * section); }
 
 Footprint SourceRanks::footprint(int64_t rows) const {
+  if (on_gpu()) {
+    return Footprint{4 * rows * task_.probes}.beside(source_ranks_footprint_cuda(task_, wanted_, rows, resources_));
+  }
   const Footprint seen{4 * rows * (cell_cols(task_.cols, task_.metric) + task_.probes)};
   if (near_ && !two_sides()) return seen;
   return seen.beside(footprint_of_call(resources_, [&](const Resources& counting) {
@@ -40,12 +45,14 @@ Footprint SourceRanks::footprint(int64_t rows) const {
 
 void SourceRanks::take_memory(int64_t rows) {
   const CellSpace shape(MatrixView(nullptr, task_.dtype, {0, task_.cols, task_.cols}), task_.metric, 0.0);
-  memory_ = shape.memory_for(rows, resources_);
+  if (!on_gpu()) memory_ = shape.memory_for(rows, resources_);
   found_ = HostArray<uint32_t>(rows * task_.probes, "the cells near each row", resources_);
-  if (only_counts(resources_)) count_work(footprint(rows), resources_);
+  if (only_counts(resources_)) return count_work(footprint(rows), resources_);
+  if (on_gpu()) device_ = make_source_ranks_cuda(task_, wanted_, rows, resources_);
 }
 
 void SourceRanks::rank(const MatrixView& rows) {
+  if (device_) return device_->rank(rows, found_.data());
   const CellSpace space(rows, task_.metric, task_.longest);
   const int64_t count = rows.rows();
   const bool at_once = task_.probes > 1 && !two_sides();

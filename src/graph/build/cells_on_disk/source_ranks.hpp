@@ -1,6 +1,6 @@
 // The cells of rows that are read from a source, a batch at a time: each row's own cell, which is the nearest, then the
-// nearest others by (distance, cell), of all cells. A GPU searches centres that stay there; the CPU ranks values that
-// it has computed of all cells.
+// nearest others by (distance, cell), of all cells. A GPU searches centres that stay there (source_ranks_cuda.cpp); the CPU
+// ranks values that it has computed of all cells.
 //
 // Cost: rows x cells distances, twice where a row looks for others with another vector than it is found by.
 #pragma once
@@ -15,6 +15,7 @@
 #include "graph/build/cells/cell_ranks_cpu.hpp"
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 
 namespace kith {
@@ -32,6 +33,9 @@ struct RankedCells {
 class SourceRanks {
  public:
   SourceRanks(const RankedCells& task, const Resources& resources);
+  ~SourceRanks();
+  SourceRanks(const SourceRanks&) = delete;
+  SourceRanks& operator=(const SourceRanks&) = delete;
 
   // The most rows that are worth a batch; what a batch takes.
   int64_t most_rows() const;
@@ -45,6 +49,13 @@ class SourceRanks {
   // Of the rows that were ranked last.
   const uint32_t* probes(int64_t row) const { return found_.data() + row * task_.probes; }
 
+  // On a GPU.
+  class Device {
+   public:
+    virtual ~Device() = default;
+    virtual void rank(const MatrixView& rows, uint32_t* probes) = 0;
+  };
+
  private:
   bool on_gpu() const { return resources_.device().kind == DeviceKind::cuda; }
   bool two_sides() const { return task_.metric == Metric::inner_product; }
@@ -55,6 +66,12 @@ class SourceRanks {
   std::optional<CellRanks> near_;  // on the CPU, where more than the nearest is wanted
   MatrixBuffer memory_;
   HostArray<uint32_t> found_;
+  std::unique_ptr<Device> device_;
 };
+
+// `wanted`: cells that are searched for each row.
+std::unique_ptr<SourceRanks::Device> make_source_ranks_cuda(const RankedCells& task, int64_t wanted, int64_t rows,
+                                                            const Resources& resources);
+Footprint source_ranks_footprint_cuda(const RankedCells& task, int64_t wanted, int64_t rows, const Resources& resources);
 
 }  // namespace kith

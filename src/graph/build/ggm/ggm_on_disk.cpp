@@ -20,7 +20,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -161,7 +160,7 @@ class MergeOnDisk {
       const VectorFile& x = source(shard);
       const int64_t batch = rows_that_fit(std::min(kFewestVerified, x.rows()), std::min(kMostVerified, x.rows()), quiet_,
                                           [&](int64_t rows) { return pass_bytes(x, rows); });
-      (void)pass_over(x, "verify", batch, &hashes, quiet_, [](int64_t, const MatrixView&) {});
+      (void)pass_over(x, "verify", {batch}, &hashes, quiet_, [](int64_t, const MatrixView&) {});
     }
   }
 
@@ -223,15 +222,9 @@ class MergeOnDisk {
     writer.commit();
   }
 
-  StepFile open(const std::string& name) {
-    std::optional<StepFile> step = folder_->find(name);
-    if (!step) throw DamagedStep(folder_->path() + "/" + name, name, 0, "the step is not there");
-    return std::move(*step);
-  }
-
   // A shard's graph, and its rows to this place; both as they were.
   KnnGraph load_shard(int64_t shard, const MutableMatrixView& rows) {
-    const StepFile step = open(graph_name(shard));
+    const StepFile step = folder_->open(graph_name(shard));
     const std::vector<uint64_t> hashes = hashes_in(step);
     (void)load(shard, rows, &hashes);
     const GraphOutput out({size(shard), k_}, quiet_);
@@ -319,7 +312,7 @@ class MergeOnDisk {
     sink.begin();
     for (int64_t shard = 0; shard < shards_; ++shard) {
       if (size(shard) == 0) continue;
-      const StepFile step = open(lists_name(shard));
+      const StepFile step = folder_->open(lists_name(shard));
       const ListSections sections = list_sections(shard);
       for (int64_t section = 0; section < sections.count(); ++section) {
         sections.read(step, section, lists.data());
@@ -338,7 +331,7 @@ class MergeOnDisk {
     GraphReport report;
     for (int64_t a = 0; a < shards_; ++a) {
       for (int64_t b = a + 1; b < shards_; ++b) {
-        const StepFile step = open(pair_name(a, b));
+        const StepFile step = folder_->open(pair_name(a, b));
         PairTold told;
         if (step.sections() != 1 || step.bytes(0) != int64_t{sizeof(told)}) {
           throw DamagedStep(step.name(), step.name(), 0, "the step is of another size");
@@ -371,23 +364,15 @@ Footprint merge_on_disk_footprint(const ShardWork& work, const Resources& resour
 }
 
 GraphReport merge_on_disk(const ShardWork& work, const DiskWork& disk, GraphSink& sink, const Resources& resources) {
-  constexpr int kMostRepairs = 3;
   const auto least = [&] { return merge_on_disk_footprint(work, resources); };
   return within_limits("the graph", resources, least, [&] {
     WorkFolder folder(disk.disk, disk.folder, work.manifest, resources);
-    std::map<std::string, int> repairs;
-    for (;;) {
-      try {
-        const GraphReport report = MergeOnDisk(work, &folder, disk.keep, resources).run(sink);
-        sink.finish(report);
-        folder.finish({}, disk.keep);
-        return report;
-      } catch (const DamagedStep& damaged) {
-        if (++repairs[damaged.step()] > kMostRepairs) throw;
-        resources.log(LogLevel::warning, fmt::format("{}; the step is made again", damaged.what()));
-        folder.remove(damaged.step());
-      }
-    }
+    return repairing(folder, [&] {
+      const GraphReport report = MergeOnDisk(work, &folder, disk.keep, resources).run(sink);
+      sink.finish(report);
+      folder.finish({}, disk.keep);
+      return report;
+    });
   });
 }
 

@@ -10,12 +10,14 @@
 #include "graph/build/ggm/ggm_on_disk.hpp"
 #include "graph/build/ggm/ggm_shards.hpp"
 #include "graph/build/method/build_graph.hpp"
+#include "graph/build/method/graph_on_ranks.hpp"
 #include "graph/build/nn_descent/nn_descent.hpp"
 #include "graph/handle/graph_folder.hpp"
 #include "graph/handle/graph_output.hpp"
 #include "io/disk.hpp"
 #include "io/read_rows.hpp"
 #include "io/row_slice.hpp"
+#include "ranks/parts.hpp"
 #include "rows/naming_files.hpp"
 
 #include <fmt/format.h>
@@ -94,6 +96,7 @@ class FolderSink final : public GraphSink {
              bool exact_follows = false)
       : shape_(shape), metric_(metric), folder_(std::move(folder)), form_(form), exact_follows_(exact_follows) {}
 
+  bool is_there() const override { return holds_graph(folder_); }
   void begin() override {
     writer_.reset();
     writer_ = std::make_unique<GraphFolderWriter>(folder_, shape_.rows, shape_.k, form_);
@@ -215,6 +218,21 @@ GraphReport graph_from_disk(const VectorFile& x, const std::string& folder, cons
   return graph.report();
 }
 
+// Cells over several devices: they share the steps of the work folder as parts of one process.
+bool is_built_on_devices(const VectorFile& x, const KnnGraphParams& params, const Resources& resources) {
+  return is_shared(resources) && params.method == GraphMethod::cells && params.recall < 1 && x.rows() - 1 > params.k;
+}
+
+GraphReport cells_on_devices(const VectorFile& x, const std::string& folder, const KnnGraphParams& params,
+                             const GraphWork& work, const Resources& resources) {
+  GraphReport report;
+  run_parts(resources, [&](Communicator& ranks, const Resources& part) {
+    GraphReport own = graph_on_ranks(ranks, x, folder, params, work, part);
+    if (ranks.rank() == 0) report = std::move(own);
+  });
+  return report;
+}
+
 // Parts work from disk, whatever the limit: all of them must go the same way, which `automatic` does not promise.
 void check_work_part(const VectorFile& x, const KnnGraphParams& params, const WorkPart& part) {
   part.validate();
@@ -243,6 +261,9 @@ GraphReport knn_graph_folder(const VectorFile& x, const std::string& folder, con
   params.validate();
   check_search(RowsInfo(x), RowsInfo(x), params.metric);
   check_work_part(x, params, work.part);
+  if (work.part.alone() && is_built_on_devices(x, params, resources)) {
+    return cells_on_devices(x, folder, params, work, resources);
+  }
   if (!work.part.alone()) {
     const DiskCells cells{graph_device(RowsInfo(x), params, resources), {}, cells_wish(x.rows(), params)};
     return graph_from_disk(x, folder, cells, params, work, resources);
