@@ -1,13 +1,17 @@
 """Four parts of a device against the whole: the time of parts over that of one, for calls that share their work.
 
-    python bench/devices_bench.py [--device cuda:0] [--parts 4] [--quick]
+    python bench/devices_bench.py [--device cuda:0] [--parts 4] [--rows N] [--many-rows N] [--folder DIR]
 
 On one GPU the parts share its multiprocessors, so that 1.0 is the best there is; on a CPU give --device cpu --threads.
+--many-rows: of an index in shards, and of a graph by cells (in memory by the whole, through files in --folder by the
+parts), on a GPU.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
+import shutil
 import time
 from collections.abc import Callable
 
@@ -32,6 +36,9 @@ def main() -> None:
     parser.add_argument("--parts", type=int, default=4)
     parser.add_argument("--threads", type=int, default=0)
     parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--clusters", type=int, default=4096)
+    parser.add_argument("--many-rows", type=int, default=0)
+    parser.add_argument("--folder", default="/dev/shm/kith_devices")
     args = parser.parse_args()
     whole, parts = args.device, f"{args.device}/{args.parts}"
     rng = np.random.default_rng(1)
@@ -63,9 +70,53 @@ def main() -> None:
     empty = kith.Index("IVF4096,PQ16", device=whole)
     empty.train(x[:200_000])
     compare("add to IVF4096,PQ16", add)
-    model = {d: kith.KMeans(1024, iterations=5, device=d) for d in (whole, parts)}
-    compare("k-means to 1,024", lambda d: model[d].fit(x[:200_000], threads=args.threads))
+    for init in ("kmeans++", "random"):
+        model = {d: kith.KMeans(args.clusters, init=init, device=d) for d in (whole, parts)}
+        name = f"k-means of {args.rows:,} to {args.clusters:,}, {init}"
+        compare(name, lambda d: model[d].fit(x, threads=args.threads))
+        assert (model[whole].cluster_centers_ == model[parts].cluster_centers_).all()
+    if whole.startswith("cuda"):
+        model = {d: kith.KMeans(args.clusters, init="random", device=d) for d in (whole, parts)}
+        compare(f"k-means of {args.rows:,} to {args.clusters:,}, all on the device", lambda d: model[d].fit(tx))
     compare("exact graph of 50,000", lambda d: kith.knn_graph(x[:50_000], k=10, method="exact", device=d))
+    if args.many_rows > 0:
+        many_rows(args.many_rows, whole, parts, args.folder, compare)
+
+
+def many_rows(rows: int, whole: str, parts: str, folder: str, compare: Callable[[str, Callable[[str], object]], None]) -> None:
+    import torch
+
+    torch.manual_seed(1)
+    centres = torch.randint(40, 216, (20_000, 96), device="cuda")
+
+    def draw(count: int) -> np.ndarray[tuple[int, int], np.dtype[np.uint8]]:
+        near = centres[torch.randint(0, len(centres), (count,), device="cuda")]
+        return (near + 12 * torch.randn((count, 96), device="cuda")).clamp(0, 255).to(torch.uint8).cpu().numpy()
+
+    x = np.concatenate([draw(1_000_000) for _ in range(rows // 1_000_000)])
+    q = draw(10_000)
+    torch.cuda.empty_cache()
+    index = kith.Index("IVF4096,PQ16", device=whole)
+    index.train(x[:300_000])
+    index.add(x)
+    shards = {whole: index, parts: index.to(parts, copies=1)}
+    compare(f"10,000 searches of IVF4096,PQ16 of {rows:,}, shards", lambda d: shards[d].search(q, k=10, probes=32))
+    one, several = (shards[d].search(q, k=10, probes=32) for d in (whole, parts))
+    assert (one.ids == several.ids).all() and (one.distances == several.distances).all()
+
+    os.makedirs(folder, exist_ok=True)
+    np.save(f"{folder}/x.npy", x)
+    found = {}
+    for device in (whole, parts):
+        begun = time.perf_counter()
+        graph = kith.knn_graph(
+            f"{folder}/x.npy", k=10, method="cells", recall=0.95, out=f"{folder}/graph", device=device
+        )
+        print(f"graph of {rows:,} by cells on {device}: {time.perf_counter() - begun:.2f} s", flush=True)
+        found[device] = np.array(graph.ids)
+        shutil.rmtree(f"{folder}/graph")
+    assert (found[whole] == found[parts]).all()
+    shutil.rmtree(folder)
 
 
 if __name__ == "__main__":

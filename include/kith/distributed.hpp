@@ -1,4 +1,4 @@
-// Exact search and k-means by several ranks together, with the bytes of one process.
+// Exact search, k-means, graphs and indexes by several ranks together, with the bytes of one process.
 //
 // Every rank calls the same function with the same files or arrays and the same parameters, and does a part of the
 // work. Parameters and Kith's version are compared first. Files are read where they are needed, a part by each rank.
@@ -9,6 +9,8 @@
 
 #include <kith/communicator.hpp>
 #include <kith/export.hpp>
+#include <kith/graph_of_files.hpp>
+#include <kith/index.hpp>
 #include <kith/kmeans.hpp>
 #include <kith/knn.hpp>
 #include <kith/neighbors.hpp>
@@ -17,6 +19,7 @@
 #include <kith/view.hpp>
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 namespace kith {
@@ -51,5 +54,33 @@ KITH_EXPORT void fit(KMeans& model, Communicator& ranks, const MatrixView& rows,
 // Each rank keeps its part of the rows in memory where its limit lets it, else reads it once or twice in each pass.
 KITH_EXPORT void fit(KMeans& model, Communicator& ranks, const VectorFile& rows, const KMeansInput& input = {},
                      const Resources& resources = Resources());
+
+// As knn_graph_folder() with the method cells, from disk whatever the limit, in folders that all ranks see: ranks are the
+// parts of the work (kith/work_part.hpp). A job that was killed goes on when it is run again, by any number of ranks.
+KITH_EXPORT GraphReport knn_graph_folder(Communicator& ranks, const VectorFile& x, const std::string& folder,
+                                         const KnnGraphParams& params, const GraphWork& work = {},
+                                         const Resources& resources = Resources());
+
+// Rows and ids for an index that goes to a file.
+struct IndexRows {
+  const VectorFile& rows;
+  VectorView<const int64_t> ids = {};   // empty: 0, 1, 2, ...
+  const VectorFile* training = nullptr;  // null: `rows`
+};
+// The file that train(), add() and save() of one process write, of an index without rows, in a folder that all ranks
+// see. Rank 0 trains it, unless that was done; each rank codes its share of the rows; rank 0 writes one file of all.
+// Unsupported for graph indexes. The index itself stays without rows.
+KITH_EXPORT void build_index(Index& index, Communicator& ranks, const IndexRows& rows, const std::string& path,
+                             const Resources& resources = Resources());
+
+// As Index::search(): every rank has the same index (a file, mapped, say), and searches its share of the queries. Each
+// gets all results, into arrays of its own in host memory.
+KITH_EXPORT void search(const Index& index, Communicator& ranks, const MatrixView& queries, const NeighborsView& out,
+                        const SearchParams& params, const Resources& resources = Resources());
+KITH_EXPORT Neighbors search(const Index& index, Communicator& ranks, const MatrixView& queries,
+                             const SearchParams& params = {}, const Resources& resources = Resources());
+// `sink` gets the results of this rank's queries, which are consecutive, in their order.
+KITH_EXPORT void search(const Index& index, Communicator& ranks, const VectorFile& queries, const NeighborsSink& sink,
+                        const SearchParams& params = {}, const Resources& resources = Resources());
 
 }  // namespace kith

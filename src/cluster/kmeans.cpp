@@ -5,6 +5,7 @@
 #include "cluster/data/data_scale.hpp"
 #include "cluster/data/kmeans_checks.hpp"
 #include "cluster/kmeans_fit.hpp"
+#include "cluster/shared/kmeans_devices.hpp"
 #include "cluster/shared/kmeans_ranks.hpp"
 #include "cluster/start/first_centres.hpp"
 #include "cluster/steps/centre_means.hpp"
@@ -17,6 +18,7 @@
 #include "exact/search_checks.hpp"
 #include "kernels/distance/distance_cpu.hpp"
 #include "ranks/parts.hpp"
+#include "ranks/transfer.hpp"
 #include "rows/naming_files.hpp"
 #include "rows/narrowed_rows.hpp"
 #include "rows/row_blocks.hpp"
@@ -209,25 +211,48 @@ KMeansModel with_narrowed_input(const KMeansParams& params, const KMeansModel& f
   });
 }
 
-// Parts of CPUs go over the rows together and hand the sums on (shared/kmeans_ranks.hpp). One GPU adds up faster than
-// several hand over what they have: of these the first does it alone.
-bool fits_together(const RowsInfo& rows, const Resources& resources) {
-  const std::vector<DeviceParts> devices = resources.devices();
-  const auto is_cpu = [](const DeviceParts& one) { return one.device.kind == DeviceKind::cpu; };
-  return is_shared(resources) && rows.space.host_readable() && std::all_of(devices.begin(), devices.end(), is_cpu);
-}
-
 // fit_kmeans() by all parts; each makes the whole model, and the first keeps it.
-KMeansModel fit_shared(const KMeansParams& params, const KMeansRows& rows, const KMeansInput& input,
-                       const Resources& resources) {
-  if (!fits_together(rows.info, resources)) return fit_kmeans(params, rows, input, resources);
+template <typename Sharing>
+KMeansModel fit_on_parts(const KMeansParams& params, const KMeansRows& rows, const KMeansInput& input,
+                         const Resources& resources, const Sharing& share) {
   KMeansModel model;
   run_parts(resources, [&](Communicator& ranks, const Resources& part) {
-    const KMeansSharedByRanks sharing(ranks);
+    const auto sharing = share(ranks);
     KMeansModel own = fit_kmeans(params, rows, input, part, &sharing);
     if (ranks.rank() == 0) model = std::move(own);
   });
   return model;
+}
+
+// Whether a GPU can keep the rows, and their operands, from pass to pass.
+bool fits_one_gpu(const RowsInfo& rows, Device gpu, const Resources& resources) {
+  const int64_t row = rows.row_bytes() + 2 * rows.cols + 16;
+  int64_t free = resources.device_memory(gpu.index)->available();
+  for (const DeviceInfo& info : cuda_devices()) {
+    if (info.device == gpu) free = std::min(free, info.memory_free);
+  }
+  return rows.rows <= free / row;
+}
+
+// Parts of CPUs go over the rows together and hand the sums on. So do GPUs with rows that one cannot keep; others are
+// done sooner by the first alone (docs/devices.md), as are CPUs beside GPUs.
+KMeansModel fit_shared(const KMeansParams& params, const KMeansRows& rows, const KMeansInput& input,
+                       const Resources& resources) {
+  if (!is_divided(rows.info.space, resources)) return fit_kmeans(params, rows, input, resources);
+  const std::vector<DeviceParts> devices = resources.devices();
+  const auto all_are = [&](DeviceKind kind) {
+    return std::all_of(devices.begin(), devices.end(), [&](const DeviceParts& one) { return one.device.kind == kind; });
+  };
+  if (all_are(DeviceKind::cpu)) {
+    return fit_on_parts(params, rows, input, resources, [](Communicator& ranks) { return KMeansSharedByRanks(ranks); });
+  }
+  if (!all_are(DeviceKind::cuda) || fits_one_gpu(rows.info, devices.front().device, resources)) {
+    return fit_kmeans(params, rows, input, resources);
+  }
+  const bool on_host = rows.info.space.host_readable();
+  wait_for_caller(resources, rows.info.space);
+  return fit_on_parts(params, rows, input, resources,
+                      [&](Communicator& ranks) { return KMeansSharedByDevices(ranks, on_host); });
 }
 
 // The model after one more batch of rows. Changed aside, so that an exception leaves the former one.

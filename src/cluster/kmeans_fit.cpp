@@ -88,23 +88,37 @@ KMeansModel fit_all_rows(const KMeansParams& params, const KMeansRows& rows, con
   KMeansModel other;
   if (params.n_init > 1) other = empty_model(params.clusters, shape.rows, shape.cols, outer);
 
-  const PlannedKMeans planned = plan_kmeans(shape, wish, outer);
+  const KMeansShape own_shape = sharing == nullptr ? shape : sharing->own_shape(shape);
+  const PlannedKMeans planned = plan_kmeans(own_shape, wish, outer);
   const Resources& resources = planned.resources();
   const std::unique_ptr<RowSource> source = rows.open(planned.plan.piece_rows, resources);
   const DataSample sample = known.origin.empty() ? sample_data(*source, shape.cols, resources) : known;
   const double tolerance = survey(params, shape, planned.plan, *source, sample.origin, sharing, resources);
-  const HostArray<float> keys(shape.rows, "the distances", resources);
+  // The distances of all rows, though the plan may be for a part of them.
+  const HostArray<float> keys(shape.rows, "the distances", own_shape.rows == shape.rows ? resources : outer);
   for (int64_t attempt = 0; attempt < params.n_init; ++attempt) {
     KMeansModel& model = attempt == 0 ? best : other;
     const auto make_backend = [&] {
-      std::unique_ptr<KMeansBackend> own = make_kmeans_backend(shape, wish, planned.plan, sample, resources);
+      std::unique_ptr<KMeansBackend> own = make_kmeans_backend(own_shape, wish, planned.plan, sample, resources);
       return sharing == nullptr ? std::move(own) : sharing->share(std::move(own), shape, wish, planned.plan, outer);
     };
     // Only where it is needed for the start: k-means++ uses the memory that it will need.
     std::unique_ptr<KMeansBackend> backend = wish.candidates > 0 ? make_backend() : nullptr;
     const KMeansRowArrays arrays{shape.rows, model.labels.data(), keys.data(), input.weights.data};
-    choose_first_centres(params, planned.plan, {*source, input.centres, arrays, backend.get()}, attempt,
-                         model.centres.mutable_view(), resources);
+    const auto begin = [&](const KMeansPlan& plan, const Resources& used) {
+      choose_first_centres(params, plan, {*source, input.centres, arrays, backend.get()}, attempt,
+                           model.centres.mutable_view(), used);
+    };
+    if (sharing == nullptr || wish.candidates > 0) {
+      begin(planned.plan, resources);
+    } else {
+      const auto choose = [&] {
+        if (own_shape.rows == shape.rows) return begin(planned.plan, resources);
+        const PlannedKMeans start = plan_kmeans(shape, wish, outer);  // which looks at the rows of all parts
+        begin(start.plan, start.resources());
+      };
+      sharing->begin(choose, model.centres.mutable_view());
+    }
     if (backend == nullptr) backend = make_backend();
     ProgressMeter meter("kmeans", shape.rows * (params.iterations + (params.compute_labels ? 1 : 0)), resources);
     const KMeansRun run{params,      shape,     planned.plan, *source, input.weights.data,

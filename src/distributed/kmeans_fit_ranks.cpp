@@ -5,6 +5,7 @@
 
 #include "cluster/data/kmeans_checks.hpp"
 #include "cluster/kmeans_fit.hpp"
+#include "cluster/shared/dealt_backend.hpp"
 #include "cluster/shared/kmeans_ranks.hpp"
 #include "core/float_mode.hpp"
 #include "core/machine_memory.hpp"

@@ -1,9 +1,10 @@
 // Threads as ranks: messages are copied into mailboxes, one for each pair of ranks. Whoever waits is woken when a rank
-// has thrown.
+// has thrown; the calling thread, which is rank 0, looks up now and then while it waits (`poll`).
 #include "ranks/local_ranks.hpp"
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <condition_variable>
 #include <cstring>
 #include <deque>
@@ -18,10 +19,12 @@
 namespace kith {
 namespace {
 
+constexpr std::chrono::milliseconds kPollInterval{20};
+
 // What the ranks share.
 class LocalGroup {
  public:
-  explicit LocalGroup(int size) : size_(size) {}
+  LocalGroup(int size, const std::function<void()>& poll) : size_(size), poll_(poll) {}
   int size() const { return size_; }
 
   void put(int from, int to, const void* data, int64_t bytes) {
@@ -35,7 +38,7 @@ class LocalGroup {
   void take(int from, int to, void* data, int64_t bytes) {
     std::unique_lock lock(mutex_);
     std::deque<std::vector<std::byte>>& box = mail_[{from, to}];
-    wait(lock, [&] { return !box.empty(); });
+    wait(lock, to, [&] { return !box.empty(); });
     const std::vector<std::byte> message = std::move(box.front());
     box.pop_front();
     if (static_cast<int64_t>(message.size()) != bytes) {
@@ -47,7 +50,7 @@ class LocalGroup {
     std::memcpy(data, message.data(), message.size());
   }
 
-  void barrier() {
+  void barrier(int rank) {
     std::unique_lock lock(mutex_);
     leave_if_failed();
     const int64_t round = round_;
@@ -56,17 +59,16 @@ class LocalGroup {
       ++round_;
       changed_.notify_all();
     }
-    wait(lock, [&] { return round_ != round; });
+    wait(lock, rank, [&] { return round_ != round; });
   }
 
-  int64_t begin_steps() {
-    barrier();
+  void begin_steps(int rank) {
+    barrier(rank);
     {
       const std::lock_guard lock(mutex_);
       next_step_ = 0;
     }
-    barrier();
-    return 0;
+    barrier(rank);
   }
   int64_t take_step(int64_t steps) {
     const std::lock_guard lock(mutex_);
@@ -81,23 +83,58 @@ class LocalGroup {
   }
   std::exception_ptr failure() const { return failure_; }
 
+  // A rank's thread has nothing more to do.
+  void end() {
+    const std::lock_guard lock(mutex_);
+    ++ended_;
+    changed_.notify_all();
+  }
+  // Rank 0: until so many ranks have ended. What poll() throws tells the others to leave, and is not asked again.
+  void await_end(int ranks) {
+    std::unique_lock lock(mutex_);
+    const auto all_ended = [&] { return ended_ == ranks; };
+    while (poll_ && failure_ == nullptr && !changed_.wait_for(lock, kPollInterval, all_ended)) {
+      lock.unlock();
+      try {
+        poll_();
+        lock.lock();
+      } catch (...) {
+        lock.lock();
+        if (failure_ == nullptr) failure_ = std::current_exception();
+        changed_.notify_all();
+      }
+    }
+    changed_.wait(lock, all_ended);
+  }
+
  private:
   void leave_if_failed() const {
     if (failure_ != nullptr) throw OtherRankThrew();
   }
   template <typename Until>
-  void wait(std::unique_lock<std::mutex>& lock, const Until& until) {
-    changed_.wait(lock, [&] { return until() || failure_ != nullptr; });
+  void wait(std::unique_lock<std::mutex>& lock, int rank, const Until& until) {
+    const auto woken = [&] { return until() || failure_ != nullptr; };
+    if (rank != 0 || !poll_) {
+      changed_.wait(lock, woken);
+    } else {
+      while (!changed_.wait_for(lock, kPollInterval, woken)) {
+        lock.unlock();
+        poll_();
+        lock.lock();
+      }
+    }
     if (!until()) throw OtherRankThrew();
   }
 
   const int size_;
+  const std::function<void()>& poll_;  // or none
   std::mutex mutex_;
   std::condition_variable changed_;
   std::map<std::pair<int, int>, std::deque<std::vector<std::byte>>> mail_;
   int waiting_ = 0;
   int64_t round_ = 0;
   int64_t next_step_ = 0;
+  int ended_ = 0;
   std::exception_ptr failure_;
 };
 
@@ -109,10 +146,10 @@ class LocalCommunicator final : public Communicator {
   int rank() const override { return rank_; }
   std::string name() const override { return name_.empty() ? Communicator::name() : name_; }
   int size() const override { return group_.size(); }
-  void barrier() override { group_.barrier(); }
+  void barrier() override { group_.barrier(rank_); }
   void begin_steps(int64_t count) override {
     steps_ = count;
-    group_.begin_steps();
+    group_.begin_steps(rank_);
   }
   int64_t next_step() override { return group_.take_step(steps_); }
 
@@ -136,9 +173,9 @@ class LocalCommunicator final : public Communicator {
 }  // namespace
 
 void run_named_ranks(const std::vector<std::string>& names, const std::function<void(Communicator&)>& work,
-                     int64_t piece_bytes) {
+                     const std::function<void()>& poll, int64_t piece_bytes) {
   const int size = static_cast<int>(names.size());
-  LocalGroup group(size);
+  LocalGroup group(size, poll);
   std::vector<std::thread> threads;
   threads.reserve(names.size());
   const auto run = [&](int rank) {
@@ -148,6 +185,7 @@ void run_named_ranks(const std::vector<std::string>& names, const std::function<
     } catch (...) {
       group.fail(std::current_exception());
     }
+    group.end();
   };
   try {
     for (int rank = 1; rank < size; ++rank) threads.emplace_back(run, rank);
@@ -155,13 +193,14 @@ void run_named_ranks(const std::vector<std::string>& names, const std::function<
     group.fail(std::current_exception());
   }
   run(0);
+  group.await_end(static_cast<int>(threads.size()) + 1);
   for (std::thread& thread : threads) thread.join();
   if (group.failure() != nullptr) std::rethrow_exception(group.failure());
 }
 
 void run_ranks(int size, const std::function<void(Communicator&)>& work, int64_t piece_bytes) {
   if (size < 1) throw InvalidArgument(fmt::format("{} ranks; there must be at least one", size));
-  run_named_ranks(std::vector<std::string>(static_cast<size_t>(size)), work, piece_bytes);
+  run_named_ranks(std::vector<std::string>(static_cast<size_t>(size)), work, {}, piece_bytes);
 }
 
 }  // namespace kith

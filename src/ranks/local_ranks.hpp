@@ -16,8 +16,9 @@ class OtherRankThrew final : public Error {
   OtherRankThrew() : Error("another rank has thrown") {}
 };
 
-// A rank for each name, which its errors bear; an empty name is that of any communicator's rank.
+// A rank for each name, which its errors bear; an empty name is that of any communicator's rank. While the calling
+// thread waits for others it calls poll(), if there is one, every 20 ms; what that throws ends the call on all ranks.
 void run_named_ranks(const std::vector<std::string>& names, const std::function<void(Communicator&)>& work,
-                     int64_t piece_bytes = Communicator::kPieceBytes);
+                     const std::function<void()>& poll = {}, int64_t piece_bytes = Communicator::kPieceBytes);
 
 }  // namespace kith

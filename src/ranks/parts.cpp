@@ -18,19 +18,19 @@
 namespace kith {
 namespace {
 
-// How a part's error compares with those of others.
-enum class Rank : int { cause, stopped, none };
+// How a part has ended, what says most first.
+enum class PartEnd : int { cause, stopped, well };
 
-Rank rank_of(const std::exception_ptr& error) {
-  if (error == nullptr) return Rank::none;
+PartEnd end_of(const std::exception_ptr& error) {
+  if (error == nullptr) return PartEnd::well;
   try {
     std::rethrow_exception(error);
   } catch (const Cancelled&) {
-    return Rank::stopped;
+    return PartEnd::stopped;
   } catch (const OtherRankThrew&) {
-    return Rank::stopped;
+    return PartEnd::stopped;
   } catch (...) {
-    return Rank::cause;
+    return PartEnd::cause;
   }
 }
 
@@ -63,6 +63,8 @@ struct SharedMemory {
     throw_named(error, name);
   } catch (const DeviceError&) {
     throw_named(error, name);
+  } catch (const std::bad_alloc&) {
+    throw_named(error, name);
   }  // others leave as they are
 }
 
@@ -81,6 +83,14 @@ SharedMemory shared_by_parts(const Resources& resources, const std::exception_pt
 }
 
 }  // namespace
+
+bool is_divided(const MemorySpace& space, const Resources& resources) {
+  if (!is_shared(resources)) return false;
+  const std::vector<DeviceParts> devices = resources.devices();
+  return space.host_readable() || std::all_of(devices.begin(), devices.end(), [&](const DeviceParts& one) {
+           return one.device == Device::cuda(space.device);
+         });
+}
 
 std::vector<std::string> part_names(const Resources& resources) {
   std::vector<std::string> names;
@@ -126,23 +136,32 @@ void run_among(const Resources& resources, const std::vector<Resources>& made, c
     parts.push_back(std::move(part));
   }
   std::vector<std::exception_ptr> errors(static_cast<size_t>(size));
+  const auto run = [&](Communicator& ranks) {
+    const auto number = static_cast<size_t>(ranks.rank());
+    try {
+      work(ranks, parts[number]);
+    } catch (...) {
+      errors[number] = std::current_exception();
+      stop_from(is_refused_row(errors[number]) ? ranks.rank() + 1 : 0);
+      throw;
+    }
+  };
+  const auto poll = [&] {  // while the first part waits, or has ended
+    try {
+      resources.check_cancelled();
+    } catch (...) {
+      stop_from(0);
+      throw;
+    }
+  };
   try {
-    run_named_ranks(names, [&](Communicator& ranks) {
-      const auto number = static_cast<size_t>(ranks.rank());
-      try {
-        work(ranks, parts[number]);
-      } catch (...) {
-        errors[number] = std::current_exception();
-        stop_from(is_refused_row(errors[number]) ? ranks.rank() + 1 : 0);
-        throw;
-      }
-    });
+    run_named_ranks(names, run, poll);
   } catch (...) {
     const auto first = std::min_element(errors.begin(), errors.end(),
-                                        [](const auto& a, const auto& b) { return rank_of(a) < rank_of(b); });
-    if (rank_of(*first) == Rank::none) throw;  // a thread that cannot start
+                                        [](const auto& a, const auto& b) { return end_of(a) < end_of(b); });
+    if (end_of(*first) == PartEnd::well) throw;  // a thread that cannot start
     const auto number = static_cast<size_t>(first - errors.begin());
-    if (rank_of(*first) == Rank::cause) {
+    if (end_of(*first) == PartEnd::cause) {
       throw_of_part(*first, names[number], shared_by_parts(resources, *first, parts[number].device()));
     }
     throw Cancelled();
@@ -163,24 +182,38 @@ std::vector<DeviceParts> devices_of(const Resources& resources, int first, int c
   return devices;
 }
 
-// A group's parts have the memory that they would have each by itself. One budget stands for the group's GPUs: the
-// smallest of theirs.
-Resources group_of(const Resources& resources, int first, int count) {
-  const std::vector<DeviceParts> devices = devices_of(resources, first, count);
-  int64_t device_bytes = kNoLimit;
-  int number = first;
+// What each GPU of a group may take: null where each keeps its own budget, since no other group has parts of it. Else
+// one budget stands for them, of the smallest share.
+std::shared_ptr<MemoryBudget> device_budget(const Resources& resources, const std::vector<DeviceParts>& devices,
+                                            int first) {
+  const std::vector<DeviceParts> all = resources.devices();
+  const auto is_whole = [&](const DeviceParts& one) { return std::find(all.begin(), all.end(), one) != all.end(); };
+  if (std::all_of(devices.begin(), devices.end(), is_whole)) return nullptr;
+  std::shared_ptr<MemoryBudget> smallest;
   for (const DeviceParts& one : devices) {
-    const Resources part = resources.part(number);
     if (one.device.kind == DeviceKind::cuda) {
-      device_bytes = std::min(device_bytes, saturating_multiply(part.device_memory()->available(), one.parts));
+      const int64_t share = saturating_multiply(resources.part(first).device_memory()->available(), one.parts);
+      if (smallest == nullptr || share < smallest->limit()) {
+        smallest = std::make_shared<MemoryBudget>(resources.device_memory(one.device.index), share);
+      }
     }
-    number += one.parts;
+    first += one.parts;
   }
-  const Resources part = resources.part(first);
-  const int64_t host_bytes = resources.host_memory()->available() / resources.parts() * count;
-  return part
+  return smallest;
+}
+
+// The group of parts first .. first + count - 1, one of `groups` alike.
+Resources group_of(const Resources& resources, int first, int count, int groups) {
+  const std::vector<DeviceParts> devices = devices_of(resources, first, count);
+  if (resources.devices().size() == 1) {  // a larger part of the same device, divided once more
+    return resources.with_devices({{devices.front().device, groups}}).part(first / count).with_devices(devices);
+  }
+  const int64_t host_bytes = resources.host_memory()->available() / groups;
+  return resources.with_stream(nullptr)
+      .with_log({})
+      .with_progress({})
       .with_budgets(std::make_shared<MemoryBudget>(resources.host_memory(), host_bytes),
-                    std::make_shared<MemoryBudget>(part.device_memory(), device_bytes))
+                    device_budget(resources, devices, first))
       .with_devices(devices);
 }
 
@@ -197,7 +230,7 @@ void run_groups(int groups, const Resources& resources, const GroupWork& work) {
   std::vector<Resources> made;
   std::vector<std::string> names;
   for (int group = 0; group < groups; ++group) {
-    made.push_back(group_of(resources, group * count, count));
+    made.push_back(group_of(resources, group * count, count, groups));
     names.push_back(name_of(made.back().devices()));
   }
   run_among(resources, made, names, [&](Communicator& ranks, const Resources& own) { work(ranks.rank(), own); });

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <kith/communicator.hpp>
+#include <kith/memory_space.hpp>
 #include <kith/resources.hpp>
 
 #include "core/within_limits.hpp"
@@ -20,6 +21,9 @@ namespace kith {
 
 // Whether a call with these divides its work. What only counts memory does not: a part needs no more than one device.
 inline bool is_shared(const Resources& resources) { return resources.parts() > 1 && !only_counts(resources); }
+
+// Whether parts divide work on data in such memory: what lies in a GPU's memory is worked on there.
+bool is_divided(const MemorySpace& space, const Resources& resources);
 
 // What errors call the parts: "cuda:1", or "cpu, part 2 of 3".
 std::vector<std::string> part_names(const Resources& resources);

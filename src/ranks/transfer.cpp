@@ -53,9 +53,15 @@ bool writes_to(const MemorySpace& space, const Resources& part) {
 }
 
 void transfer(const void* from, int64_t bytes, void* to, const MemorySpace& space, const Resources& resources) {
+  transfer(from, MemorySpace::host(), bytes, to, space, resources);
+}
+
+void transfer(const void* from, const MemorySpace& from_space, int64_t bytes, void* to, const MemorySpace& space,
+              const Resources& resources) {
   if (bytes == 0) return;
+  check_owner(from, from_space, "what is handed over");
   check_owner(to, space, "results");
-  const MatrixView view(from, DType::u8, {1, bytes, bytes});
+  const MatrixView view(from, DType::u8, {1, bytes, bytes}, from_space);
   copy_to_device(view, static_cast<std::byte*>(to), space.device, resources.with_device(Device::cuda(space.device)));
 }
 

@@ -35,6 +35,10 @@ bool writes_to(const MemorySpace& space, const Resources& part);
 // Copies bytes from host memory to where `space` says; returns when they are there.
 void transfer(const void* from, int64_t bytes, void* to, const MemorySpace& space, const Resources& resources);
 
+// The same from the memory of one GPU to that of another, or within one, in the order of the resources' stream.
+void transfer(const void* from, const MemorySpace& from_space, int64_t bytes, void* to, const MemorySpace& space,
+              const Resources& resources);
+
 void wait_for_space(const MemorySpace& space, const Resources& resources);
 // Until what the caller has enqueued on its stream for data in these memories is done: parts have streams of their own.
 template <typename... Spaces>

@@ -30,6 +30,12 @@ ENVIRONMENT = {
     "OMPI_MCA_hwloc_base_binding_policy": "none",
 }
 TIMEOUT_SECONDS = 60
+GRAPH = ["graph", "build", "--data", "[ab].npy", "-k", 6, "--method", "cells", "--recall", 0.9]
+INDEXES = {"Flat": "flat", "IVF64,PQ8": "lists"}
+
+
+def search_of(name):
+    return ["index", "search", "--index", f"{name}.kith", "--queries", "q.npy", "-k", 7]
 
 
 def command(ranks, *arguments):
@@ -64,6 +70,10 @@ def folder(tmp_path_factory):
             *("--out-ids", f"{queries}_ids.npy", "--out-distances", f"{queries}_distances.fbin"),
             cwd=at,
         )
+    alone(*GRAPH, "--out", "graph", cwd=at)
+    for factory, name in INDEXES.items():
+        alone("index", "build", "--base", "[ab].npy", "--factory", factory, "--out", f"{name}.kith", cwd=at)
+        alone(*search_of(name), "--out-ids", f"{name}_ids.npy", "--out-distances", f"{name}_distances.fbin", cwd=at)
     alone("kmeans", "--data", "[ab].npy", "-k", 50, "--iterations", 6, "--out", "c.npy", "--out-labels", "l.ibin", cwd=at)
     return at
 
@@ -111,6 +121,58 @@ def test_kmeans_writes_the_files_of_one_process(folder, ranks):
     assert same(folder, f"l{ranks}.ibin", "l.ibin")
 
 
+@pytest.mark.parametrize("ranks", [1, 2, 4])
+def test_a_graph_has_the_bytes_of_one_process(folder, ranks):
+    done = mpirun(ranks, *GRAPH, "--json", "--out", f"graph{ranks}", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["result"]["ranks"] == ranks
+    for name in ("ids.npy", "distances.npy"):
+        assert same(folder, f"graph{ranks}/{name}", f"graph/{name}")
+    assert not (folder / f"graph{ranks}" / "work").exists()
+
+
+def test_a_graph_whose_rank_was_killed_goes_on(folder):
+    (folder / "graph_killed").mkdir()
+    with subprocess.Popen(
+        command(3, *GRAPH, "--out", "graph_killed"), cwd=folder, env=ENVIRONMENT, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, text=True,
+    ) as job:  # fmt: skip
+        began = time.monotonic()
+        while len(ranks := started_ranks(job, time.monotonic() - began)) < 3:
+            if job.poll() is not None:  # it was done before it was seen
+                return
+            time.sleep(0.01)
+        os.kill(ranks[1], signal.SIGKILL)
+        job.communicate(timeout=TIMEOUT_SECONDS)
+        assert job.returncode != 0
+    done = mpirun(2, *GRAPH, "--out", "graph_killed", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert same(folder, "graph_killed/ids.npy", "graph/ids.npy")
+
+
+def test_graphs_that_ranks_do_not_build(folder):
+    done = mpirun(2, *GRAPH, "--out-ids", "i.npy", "--out-distances", "d.npy", cwd=folder)
+    assert done.returncode != 0 and "needs --out FOLDER" in done.stderr
+    done = mpirun(2, *GRAPH[:-4], "--method", "nn_descent", "--out", "none", cwd=folder)
+    assert done.returncode != 0 and "by the method cells alone" in done.stderr
+
+
+@pytest.mark.parametrize("ranks", [1, 4])
+@pytest.mark.parametrize("factory", INDEXES)
+def test_an_index_has_the_bytes_of_one_process(folder, ranks, factory):
+    name = INDEXES[factory]
+    build = ["index", "build", "--base", "[ab].npy", "--factory", factory]
+    done = mpirun(ranks, *build, "--out", f"{name}{ranks}.kith", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert same(folder, f"{name}{ranks}.kith", f"{name}.kith")
+    out = ["--out-ids", f"{name}{ranks}_ids.npy", "--out-distances", f"{name}{ranks}_distances.fbin"]
+    done = mpirun(ranks, *search_of(name), "--mmap", *out, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert same(folder, f"{name}{ranks}_ids.npy", f"{name}_ids.npy")
+    assert same(folder, f"{name}{ranks}_distances.fbin", f"{name}_distances.fbin")
+    assert not list(folder.glob("*.part"))
+
+
 def test_ranks_of_different_instruction_sets(folder):
     """One that may use all that the processor has, one that may not."""
     oldest = "NEON" if os.uname().machine == "aarch64" else "SSE4"
@@ -149,7 +211,7 @@ def test_other_commands_are_refused(folder):
         ["mpirun", "-n", "2", MPI, "info", "q.npy"],
         cwd=folder, env=ENVIRONMENT, capture_output=True, text=True, timeout=TIMEOUT_SECONDS,
     )  # fmt: skip
-    assert done.returncode == 2 and done.stderr.count("kith-mpi shares knn and kmeans") == 1
+    assert done.returncode == 2 and done.stderr.count("kith-mpi shares knn, kmeans") == 1
 
 
 def started_ranks(job, waited):

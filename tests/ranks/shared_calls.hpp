@@ -1,6 +1,7 @@
 // Calls that several devices share have the bytes of one: the same checks for parts of a CPU and of a GPU.
 #pragma once
 
+#include <kith/error.hpp>
 #include <kith/index.hpp>
 #include <kith/kmeans.hpp>
 #include <kith/knn.hpp>
@@ -19,6 +20,7 @@
 #include <bit>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -104,6 +106,75 @@ inline void expect_kmeans(const Resources& one, const Resources& several) {
   }
 }
 
+inline Fitted fitted_on(const Resources& resources, const MatrixView& rows, const KMeansParams& params,
+                        const KMeansInput& input = {}) {
+  KMeans model(params);
+  model.fit(rows, input, resources);
+  return taken(model);
+}
+
+// Every kind of fit: few centres and many, weights, directions, mini-batches, samples, candidates drawn in rounds, empty
+// centres, values of a byte.
+template <typename Fit>
+void expect_kinds_of_kmeans(const Resources& one, const Fit& fit_on_several) {
+  using reference::Shape;
+  const auto rows = reference::make_floats(Shape::gaussian, 6000, 8, 4);
+  std::vector<float> weights;
+  for (int i = 0; i < 6000; ++i) weights.push_back(static_cast<float>(i % 4));
+  KMeansInput weighted;
+  weighted.weights = {weights.data(), 6000, {}};
+  const auto expect = [&](const char* what, const MatrixView& data, const KMeansParams& params,
+                          const KMeansInput& input = {}) {
+    EXPECT_EQ(fit_on_several(data, params, input), fitted_on(one, data, params, input)) << what;
+  };
+  KMeansParams plain;
+  plain.clusters = 12;
+  plain.iterations = 4;
+  expect("plain", rows.view(), plain);
+  expect("weights", rows.view(), plain, weighted);
+  KMeansParams params = plain;
+  params.clusters = 1;
+  expect("one centre", rows.view(), params);
+  params.clusters = 200;
+  expect("many centres", rows.view(), params, weighted);
+  params = plain;
+  params.spherical = true;
+  expect("spherical", rows.view(), params);
+  params = plain;
+  params.n_init = 2;
+  params.history = false;
+  params.tol = 0;
+  expect("two starts", rows.view(), params);
+  params = plain;
+  params.batch_size = 1500;
+  expect("mini-batches", rows.view(), params, weighted);
+  params = plain;
+  params.max_points_per_centre = 100;
+  expect("a sample", rows.view(), params);
+  params = plain;
+  params.init = KMeansInit::random;
+  params.compute_labels = false;
+  expect("random centres", rows.view(), params);
+  const auto bytes = reference::make_bytes(9000, 6, 3);
+  params = plain;
+  params.clusters = 40;
+  expect("bytes", bytes.view(), params);
+  const auto wide = reference::make_floats(Shape::gaussian, 4100, 300, 2);
+  params = plain;
+  params.clusters = 900;
+  params.iterations = 1;
+  expect("candidates drawn in rounds", wide.view(), params);
+  // Centres that lie where no row is begin empty and are filled.
+  auto centres = reference::make_floats(Shape::gaussian, 9, 8, 6);
+  for (int64_t c = 3; c < 9; ++c) centres.row(c)[0] = 1000.0f + static_cast<float>(c);
+  KMeansInput given;
+  given.centres = centres.view();
+  params = plain;
+  params.clusters = 9;
+  params.init = KMeansInit::given;
+  expect("empty centres", rows.view(), params, given);
+}
+
 template <typename Quantizer, typename Params>
 void expect_codes(const Params& params, const Resources& one, const Resources& several) {
   const auto rows = reference::make_floats(reference::Shape::gaussian, 1000, 16, 5);
@@ -144,6 +215,38 @@ inline void expect_graphs(const Resources& one, const Resources& several) {
                 found_in(expected.ids(), expected.distances(), count * 6))
           << name_of(method) << " of " << count << " rows";
     }
+  }
+}
+
+// Searches of so many queries that the lists of shards are ranked once.
+inline void expect_many_queries(const Resources& one, const std::vector<DeviceParts>& devices) {
+  using reference::Shape;
+  const auto rows = reference::make_floats(Shape::near_duplicates, 1500, 16, 7);
+  auto asked = reference::make_floats(Shape::near_duplicates, 300, 16, 8);
+  for (const Metric metric : {Metric::l2, Metric::inner_product, Metric::cosine}) {
+    for (const char* factory : {"IVF20,Flat", "IVF20,PQ4x4"}) {
+      IndexParams params;
+      params.metric = metric;
+      Index plain(factory, params);
+      plain.train(rows.view(), one);
+      plain.add(rows.view(), Ownership::copy, one);
+      const Index shards = plain.to({devices, 1});
+      for (const int64_t k : {5, 400}) {  // of 400 most lists hold too few
+        EXPECT_EQ(found_in(shards.search(asked.view(), {.k = k, .probes = 3})),
+                  found_in(plain.search(asked.view(), {.k = k, .probes = 3}, one)))
+            << factory << " by " << name_of(metric) << ", k = " << k;
+      }
+    }
+  }
+  Index index("IVF20,SQ8");
+  index.train(rows.view(), one);
+  index.add(rows.view(), Ownership::copy, one);
+  asked.values[16 * 250 + 3] = std::numeric_limits<float>::quiet_NaN();
+  try {
+    (void)index.to({devices, 1}).search(asked.view(), {.k = 5, .probes = 3});
+    ADD_FAILURE() << "nothing was refused";
+  } catch (const InvalidArgument& error) {
+    EXPECT_NE(std::string(error.what()).find("query row 250"), std::string::npos) << error.what();
   }
 }
 

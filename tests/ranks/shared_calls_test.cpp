@@ -14,6 +14,7 @@
 #include <atomic>
 #include <chrono>
 #include <cmath>
+#include <memory>
 #include <thread>
 
 namespace kith::shared {
@@ -34,6 +35,14 @@ TEST(SharedCalls, ExactSearchHasTheBytesOfOneDevice) {
 TEST(SharedCalls, KMeansHasTheBytesOfOneDevice) {
   for (const char* parts : kParts) expect_kmeans(on("cpu"), on(parts));
 }
+
+TEST(SharedCalls, EveryKindOfKMeansHasTheBytesOfOneDevice) {
+  expect_kinds_of_kmeans(on("cpu"), [](const MatrixView& rows, const KMeansParams& params, const KMeansInput& input) {
+    return fitted_on(on("cpu/3"), rows, params, input);
+  });
+}
+
+TEST(SharedCalls, ListsAreRankedOnceForManyQueries) { expect_many_queries(on("cpu"), parse_devices("cpu/3")); }
 
 TEST(SharedCalls, EncodingHasTheBytesOfOneDevice) {
   for (const char* parts : kParts) expect_encoding(on("cpu"), on(parts));
@@ -141,6 +150,112 @@ TEST(SharedCalls, CancelReachesAllParts) {
     return ++asked > 3;
   };
   EXPECT_THROW(run_parts(on("cpu/3").with_cancel({}, interrupted), wait), Cancelled);
+}
+
+TEST(SharedCalls, AnInterruptIsHeardOnceTheFirstPartIsDone) {
+  const auto interrupted_after = [](int times) {
+    auto asked = std::make_shared<int>(0);
+    return [asked, times] { return ++*asked > times; };
+  };
+  std::atomic<int> stopped{0};
+  const auto until_told = [&](const Resources& part) {
+    for (;;) {
+      try {
+        part.check_cancelled();
+      } catch (const Cancelled&) {
+        ++stopped;
+        throw;
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  };
+  const auto first_returns = [&](Communicator& ranks, const Resources& part) {
+    if (ranks.rank() > 0) until_told(part);
+  };
+  EXPECT_THROW(run_parts(on("cpu/3").with_cancel({}, interrupted_after(2)), first_returns), Cancelled);
+  EXPECT_EQ(stopped, 2);
+  const auto first_waits = [&](Communicator& ranks, const Resources& part) {
+    if (ranks.rank() > 0) until_told(part);
+    ranks.barrier();
+  };
+  EXPECT_THROW(run_parts(on("cpu/3").with_cancel({}, interrupted_after(2)), first_waits), Cancelled);
+  EXPECT_EQ(stopped, 4);
+  // Heard when all others end by themselves: the call is cancelled none the less.
+  const auto others_sleep = [](Communicator& ranks, const Resources&) {
+    if (ranks.rank() > 0) std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  };
+  EXPECT_THROW(run_parts(on("cpu/3").with_cancel({}, interrupted_after(0)), others_sleep), Cancelled);
+}
+
+// The device memory of each part of each group, as a list.
+std::vector<int64_t> shares_of_groups(const ResourceOptions& options, int groups) {
+  const Resources resources(options);
+  std::vector<std::vector<int64_t>> shares(static_cast<size_t>(groups));
+  run_groups(groups, resources, [&](int group, const Resources& own) {
+    for (int i = 0; i < own.parts(); ++i) {
+      shares[static_cast<size_t>(group)].push_back(own.part(i).device_memory()->available());
+    }
+  });
+  std::vector<int64_t> all;
+  for (const auto& group : shares) all.insert(all.end(), group.begin(), group.end());
+  return all;
+}
+
+TEST(SharedCalls, PartsOfAGroupHaveTheMemoryThatTheyHaveAlone) {
+  using ::testing::ElementsAre;
+  const Device first = Device::cuda(0);
+  const Device second = Device::cuda(1);
+  ResourceOptions options;
+  options.threads = 4;
+  options.device_memory_limit = 1200;
+  options.devices = {{first, 4}};
+  EXPECT_THAT(shares_of_groups(options, 2), ElementsAre(300, 300, 300, 300));
+  options.devices = {{first, 2}, {second, 2}};
+  EXPECT_THAT(shares_of_groups(options, 2), ElementsAre(600, 600, 600, 600));
+  options.devices = {{first}, {second}, {Device::cuda(2)}, {Device::cuda(3)}};
+  EXPECT_THAT(shares_of_groups(options, 2), ElementsAre(1200, 1200, 1200, 1200));
+  options.device_memory_limits = {1000, 2000, 3000, 4000};
+  EXPECT_THAT(shares_of_groups(options, 2), ElementsAre(1000, 2000, 3000, 4000));
+  const Resources resources(options);
+  run_groups(2, resources, [&](int group, const Resources& own) {  // what a part takes counts for the GPU
+    if (group == 1) own.part(1).device_memory()->reserve(700, "a test");
+  });
+  EXPECT_EQ(resources.device_memory(3)->used(), 700);
+  EXPECT_EQ(resources.device_memory(2)->used(), 0);
+}
+
+TEST(SharedCalls, AShardedIndexCountsTheShareOfEachPart) {
+  const auto rows = make_floats(Shape::gaussian, 4000, 16, 1);
+  const auto asked = make_floats(Shape::gaussian, 40, 16, 2);
+  for (const char* factory : {"Flat", "IVF20,SQ8"}) {
+    Index plain(factory);
+    plain.train(rows.view(), on("cpu"));
+    plain.add(rows.view(), Ownership::copy, on("cpu"));
+    const std::vector<uint8_t> keep = [] {
+      std::vector<uint8_t> all(4000, 1);
+      for (size_t i = 0; i < all.size(); i += 3) all[i] = 0;
+      return all;
+    }();
+    const SearchParams params{.k = 6, .filter = RowFilter::mask(keep.data(), 4000), .probes = 5};
+    const Found expected = found_in(plain.search(asked.view(), params, on("cpu")));
+    const Index shards = plain.to({parse_devices("cpu/3"), 1});
+    ResourceOptions options;
+    options.threads = 3;
+    options.host_memory_limit = 1000;
+    bool found = false;
+    for (int tries = 0; tries < 12 && !found; ++tries) {
+      const Resources limited(options);
+      try {
+        EXPECT_EQ(found_in(shards.search(asked.view(), params, limited)), expected) << factory;
+        EXPECT_GT(tries, 0);
+        found = true;
+      } catch (const OutOfMemory& error) {
+        EXPECT_GT(error.bytes_needed(), options.host_memory_limit);
+        options.host_memory_limit = error.bytes_needed();
+      }
+    }
+    EXPECT_TRUE(found) << factory << ": the limits that errors name do not do: " << options.host_memory_limit;
+  }
 }
 
 TEST(SharedCalls, ALimitIsSharedAndNamedForTheWholeCall) {

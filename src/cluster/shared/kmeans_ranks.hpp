@@ -12,42 +12,10 @@
 #include <kith/communicator.hpp>
 
 #include "cluster/steps/kmeans_backend.hpp"
-#include "ranks/agreement.hpp"
-#include "rows/row_source.hpp"
 
 #include <memory>
-#include <optional>
 
 namespace kith {
-
-// Rows of a file, of which this rank's part lies in memory too.
-class HeldRows final : public RowSource {
- public:
-  HeldRows(const VectorFile& file, const MatrixView& held, RankPart part) : file_(file), held_(held), part_(part) {}
-
-  RowsInfo info() const override { return file_.info(); }
-  void open(int64_t most, const Resources& resources) override { file_.open(most, resources); }
-  MatrixView fetch(int64_t first, int64_t count) override {
-    const bool has = first >= part_.first && first + count <= part_.first + held_.rows();
-    return has ? held_.slice(first - part_.first, count) : file_.fetch(first, count);
-  }
-  void gather(const uint32_t* rows, int64_t count, const MutableMatrixView& out, const Resources& resources) override {
-    file_.gather(rows, count, out, resources);
-  }
-  // Those rows in one piece, where they are held.
-  std::optional<MatrixView> whole(RankPart part) const {
-    if (part.first != part_.first || part.count != held_.rows()) return std::nullopt;
-    return held_;
-  }
-
- private:
-  FileSource file_;
-  const MatrixView held_;
-  const RankPart part_;
-};
-
-// The rows of a rank: whole blocks of kSumBlock.
-RankPart kmeans_part(int64_t rows, const Communicator& ranks);
 
 class KMeansSharedByRanks final : public KMeansSharing {
  public:

@@ -43,6 +43,27 @@ struct KMeansPass {
   bool scores = true;         // keys and the objective; a backend may write keys that nobody asked for
   bool only_nearer = false;   // than the candidates so far (CandidateDraws): the keys of other rows may be larger ones
   bool labels_known = false;  // those of the pass before are right for these centres: a backend may leave them
+  bool adds_in_turn = false;  // with adds_up: rows are added up after the pass (SumsInTurn)
+};
+
+// What a GPU that shares a fit with others adds up: in turns, in the order of the rows, each goes on with the sums of
+// the one before, so that sums have one order. All arrays lie in that GPU's memory.
+class SumsInTurn {
+ public:
+  virtual ~SumsInTurn() = default;
+  virtual int device() const = 0;
+  virtual void* work_stream() const = 0;  // that of the backend
+  // `size` values each: the totals, clusters x cols and then a weight for each centre, and the same of a block of rows
+  // that has not ended. Both may be written before add_labelled(), and the totals before objective().
+  virtual int64_t size() const = 0;
+  virtual double* totals() = 0;
+  virtual double* open_block() = 0;
+  // Adds the rows of the pass that has ended, whose labels it has left; the first is row `first_row` of all, and `last`
+  // says that none follow. Rows that did not stay are fetched from the source once more. Returns when it is done.
+  virtual void add_labelled(RowSource* source, int64_t piece_rows, int64_t first_row, bool last,
+                            ProgressMeter& meter) = 0;
+  // After objective(): its blocks of kSumBlock rows, in their order.
+  virtual std::vector<double> objective_blocks() const = 0;
 };
 
 // What the rounds of draw_candidates (first_centres.hpp) keep of every row: its distance to the nearest candidate so
@@ -108,6 +129,9 @@ class KMeansBackend {
 
   // The rows listed, one after the other, where scan() takes them from soonest. Valid until the next call.
   virtual MatrixView gather(RowSource& source, const std::vector<uint32_t>& rows) = 0;
+
+  // Null where sums are not a GPU's.
+  virtual SumsInTurn* sums_in_turn() { return nullptr; }
 };
 
 std::unique_ptr<KMeansBackend> make_kmeans_cpu(const KMeansShape& shape, const KMeansWish& wish, const KMeansPlan& plan,
@@ -119,11 +143,15 @@ std::unique_ptr<KMeansBackend> make_kmeans_cuda(const KMeansShape& shape, const 
 // Draws among rows whose labels and keys are in host memory.
 std::unique_ptr<CandidateDraws> make_draws_on_host(const KMeansRowArrays& rows, const Resources& resources);
 
-// How several processes share a fit: each of them calls it with the same rows and parameters, and goes over a part of
-// the rows. Whoever shares it lies further up (shared/).
+// How several processes or devices share a fit: each of them calls it with the same rows and parameters, and goes over
+// a part of the rows. Whoever shares it lies further up (shared/).
 class KMeansSharing {
  public:
   virtual ~KMeansSharing() = default;
+  // What the own backend is planned and made for: as many rows as it will see at most.
+  virtual KMeansShape own_shape(const KMeansShape& shape) const { return shape; }
+  // First centres that need no pass: choose() fills them.
+  virtual void begin(const std::function<void()>& choose, const MutableMatrixView&) const { choose(); }
   // A backend that does with the others what `own` would do alone. It takes memory of `resources`.
   virtual std::unique_ptr<KMeansBackend> share(std::unique_ptr<KMeansBackend> own, const KMeansShape& shape,
                                                const KMeansWish& wish, const KMeansPlan& plan,

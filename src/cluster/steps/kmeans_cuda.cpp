@@ -27,7 +27,7 @@
 namespace kith {
 namespace {
 
-class KMeansCuda final : public KMeansBackend {
+class KMeansCuda final : public KMeansBackend, private SumsInTurn {
  public:
   KMeansCuda(const KMeansShape& shape, const KMeansWish& wish, const KMeansPlan& plan, DataSample sample,
              const Resources& resources)
@@ -65,6 +65,7 @@ class KMeansCuda final : public KMeansBackend {
   void begin_pass(const KMeansPass& pass) override {
     const DeviceGuard guard(context_->device());
     adds_up_ = pass.adds_up;
+    adds_in_turn_ = pass.adds_in_turn;
     only_nearer_ = pass.only_nearer;
     moved_ahead_ = false;
     if (pass.adds_up) context_->fill(at(layout_.sums), 0, layout_.sums.count);
@@ -100,7 +101,9 @@ class KMeansCuda final : public KMeansBackend {
     const DeviceGuard guard(context_->device());
     labelled_ = true;
     guesses_ = false;
-    launch_block_objectives(at(layout_.keys), weights_on_device(), rows_.count, at(layout_.objectives), stream());
+    if (rows_.count > 0) {
+      launch_block_objectives(at(layout_.keys), weights_on_device(), rows_.count, at(layout_.objectives), stream());
+    }
     const int64_t blocks = divide_up(rows_.count, kSumBlock);
     if (adds_up_) launch_move(nullptr, centres_next());
     moved_ahead_ = adds_up_;
@@ -217,7 +220,37 @@ class KMeansCuda final : public KMeansBackend {
     return batch_.view().slice(0, count);
   }
 
+  SumsInTurn* sums_in_turn() override { return this; }
+
  private:
+  int device() const override { return context_->device(); }
+  void* work_stream() const override { return stream(); }
+  int64_t size() const override { return layout_.sums.count; }
+  double* totals() override { return at(layout_.sums); }
+  double* open_block() override { return at(layout_.open_sums); }
+
+  void add_labelled(RowSource* source, int64_t piece_rows, int64_t first_row, bool last,
+                    ProgressMeter& meter) override {
+    const DeviceGuard guard(context_->device());
+    for (int64_t first = 0; first < rows_.count; first += piece_rows) {
+      const int64_t count = std::min(piece_rows, rows_.count - first);
+      const bool ends = last && first + count == rows_.count;
+      if (rows_kept_) {
+        add(rows_at(place_of(first), count), first, first_row + first, ends);
+      } else if (count == rows_.count) {
+        add(last_piece_, first, first_row, ends);
+      } else {
+        add(arrive(source->fetch(first, count), first, meter), first, first_row + first, ends);
+        if (ahead_ != nullptr) ahead_->used(0, stream());
+      }
+    }
+    context_->synchronize();
+  }
+
+  std::vector<double> objective_blocks() const override {
+    return {report_.end() - divide_up(rows_.count, kSumBlock), report_.end()};
+  }
+
   // Candidates drawn where the rows' distances are.
   class Draws final : public CandidateDraws {
    public:
@@ -356,7 +389,8 @@ class KMeansCuda final : public KMeansBackend {
     if (only_nearer_) task.known = at(layout_.nearest) + first;
     if (rows_.on_device && piece.count == shape_.rows) task.probe = last_sampled_row(shape_.rows);
     search_.run(task, meter);
-    if (adds_up_) add(piece, first);
+    if (adds_up_ && !adds_in_turn_) add(piece, first, first, first + piece.count == rows_.count);
+    last_piece_ = piece;
     if (first + piece.count == rows_.count) {  // the same rows come in the next pass
       rows_kept_ = cuda_.rows_stay;
       operands_kept_ = cuda_.operands_stay;
@@ -375,13 +409,14 @@ class KMeansCuda final : public KMeansBackend {
            rows_.weights == nullptr && shape_.cols <= kMostKeyCols && (shape_.cols <= kWideCols || runs >= kFewRuns);
   }
 
-  void add(const DeviceRowsView& rows, int64_t first) const {
+  // Rows `first` and those after it of this backend's; `number` is the first one's among all that are added up.
+  void add(const DeviceRowsView& rows, int64_t first, int64_t number, bool last) const {
     SumsTask task;
     task.rows = rows;
     task.cols = shape_.cols;
     task.clusters = shape_.clusters;
-    task.first = first;
-    task.last = first + rows.count == rows_.count;
+    task.first = number;
+    task.last = last;
     task.labels = at(layout_.labels) + first;
     task.weights = rows_.weights == nullptr ? nullptr : at(layout_.weights) + first;
     for (int i = 0; i < 2; ++i) {
@@ -433,7 +468,9 @@ class KMeansCuda final : public KMeansBackend {
   std::vector<double> report_;  // of a pass: the centres' weights and moves, the objective's blocks
   int turn_centres_ = 0;        // where the centres are
   bool moved_ahead_ = false;    // where they will be is known
+  DeviceRowsView last_piece_;   // that was labelled
   bool adds_up_ = false;
+  bool adds_in_turn_ = false;
   bool only_nearer_ = false;
   bool checked_ = false;        // all rows were found to be finite
   bool centres_ready_ = false;  // for the search
