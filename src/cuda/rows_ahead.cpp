@@ -1,8 +1,8 @@
 #include "cuda/rows_ahead.hpp"
 
+#include "core/start_beside.hpp"
 #include "cuda/device_guard.hpp"
 
-#include <system_error>
 #include <utility>
 
 namespace kith {
@@ -34,11 +34,7 @@ void RowsAhead::begin_copy(int buffer, std::function<void(ProgressMeter&)> copy)
     copy(meter);
     copied_[buffer].record(context_.stream());
   };
-  try {
-    copying_ = std::async(std::launch::async, work);
-  } catch (const std::system_error&) {  // no thread is to be had: the copy waits for its turn
-    copying_ = std::async(std::launch::deferred, work);
-  }
+  copying_ = start_beside(work);
 }
 
 void RowsAhead::await(int buffer, cudaStream_t stream) {

@@ -19,6 +19,15 @@
 namespace kith {
 namespace {
 
+constexpr int64_t kMostTables = 256;  // of queries, that serve all lists and are kept,
+constexpr int64_t kTableBytes = 1 << 22;
+
+// as many as stay near.
+int64_t tables_kept(const CodeFormat& format) {
+  const int64_t table_bytes = std::max<int64_t>(format.parts * format.codewords() * 5, 1);
+  return std::min(kMostTables, kTableBytes / table_bytes);
+}
+
 const CodeWords::Forms* words_of(const IvfModel& model, const CodeWords::Wanted& wanted, const Resources& resources) {
   if (!wanted.columns && !wanted.rounded) return nullptr;
   static const CodeWords::Forms unmade;  // for products that are only counted
@@ -53,10 +62,12 @@ int64_t most_for_tables(const IvfModel& model, const CpuExtensions& cpu) {
 // Queries of a list up to which comparing bytes takes less time than decoding it.
 int64_t most_for_bytes(const CpuExtensions& cpu) { return cpu.dotprod ? 88 : cpu.vnni ? 72 : cpu.avx2 ? 32 : 12; }
 
-// The same of looking them up in tables that were filled once.
+// The same of looking them up in tables that were filled once. Parts of few columns are many lookups for what decoding
+// brings in one product.
 int64_t most_for_terms(const CodeFormat& format, const CpuExtensions& cpu) {
   if (format.adds_codewords()) return most_for_sums(format, cpu);
-  return cpu.dotprod || cpu.vbmi ? 12 : cpu.amx ? 4 : 8;
+  if (cpu.amx) return cpu.vbmi ? 12 : 4;
+  return cpu.avx2 ? std::clamp<int64_t>(6 * format.part_cols(), 12, 48) : cpu.dotprod ? 12 : 8;
 }
 
 // A piece of a list as panels of f32 (kernels/panels): the vectors that the index holds, less the list's centre where
@@ -198,17 +209,14 @@ ListProductShape ListProductShape::choose(const IvfModel& model, int64_t queries
   constexpr int64_t kQueryBytes = 1 << 18;
   constexpr int64_t kPieceBytes = 1 << 19;
   constexpr int64_t kFewestRows = 64;
-  constexpr int64_t kMostTables = 256;
-  constexpr int64_t kTableBytes = 1 << 22;
   const int64_t bytes = array_bytes<float>(model.cols());
   ListProductShape shape;
   shape.engine = has_list_tiles(cpu) ? ListEngine::tiles : ListEngine::panels;
   const CodeFormat& format = model.codec->format();
   const bool terms = screened && (format.copies_codewords() || format.adds_codewords());
   if (screened) shape.few_engine = terms ? ListEngine::terms : ListEngine::bytes;
-  // Tables of a query that serve all its lists are kept, as many as stay near. Of more queries they are filled again.
-  const int64_t table_bytes = std::max<int64_t>(format.parts * format.codewords() * 5, 1);
-  const int64_t kept_tables = terms ? std::min({kMostTables, queries, kTableBytes / table_bytes}) : 0;
+  // Of more queries tables are filled again.
+  const int64_t kept_tables = terms ? std::min(tables_kept(format), queries) : 0;
   const int64_t most = terms && queries <= kept_tables ? most_for_terms(format, cpu)
                        : terms && format.adds_codewords() ? 0  // filling them takes as long as decoding a list
                        : terms                         ? std::min<int64_t>(most_for_terms(format, cpu), 6)
@@ -224,6 +232,15 @@ ListProductShape ListProductShape::choose(const IvfModel& model, int64_t queries
   shape.table_queries = terms ? std::max(kept_tables, shape.few_queries) : shape.loaded_queries;
   shape.piece_rows = std::clamp<int64_t>(round_up(kPieceBytes / bytes, kFewestRows), kFewestRows, 1024);
   return shape;
+}
+
+int64_t ListProductShape::batch_for_tables(const IvfModel& model, int64_t queries, int64_t probes,
+                                           const CpuExtensions& cpu, bool screened) {
+  const CodeFormat& format = model.codec->format();
+  if (!screened || !format.copies_codewords() || cpu.amx) return queries;
+  const int64_t kept = tables_kept(format);
+  const bool few = queries * probes <= most_for_terms(format, cpu) * model.lists();
+  return queries > kept && few && kept > 0 ? kept : queries;
 }
 
 ListTables::ListTables(const IvfModel& model, ReusedVector<float> origin, const CodeWords::Wanted& wanted,

@@ -45,6 +45,10 @@ struct ListProductShape {
   // For up to so many queries. `screened`: every segment has its ListScreen.
   static ListProductShape choose(const IvfModel& model, int64_t queries, const CpuExtensions& cpu, bool screened);
 
+  // How many queries to search at a time, that their tables stay for all lists while these have few of them.
+  static int64_t batch_for_tables(const IvfModel& model, int64_t queries, int64_t probes, const CpuExtensions& cpu,
+                                  bool screened);
+
   // What a search of up to so many queries wants of the codewords.
   CodeWords::Wanted wanted_words(const IvfModel& model, int64_t queries) const;
 

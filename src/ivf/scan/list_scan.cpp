@@ -153,11 +153,13 @@ MatrixView ListedVectors::stored_values() const {
 
 void ListedVectors::decode(uint32_t* places, int64_t count, float* out, float* norms) const {
   const CodecView codec = model_.codec->view();
+  const int64_t cols = codec.format.cols;
+  const float* const centres = model_.base_of(0);  // one after the other
   fetch(places, count);
   for (int64_t i = 0; i < count; ++i) {
     const auto [segment, place] = find(places[i]);
-    const float* const centre = model_.residual ? model_.centre(segment.list_of(place)) : nullptr;
-    decode_rows_cpu(codec, segment.code(place), 1, centre, out + i * codec.format.cols);
+    const float* const centre = centres == nullptr ? nullptr : centres + segment.list_of(place) * cols;
+    decode_rows_cpu(codec, segment.code(place), 1, centre, out + i * cols);
     if (norms != nullptr) norms[i] = code_norm(codec, segment.code(place));
     places[i] = segment.rows()[place];
   }

@@ -202,11 +202,15 @@ std::shared_ptr<const PreparedSegmentCuda> prepared_segment(int device, const Se
                                                             const std::shared_ptr<const GpuModelCuda>& there,
                                                             const Resources& resources) {
   const DeviceGuard guard(device);
-  const auto make = [&] {
-    return std::make_shared<const PreparedSegmentCuda>(segment.on(Device::cuda(device), resources), model, there, resources);
-  };
-  return std::static_pointer_cast<const PreparedSegmentCuda>(
-      segment.prepared().get(Device::cuda(device), resources, make));
+  const PreparedAs<PreparedSegmentCuda> prepared;  // not what is kept of lists on the host for this device
+  std::shared_ptr<const PreparedSegment> kept = segment.prepared().find(Device::cuda(device), prepared);
+  if (kept == nullptr) {
+    auto made =
+        std::make_shared<const PreparedSegmentCuda>(segment.on(Device::cuda(device), resources), model, there, resources);
+    if (only_counts(resources)) return made;
+    kept = segment.prepared().keep(Device::cuda(device), std::move(made), prepared);
+  }
+  return std::static_pointer_cast<const PreparedSegmentCuda>(kept);
 }
 
 }  // namespace kith

@@ -36,7 +36,9 @@ struct IvfSearch {
   const uint64_t* kept = nullptr;  // bits of row numbers; null: all rows count
   std::optional<float> most = {};  // in the place of k: all vectors with keys up to it (core/metric_unit.hpp)
   int64_t fewest = 0;              // kept vectors that a query's lists must hold; 0 where it is known that all do
+  const uint32_t* sizes = nullptr;  // kept vectors of each list, on the host, where more than the given lists count
   bool check_finite = false;       // of queries that nobody has looked at
+  const int32_t* ranked = nullptr;  // on the CPU: each query's `probes` lists, nearest first; null: to be ranked
   bool extends = true;             // further lists follow where these hold too few; a shard's searches keep to theirs
   bool prepares = true;            // what later searches gain by may be kept beside the lists (list_screen.hpp)
 };

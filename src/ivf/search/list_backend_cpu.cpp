@@ -91,12 +91,13 @@ Footprint batch_footprint(const IvfModel& model, const ListsWish& wish, int64_t 
 ListsCpuPlan plan_lists_cpu(const IvfModel& model, const ListsWish& wish, int64_t queries, bool screened,
                             const PlanBudget& budget, const Resources& resources) {
   ListsCpuPlan plan;
-  plan.scan = ListProductShape::choose(model, queries, budget.cpu, screened);
+  const int64_t together = ListProductShape::batch_for_tables(model, queries, wish.slots, budget.cpu, screened);
+  plan.scan = ListProductShape::choose(model, together, budget.cpu, screened);
   const Footprint threads = ListScan::footprint(model, plan.scan, resources)
                                 .times(budget.threads)
                                 .beside(footprint_of<ThreadScratch>(resources, wish.list_length));
   const auto bytes = [&](int64_t batch) { return threads.beside(batch_footprint(model, wish, batch, resources)).host; };
-  plan.query_batch = std::min(queries, kMostQueries);
+  plan.query_batch = std::min(together, kMostQueries);
   plan.host_bytes = bytes(plan.query_batch);
   while (plan.query_batch > 1 && plan.host_bytes > budget.host) {
     plan.query_batch = divide_up(plan.query_batch, 2);
@@ -203,7 +204,12 @@ class CpuBackend final : public ListsBackend {
 
   std::vector<uint32_t> rank() override {
     if (search_.places.size() > 0) return {};
-    if (model_.has_centres()) {
+    if (task_.ranked != nullptr) {
+      for (int64_t i = 0; i < probes_.queries; ++i) {
+        const int64_t query = numbers_[static_cast<size_t>(i)];
+        std::copy_n(task_.ranked + query * probes_.width, probes_.width, probes_.lists.data() + i * probes_.width);
+      }
+    } else if (model_.has_centres()) {
       rank_lists(model_.metric, model_.centres.view(),
                  MatrixView(memory_.queries_as_floats.data(), probes_.queries, model_.cols()), probes_.width,
                  probes_.lists.data(), quiet_);

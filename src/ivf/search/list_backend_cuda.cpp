@@ -380,9 +380,13 @@ CudaSearchData::CudaSearchData(int device, const GpuModelCuda& of_model, Metric 
   }
   if (task.fewest > 0) {
     sizes = DeviceArray<uint32_t>(lists, "the lists' sizes", context, resources);
-    context->fill(sizes.data(), 0, lists);
-    for (const auto& part : parts) {
-      launch_add_list_sizes(part->lists(), kept.data(), sizes.data(), context->stream());
+    if (task.sizes != nullptr) {
+      context->copy_values(sizes.data(), task.sizes, lists);
+    } else {
+      context->fill(sizes.data(), 0, lists);
+      for (const auto& part : parts) {
+        launch_add_list_sizes(part->lists(), kept.data(), sizes.data(), context->stream());
+      }
     }
   }
   if (!task.most) terms = terms_for(*this, queries);

@@ -273,8 +273,11 @@ class ListsOnCpu final : public SearchableLists {
   ReusedVector<SharedScreen> screens_for(const MatrixView& queries, const IvfSearch& search,
                                          const Resources& resources) const {
     if (!search.prepares || !ListScreen::suits(model_)) return {};
-    const int64_t few = ListProductShape::choose(model_, queries.rows(), cpu_extensions(), true).few_queries;
-    const bool makes = queries.rows() * std::min(search.probes, model_.lists()) <= few * model_.lists();
+    const int64_t probes = std::min(search.probes, model_.lists());
+    const CpuExtensions cpu = cpu_extensions();
+    const int64_t batch = ListProductShape::batch_for_tables(model_, queries.rows(), probes, cpu, true);
+    const int64_t few = ListProductShape::choose(model_, batch, cpu, true).few_queries;
+    const bool makes = queries.rows() * probes <= few * model_.lists();
     const auto room = [&] { return spare_room(queries, search, true, resources); };
     if (is_limited(resources) && (search.most || room() < 0)) return {};  // what a range search finds may take the rest
     ReusedVector<SharedScreen> screens;

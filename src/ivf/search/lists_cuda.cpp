@@ -7,6 +7,7 @@
 #include "exact/range_loop.hpp"
 #include "ivf/search/all_lists_cuda.hpp"
 #include "ivf/search/list_backend_cuda.hpp"
+#include "ivf/search/pieced_lists_cuda.hpp"
 
 #include <algorithm>
 
@@ -160,11 +161,64 @@ class GpuListsCuda final : public SearchableLists {
   int64_t rows_ = 0;
 };
 
+// Lists that lie on the host: they are copied to the GPU, to stay there, where it has room, else searched in pieces.
+class ListsForGpu final : public SearchableLists {
+ public:
+  ListsForGpu(int device, std::shared_ptr<const IvfModel> model, std::vector<SharedSegment> segments)
+      : device_(device), model_(std::move(model)), segments_(std::move(segments)) {
+    for (const SharedSegment& segment : segments_) rows_ += segment->size();
+  }
+
+  void search(const MatrixView& queries, const IvfSearch& search, const NeighborsView& out,
+              const Resources& resources) const override {
+    const auto there = [&](const Resources& used) { all_there(used).search(queries, search, out, used); };
+    const auto in_pieces = [&](const Resources& used) { search_pieces(queries, search, out, used); };
+    const Footprint whole = counted(resources, there);
+    if (only_counts(resources)) {
+      // Which of both it will be follows from what is free then.
+      const Footprint pieces = counted(resources, in_pieces);
+      return count_work({std::max(whole.host, pieces.host), std::min(whole.device, pieces.device)}, resources);
+    }
+    return has_room_for(whole, resources) ? there(resources) : in_pieces(resources);
+  }
+
+  RangeNeighbors range_search(const MatrixView& queries, const IvfSearch& search,
+                              const Resources& resources) const override {
+    return all_there(resources).range_search(queries, search, resources);
+  }
+
+ private:
+  GpuListsCuda all_there(const Resources& resources) const { return {device_, model_, segments_, resources}; }
+
+  void search_pieces(const MatrixView& queries, const IvfSearch& wanted, const NeighborsView& out,
+                     const Resources& resources) const {
+    const std::shared_ptr<const GpuModelCuda> model = gpu_model(device_, *model_, resources);
+    IvfSearch search = wanted;
+    search.probes = std::min(search.probes, model_->lists());
+    const auto search_segments = [&](const std::vector<SharedSegment>& piece, const MatrixView& asked,
+                                     const IvfSearch& each, const NeighborsView& found, const Resources& used) {
+      GpuParts parts;
+      for (const SharedSegment& segment : piece) {
+        parts.push_back(prepared_segment(device_, *segment, *model_, model, used));
+      }
+      const CudaSearcher searcher(device_, *model, model_->metric, parts, rows_, each, asked.rows(), used);
+      search_lists(searcher, asked, found, searcher.resources());
+    };
+    search_in_pieces(device_, *model_, segments_, queries, search, out, search_segments, resources);
+  }
+
+  const int device_;
+  const std::shared_ptr<const IvfModel> model_;
+  const std::vector<SharedSegment> segments_;
+  int64_t rows_ = 0;
+};
+
 }  // namespace
 
 std::shared_ptr<const SearchableLists> gpu_lists(int device, const std::shared_ptr<const IvfModel>& model,
                                                  const std::vector<SharedSegment>& segments,
                                                  const Resources& resources) {
+  if (may_be_in_pieces(device, segments, resources)) return std::make_shared<ListsForGpu>(device, model, segments);
   return std::make_shared<GpuListsCuda>(device, model, segments, resources);
 }
 

@@ -69,8 +69,8 @@ KITH_FOR_BYTE_SCAN void scan(const uint8_t* query, float scale, const MatrixView
     const auto wanted = static_cast<__mmask16>((1u << count) - 1);
     _mm512_mask_storeu_ps(values + first, wanted, _mm512_mul_ps(all, _mm512_set1_ps(scale)));
     if constexpr (kKind == DotKind::products_and_squares) {
-      const __m256 squares = _mm512_extractf32x8_ps(all, 1);
-      _mm256_mask_storeu_ps(facts + first, static_cast<__mmask8>(wanted), squares);
+      // Not an extract: the compiler would join it with the store, and then lanes outside the mask fault.
+      _mm512_mask_storeu_ps(facts + first, wanted, _mm512_shuffle_f32x4(all, all, 0xee));
     }
   }
 }

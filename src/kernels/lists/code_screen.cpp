@@ -246,6 +246,28 @@ void SumNibbles(int64_t bytes, const uint8_t* block, const uint8_t* tables, uint
   }
 }
 
+// 8-bit parts of a block, where there is no VBMI: in the registers of the target.
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
+void SumByteColumns(int64_t parts, const uint8_t* block, const uint8_t* tables, uint16_t* sums) {
+#if HWY_TARGET <= HWY_AVX3
+  sum_byte_columns_avx512(parts, block, tables, sums);
+#else
+  sum_byte_columns_avx2(parts, block, tables, sums);
+#endif
+}
+uint64_t ScreenByteColumns(int64_t parts, const uint8_t* block, const uint8_t* tables, const uint16_t* below,
+                           ScreenLook& look) {
+#if HWY_TARGET <= HWY_AVX3
+  return screen_byte_columns_avx512(parts, block, tables, below, look);
+#else
+  return screen_byte_columns_avx2(parts, block, tables, below, look);
+#endif
+}
+#elif HWY_ARCH_X86  // has_code_screen() says that there is none
+void SumByteColumns(int64_t, const uint8_t*, const uint8_t*, uint16_t*) {}
+uint64_t ScreenByteColumns(int64_t, const uint8_t*, const uint8_t*, const uint16_t*, ScreenLook&) { return ~uint64_t{0}; }
+#endif
+
 }  // namespace HWY_NAMESPACE
 }  // namespace kith
 HWY_AFTER_NAMESPACE();
@@ -257,6 +279,10 @@ HWY_EXPORT(LimitsOfTerms);
 HWY_EXPORT(TransposeBlock);
 HWY_EXPORT(ScreenNibbles);
 HWY_EXPORT(SumNibbles);
+#if HWY_ARCH_X86
+HWY_EXPORT(SumByteColumns);
+HWY_EXPORT(ScreenByteColumns);
+#endif
 
 namespace {
 
@@ -266,8 +292,8 @@ void sum_block(const CodeFormat& format, const uint8_t* block, const uint8_t* ta
   if (format.bits == 8) return sum_byte_columns_neon(format.parts, block, tables, sums);
 #elif defined(KITH_X86)
   if (format.bits == 8) {
-    return cpu_extensions().vbmi ? sum_byte_columns_vbmi(format.parts, block, tables, sums)
-                                 : sum_byte_columns_avx2(format.parts, block, tables, sums);
+    if (cpu_extensions().vbmi) return sum_byte_columns_vbmi(format.parts, block, tables, sums);
+    return HWY_DYNAMIC_DISPATCH(SumByteColumns)(format.parts, block, tables, sums);
   }
 #endif
   HWY_DYNAMIC_DISPATCH(SumNibbles)(format.bytes(), block, tables, sums);
@@ -319,8 +345,8 @@ uint64_t screen_transposed(const CodeFormat& format, const uint8_t* block, const
   if (format.bits == 8) return screen_byte_columns_neon(format.parts, block, tables, below, look);
 #elif defined(KITH_X86)
   if (format.bits == 8) {
-    return cpu_extensions().vbmi ? screen_byte_columns_vbmi(format.parts, block, tables, below)
-                                 : screen_byte_columns_avx2(format.parts, block, tables, below, look);
+    if (cpu_extensions().vbmi) return screen_byte_columns_vbmi(format.parts, block, tables, below);
+    return HWY_DYNAMIC_DISPATCH(ScreenByteColumns)(format.parts, block, tables, below, look);
   }
 #endif
   uint16_t sums[kColumnVectors];

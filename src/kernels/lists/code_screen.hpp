@@ -3,7 +3,7 @@
 //
 //   4 bits  a table of 16 bytes is a shuffle's operand, on every CPU
 //   8 bits  a table of 256 bytes is sixteen registers of NEON, eight lookups of two each, or four registers of AVX-512,
-//           where VBMI looks up in two; AVX2 looks up in one of sixteen bytes
+//           where VBMI looks up bytes in two, and others words; AVX2 looks up in one of sixteen bytes
 //
 // Codes lie vector by vector, and shuffles want the same byte of many vectors side by side: 64 vectors at a time are
 // transposed, for all queries.
@@ -33,7 +33,7 @@ constexpr int64_t screen_table_bytes(const CodeFormat& format) {
 }
 
 // After how many parts a screen first looks whether few vectors are left, which are then told: earlier after blocks in
-// which few were, later after others. NEON's and AVX2's; it changes what is told beyond the limit, and the time.
+// which few were, later after others. All but VBMI's; it changes what is told beyond the limit, and the time.
 struct ScreenLook {
   int64_t part = 0;  // 0: nothing is known yet
 };
@@ -72,6 +72,9 @@ inline int64_t tell_bits(uint64_t bits, int64_t first, uint32_t* rows, int64_t f
 // The parts for 8 bits, of a block of 64 vectors whose bytes lie column by column: their sums, and screen_transposed.
 void sum_byte_columns_vbmi(int64_t parts, const uint8_t* block, const uint8_t* tables, uint16_t* sums);
 uint64_t screen_byte_columns_vbmi(int64_t parts, const uint8_t* block, const uint8_t* tables, const uint16_t* below);
+void sum_byte_columns_avx512(int64_t parts, const uint8_t* block, const uint8_t* tables, uint16_t* sums);
+uint64_t screen_byte_columns_avx512(int64_t parts, const uint8_t* block, const uint8_t* tables, const uint16_t* below,
+                                    ScreenLook& look);
 void sum_byte_columns_avx2(int64_t parts, const uint8_t* block, const uint8_t* tables, uint16_t* sums);
 uint64_t screen_byte_columns_avx2(int64_t parts, const uint8_t* block, const uint8_t* tables, const uint16_t* below,
                                   ScreenLook& look);

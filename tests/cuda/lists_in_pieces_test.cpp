@@ -1,0 +1,134 @@
+// Lists larger than a GPU's memory limit are searched in pieces, with the bytes of the CPU.
+#include "cuda/device_data.hpp"
+#include "cuda/parity.hpp"
+#include "io/thrown.hpp"
+#include "reference/data.hpp"
+
+#include <kith/error.hpp>
+#include <kith/index.hpp>
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace kith {
+namespace {
+
+using reference::make_floats;
+using reference::Shape;
+
+class CudaListsInPieces : public OnCuda {};
+
+Resources with_device_limit(int64_t bytes) {
+  ResourceOptions options = cuda_options();
+  options.device_memory_limit = bytes;
+  return Resources(options);
+}
+
+// What a search needs at least on the GPU, as its refusal names it.
+int64_t named_limit(const Index& index, const MatrixView& queries, const SearchParams& params) {
+  const auto refused = testing::thrown<OutOfMemory>([&] { (void)index.search(queries, params, with_device_limit(1)); });
+  return refused ? refused->bytes_needed() : 0;
+}
+
+// Whether a search has gone over pieces, as its log says.
+bool is_in_pieces(const Index& index, const MatrixView& queries, const SearchParams& params, int64_t limit) {
+  ResourceOptions options = cuda_options();
+  options.device_memory_limit = limit;
+  bool found = false;
+  options.log = [&](LogLevel, std::string_view text) { found |= text.find("searched in") != std::string_view::npos; };
+  (void)index.search(queries, params, Resources(options));
+  return found;
+}
+
+struct PiecedCase {
+  const char* factory;
+  Metric metric;
+  int64_t k;
+  int64_t probes;
+};
+
+TEST_F(CudaListsInPieces, AnswerAsOnTheCpu) {
+  constexpr int64_t kRows = 150'000;
+  const auto base = make_floats(Shape::gaussian, kRows, 32, 1);
+  const auto queries = make_floats(Shape::gaussian, 300, 32, 2);
+  std::vector<uint8_t> mask(static_cast<size_t>(kRows));
+  for (size_t i = 0; i < mask.size(); ++i) mask[i] = i % 3 == 1;
+  for (const PiecedCase& tried : {PiecedCase{"IVF200,PQ16", Metric::l2, 10, 16}, PiecedCase{"IVF200,PQ16", Metric::cosine, 10, 16},
+                                  PiecedCase{"IVF200,SQ8", Metric::inner_product, 7, 200}, PiecedCase{"IVF64,Flat", Metric::l2, 100, 3},
+                                  PiecedCase{"IVF5000,PQ8", Metric::sqeuclidean, 300, 1}}) {
+    SCOPED_TRACE(std::string(tried.factory) + " " + std::string(name_of(tried.metric)));
+    Index index(tried.factory, {.metric = tried.metric});
+    index.train(base.view().slice(0, 30'000), on_cpu());
+    index.add(base.view().slice(0, 100'000), Ownership::copy, on_cpu());
+    index.add(base.view().slice(100'000, 50'000), Ownership::copy, on_cpu());
+    const SearchParams params{.k = tried.k, .probes = tried.probes};
+    const int64_t least = named_limit(index, queries.view(), params);
+    ASSERT_GT(least, 0);
+    EXPECT_THROW((void)index.search(queries.view(), params, with_device_limit(least - 1)), OutOfMemory);
+    SearchParams filtered = params;
+    filtered.filter = RowFilter::mask(mask.data(), kRows);
+    expect_same(index.search(queries.view(), filtered, with_device_limit(named_limit(index, queries.view(), filtered))),
+                index.search(queries.view(), filtered, on_cpu()), "with a filter");
+    const Neighbors expected = index.search(queries.view(), params, on_cpu());
+    for (const int64_t limit : {least, least + least / 4, 2 * least, 8 * least}) {
+      expect_same(index.search(queries.view(), params, with_device_limit(limit)), expected, "limit " + std::to_string(limit));
+    }
+    // Lists that have been in pieces come to the GPU as a whole once there is room, and are searched there.
+    expect_same(index.search(queries.view(), params, on_cuda()), expected, "whole");
+    EXPECT_FALSE(is_in_pieces(index, queries.view(), params, 8 * least));
+  }
+}
+
+class CudaListsInPiecesSmall : public OnCuda {};
+
+TEST_F(CudaListsInPiecesSmall, FewQueries) {
+  constexpr int64_t kRows = 100'000;
+  const auto base = make_floats(Shape::gaussian, kRows, 16, 1);
+  const auto queries = make_floats(Shape::gaussian, 40, 16, 2);
+  Index index("IVF32,Flat");
+  index.train(base.view().slice(0, 5000), on_cpu());
+  index.add(base.view(), Ownership::copy, on_cpu());
+  const SearchParams params{.k = 10, .probes = 4};
+  const Neighbors expected = index.search(queries.view(), params, on_cpu());
+  const int64_t least = named_limit(index, queries.view(), params);
+  for (const int64_t limit : {least, least + least / 2}) {
+    EXPECT_TRUE(is_in_pieces(index, queries.view(), params, limit));
+    expect_same(index.search(queries.view(), params, with_device_limit(limit)), expected, "limit " + std::to_string(limit));
+  }
+  expect_same(index.search(queries.view(), params, on_cuda()), expected, "whole");
+}
+
+// Pieces are less than the lists by far, and nothing of them stays on the GPU.
+TEST_F(CudaListsInPieces, TakeLessThanTheLists) {
+  constexpr int64_t kRows = 1'000'000;
+  const auto base = make_floats(Shape::gaussian, kRows, 40, 1);  // codes of more than 32 MiB, which are pinned
+  const auto queries = make_floats(Shape::gaussian, 1000, 40, 2);
+  Index index("IVF1000,SQ8");
+  index.train(base.view().slice(0, 50'000), on_cpu());
+  index.add(base.view(), Ownership::copy, on_cpu());
+  const SearchParams params{.k = 10, .probes = 8};
+  const int64_t least = named_limit(index, queries.view(), params);
+  EXPECT_LT(least, kRows * 44 / 2);
+  const Resources resources = with_device_limit(least + (2 << 20));
+  EXPECT_TRUE(is_in_pieces(index, queries.view(), params, least + (2 << 20)));
+  const Neighbors expected = index.search(queries.view(), params, on_cpu());
+  for (int repeat = 0; repeat < 3; ++repeat) {
+    expect_same(index.search(queries.view(), params, resources), expected, "again");
+  }
+  EXPECT_LT(index.info().bytes.device, kRows);  // the model alone
+  const DeviceMatrix there(queries.view());
+  const DeviceResult result(1000, 10);
+  index.search(there.view(), result.view, params, resources);
+  std::vector<int64_t> ids(10'000);
+  result.ids.read(ids.data());
+  EXPECT_EQ(std::memcmp(ids.data(), expected.ids(), ids.size() * sizeof(int64_t)), 0);
+  expect_same(index.search(queries.view(), params, on_cuda()), expected, "whole, from pinned memory");
+}
+
+}  // namespace
+}  // namespace kith
