@@ -15,6 +15,15 @@ write_basic_package_version_file("${CMAKE_CURRENT_BINARY_DIR}/kithConfigVersion.
 install(FILES "${CMAKE_CURRENT_BINARY_DIR}/kithConfig.cmake" "${CMAKE_CURRENT_BINARY_DIR}/kithConfigVersion.cmake"
   DESTINATION "${kith_cmake_dir}" COMPONENT dev)
 
+# Collections have components of their own: `collection` and `collection-dev`, and targets that the package kith loads where
+# its component `collection` is asked for.
+if(KITH_HAS_COLLECTION)
+  install(TARGETS kith_collection EXPORT kithCollectionTargets
+    LIBRARY COMPONENT collection NAMELINK_COMPONENT collection-dev
+    ARCHIVE COMPONENT collection-dev)
+  install(EXPORT kithCollectionTargets NAMESPACE kith:: DESTINATION "${kith_cmake_dir}" COMPONENT collection-dev)
+endif()
+
 # kith.pc finds its prefix from where it lies, so that an installation may be moved. A static library is of no use
 # without what it needs, so that plain `pkg-config --libs` names that too.
 set(kith_pc_dir "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
@@ -49,3 +58,11 @@ else()
 endif()
 configure_file("${PROJECT_SOURCE_DIR}/cmake/kith.pc.in" "${CMAKE_CURRENT_BINARY_DIR}/kith.pc" @ONLY)
 install(FILES "${CMAKE_CURRENT_BINARY_DIR}/kith.pc" DESTINATION "${kith_pc_dir}" COMPONENT dev)
+if(KITH_HAS_COLLECTION)
+  set(kith_collection_pc_libs "-L\${libdir} -lkith-collection")
+  if(NOT BUILD_SHARED_LIBS)
+    string(APPEND kith_collection_pc_libs " -lsqlite3")
+  endif()
+  configure_file("${PROJECT_SOURCE_DIR}/cmake/kith-collection.pc.in" "${CMAKE_CURRENT_BINARY_DIR}/kith-collection.pc" @ONLY)
+  install(FILES "${CMAKE_CURRENT_BINARY_DIR}/kith-collection.pc" DESTINATION "${kith_pc_dir}" COMPONENT collection-dev)
+endif()

@@ -9,6 +9,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -72,6 +73,15 @@ class RealFile final : public DiskFile {
     if (::fsync(file_.get()) != 0) throw_io_error("sync", path(), errno);
   }
 
+  std::shared_ptr<const std::byte> map() const override {
+    const auto bytes = static_cast<size_t>(size());
+    if (bytes == 0) return nullptr;  // which mmap refuses
+    void* const data = ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, file_.get(), 0);
+    if (data == MAP_FAILED) throw_io_error("map", path(), errno);
+    return {static_cast<const std::byte*>(data),
+            [bytes](const std::byte* mapped) { ::munmap(const_cast<std::byte*>(mapped), bytes); }};
+  }
+
  private:
   int64_t read_some(int64_t offset, void* out, int64_t bytes) const override {
     for (;;) {
@@ -119,6 +129,13 @@ class RealDisk final : public Disk {
     if (::unlink(path.c_str()) != 0 && errno != ENOENT) throw_io_error("remove", path, errno);
   }
 
+  void link(const std::string& from, const std::string& to) override {
+    if (::link(from.c_str(), to.c_str()) == 0) return;
+    const bool other_file_system = errno == EXDEV || errno == EPERM || errno == EMLINK || errno == ENOTSUP;
+    if (!other_file_system) throw_io_error("make a second name for", to, errno);
+    copy(from, to);
+  }
+
   bool exists(const std::string& path) override {
     struct stat info {};
     if (::stat(path.c_str(), &info) == 0) return true;
@@ -142,6 +159,11 @@ class RealDisk final : public Disk {
     fs::create_directories(folder, error);
     if (!error && !fs::is_directory(folder, error)) error = std::make_error_code(std::errc::not_a_directory);
     if (error) throw_io_error("make the folder", folder, error.value());
+  }
+
+  void sync_file(const std::string& path) override {
+    const FileDescriptor file = opened(path, O_RDWR | O_CLOEXEC, "open");
+    if (::fsync(file.get()) != 0) throw_io_error("sync", path, errno);
   }
 
   void sync_folder(const std::string& folder) override {
@@ -171,6 +193,21 @@ class RealDisk final : public Disk {
   }
 
  private:
+  void copy(const std::string& from, const std::string& to) {
+    const std::unique_ptr<DiskFile> source = open(from);
+    const std::unique_ptr<DiskFile> target =
+        std::make_unique<RealFile>(to, opened(to, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, "create"));
+    constexpr int64_t kStep = int64_t{4} << 20;
+    std::vector<std::byte> bytes(static_cast<size_t>(std::min(kStep, source->size())));
+    for (int64_t at = 0, end = source->size(); at < end;) {
+      const int64_t some = std::min(kStep, end - at);
+      source->read(at, bytes.data(), some);
+      target->write(at, bytes.data(), some);
+      at += some;
+    }
+    target->sync();
+  }
+
   static FileDescriptor opened(const std::string& path, int flags, const char* action) {
     constexpr mode_t kMode = 0666;  // less the umask
     int fd = -1;

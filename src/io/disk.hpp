@@ -5,6 +5,7 @@
 // or the whole file. Errors are IoError with the path and the system's code.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -30,6 +31,8 @@ class DiskFile {
   virtual void reserve(int64_t bytes) = 0;
   // What was written is on the disk afterwards.
   virtual void sync() = 0;
+  // All of its bytes in memory, read-only, as long as what is returned lives: mapped, where the disk can.
+  virtual std::shared_ptr<const std::byte> map() const = 0;
 
  protected:
   // As many of these bytes as the disk likes, at least one; 0 at the end of the file.
@@ -59,11 +62,16 @@ class Disk {
   virtual void rename(const std::string& from, const std::string& to) = 0;
   // A file that is not there is as good as removed.
   virtual void remove(const std::string& path) = 0;
+  // A second name for a file that never changes; a copy, synced, where the disk cannot. IoError (EEXIST) where the name
+  // is taken.
+  virtual void link(const std::string& from, const std::string& to) = 0;
   virtual bool exists(const std::string& path) = 0;
   // The names in a folder, ascending.
   virtual std::vector<std::string> list(const std::string& folder) = 0;
   // And those above it; one that is there is left as it is.
   virtual void make_folder(const std::string& folder) = 0;
+  // What was written to a file that somebody else has written is on the disk afterwards.
+  virtual void sync_file(const std::string& path) = 0;
   // Names that were made, changed or removed in the folder are so on the disk afterwards.
   virtual void sync_folder(const std::string& folder) = 0;
   virtual int64_t free_bytes(const std::string& folder) = 0;

@@ -2,10 +2,15 @@
 
 #include <kith/error.hpp>
 
+#include "io/file_error.hpp"
+
 #include <fmt/format.h>
+
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 
 namespace kith {
 namespace {
@@ -13,29 +18,28 @@ namespace {
 struct Ending {
   std::string_view text;
   FileFormat format;
-  std::string_view content;
   std::optional<ElementType> element = std::nullopt;
 };
 
 constexpr std::array<Ending, 18> kEndings{{
-    {".fvecs", FileFormat::fvecs, "f32 vectors", ElementType::f32},
-    {".bvecs", FileFormat::bvecs, "u8 vectors", ElementType::u8},
-    {".ivecs", FileFormat::ivecs, "int32 ids", ElementType::i32},
-    {".fbin", FileFormat::fbin, "f32 vectors", ElementType::f32},
-    {".f16bin", FileFormat::f16bin, "f16 vectors", ElementType::f16},
-    {".bf16bin", FileFormat::bf16bin, "bf16 vectors", ElementType::bf16},
-    {".u8bin", FileFormat::u8bin, "u8 vectors", ElementType::u8},
-    {".i8bin", FileFormat::i8bin, "i8 vectors", ElementType::i8},
-    {".ibin", FileFormat::ibin, "int32 ids", ElementType::i32},
-    {".npy", FileFormat::npy, "numpy arrays"},
-    {".hdf5", FileFormat::hdf5, "HDF5 datasets"},
-    {".h5", FileFormat::hdf5, "HDF5 datasets"},
-    {"idx1-ubyte", FileFormat::idx, "images in IDX"},
-    {"idx1-ubyte.gz", FileFormat::idx, "images in IDX"},
-    {"idx2-ubyte", FileFormat::idx, "images in IDX"},
-    {"idx2-ubyte.gz", FileFormat::idx, "images in IDX"},
-    {"idx3-ubyte", FileFormat::idx, "images in IDX"},
-    {"idx3-ubyte.gz", FileFormat::idx, "images in IDX"},
+    {".fvecs", FileFormat::fvecs, ElementType::f32},
+    {".bvecs", FileFormat::bvecs, ElementType::u8},
+    {".ivecs", FileFormat::ivecs, ElementType::i32},
+    {".fbin", FileFormat::fbin, ElementType::f32},
+    {".f16bin", FileFormat::f16bin, ElementType::f16},
+    {".bf16bin", FileFormat::bf16bin, ElementType::bf16},
+    {".u8bin", FileFormat::u8bin, ElementType::u8},
+    {".i8bin", FileFormat::i8bin, ElementType::i8},
+    {".ibin", FileFormat::ibin, ElementType::i32},
+    {".npy", FileFormat::npy},
+    {".hdf5", FileFormat::hdf5},
+    {".h5", FileFormat::hdf5},
+    {"idx1-ubyte", FileFormat::idx},
+    {"idx1-ubyte.gz", FileFormat::idx},
+    {"idx2-ubyte", FileFormat::idx},
+    {"idx2-ubyte.gz", FileFormat::idx},
+    {"idx3-ubyte", FileFormat::idx},
+    {"idx3-ubyte.gz", FileFormat::idx},
 }};
 
 constexpr std::string_view kDatasetMark = "::";
@@ -58,11 +62,17 @@ std::optional<FileFormat> format_by_extension(std::string_view file) {
         "(C++: kith::Index::load), searched by kith index search and described by kith index inspect",
         path));
   }
-  std::string known;
-  for (const Ending& ending : kEndings) {
-    known += fmt::format("{}{} ({})", known.empty() ? "" : ", ", ending.text, ending.content);
+  for (const std::string_view other : {".csv", ".tsv", ".txt", ".npz", ".parquet", ".arrow", ".feather", ".pkl", ".pt"}) {
+    if (!path.ends_with(other)) continue;
+    const bool taken = other != ".arrow" && other != ".feather" && other != ".pkl" && other != ".pt";
+    throw InvalidArgument(fmt::format("the file extension of '{}' is unknown: {}", path,
+                                      taken ? fmt::format("kith convert reads {} and writes .npy or .fbin", other)
+                                            : "save the array with numpy.save as .npy"));
   }
-  throw InvalidArgument(fmt::format("the file extension of '{}' is unknown; known extensions are: {}", path, known));
+  throw InvalidArgument(
+      fmt::format("the file extension of '{}' is unknown; known extensions are: .npy, .hdf5 and .h5, .fbin .f16bin "
+                  ".bf16bin .u8bin .i8bin .ibin, .fvecs .bvecs .ivecs, idx3-ubyte[.gz]",
+                  path));
 }
 
 }  // namespace
@@ -88,6 +98,17 @@ FileName parse_file_name(const std::string& path) {
   const std::optional<FileFormat> format = format_by_extension(path);
   if (!format) throw_unknown_ending(path);
   return {path, path, *format, *format == FileFormat::hdf5 ? std::string(kDefaultDataset) : ""};
+}
+
+FileName parse_name_to_read(const std::string& path) {
+  try {
+    return parse_file_name(path);
+  } catch (const InvalidArgument&) {
+    if (path.find('\0') == std::string::npos && ::access(path.c_str(), F_OK) != 0 && errno == ENOENT) {
+      throw_io_error("open", path, ENOENT);
+    }
+    throw;
+  }
 }
 
 std::string_view name_of(FileFormat format) {

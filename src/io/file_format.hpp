@@ -26,6 +26,9 @@ inline constexpr std::string_view kDefaultDataset = "train";
 // Throws InvalidArgument, listing the known extensions, or, of a .kith file, what loads it.
 FileName parse_file_name(const std::string& path);
 
+// The same of a file that is to be read: one that is not there is an IoError, whatever its extension.
+FileName parse_name_to_read(const std::string& path);
+
 // The path up to "::" and a dataset, where an HDF5 file is named so; else all of it, whatever its extension.
 std::string without_dataset(const std::string& path);
 

@@ -37,6 +37,7 @@ std::optional<FileContent> content_by_extension(const std::string& path) {
 
 FileContent content_of(const std::string& path) {
   const std::string file = files_of(path).front();  // those of a pattern are alike
+  static_cast<void>(parse_name_to_read(file));  // a file that is not there is told first
   const std::optional<FileContent> content = content_by_extension(file);
   return content ? *content : content_of_element(MatrixFile(file).layout().element);
 }

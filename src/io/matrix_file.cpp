@@ -37,7 +37,7 @@ OpenedMatrix open_matrix(OpenedFile opened, const FileName& name, OneAxis one_ax
 
 }  // namespace
 
-MatrixFile::MatrixFile(const std::string& path, OneAxis one_axis) : name_(parse_file_name(path)) {
+MatrixFile::MatrixFile(const std::string& path, OneAxis one_axis) : name_(parse_name_to_read(path)) {
   OpenedFile opened = open_for_reading(name_.file);
   file_bytes_ = opened.size;
   opened_ = open_matrix(std::move(opened), name_, one_axis);

@@ -234,7 +234,7 @@ std::string why_refused(std::string_view descr) {
     return "raw bytes are not supported; bfloat16 has no dtype in .npy files: save x.astype('float32'), or write "
            ".bf16bin";
   }
-  if (descr.size() == 3 && descr[1] == 'f') return "save x.astype('float32')";
+  if (descr.size() == 3 && descr[1] == 'f') return "save x.astype('float32'), or let kith convert write it as .fbin";
   return "save vectors as float32, float16, uint8 or int8 and ids as int32 or int64";
 }
 
@@ -273,7 +273,8 @@ FileLayout parse_npy_header(std::string_view head, const std::string& path, OneA
   const ElementType element = element_of(*dictionary.descr, is_one_row_or_column(shape), path);
   if (dictionary.fortran_order->value) {
     throw_refused(path, dictionary.fortran_order->offset,
-                  "the array is in Fortran order, column after column; save numpy.ascontiguousarray(x)");
+                  "the array is in Fortran order, column after column; save numpy.ascontiguousarray(x), or let kith "
+                  "convert write it as .fbin");
   }
   const bool one_column = shape.size() == 1 && (one_axis == OneAxis::of_all || is_of_lists(dictionary.descr->value));
   if (shape.size() != 2 && !one_column) {

@@ -1,8 +1,9 @@
 // A disk in memory that can be crashed, filled and broken at any call, for tests of what must survive that.
 //
 // It knows what is on the disk and what only the system knows: bytes are on the disk after sync(), names after
-// sync_folder(). A crash leaves what is on the disk, or, since a system may write names early, the names as they were
-// with the bytes that were synced.
+// sync_folder(). crash() leaves what is on the disk, or, since a system may write names early, the names as they were
+// with the bytes that were synced. crash_state() leaves any subset of what was not synced: of the writes, each torn at
+// sectors of 512 bytes, and of the changes of names, in no order of files or folders.
 #pragma once
 
 #include <kith/error.hpp>
@@ -14,9 +15,14 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <functional>
 #include <map>
+#include <memory>
+#include <mutex>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace kith::testing {
@@ -44,19 +50,71 @@ class SimulatedDisk final : public Disk {
   void set_capacity(int64_t bytes) { capacity_ = bytes; }
   // Reads and writes move so many bytes at most.
   void set_shortest(int64_t bytes) { shortest_ = bytes; }
+  // Is called after every call that changes something.
+  void set_watch(std::function<void()> watch) { watch_ = std::move(watch); }
 
   void crash(Loss loss) {
     names_ = loss == Loss::all_that_is_not_synced ? synced_names_ : names_;
     for (auto& [path, inode] : names_) inode->bytes = inode->synced;
+    for (auto& [path, inode] : names_) inode->pending.clear();
     synced_names_ = names_;
+    changes_.clear();
     locked_.clear();
     fault_.reset();
     dead_ = false;
   }
 
+  // What a crash could leave, as files by path and folders with "/" behind them. choose(n) draws a number below n.
+  using Content = std::map<std::string, std::string>;
+  Content crash_state(const std::function<int64_t(int64_t)>& choose) const {
+    std::map<std::string, std::shared_ptr<Inode>> names = synced_names_;
+    // None of what waits, all of it, or some: the ends are what most mistakes need.
+    const int64_t how = choose(4);
+    const auto happens = [&] { return how == 0 ? false : how == 1 ? true : choose(2) == 0; };
+    for (const NameChange& change : changes_) {
+      if (!happens()) continue;
+      for (const auto& [path, inode] : change) {
+        if (inode) {
+          names[path] = inode;
+        } else {
+          names.erase(path);
+        }
+      }
+    }
+    Content content;
+    std::map<const Inode*, std::string> bytes;  // a file with two names has one content
+    for (const auto& [path, inode] : names) {
+      if (!reachable(names, path)) continue;
+      if (inode->folder) {
+        content[path + "/"] = "";
+        continue;
+      }
+      const auto [known, fresh] = bytes.emplace(inode.get(), "");
+      if (fresh) known->second = torn(*inode, choose);
+      content[path] = known->second;
+    }
+    return content;
+  }
+  // A disk that holds this, all of it synced.
+  explicit SimulatedDisk(const Content& content) {
+    for (const auto& [path, bytes] : content) {
+      const bool folder = path.ends_with('/');
+      const std::string name = folder ? path.substr(0, path.size() - 1) : path;
+      auto inode = std::make_shared<Inode>(Inode{bytes, bytes, {}, folder});
+      names_[name] = inode;
+      synced_names_[name] = std::move(inode);
+    }
+  }
+  SimulatedDisk() = default;
+
+  Content content() const {
+    Content all;
+    for (const auto& [path, inode] : names_) all[inode->folder ? path + "/" : path] = inode->bytes;
+    return all;
+  }
   std::string content(const std::string& path) const { return names_.at(path)->bytes; }
   void set_content(const std::string& path, std::string bytes) {
-    names_[path] = std::make_shared<Inode>(Inode{bytes, bytes});
+    names_[path] = std::make_shared<Inode>(Inode{bytes, bytes, {}, false});
     synced_names_[path] = names_[path];
   }
 
@@ -67,37 +125,62 @@ class SimulatedDisk final : public Disk {
   }
   std::unique_ptr<DiskFile> create(const std::string& path) override {
     count(DiskCall::create, path);
-    names_[path] = std::make_shared<Inode>();
+    change_names({{path, std::make_shared<Inode>()}});
     return std::make_unique<File>(*this, path, names_[path]);
   }
   void rename(const std::string& from, const std::string& to) override {
     count(DiskCall::rename, to);
     if (!names_.contains(from)) throw_io_error("rename", from, ENOENT);
-    names_[to] = names_[from];
-    names_.erase(from);
+    change_names({{to, names_[from]}, {from, nullptr}});
   }
   void remove(const std::string& path) override {
     count(DiskCall::remove, path);
-    names_.erase(path);
+    if (names_.contains(path)) change_names({{path, nullptr}});
+  }
+  void link(const std::string& from, const std::string& to) override {
+    count(DiskCall::create, to);
+    if (!names_.contains(from)) throw_io_error("link", from, ENOENT);
+    if (names_.contains(to)) throw_io_error("link", to, EEXIST);
+    change_names({{to, names_[from]}});
   }
   bool exists(const std::string& path) override { return names_.contains(path); }
   std::vector<std::string> list(const std::string& folder) override {
     std::vector<std::string> found;
     for (const auto& [path, inode] : names_) {
-      if (path.starts_with(folder + "/")) found.push_back(path.substr(folder.size() + 1));
+      if (parent_of(path) == folder) found.push_back(path.substr(folder.size() + 1));
     }
     return found;
   }
-  void make_folder(const std::string&) override {}
+  // Only what a crash may leave of it is kept: any path can be written to.
+  void make_folder(const std::string& folder) override {
+    if (dead_) throw Crash();
+    if (folder.empty() || names_.contains(folder)) return;
+    make_folder(parent_of(folder));
+    change_names({{folder, std::make_shared<Inode>(Inode{"", "", {}, true})}});
+  }
   void sync_folder(const std::string& folder) override {
     count(DiskCall::sync_folder, folder);
-    std::erase_if(synced_names_, [&](const auto& entry) { return entry.first.starts_with(folder + "/"); });
-    for (const auto& [path, inode] : names_) {
-      if (path.starts_with(folder + "/")) synced_names_[path] = inode;
+    for (NameChange& change : changes_) {
+      std::erase_if(change, [&](const auto& entry) { return parent_of(entry.first) == folder; });
     }
+    std::erase_if(changes_, [](const NameChange& change) { return change.empty(); });
+    std::erase_if(synced_names_, [&](const auto& entry) { return parent_of(entry.first) == folder; });
+    for (const auto& [path, inode] : names_) {
+      if (parent_of(path) == folder) synced_names_[path] = inode;
+    }
+    changed();
+  }
+  void sync_file(const std::string& path) override { open(path)->sync(); }
+  void truncate(const std::string& path, int64_t bytes) {
+    count(DiskCall::write, path);
+    Inode& inode = *names_.at(path);
+    inode.bytes.resize(static_cast<size_t>(bytes));
+    inode.pending.push_back({bytes, "", true});
+    changed();
   }
   int64_t free_bytes(const std::string&) override { return capacity_ - used(); }
   std::unique_ptr<DiskLock> try_lock(const std::string& path, LockKind kind) override {
+    if (dead_) throw Crash();
     const auto held = locked_.find(path);
     if (held != locked_.end() && (held->second.kind == LockKind::alone || kind == LockKind::alone)) return nullptr;
     locked_[path].kind = kind;
@@ -111,10 +194,18 @@ class SimulatedDisk final : public Disk {
     LockKind kind = LockKind::alone;
     int holders = 0;
   };
+  struct Write {
+    int64_t offset = 0;  // of a cut: the new size
+    std::string bytes;
+    bool cut = false;
+  };
   struct Inode {
     std::string bytes;
     std::string synced;
+    std::vector<Write> pending;  // since then
+    bool folder = false;
   };
+  using NameChange = std::vector<std::pair<std::string, std::shared_ptr<Inode>>>;  // null: the name goes
 
   class File final : public DiskFile {
    public:
@@ -122,28 +213,47 @@ class SimulatedDisk final : public Disk {
         : DiskFile(path), disk_(disk), inode_(std::move(inode)) {}
     int64_t size() const override { return static_cast<int64_t>(inode_->bytes.size()); }
     void reserve(int64_t bytes) override {
+      const std::scoped_lock lock(disk_.mutex_);
       disk_.count(DiskCall::reserve, path());
       if (bytes > disk_.free_bytes("")) throw_io_error("reserve room for", path(), ENOSPC);
     }
     void sync() override {
+      const std::scoped_lock lock(disk_.mutex_);
       disk_.count(DiskCall::sync, path());
       inode_->synced = inode_->bytes;
+      inode_->pending.clear();
+      disk_.changed();
+    }
+    std::shared_ptr<const std::byte> map() const override {
+      const std::scoped_lock lock(disk_.mutex_);
+      disk_.count(DiskCall::open, path());
+      // Some bytes more, so that it is aligned as a page is.
+      constexpr size_t kPage = 4096;
+      auto copy = std::make_shared<std::vector<std::byte>>(inode_->bytes.size() + kPage);
+      const auto at = reinterpret_cast<uintptr_t>(copy->data());
+      std::byte* const aligned = copy->data() + ((at + kPage - 1) / kPage * kPage - at);
+      if (!inode_->bytes.empty()) std::memcpy(aligned, inode_->bytes.data(), inode_->bytes.size());
+      return {copy, aligned};
     }
 
    private:
     int64_t read_some(int64_t offset, void* out, int64_t bytes) const override {
+      const std::scoped_lock lock(disk_.mutex_);
       disk_.count(DiskCall::read, path());
       const int64_t some = std::clamp<int64_t>(size() - offset, 0, std::min(bytes, disk_.shortest_));
       if (some > 0) std::memcpy(out, inode_->bytes.data() + offset, static_cast<size_t>(some));
       return some;
     }
     int64_t write_some(int64_t offset, const void* data, int64_t bytes) override {
+      const std::scoped_lock lock(disk_.mutex_);
       disk_.count(DiskCall::write, path());
       const int64_t some = std::min(bytes, disk_.shortest_);
       const int64_t end = std::max(size(), offset + some);
       if (end - size() > disk_.free_bytes("")) throw_io_error("write", path(), ENOSPC);
       inode_->bytes.resize(static_cast<size_t>(end));
       std::memcpy(inode_->bytes.data() + offset, data, static_cast<size_t>(some));
+      inode_->pending.push_back({offset, std::string(static_cast<const char*>(data), static_cast<size_t>(some)), false});
+      disk_.changed();
       return some;
     }
 
@@ -164,6 +274,58 @@ class SimulatedDisk final : public Disk {
     std::string path_;
   };
 
+  static std::string parent_of(const std::string& path) {
+    const size_t slash = path.rfind('/');
+    return slash == std::string::npos ? "" : path.substr(0, slash);
+  }
+  // A file is there only while the folders above it are, as far as they were made.
+  bool reachable(const std::map<std::string, std::shared_ptr<Inode>>& names, const std::string& path) const {
+    for (std::string folder = parent_of(path); !folder.empty(); folder = parent_of(folder)) {
+      if (folders_.contains(folder) && !names.contains(folder)) return false;
+    }
+    return true;
+  }
+  static std::string torn(const Inode& inode, const std::function<int64_t(int64_t)>& choose) {
+    constexpr int64_t kSector = 512;
+    std::string bytes = inode.synced;
+    const int64_t how = inode.pending.empty() ? 0 : choose(5);
+    for (const Write& write : inode.pending) {
+      if (how == 0) break;                              // none of them
+      if (how > 1 && choose(4) == 0) continue;          // not this one
+      if (write.cut) {
+        bytes.resize(static_cast<size_t>(write.offset));
+        continue;
+      }
+      const auto size = static_cast<int64_t>(write.bytes.size());
+      for (int64_t at = 0; at < size;) {
+        const int64_t sector_end = ((write.offset + at) / kSector + 1) * kSector - write.offset;
+        const int64_t end = std::min(size, sector_end);
+        if (how <= 2 || choose(8) != 0) {
+          if (static_cast<int64_t>(bytes.size()) < write.offset + end) {
+            bytes.resize(static_cast<size_t>(write.offset + end));
+          }
+          std::memcpy(bytes.data() + write.offset + at, write.bytes.data() + at, static_cast<size_t>(end - at));
+        }
+        at = end;
+      }
+    }
+    return bytes;
+  }
+  void change_names(NameChange change) {
+    for (const auto& [path, inode] : change) {
+      if (inode) {
+        names_[path] = inode;
+        if (inode->folder) folders_.insert(path);
+      } else {
+        names_.erase(path);
+      }
+    }
+    changes_.push_back(std::move(change));
+    changed();
+  }
+  void changed() {
+    if (watch_) watch_();
+  }
   void count(DiskCall kind, const std::string& path) {
     if (dead_) throw Crash();
     if (!fault_ || (fault_->kind && *fault_->kind != kind)) return;
@@ -182,10 +344,14 @@ class SimulatedDisk final : public Disk {
 
   std::map<std::string, std::shared_ptr<Inode>> names_;
   std::map<std::string, std::shared_ptr<Inode>> synced_names_;
+  std::vector<NameChange> changes_;  // of names, since their folders were synced
+  std::set<std::string> folders_;
   std::map<std::string, Held> locked_;
   std::optional<Fault> fault_;
-  bool dead_ = false;
+  std::function<void()> watch_;
+  std::atomic<bool> dead_ = false;
   std::atomic<int64_t> calls_ = 0;  // steps are read by several threads
+  mutable std::recursive_mutex mutex_;  // of files, which several threads read and write
   int64_t capacity_ = INT64_MAX / 2;
   int64_t shortest_ = INT64_MAX;
 };

@@ -5,12 +5,12 @@
 #include "io/atomic_file_writer.hpp"
 #include "io/container/xxh3.hpp"
 #include "io/file_error.hpp"
+#include "io/file_kind.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cstdint>
 #include <cstring>
 #include <optional>
@@ -57,23 +57,15 @@ class HeadCursor {
   const std::byte* next_;
 };
 
-// FAISS's files begin with four letters and the dimension.
-bool looks_like_faiss(std::string_view head) {
-  if (head.size() < 8 || head[0] != 'I') return false;
-  for (const char c : head.substr(1, 3)) {
-    if (std::isalnum(static_cast<unsigned char>(c)) == 0) return false;
-  }
-  uint32_t dimension = 0;
-  std::memcpy(&dimension, head.data() + 4, sizeof(dimension));
-  return dimension <= 1U << 20;
-}
-
 [[noreturn]] void throw_no_container(const std::string& path, std::string_view head) {
   if (looks_like_faiss(head)) {
     throw InvalidArgument(
         fmt::format("'{}' is a FAISS index ('{}'), not a .kith file; read it with kith.read_faiss, and save that to "
                     "have a .kith file",
                     path, head.substr(0, 4)));
+  }
+  if (const FileKind kind = kind_of_file(head); !kind.name.empty()) {
+    throw InvalidArgument(fmt::format("'{}' is {}, not a .kith file: {}", path, kind.name, kind.hint));
   }
   if (head == kContainerMagic.substr(0, head.size())) {
     throw_corrupt(path, static_cast<int64_t>(head.size()),
@@ -86,12 +78,25 @@ bool looks_like_faiss(std::string_view head) {
 
 ContainerFile::ContainerFile(const std::string& path) : path_(path), file_(open_for_reading(path)) { read_header(); }
 
+ContainerFile::ContainerFile(std::shared_ptr<const DiskFile> file)
+    : path_(file->path()), file_{FileDescriptor(), file->size()}, disk_file_(std::move(file)) {
+  read_header();
+}
+
+void ContainerFile::fetch(int64_t offset, void* out, int64_t bytes) const {
+  if (disk_file_ != nullptr) {
+    disk_file_->read(offset, out, bytes);
+  } else {
+    read_fully(file_.file, path_, offset, out, bytes);
+  }
+}
+
 void ContainerFile::read_header() {
   std::array<std::byte, kContainerHeaderBytes> bytes{};
   const int64_t available = std::min(file_.size, kContainerHeaderBytes);
-  read_fully(file_.file, path_, 0, bytes.data(), available);
+  fetch(0, bytes.data(), available);
   const std::string_view head(reinterpret_cast<const char*>(bytes.data()), static_cast<size_t>(available));
-  if (head.substr(0, kContainerMagic.size()) != kContainerMagic) throw_no_container(path_, head.substr(0, 8));
+  if (head.substr(0, kContainerMagic.size()) != kContainerMagic) throw_no_container(path_, head.substr(0, 16));
   constexpr int64_t kVersionEnd = 12;
   HeadCursor cursor(bytes.data() + kContainerMagic.size());
   version_ = cursor.number<uint32_t>();
@@ -130,11 +135,12 @@ void ContainerFile::read_table(uint32_t count, std::span<const std::byte> header
     throw_corrupt(path_, 12, fmt::format("a table of {} sections is larger than the file", count));
   }
   std::vector<std::byte> table(static_cast<size_t>(bytes));
-  read_fully(file_.file, path_, kContainerHeaderBytes, table.data(), bytes);
+  fetch(kContainerHeaderBytes, table.data(), bytes);
   Xxh3 hash;
   hash.update(header.first(kHashAt));
   hash.update(table);
-  if (!matches_section_hash(hash.digest(), HeadCursor(&header[kHashAt]).number<uint64_t>())) {
+  head_hash_ = HeadCursor(&header[kHashAt]).number<uint64_t>();
+  if (!matches_section_hash(hash.digest(), head_hash_)) {
     throw_corrupt(path_, kHashAt, "the header or the table of sections is damaged: its hash differs");
   }
   for (uint32_t i = 0; i < count; ++i) {
@@ -178,7 +184,7 @@ void ContainerFile::check_layout() const {
     if (section.offset > file_.size || section.bytes > file_.size - section.offset)
       fail("it is not inside of the file");
     std::array<std::byte, kSectionAlignment> zeros;
-    read_fully(file_.file, path_, end, zeros.data(), section.offset - end);
+    fetch(end, zeros.data(), section.offset - end);
     for (int64_t k = 0; k < section.offset - end; ++k) {
       if (zeros[static_cast<size_t>(k)] != std::byte{0}) {
         throw_corrupt(path_, end + k, fmt::format("before section '{}': there must be zeros", section.name));
@@ -200,7 +206,7 @@ void ContainerFile::read(const Section& section, void* out, const Resources& res
   for (int64_t done = 0; done < section.bytes;) {
     resources.check_cancelled();
     const int64_t bytes = std::min(kHashedStep, section.bytes - done);
-    read_fully(file_.file, path_, section.offset + done, to + done, bytes);
+    fetch(section.offset + done, to + done, bytes);
     hash.update({to + done, static_cast<size_t>(bytes)});
     done += bytes;
   }
@@ -208,7 +214,7 @@ void ContainerFile::read(const Section& section, void* out, const Resources& res
 }
 
 void ContainerFile::read_part(const Section& section, int64_t first, void* out, int64_t bytes) const {
-  read_fully(file_.file, path_, section.offset + first, out, bytes);
+  fetch(section.offset + first, out, bytes);
 }
 
 void ContainerFile::verify(const Section& section, uint64_t hash) const {
@@ -316,22 +322,24 @@ std::vector<std::byte> ContainerWriter::head() const {
   return std::move(head.bytes());
 }
 
-void ContainerWriter::write_sections(AtomicFileWriter& file, const Resources& resources) {
+// write(offset, data, bytes): one piece behind the other, and at the end the head in front.
+template <typename Write>
+void ContainerWriter::write_sections(const Write& write, const Resources& resources) {
   constexpr std::array<std::byte, kSectionAlignment> kZeros{};
   place_sections();
   const std::vector<std::byte> room = head();
-  file.write(room.data(), static_cast<int64_t>(room.size()));
+  write(0, room.data(), static_cast<int64_t>(room.size()));
   auto at = static_cast<int64_t>(room.size());
   for (Source& source : sources_) {
     Section& section = source.section;
-    file.write(kZeros.data(), section.offset - at);
+    write(at, kZeros.data(), section.offset - at);
     Xxh3 hash;
     int64_t written = 0;
     const auto put = [&](Piece piece) {
-      written += static_cast<int64_t>(piece.size());
       in_steps(piece, resources, [&](Piece step) {
         hash.update(step);
-        file.write(step.data(), static_cast<int64_t>(step.size()));
+        write(section.offset + written, step.data(), static_cast<int64_t>(step.size()));
+        written += static_cast<int64_t>(step.size());
       });
     };
     if (source.produce) {
@@ -347,7 +355,33 @@ void ContainerWriter::write_sections(AtomicFileWriter& file, const Resources& re
     at = section.offset + section.bytes;
   }
   const std::vector<std::byte> first = head();
-  file.overwrite(0, first.data(), static_cast<int64_t>(first.size()));
+  write(0, first.data(), static_cast<int64_t>(first.size()));
+}
+
+void ContainerWriter::write_sections(AtomicFileWriter& file, const Resources& resources) {
+  int64_t end = 0;
+  const auto write = [&](int64_t offset, const void* data, int64_t bytes) {
+    if (offset == end) {
+      file.write(data, bytes);
+      end += bytes;
+    } else {
+      file.overwrite(offset, data, bytes);
+    }
+  };
+  write_sections(write, resources);
+}
+
+int64_t ContainerWriter::file_bytes() {
+  place_sections();
+  return file_bytes_;
+}
+
+uint64_t ContainerWriter::write_to(DiskFile& file, const Resources& resources) {
+  write_sections([&](int64_t offset, const void* data, int64_t bytes) { file.write(offset, data, bytes); }, resources);
+  const std::vector<std::byte> written = head();
+  uint64_t hash = 0;
+  std::memcpy(&hash, &written[kHashAt], sizeof(hash));
+  return hash;
 }
 
 void ContainerWriter::write(const std::string& path, const Resources& resources) {

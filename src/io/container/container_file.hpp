@@ -9,12 +9,14 @@
 #include <kith/resources.hpp>
 
 #include "io/container/section.hpp"
+#include "io/disk.hpp"
 #include "io/posix_file.hpp"
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -27,6 +29,8 @@ class AtomicFileWriter;
 class ContainerFile {
  public:
   explicit ContainerFile(const std::string& path);
+  // One that a disk has opened.
+  explicit ContainerFile(std::shared_ptr<const DiskFile> file);
 
   const std::string& path() const { return path_; }
   const std::string& kind() const { return kind_; }
@@ -40,8 +44,9 @@ class ContainerFile {
   void read_part(const Section& section, int64_t first, void* out, int64_t bytes) const;
   // CorruptFile where the XXH3-64 of a section's bytes is another.
   void verify(const Section& section, uint64_t hash) const;
-  const FileDescriptor& descriptor() const { return file_.file; }
+  const FileDescriptor& descriptor() const { return file_.file; }  // of a path
   int64_t size() const { return file_.size; }
+  uint64_t head_hash() const { return head_hash_; }  // of header and table, and so of all hashes of sections
 
   // CorruptFile at the beginning of the section.
   [[noreturn]] void corrupt(const Section& section, std::string_view reason) const;
@@ -49,14 +54,17 @@ class ContainerFile {
   [[noreturn]] void corrupt(std::string_view reason) const;
 
  private:
+  void fetch(int64_t offset, void* out, int64_t bytes) const;
   void read_header();
   void read_table(uint32_t count, std::span<const std::byte> header);
   void check_layout() const;
 
   std::string path_;
   OpenedFile file_;
+  std::shared_ptr<const DiskFile> disk_file_;  // in its place
   std::string kind_;
   uint32_t version_ = 0;
+  uint64_t head_hash_ = 0;
   std::vector<Section> sections_;
 };
 
@@ -83,6 +91,9 @@ class ContainerWriter {
   void write(const std::string& path, const Resources& resources);
   // The same without waiting for the disk: for a file that only this process will read.
   void write_unsynced(const std::string& path, const Resources& resources);
+  // Into an empty file, which the caller syncs. Returns the hash of header and table.
+  uint64_t write_to(DiskFile& file, const Resources& resources);
+  int64_t file_bytes();  // of all that was added
 
  private:
   struct Source {
@@ -92,6 +103,8 @@ class ContainerWriter {
   };
 
   void place_sections();
+  template <typename Write>
+  void write_sections(const Write& write, const Resources& resources);
   void write_sections(AtomicFileWriter& file, const Resources& resources);
   std::vector<std::byte> head() const;
 

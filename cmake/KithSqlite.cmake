@@ -1,0 +1,15 @@
+# SQLite, for collections (kith/collection.hpp), which are a library of their own; sets KITH_HAS_COLLECTION. AUTO: built
+# where SQLite is found.
+set(KITH_HAS_COLLECTION OFF)
+if(NOT KITH_COLLECTION STREQUAL "OFF")
+  find_package(SQLite3 QUIET)
+  if(SQLite3_FOUND AND SQLite3_VERSION VERSION_GREATER_EQUAL 3.38)
+    set(KITH_HAS_COLLECTION ON)
+    if(NOT TARGET SQLite::SQLite3)
+      add_library(SQLite::SQLite3 ALIAS SQLite3::SQLite3)
+    endif()
+  elseif(KITH_COLLECTION STREQUAL "ON")
+    message(FATAL_ERROR "KITH_COLLECTION is ON, but SQLite 3.38 or later was not found; install libsqlite3-dev")
+  endif()
+endif()
+message(STATUS "collections (SQLite): ${KITH_HAS_COLLECTION}")

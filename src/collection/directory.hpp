@@ -1,0 +1,82 @@
+// What all handles and views of one opening share: the path, connections to read with, and the versions that readers hold.
+#pragma once
+
+#include <kith/resources.hpp>
+
+#include "collection/environment.hpp"
+#include "collection/schema.hpp"
+#include "collection/sqlite.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace kith {
+
+// The number of this process.
+int64_t this_process();
+
+// Tells writers of other processes that a version is looked at: a file in readers/ that is locked as long as this lives.
+class VersionPin {
+ public:
+  // Null where the folder cannot be written: then nobody writes there.
+  static std::unique_ptr<VersionPin> take(Disk& disk, const std::string& folder, int64_t version);
+  ~VersionPin();
+  VersionPin(const VersionPin&) = delete;
+  VersionPin& operator=(const VersionPin&) = delete;
+
+  // The oldest version that anybody holds, or `newest`. Removes what killed readers have left.
+  static int64_t oldest(Disk& disk, const std::string& folder, int64_t newest);
+
+ private:
+  VersionPin(Disk& disk, std::string path, std::unique_ptr<DiskLock> lock);
+  Disk& disk_;
+  std::string path_;
+  std::unique_ptr<DiskLock> lock_;
+  int64_t process_ = this_process();
+};
+
+class CollectionDirectory {
+ public:
+  // `immutable`: nobody writes, and the folder may be read-only.
+  CollectionDirectory(std::string path, CollectionEnvironment environment, bool immutable)
+      : path_(std::move(path)), environment_(std::move(environment)), immutable_(immutable) {}
+  ~CollectionDirectory();
+
+  const std::string& path() const { return path_; }
+  const CollectionEnvironment& environment() const { return environment_; }
+  Disk& disk() const { return *environment_.disk; }
+  std::string database() const { return path_ + "/" + kDatabaseName; }
+  std::string segments() const { return path_ + "/" + kSegmentsName; }
+  std::string readers() const { return path_ + "/" + kReadersName; }
+  std::string lock_file() const { return path_ + "/" + kLockName; }
+
+  // Calls use(database) with a connection that nobody else has, opened where all are in use.
+  template <typename Use>
+  auto reading(const Use& use) const {
+    const Lease lease(*this);
+    return use(*lease.database);
+  }
+  std::unique_ptr<VersionPin> pin(int64_t version) const;
+
+ private:
+  struct Lease {
+    explicit Lease(const CollectionDirectory& from);
+    ~Lease();
+    const CollectionDirectory& directory;
+    std::unique_ptr<Database> database;
+    int64_t process;
+  };
+
+  std::string path_;
+  CollectionEnvironment environment_;
+  bool immutable_;
+  mutable std::mutex mutex_;
+  mutable std::vector<std::unique_ptr<Database>> idle_;
+  mutable int64_t process_ = 0;  // whose connections these are: a forked child opens its own
+};
+
+}  // namespace kith

@@ -1,0 +1,138 @@
+#include "collection/segment.hpp"
+
+#include <kith/error.hpp>
+
+#include "io/file_error.hpp"
+
+#include <fmt/format.h>
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <filesystem>
+#include <utility>
+#include <vector>
+
+namespace kith {
+namespace {
+
+// Index reads and writes the file system itself. Where another disk stands in, its files go through this one.
+class ScratchFile {
+ public:
+  ScratchFile() {
+    static std::atomic<int64_t> count{0};
+    path_ = (std::filesystem::temp_directory_path() /
+             fmt::format("kith-collection-{}-{}.kith", this_process(), count++)).string();
+  }
+  ~ScratchFile() { ::unlink(path_.c_str()); }
+  ScratchFile(const ScratchFile&) = delete;
+  ScratchFile& operator=(const ScratchFile&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+void copy_file(Disk& from, const std::string& source, Disk& to, const std::string& target) {
+  const std::unique_ptr<DiskFile> read = from.open(source);
+  const std::unique_ptr<DiskFile> write = to.create(target);
+  std::vector<std::byte> bytes(static_cast<size_t>(read->size()));
+  read->read(0, bytes.data(), read->size());
+  write->write(0, bytes.data(), read->size());
+}
+
+}  // namespace
+
+std::shared_ptr<const Index> Segment::flat(const Resources& resources) const {
+  const MatrixView view = file_->view();
+  if (view.empty()) return nullptr;
+  const std::lock_guard lock(mutex_);
+  if (flat_ == nullptr) {
+    IndexParams params;
+    params.metric = metric_;
+    params.check_finite = false;  // rows were checked when they were added
+    auto made = std::make_shared<Index>("Flat", params);
+    made->add(view, Ownership::borrow, resources);
+    flat_ = std::move(made);
+  }
+  return flat_;
+}
+
+std::shared_ptr<const Index> Segment::index(const Resources& resources) const {
+  const SegmentRow& entry = file_->entry();
+  if (entry.index_file.empty()) return nullptr;
+  const bool limited = resources.options().host_memory_limit != kNoLimit;
+  const std::lock_guard lock(mutex_);
+  if (bad_index_) return nullptr;
+  const std::shared_ptr<MemoryBudget> budget = limited ? resources.host_memory() : nullptr;
+  if (index_ != nullptr && (index_budget_ == budget || index_budget_ == nullptr)) return index_;
+  const std::string path = directory_->segments() + "/" + entry.index_file;
+  try {
+    Disk& disk = directory_->disk();
+    const ContainerFile container(disk.open(path));
+    if (container.head_hash() != static_cast<uint64_t>(entry.index_hash)) {
+      container.corrupt("it is not the index that the collection's database names");
+    }
+    LoadParams params;
+    params.mmap = !limited;
+    std::shared_ptr<const Index> loaded;
+    if (&disk == &real_disk()) {
+      loaded = std::make_shared<const Index>(Index::load(path, params, resources));
+    } else {
+      const ScratchFile scratch;
+      copy_file(disk, path, real_disk(), scratch.path());
+      loaded = std::make_shared<const Index>(Index::load(scratch.path(), params, resources));
+    }
+    if (loaded->size() != entry.rows || loaded->params().metric != metric_) {
+      container.corrupt("it is the index of other rows");
+    }
+    index_ = std::move(loaded);
+    index_budget_ = budget;
+    return index_;
+  } catch (const OutOfMemory&) {
+    throw;
+  } catch (const Cancelled&) {
+    throw;
+  } catch (const Error& error) {
+    bad_index_ = true;
+    resources.log(LogLevel::warning,
+                  fmt::format("{}; the rows of {} are searched exactly until reindex() builds it again", error.what(),
+                              entry.file));
+    return nullptr;
+  }
+}
+
+void Segment::distrust_index(const std::string& reason, const Resources& resources) const {
+  const std::lock_guard lock(mutex_);
+  if (bad_index_) return;
+  bad_index_ = true;
+  index_ = nullptr;
+  resources.log(LogLevel::warning, fmt::format("{}; the rows of {} are searched exactly until reindex() builds it again",
+                                               reason, file_->entry().file));
+}
+
+IndexFileFacts write_index_file(const CollectionDirectory& directory, const Index& index, const std::string& name,
+                                const Resources& resources) {
+  Disk& disk = directory.disk();
+  const std::string path = directory.segments() + "/" + name;
+  const std::string aside = path + ".part";
+  if (&disk == &real_disk()) {
+    index.save(aside, resources);  // synced
+  } else {
+    const ScratchFile scratch;
+    index.save(scratch.path(), resources);
+    const std::unique_ptr<DiskFile> read = real_disk().open(scratch.path());
+    const std::unique_ptr<DiskFile> write = disk.create(aside);
+    std::vector<std::byte> bytes(static_cast<size_t>(read->size()));
+    read->read(0, bytes.data(), read->size());
+    write->write(0, bytes.data(), read->size());
+    if (directory.environment().does(DurableStep::sync_segment)) write->sync();
+  }
+  const ContainerFile container(disk.open(aside));
+  const IndexFileFacts facts{container.size(), static_cast<int64_t>(container.head_hash())};
+  disk.rename(aside, path);
+  return facts;
+}
+
+}  // namespace kith

@@ -1,0 +1,141 @@
+// One version of a collection in memory: its segments, the newest rows, and which of them were removed. It never changes;
+// a write makes the next one from it, which shares what did not change.
+#pragma once
+
+#include <kith/collection.hpp>
+#include <kith/host_buffer.hpp>
+#include <kith/row_filter.hpp>
+
+#include "collection/directory.hpp"
+#include "collection/segment.hpp"
+#include "collection/stored_rows.hpp"
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace kith {
+
+// A bit for each place, the lowest first.
+class PlaceBits {
+ public:
+  PlaceBits() = default;
+  PlaceBits(int64_t places, const Resources& resources);
+
+  bool has(int64_t place) const { return (bits()[place / 8] >> (place % 8) & 1) != 0; }
+  // Whether it was not there.
+  bool set(int64_t place) {
+    const bool fresh = !has(place);
+    bits()[place / 8] = static_cast<uint8_t>(bits()[place / 8] | 1U << (place % 8));
+    if (fresh) ++count_;
+    return fresh;
+  }
+  int64_t places() const { return places_; }
+  int64_t count() const { return count_; }
+  uint8_t* bits() const { return buffer_.as<uint8_t>(); }
+  PlaceBits copy(const Resources& resources) const;
+
+ private:
+  HostBuffer buffer_;
+  int64_t places_ = 0;
+  int64_t count_ = 0;
+};
+
+struct StatePart {
+  std::shared_ptr<const StoredRows> rows;
+  std::shared_ptr<const Segment> segment;  // null: newest rows in memory
+  std::shared_ptr<const PlaceBits> dead;   // null: none
+
+  int64_t living() const { return rows->size() - (dead ? dead->count() : 0); }
+  bool lives(int64_t place) const { return !dead || !dead->has(place); }
+};
+
+// Which places of each part a filter keeps; only of living items.
+struct KeptItems {
+  std::vector<PlaceBits> parts;
+  int64_t total = 0;
+};
+
+struct RowAt {
+  size_t part = 0;
+  int64_t place = 0;
+};
+
+class CollectionState {
+ public:
+  std::shared_ptr<const CollectionDirectory> directory;
+  std::shared_ptr<const CollectionParams> params;
+  int64_t version = 0;
+  int64_t layout = 0;
+  int64_t next_row = 0;  // all rows before it are known
+  int64_t size = 0;
+  std::vector<StatePart> parts;  // segments, then blocks of newest rows; each kind in the order of first rows
+  size_t segments = 0;           // how many of them are
+
+  // Where a row lies that is stored, living or not.
+  std::optional<RowAt> find(int64_t row) const;
+  // All living items in the order in which they were added.
+  std::vector<RowAt> in_order() const;
+  // Calls use(database) with a connection to read with; InvalidState where items of this version were forgotten.
+  template <typename Use>
+  auto reading(const Use& use) const {
+    return directory->reading([&](Database& db) {
+      check_remembered(db);
+      return use(db);
+    });
+  }
+
+  // Null: no filter was given, and all living items are kept. `params_of` replaces the filter's own.
+  std::shared_ptr<const KeptItems> keep(const ItemFilter& filter, const std::vector<ColumnValue>& params_of,
+                                        const Resources& resources) const;
+
+  void hold(std::unique_ptr<VersionPin> pin) const {
+    const std::lock_guard lock(mutex_);
+    pin_ = std::move(pin);
+  }
+  // A writer of this process remembers what this version sees.
+  void guard(bool on) const { guarded_ = on; }
+  bool held() const {
+    const std::lock_guard lock(mutex_);
+    return pin_ != nullptr;
+  }
+
+ private:
+  void check_remembered(const Database& db) const;
+  std::shared_ptr<const KeptItems> keep_where(const ItemFilter& filter, const std::vector<ColumnValue>& params_of,
+                                              const Resources& resources) const;
+  KeptItems no_items(const Resources& resources) const;
+
+  mutable std::mutex mutex_;
+  mutable std::unique_ptr<VersionPin> pin_;
+  mutable std::atomic<bool> guarded_{false};
+  mutable std::map<std::string, std::shared_ptr<const KeptItems>> kept_;  // by expression and parameters
+  mutable int64_t kept_bytes_ = 0;
+};
+
+using StatePointer = std::shared_ptr<const CollectionState>;
+
+// The newest version that the database has. `before` may be null; what did not change is shared with it.
+StatePointer load_state(const Database& db, const std::shared_ptr<const CollectionDirectory>& directory,
+                        const StatePointer& before, bool mapped, const Resources& resources);
+
+// What one transaction changed.
+struct StateChange {
+  std::vector<int64_t> removed;                        // rows
+  std::vector<std::shared_ptr<const RowBlock>> blocks;  // new ones, in order
+  std::vector<SegmentRow> segments;                    // new ones
+};
+
+// The next version in memory.
+StatePointer changed_state(const StatePointer& before, const StateChange& change, int64_t version, int64_t layout,
+                           int64_t next_row, bool mapped, const Resources& resources);
+
+// The ids of some rows that are there, as the collection's results name them.
+std::vector<int64_t> rows_of_ids(Database& db, const ItemIds& ids, int64_t version);
+
+}  // namespace kith

@@ -1,0 +1,295 @@
+#include "collection/stored_rows.hpp"
+
+#include <kith/error.hpp>
+
+#include "io/file_error.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <span>
+#include <utility>
+
+namespace kith {
+
+int64_t StoredRows::place_of(int64_t row) const {
+  if (row < first_row_ || row > last_row_) return -1;
+  if (contiguous()) return row - first_row_;
+  int64_t low = 0;
+  int64_t high = size_;
+  while (low < high) {
+    const int64_t middle = low + (high - low) / 2;
+    if (read_row(middle) < row) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return low < size_ && read_row(low) == row ? low : -1;
+}
+
+void RowBlock::read_vectors(int64_t first, int64_t count, void* out) const {
+  const MatrixView view = arrays_.vectors.view();
+  const int64_t row_bytes = view.cols() * size_of(view.dtype());
+  std::memcpy(out, view.row(first), static_cast<size_t>(count * row_bytes));
+}
+
+std::shared_ptr<const RowBlock> RowBlock::join(const std::vector<const StoredRows*>& blocks, DType dtype, int64_t cols,
+                                               IdType ids, const Resources& resources) {
+  int64_t size = 0;
+  for (const StoredRows* block : blocks) size += block->size();
+  Arrays arrays;
+  arrays.vectors = MatrixBuffer(dtype, size, cols, "the newest rows", resources);
+  arrays.rows.reserve(static_cast<size_t>(size));
+  std::vector<int64_t> numbers;
+  std::vector<std::string> texts;
+  int64_t at = 0;
+  for (const StoredRows* block : blocks) {
+    block->read_vectors(0, block->size(), arrays.vectors.mutable_view().row(at));
+    at += block->size();
+    for (int64_t i = 0; i < block->size(); ++i) {
+      arrays.rows.push_back(block->row(i));
+      if (ids == IdType::integer) {
+        numbers.push_back(block->number_id(i));
+      } else {
+        texts.push_back(block->text_id(i));
+      }
+    }
+  }
+  arrays.ids = ids == IdType::integer ? ItemIds(std::move(numbers)) : ItemIds(std::move(texts));
+  return std::make_shared<const RowBlock>(std::move(arrays));
+}
+
+SegmentFile::SegmentFile(Disk& disk, const std::string& folder, SegmentRow row, const CollectionParams& params,
+                         bool mapped)
+    : StoredRows(row.rows, row.first_row, row.last_row),
+      entry_(std::move(row)),
+      file_(disk.open(folder + "/" + entry_.file)),
+      container_(file_),
+      dtype_(params.dtype),
+      cols_(params.dimension) {
+  if (container_.head_hash() != static_cast<uint64_t>(entry_.hash)) {
+    container_.corrupt("it is not the segment that the collection's database names: it was exchanged, or the database "
+                       "was; put the file back, or restore a snapshot");
+  }
+  vectors_ = &expect("vectors", section_type(dtype_), {entry_.rows, cols_});
+  rows_ = &expect("rows", SectionType::i64, {entry_.rows});
+  if (params.ids == IdType::integer) {
+    ids_ = &expect("ids", SectionType::i64, {entry_.rows});
+  } else {
+    offsets_ = &expect("id.offsets", SectionType::i64, {entry_.rows + 1});
+    texts_ = container_.find("id.text");
+    if (texts_ == nullptr || texts_->type != SectionType::u8) container_.corrupt("it has no texts of ids");
+  }
+  if (mapped) mapping_ = file_->map();
+}
+
+const Section& SegmentFile::expect(std::string_view name, SectionType type, std::vector<int64_t> shape) const {
+  const Section* const section = container_.find(name);
+  if (container_.kind() != "segment" || section == nullptr || section->type != type || section->shape != shape) {
+    container_.corrupt(fmt::format("it has no section '{}' of the collection's shape", name));
+  }
+  return *section;
+}
+
+void SegmentFile::fetch(const Section& section, int64_t first, void* out, int64_t bytes) const {
+  if (first < 0 || bytes < 0 || first > section.bytes - bytes) container_.corrupt(section, "it points outside of itself");
+  if (mapping_ != nullptr) {
+    std::memcpy(out, mapping_.get() + section.offset + first, static_cast<size_t>(bytes));
+  } else {
+    container_.read_part(section, first, out, bytes);
+  }
+}
+
+int64_t SegmentFile::number_id(int64_t place) const { return read<int64_t>(*ids_, place); }
+
+std::string SegmentFile::text_id(int64_t place) const {
+  const auto begin = read<int64_t>(*offsets_, place);
+  const auto end = read<int64_t>(*offsets_, place + 1);
+  if (begin < 0 || end < begin || end > texts_->bytes) container_.corrupt(*offsets_, "it points outside of the texts");
+  std::string text(static_cast<size_t>(end - begin), '\0');
+  fetch(*texts_, begin, text.data(), end - begin);
+  return text;
+}
+
+void SegmentFile::read_vectors(int64_t first, int64_t count, void* out) const {
+  const int64_t row_bytes = cols_ * size_of(dtype_);
+  fetch(*vectors_, first * row_bytes, out, count * row_bytes);
+}
+
+MatrixView SegmentFile::view() const {
+  if (mapping_ == nullptr) return {};
+  return {mapping_.get() + vectors_->offset, dtype_, {entry_.rows, cols_, cols_}};
+}
+
+namespace {
+
+// One item of one source.
+struct Pick {
+  int64_t row;
+  int32_t source;
+  int64_t place;
+};
+
+// The order of rows over all sources. They rarely lie in between each other: then no sort is needed.
+std::vector<Pick> order_of(const std::vector<SegmentSource>& sources) {
+  std::vector<Pick> picks;
+  int64_t total = 0;
+  for (const SegmentSource& source : sources) total += source.size();
+  picks.reserve(static_cast<size_t>(total));
+  for (size_t s = 0; s < sources.size(); ++s) {
+    for (int64_t i = 0; i < sources[s].size(); ++i) {
+      const int64_t place = sources[s].place(i);
+      picks.push_back({sources[s].rows->row(place), static_cast<int32_t>(s), place});
+    }
+  }
+  const auto before = [](const Pick& a, const Pick& b) { return a.row < b.row; };
+  if (!std::is_sorted(picks.begin(), picks.end(), before)) std::sort(picks.begin(), picks.end(), before);
+  return picks;
+}
+
+constexpr int64_t kWriteStep = int64_t{4} << 20;
+
+// Calls put(bytes) with what `fill` makes of each run of neighbours of one source.
+template <typename Use>
+void for_runs(const std::vector<Pick>& picks, int64_t most, const Use& use) {
+  for (size_t i = 0; i < picks.size();) {
+    size_t end = i + 1;
+    while (end < picks.size() && end - i < static_cast<size_t>(most) && picks[end].source == picks[i].source &&
+           picks[end].place == picks[end - 1].place + 1) {
+      ++end;
+    }
+    use(picks[i].source, picks[i].place, static_cast<int64_t>(end - i));
+    i = end;
+  }
+}
+
+}  // namespace
+
+void write_segment_file(DiskFile& file, const std::vector<SegmentSource>& sources, const CollectionParams& params,
+                        SegmentRow& entry, const Resources& resources) {
+  const std::vector<Pick> picks = order_of(sources);
+  const auto count = static_cast<int64_t>(picks.size());
+  const int64_t row_bytes = params.dimension * size_of(params.dtype);
+  ContainerWriter writer("segment");
+  using Put = ContainerWriter::Put;
+  const auto rows_of = [&](int32_t s) -> const StoredRows& { return *sources[static_cast<size_t>(s)].rows; };
+
+  writer.produce("vectors", [&](const Put& put) {
+    const int64_t most = std::max<int64_t>(kWriteStep / row_bytes, 1);
+    HostBuffer buffer;
+    for_runs(picks, most, [&](int32_t s, int64_t place, int64_t run) {
+      const MatrixView view = rows_of(s).view();
+      if (!view.empty() && view.row_stride() == view.cols()) {
+        put({view.row(place), static_cast<size_t>(run * row_bytes)});
+        return;
+      }
+      if (buffer.bytes() == 0) buffer = HostBuffer(std::min(most, count) * row_bytes, "rows on their way", resources);
+      rows_of(s).read_vectors(place, run, buffer.data());
+      put({buffer.data(), static_cast<size_t>(run * row_bytes)});
+    });
+  });
+  // Numbers of each item, some thousand at a time.
+  const auto numbers = [&](const auto& number_of) {
+    return [number_of](const Put& put) {
+      constexpr size_t kSome = 8192;
+      std::vector<int64_t> some;
+      some.reserve(kSome);
+      const auto give = [&] {
+        put(std::as_bytes(std::span(some)));
+        some.clear();
+      };
+      number_of([&](int64_t number) {
+        some.push_back(number);
+        if (some.size() == kSome) give();
+      });
+      give();
+    };
+  };
+  writer.produce("rows", numbers([&picks](const auto& add) {
+    for (const Pick& pick : picks) add(pick.row);
+  }));
+  writer.produce("ids", numbers([&](const auto& add) {
+    for (const Pick& pick : picks) add(rows_of(pick.source).number_id(pick.place));
+  }));
+  int64_t text_bytes = 0;
+  if (params.ids == IdType::text) {
+    for (const Pick& pick : picks) text_bytes += static_cast<int64_t>(rows_of(pick.source).text_id(pick.place).size());
+  }
+  writer.produce("id.offsets", numbers([&](const auto& add) {
+    int64_t at = 0;
+    add(at);
+    for (const Pick& pick : picks) add(at += static_cast<int64_t>(rows_of(pick.source).text_id(pick.place).size()));
+  }));
+  writer.produce("id.text", [&](const Put& put) {
+    for (const Pick& pick : picks) {
+      const std::string text = rows_of(pick.source).text_id(pick.place);
+      put(std::as_bytes(std::span(text)));
+    }
+  });
+
+  writer.add("vectors", section_type(params.dtype), {count, params.dimension}, {});
+  writer.add("rows", SectionType::i64, {count}, {});
+  if (params.ids == IdType::integer) {
+    writer.add("ids", SectionType::i64, {count}, {});
+  } else {
+    writer.add("id.offsets", SectionType::i64, {count + 1}, {});
+    writer.add("id.text", SectionType::u8, {text_bytes}, {});
+  }
+  entry.rows = count;
+  entry.first_row = picks.front().row;
+  entry.last_row = picks.back().row;
+  entry.bytes = writer.file_bytes();
+  file.reserve(entry.bytes);
+  entry.hash = static_cast<int64_t>(writer.write_to(file, resources));
+}
+
+namespace {
+
+class MatrixReader final : public RowReader {
+ public:
+  MatrixReader(const MatrixView& matrix, std::string name) : matrix_(matrix), name_(std::move(name)) {}
+  const std::string& path() const override { return name_; }
+  DType dtype() const override { return matrix_.dtype(); }
+  int64_t rows() const override { return matrix_.rows(); }
+  int64_t cols() const override { return matrix_.cols(); }
+  void read_rows(int64_t first, int64_t count, void* out) const override {
+    const auto row_bytes = static_cast<size_t>(matrix_.cols() * size_of(matrix_.dtype()));
+    auto* to = static_cast<std::byte*>(out);
+    for (int64_t i = 0; i < count; ++i, to += row_bytes) std::memcpy(to, matrix_.row(first + i), row_bytes);
+  }
+
+ private:
+  MatrixView matrix_;
+  std::string name_;
+};
+
+class StoredReader final : public RowReader {
+ public:
+  StoredReader(std::shared_ptr<const StoredRows> rows, DType dtype, int64_t cols, std::string name)
+      : rows_(std::move(rows)), dtype_(dtype), cols_(cols), name_(std::move(name)) {}
+  const std::string& path() const override { return name_; }
+  DType dtype() const override { return dtype_; }
+  int64_t rows() const override { return rows_->size(); }
+  int64_t cols() const override { return cols_; }
+  void read_rows(int64_t first, int64_t count, void* out) const override { rows_->read_vectors(first, count, out); }
+
+ private:
+  std::shared_ptr<const StoredRows> rows_;
+  DType dtype_;
+  int64_t cols_;
+  std::string name_;
+};
+
+}  // namespace
+
+VectorFile matrix_as_file(const MatrixView& matrix, std::string name) {
+  return VectorFile(std::make_shared<const MatrixReader>(matrix, std::move(name)));
+}
+
+VectorFile rows_as_file(std::shared_ptr<const StoredRows> rows, DType dtype, int64_t cols, std::string name) {
+  return VectorFile(std::make_shared<const StoredReader>(std::move(rows), dtype, cols, std::move(name)));
+}
+
+}  // namespace kith

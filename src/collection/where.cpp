@@ -1,0 +1,203 @@
+#include "collection/where.hpp"
+
+#include <kith/error.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cstring>
+#include <string_view>
+
+namespace kith {
+namespace {
+
+[[noreturn]] void refuse(const std::string& where, size_t at, std::string_view reason) {
+  throw InvalidArgument(fmt::format("where \"{}\", character {}: {}", where, at + 1, reason));
+}
+
+// The end of a quoted piece that begins at `at`: behind its last quote.
+size_t quoted_end(const std::string& where, size_t at) {
+  const char close = where[at] == '[' ? ']' : where[at];
+  for (size_t i = at + 1; i < where.size(); ++i) {
+    if (where[i] != close) continue;
+    if (close != ']' && i + 1 < where.size() && where[i + 1] == close) {
+      ++i;  // a doubled quote is one that is meant
+    } else {
+      return i + 1;
+    }
+  }
+  refuse(where, at, "this quote is not closed");
+}
+
+bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '$'; }
+
+// What SQLite asks while it prepares the statement.
+struct Allowed {
+  std::string refused;
+};
+
+int authorize(void* context, int action, const char* first, const char* second, const char*, const char*) {
+  auto& allowed = *static_cast<Allowed*>(context);
+  const auto deny = [&](std::string what) {
+    allowed.refused = std::move(what);
+    return SQLITE_DENY;
+  };
+  const auto says = [](const char* text) { return std::string_view(text == nullptr ? "" : text); };
+  switch (action) {
+    case SQLITE_SELECT:
+    case SQLITE_RECURSIVE: return SQLITE_OK;
+    case SQLITE_READ: {
+      if (says(first) == "json_each" || says(first) == "json_tree") return SQLITE_OK;
+      if (says(first) == "items") return SQLITE_OK;  // hidden columns are refused by their names
+      return deny(fmt::format("it reads the table '{}'; a filter sees the collection's columns and id", says(first)));
+    }
+    case SQLITE_FUNCTION: {
+      constexpr std::array<std::string_view, 7> kRefused{"load_extension", "random", "randomblob", "writefile",
+                                                         "readfile", "edit", "fts3_tokenizer"};
+      for (const std::string_view name : kRefused) {
+        if (says(second) == name) return deny(fmt::format("the function {}() is not for filters", name));
+      }
+      return SQLITE_OK;
+    }
+    default: return deny("it does more than look at values");
+  }
+}
+
+struct Watch {
+  std::chrono::steady_clock::time_point end;
+  const Resources& resources;
+  bool late = false;
+  bool cancelled = false;
+};
+
+int watch(void* context) {
+  auto& watched = *static_cast<Watch*>(context);
+  try {
+    watched.resources.check_cancelled();
+  } catch (...) {
+    watched.cancelled = true;
+    return 1;
+  }
+  watched.late = std::chrono::steady_clock::now() > watched.end;
+  return watched.late ? 1 : 0;
+}
+
+// Takes the connection's hooks away again.
+class Guarded {
+ public:
+  Guarded(sqlite3* db, Allowed& allowed, Watch& watched) : db_(db) {
+    constexpr int kInstructions = 4096;  // between two looks at the clock
+    sqlite3_set_authorizer(db, authorize, &allowed);
+    sqlite3_progress_handler(db, kInstructions, watch, &watched);
+  }
+  ~Guarded() {
+    sqlite3_set_authorizer(db_, nullptr, nullptr);
+    sqlite3_progress_handler(db_, 0, nullptr, nullptr);
+  }
+  Guarded(const Guarded&) = delete;
+  Guarded& operator=(const Guarded&) = delete;
+
+ private:
+  sqlite3* db_;
+};
+
+class Prepared {
+ public:
+  ~Prepared() { sqlite3_finalize(statement); }
+  sqlite3_stmt* statement = nullptr;
+};
+
+void bind_all(sqlite3_stmt* statement, const WhereQuery& query) {
+  const int wanted = sqlite3_bind_parameter_count(statement);
+  if (static_cast<size_t>(wanted) != query.params.size()) {
+    throw InvalidArgument(fmt::format("where \"{}\" has {} parameter{}; {} were given", query.where, wanted,
+                                      wanted == 1 ? "" : "s", query.params.size()));
+  }
+  for (int i = 0; i < wanted; ++i) {
+    const ColumnValue& value = query.params[static_cast<size_t>(i)];
+    if (const auto* const number = std::get_if<int64_t>(&value)) sqlite3_bind_int64(statement, i + 1, *number);
+    if (const auto* const real = std::get_if<double>(&value)) sqlite3_bind_double(statement, i + 1, *real);
+    if (const auto* const truth = std::get_if<bool>(&value)) sqlite3_bind_int64(statement, i + 1, *truth ? 1 : 0);
+    if (const auto* const text = std::get_if<std::string>(&value)) {
+      sqlite3_bind_text64(statement, i + 1, text->data(), text->size(), SQLITE_STATIC, SQLITE_UTF8);
+    }
+  }
+}
+
+}  // namespace
+
+void check_expression(const std::string& where) {
+  int64_t depth = 0;
+  for (size_t i = 0; i < where.size();) {
+    const char c = where[i];
+    const std::string_view two = std::string_view(where).substr(i, 2);
+    if (c == '\'' || c == '"' || c == '`' || c == '[') {
+      const size_t end = quoted_end(where, i);
+      if (c != '\'' && std::string_view(where).substr(i + 1, 1) == "_") {
+        refuse(where, i, "names that begin with an underscore are Kith's own");
+      }
+      i = end;
+      continue;
+    }
+    if (c == '\0') refuse(where, i, "a null character cannot be here");
+    if (c == ';') refuse(where, i, "a filter is one expression, without ';'");
+    if (two == "--" || two == "/*") refuse(where, i, "comments cannot be here");
+    if (c == '(') ++depth;
+    if (c == ')' && --depth < 0) refuse(where, i, "this parenthesis closes none");
+    if (is_word(c)) {
+      const size_t begin = i;
+      while (i < where.size() && is_word(where[i])) ++i;
+      std::string word = where.substr(begin, i - begin);
+      for (char& letter : word) letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+      if (word.starts_with('_')) refuse(where, begin, "names that begin with an underscore are Kith's own");
+      if (word == "items" || word == "rowid" || word == "oid") {
+        refuse(where, begin, "it is not a column of the collection; a filter sees columns and id");
+      }
+      continue;
+    }
+    ++i;
+  }
+  if (depth != 0) refuse(where, where.size(), "a parenthesis is not closed");
+}
+
+// The unary plus keeps SQLite from choosing an index for the versions, which nearly all items satisfy.
+std::string seen_by(int64_t version) {
+  return fmt::format("+_added <= {0} AND (+_removed = 0 OR +_removed > {0})", version);
+}
+
+void for_each_where(Database& db, const WhereQuery& query, const std::function<void(int64_t row)>& use,
+                    const Resources& resources) {
+  check_expression(query.where);
+  constexpr std::string_view kBefore = "SELECT _row FROM items WHERE (";
+  const std::string sql = fmt::format("{}{}) AND {}", kBefore, query.where.empty() ? "1" : query.where,
+                                      seen_by(query.version));
+  // The first use of a table-valued function declares its table, which the authorizer would see.
+  if (query.where.find("json_") != std::string::npos) db.run("SELECT 1 FROM json_each('[]'), json_tree('[]')");
+  Allowed allowed;
+  Watch watched{std::chrono::steady_clock::now() + query.time_limit, resources};
+  const Guarded guarded(db.get(), allowed, watched);
+  const auto fail = [&](int code) {
+    if (watched.cancelled) throw Cancelled();
+    if (watched.late) {
+      throw InvalidState(fmt::format("where \"{}\" takes longer than {} ms; index the columns that it compares "
+                                     "(create_index), or give it more time", query.where, query.time_limit.count()));
+    }
+    if (!allowed.refused.empty()) {
+      throw InvalidArgument(fmt::format("where \"{}\" cannot be a filter: {}", query.where, allowed.refused));
+    }
+    if ((code & 0xff) != SQLITE_ERROR && (code & 0xff) != SQLITE_MISMATCH) db.fail(code, "use");
+    const int offset = sqlite3_error_offset(db.get()) - static_cast<int>(kBefore.size());
+    const std::string place = offset < 0 ? "" : fmt::format(", character {}", offset + 1);
+    throw InvalidArgument(fmt::format("where \"{}\"{}: {}", query.where, place, sqlite3_errmsg(db.get())));
+  };
+  Prepared prepared;
+  int code = sqlite3_prepare_v3(db.get(), sql.data(), static_cast<int>(sql.size()), 0, &prepared.statement, nullptr);
+  if (code != SQLITE_OK) fail(code);
+  bind_all(prepared.statement, query);
+  while ((code = sqlite3_step(prepared.statement)) == SQLITE_ROW) use(sqlite3_column_int64(prepared.statement, 0));
+  if (code != SQLITE_DONE) fail(code);
+}
+
+}  // namespace kith

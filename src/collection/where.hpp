@@ -1,0 +1,35 @@
+// The items that an expression of SQL keeps. The expression is the user's: it runs under an authorizer that lets it read
+// the items' columns and call SQLite's functions, and nothing else.
+#pragma once
+
+#include <kith/collection.hpp>
+
+#include "collection/sqlite.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace kith {
+
+// InvalidArgument for what cannot stand in parentheses: comments, a semicolon, parentheses that do not match, an open
+// quote. Then it cannot end the parentheses around it.
+void check_expression(const std::string& where);
+
+// "id and columns of items that a version sees": a condition on the table items.
+std::string seen_by(int64_t version);
+
+struct WhereQuery {
+  const std::string& where;  // may be empty
+  const std::vector<ColumnValue>& params;
+  int64_t version = 0;
+  std::chrono::milliseconds time_limit;
+};
+
+// Calls use(row) for every item that the version sees and the expression keeps, in any order.
+void for_each_where(Database& db, const WhereQuery& query, const std::function<void(int64_t row)>& use,
+                    const Resources& resources);
+
+}  // namespace kith
