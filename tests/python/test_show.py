@@ -92,4 +92,52 @@ def test_what_is_refused(items, ids, more, says):
 def test_without_matplotlib():
     program = "import sys; sys.modules['matplotlib'] = None\nimport kith\ntry: kith.show(['a'], [[0]])\nexcept ImportError as e: print(e)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert "kithnn[show]" in done.stdout, done.stderr
+    assert "pip install matplotlib" in done.stdout, done.stderr
+
+
+def test_what_several_queries_found_within_a_radius(images):
+    vectors = images.reshape(40, -1).astype(np.float32)
+    found = kith.range_search(vectors[:3], vectors, 800)
+    picture = kith.show(images, found)
+    shown = drawn(picture)
+    wanted = [row for query in range(3) for row in [query, *found.ids[found.offsets[query] : found.offsets[query + 1]][:10]]]
+    assert len(shown) == len(wanted)
+    for image, item in zip(shown, wanted):
+        assert (image == images[item]).all()
+
+
+def test_a_path_is_a_film_strip(images):
+    paths = kith.SmoothPath(np.array([3, 9, 4, 1, 7], np.int64), 2.5)
+    picture = kith.show(images, paths, columns=3, labels=list("abcdefghij") * 4)
+    shown = drawn(picture)
+    assert [(image == images[item]).all() for image, item in zip(shown, [3, 9, 4, 1, 7])] == [True] * 5
+    assert "4 steps, the largest 2.5" in texts_in(picture) and "d" in texts_in(picture)
+    with pytest.raises(ValueError, match="no path joins"):
+        kith.show(images, kith.SmoothPath(np.array([], np.int64), np.inf))
+
+
+def test_clusters_and_groups(images):
+    model = kith.KMeans(3, seed=1).fit(images.reshape(40, -1))
+    picture = kith.show(images, model, columns=4)
+    sizes = sorted(np.bincount(model.labels_), reverse=True)
+    assert [text.split(": ")[1] for text in texts_in(picture) if text.startswith("cluster")] == [str(size) for size in sizes]
+    assert len(drawn(kith.show(images, model.labels_, columns=4))) == len(drawn(picture))
+    assert len(drawn(kith.show(images, [np.array([1, 2]), np.array([3])]))) == 3
+    duplicates = kith.near_duplicates(np.concatenate([np.eye(38, dtype=np.float32), np.eye(38, dtype=np.float32)[:2]]), 0.1)
+    assert "2 alike" in texts_in(kith.show(images, duplicates))
+    with pytest.raises(ValueError, match="5 labels, and 40 items"):
+        kith.show(images, kith.KMeans(2).fit(images[:5].reshape(5, -1)))
+    with pytest.raises(ValueError, match="nothing was found"):
+        kith.show(images, kith.near_duplicates(np.eye(40, dtype=np.float32), 0.1))
+
+
+def test_every_image_and_word_lies_within_the_picture(images):
+    graph = kith.knn_graph(images.reshape(40, -1), k=9)
+    picture = kith.show(images, graph, rows=3, columns=9, labels=list("ab") * 20)
+    width, height = picture.get_size_inches() * picture.dpi
+    renderer = picture.canvas.get_renderer()
+    for axes in picture.axes:
+        box = axes.get_tightbbox(renderer)
+        assert box.x0 >= 0 and box.y0 >= 0 and box.x1 <= width and box.y1 <= height
+    words = {text.get_text(): text.get_window_extent(renderer) for text in picture.texts}
+    assert words["query"].y1 == pytest.approx(words["nearest"].y1, abs=2)

@@ -1,0 +1,31 @@
+// kith explore: the page in the browser, which the Python package serves. This process becomes that of Python.
+#pragma once
+
+#include "commands.hpp"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace kith::cli {
+
+struct ExploreOptions {
+  std::string vectors;
+  std::string items;
+  std::string labels;
+  std::vector<std::string> graph;
+  std::string xy;
+  std::string shape;
+  std::string metric;
+  std::string device;
+  std::string host;
+  int64_t port = 0;
+  bool no_browser = false;
+};
+
+// What Python is started with, its program first: `python -c … --vectors x.npy …`.
+std::vector<std::string> explore_arguments(const ExploreOptions& options, const std::string& python);
+
+void offer_explore(Commands& commands);
+
+}  // namespace kith::cli

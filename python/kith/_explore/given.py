@@ -1,0 +1,180 @@
+"""What the caller gave to `kith.explore`, checked, so that whatever the page asks later can be answered."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from kith._arrays import to_numpy
+from kith._files import read_vectors
+from kith._items import Items, opened
+from kith._knn_graph import KnnGraph
+from kith._libraries import library_of
+from kith._metrics import Metric, metric_name
+from kith._options import check_device
+from kith._typing import DeviceNames
+
+_MOST_CLASSES = 64  # numbers of more distinct values are a scale, not names
+
+
+class Given:
+    """Items, vectors, and what goes with them. A collection that opens by its path would be another maker of one."""
+
+    def __init__(
+        self,
+        items: Any,
+        x: Any,
+        labels: Sequence[Any] | None = None,
+        graph: KnnGraph | None = None,
+        xy: Any = None,
+        encode: Callable[[Any], Any] | None = None,
+        *,
+        metric: Metric | None = None,
+        device: DeviceNames = "auto",
+        shape: tuple[int, ...] | None = None,
+    ) -> None:
+        self.x = _vectors(x)
+        self.device = check_device(device)
+        self.graph = _graph(graph, len(self.x))
+        self.metric = cast(Metric, _metric(metric, self.graph))
+        self.items = _items(items, self.x, shape)
+        if len(self.items) != len(self.x):
+            raise ValueError(f"there are {len(self.items)} items and {len(self.x)} vectors; give an item for each row of x")
+        self.labels = None if labels is None else Labels(labels, len(self.x))
+        self.xy = None if xy is None else _places(xy, len(self.x))
+        if encode is not None and not callable(encode):
+            raise TypeError(f"encode is a {type(encode).__name__}; it must be a function of a text or an image")
+        self.encode = encode if encode is not None else self._encoder_of_pixels()
+        self.encodes_texts = encode is not None
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    def _encoder_of_pixels(self) -> Callable[[Any], Any] | None:
+        """An uploaded image is a vector too where vectors are the pixels of the items."""
+        shape, columns = self.items.image_shape, self.x.shape[1]
+        if shape is None or len(shape) > 3 or int(np.prod(shape)) != columns or self.x.dtype.kind not in "fu":
+            return None
+        first, largest = np.asarray(self.x[0], np.float64), 255.0
+        pixels = np.asarray(self.items.pixels(0), np.float64).ravel()
+        if self.x.dtype.kind == "f" and float(np.max(self.x[:: max(1, len(self.x) // 256)], initial=0)) <= 1:
+            largest = 1.0
+        if not (np.array_equal(first, pixels) or np.allclose(first * 255, pixels)):
+            return None
+
+        def encode(image: Any) -> Any:
+            images: Any = import_module("PIL.Image")
+            mode = {1: "L", 3: "RGB", 4: "RGBA"}[1 if len(shape) == 2 else shape[2]]
+            resized = image.convert(mode).resize((shape[1], shape[0]), images.Resampling.BILINEAR)
+            return (np.asarray(resized, np.float32) * (largest / 255)).astype(self.x.dtype).ravel()
+
+        return encode
+
+    def vector_of_text(self, text: str) -> npt.NDArray[Any]:
+        """What `encode` makes of a text; ValueError, in words, where it does not."""
+        assert self.encode is not None
+        return self._encoded(self.encode, text, "text")
+
+    def vector_of_image(self, data: bytes) -> npt.NDArray[Any]:
+        """What `encode` makes of an image file; ValueError, in words, where it does not, or where it is none."""
+        assert self.encode is not None
+        return self._encoded(self.encode, opened(data, "the upload"), "image")
+
+    def _encoded(self, encode: Callable[[Any], Any], query: Any, kind: str) -> npt.NDArray[Any]:
+        try:
+            made = encode(query)
+            vector = np.asarray(library_of(made).to_host(made) if hasattr(made, "shape") else made)
+        except Exception as error:  # the caller's own code
+            raise ValueError(f"encode= could not make a vector of this {kind}: {type(error).__name__}: {error}") from error
+        if vector.size != self.x.shape[1]:
+            raise ValueError(f"encode= made {vector.size} values of this {kind}, and vectors have {self.x.shape[1]}")
+        flat = vector.reshape(1, -1)
+        if flat.dtype.kind == "f" and not np.isfinite(flat).all():
+            raise ValueError(f"encode= made a vector with NaN or infinities of this {kind}")
+        return flat.astype(self.x.dtype, copy=False) if self.metric == "hamming" else flat
+
+
+class Labels:
+    """A name for each row, of some classes, or a number for each, on a scale."""
+
+    def __init__(self, given: Sequence[Any], rows: int) -> None:
+        array = np.asarray(library_of(given).to_host(given) if hasattr(given, "shape") else _plain(given))
+        if array.ndim != 1 or len(array) != rows:
+            raise ValueError(f"labels have shape {array.shape}, and there are {rows} vectors; give a label for each row of x")
+        self.values: npt.NDArray[np.float64] | None = None
+        if array.dtype.kind in "fiu" and len(np.unique(array)) > _MOST_CLASSES:
+            self.values = array.astype(np.float64)
+        if array.dtype.kind == "O":
+            array = np.array(["" if label is None else str(label) for label in array.tolist()])
+        self._given = array
+        self.names: list[str] = []
+        self.codes: npt.NDArray[np.int32] | None = None
+        if self.values is None:
+            distinct, codes = np.unique(array, return_inverse=True)
+            self.names = [str(name) for name in distinct.tolist()]
+            self.codes = codes.reshape(-1).astype(np.int32)
+
+    def __getitem__(self, row: int) -> str:
+        if self.codes is not None:
+            return self.names[int(self.codes[row])]
+        value = self._given[row].item()
+        return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _plain(given: Sequence[Any]) -> Any:
+    """Labels of one kind as they are, others as objects, so that numpy makes no arrays of names of several lengths."""
+    made = list(given)
+    if all(isinstance(label, (bool, int, float)) for label in made):
+        return made
+    array = np.empty(len(made), object)
+    array[:] = made
+    return array
+
+
+def _vectors(x: Any) -> npt.NDArray[Any]:
+    if isinstance(x, (str, os.PathLike)):
+        x = read_vectors(x)
+    array = to_numpy(library_of(x).to_host(x) if hasattr(x, "shape") else x, "x")
+    if array.ndim != 2 or array.size == 0:
+        raise ValueError(f"x has shape {array.shape}; it must be vectors, (rows, dimension), one at least")
+    return array
+
+
+def _graph(graph: Any, rows: int) -> KnnGraph | None:
+    if graph is None:
+        return None
+    if not isinstance(graph, KnnGraph):
+        raise TypeError(f"graph is a {type(graph).__name__}; it must be a kith.KnnGraph")
+    if len(graph) != rows:
+        raise ValueError(f"the graph has {len(graph)} rows, and x has {rows}; give the graph of x")
+    return graph.to_host()
+
+
+def _metric(metric: Metric | None, graph: KnnGraph | None) -> str:
+    if metric is None:
+        return "l2" if graph is None else graph.metric
+    name = metric_name(metric)
+    if graph is not None and graph.metric != name:
+        raise ValueError(f"metric is {metric!r}, and the graph is of {graph.metric!r}; leave metric out, or give another graph")
+    return name
+
+
+def _items(items: Any, x: npt.NDArray[Any], shape: tuple[int, ...] | None) -> Items:
+    if items is not None:
+        return Items(items, "items", shape)
+    return Items(x, "x", shape) if shape is not None else Items([f"row {row}" for row in range(len(x))])
+
+
+def _places(xy: Any, rows: int) -> npt.NDArray[np.float32]:
+    array = to_numpy(library_of(xy).to_host(xy) if hasattr(xy, "shape") else xy, "xy")
+    if array.shape != (rows, 2) or array.dtype.kind not in "fiu":
+        raise ValueError(f"xy is {array.dtype} of shape {array.shape}; it must be numbers, ({rows}, 2)")
+    finite = np.isfinite(array).all(axis=1)
+    if not finite.all():
+        raise ValueError(f"xy: row {int(np.argmin(finite))} is not finite")
+    return np.ascontiguousarray(array, np.float32)

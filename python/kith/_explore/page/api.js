@@ -1,0 +1,43 @@
+// Questions to the server that this page came from. All addresses are relative: the word in the page's own goes with them.
+
+export class Answer extends Error {
+  constructor(words, coming) {
+    super(words);
+    this.coming = coming;
+  }
+}
+
+async function answered(reply) {
+  let told;
+  try {
+    told = await reply.json();
+  } catch {
+    throw new Answer(`The server's answer could not be read (${reply.status}).`, false);
+  }
+  if (!reply.ok) throw new Answer(told.error ?? `The server refused (${reply.status}).`, told.coming === true);
+  return told;
+}
+
+async function fetched(address, options) {
+  try {
+    return await fetch(address, options);
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new Answer("kith explore does not answer. Has it been ended? Start it again and open the new address.", false);
+  }
+}
+
+export async function get(address, values = {}, signal = undefined) {
+  const asked = Object.entries(values).filter(([, value]) => value !== undefined && value !== null);
+  const query = asked.length ? "?" + asked.map(([key, value]) => `${key}=${value}`).join("&") : "";
+  return answered(await fetched(address + query, { signal }));
+}
+
+export async function bytes(address, signal) {
+  const reply = await fetched(address, { signal });
+  return reply.ok ? reply.arrayBuffer() : answered(reply);
+}
+
+export async function post(address, body, signal) {
+  return answered(await fetched(address, { method: "POST", body, signal }));
+}
