@@ -21,6 +21,7 @@
 
 #include <kith/device.hpp>
 #include <kith/export.hpp>
+#include <kith/host_buffer.hpp>
 #include <kith/index_edges.hpp>
 #include <kith/index_tune.hpp>
 #include <kith/knn.hpp>
@@ -34,6 +35,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -54,6 +56,8 @@ struct IndexParams {
 struct SearchParams {
   int64_t k = 10;
   RowFilter filter = {};  // which may be found: a list of ids, or a mask or bits of the size() rows; without one, all
+  // Or a filter for each query: queries with equal filters are searched together, and results are those of a loop.
+  std::span<const RowFilter> filters = {};
   bool filter_strict = false;  // a listed id that the index does not have is InvalidArgument, else it is passed over
   int64_t probes = 0;     // lists that are looked at; 0: the root of their number, at most 64; beyond their number: all
   // With RFlat, Refine or refine_from: the index finds refine * k candidates, which are compared again with vectors that
@@ -183,6 +187,12 @@ class KITH_EXPORT Index {
   // All rows of a file, which may be larger than the memory limit; `ids` may be empty. All are added or none.
   void add(const VectorFile& rows, VectorView<const int64_t> ids = {}, const Resources& resources = Resources());
 
+  // add(rows, ids) where ids may be there already: the vectors that have them are removed, and whoever searches sees
+  // either those or the new ones. The new ones come behind all others, in the order of add. Returns how many were
+  // removed. Compaction may follow, as after remove().
+  int64_t replace(const MatrixView& rows, VectorView<const int64_t> ids, const Resources& resources = Resources());
+  int64_t replace(const VectorFile& rows, VectorView<const int64_t> ids, const Resources& resources = Resources());
+
   // Returns how many there were; ids that the index does not have are no error. The others close up: size() shrinks,
   // and masks are of the rows that are there. A removed id may be added again, but is never given by the index itself.
   // Removal marks, at one bit for each row; once a fifth of all rows are marked, compaction follows by itself, where the
@@ -233,6 +243,9 @@ class KITH_EXPORT Index {
   TuneReport tune(const MatrixView& queries, const TuneParams& params = {}, const Resources& resources = Resources());
 
   int64_t size() const;
+  // The ids of all vectors, in the order of add: int64 numbers, as many as there are vectors.
+  HostBuffer ids(const Resources& resources = Resources()) const;
+  bool contains(int64_t id) const;
   int64_t dimension() const;  // 0 before the first add or train
   // In whose memory the rows or codes lie: cpu, also where they lie in several, or a GPU; automatic before the first add.
   Device device() const;

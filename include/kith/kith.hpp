@@ -28,6 +28,7 @@
 #include <kith/local_search_quantizer.hpp>
 #include <kith/mapped_vectors.hpp>
 #include <kith/metric.hpp>
+#include <kith/near_duplicates.hpp>
 #include <kith/neighbors.hpp>
 #include <kith/pairwise_distances.hpp>
 #include <kith/product_quantizer.hpp>

@@ -1,9 +1,12 @@
-"""Which rows a search may return: a mask, packed bits or a list of row numbers, as the library reads them."""
+"""Which rows a search may return: a mask, packed bits or a list of row numbers, as the library reads them.
+
+Or one of these for each query.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Union
+from typing import Any, Optional, Union
 
 import numpy as np
 import numpy.typing as npt
@@ -12,10 +15,40 @@ from kith._arrays import SupportsDLPack, to_numpy
 from kith._kith import RowFilter
 
 FilterLike = Union[npt.NDArray[Any], Sequence[bool], Sequence[int], SupportsDLPack]
+# One for all queries, or one for each; None there is no filter.
+FiltersLike = Union[FilterLike, Sequence[Optional[FilterLike]]]
+
+
+def as_filters(filter: FiltersLike | None) -> RowFilter | None:
+    """The filter, or those of each query: a list of filters, or rows of a 2-D array."""
+    if not _is_for_each(filter):
+        return _one_filter(filter)
+    given: Any = filter
+    each: Any = given if isinstance(given, (list, tuple)) else to_numpy(given, "filter", "numpy.load(path)")
+    filters = []
+    for query, one in enumerate(each):
+        try:
+            filters.append(_one_filter(one))
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"query {query}: {error}") from None
+    return RowFilter.each(filters)
+
+
+def _is_for_each(filter: Any) -> bool:
+    if isinstance(filter, (list, tuple)):
+        first = filter[0] if len(filter) > 0 else 0
+        return first is None or isinstance(first, (list, tuple, range)) or getattr(first, "ndim", 0) == 1
+    return getattr(filter, "ndim", 1) == 2
 
 
 def as_filter(filter: FilterLike | None) -> RowFilter | None:
     """The filter, told by its dtype. Its length is checked where the number of rows is known."""
+    if _is_for_each(filter):
+        raise ValueError("filter is a filter for each query; this call takes one filter for all queries")
+    return _one_filter(filter)
+
+
+def _one_filter(filter: Any) -> RowFilter | None:
     if filter is None:
         return None
     array = to_numpy(filter, "filter", "numpy.load(path)")

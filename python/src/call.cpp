@@ -29,11 +29,22 @@ CallOptions make_options(const std::string& device, int64_t threads, std::option
 
 }  // namespace
 
+namespace {
+
+// Where there is no GPU the choice of a device is known: a search need not count its work for it, nor log the outcome.
+std::vector<DeviceParts> plain_devices(std::string_view name) {
+  static const bool has_gpu = !cuda_devices().empty();
+  if (name == "auto" && !has_gpu) return {{Device::cpu()}};
+  return parse_devices(name);
+}
+
+}  // namespace
+
 std::optional<PlainSettings> plain_settings(nb::handle device, nb::handle threads) {
   const std::optional<std::string_view> name = plain_text(device);
   const std::optional<int64_t> count = plain_number(threads);
   if (!name || !count || *count < 0 || *count > std::numeric_limits<int>::max()) return std::nullopt;
-  return PlainSettings{parse_devices(*name), static_cast<int>(*count)};
+  return PlainSettings{plain_devices(*name), static_cast<int>(*count)};
 }
 
 Call::Call(const CallOptions& options) : progress_(options.progress) {

@@ -12,6 +12,8 @@
 #include <kith/error.hpp>
 #include <kith/work_part.hpp>
 
+#include <fmt/format.h>
+
 #include <exception>
 #include <string>
 #include <string_view>
@@ -39,9 +41,22 @@ void raise(nb::handle type, nb::object error) { PyErr_SetObject(type.ptr(), erro
 
 void set_os_error(const IoError& error) {
   nb::handle type = PyExc_OSError;
-  // With a filename Python shows errno and strerror instead of the text, so without an errno the text stands alone; it
-  // names the file.
-  nb::object raised = error.code() == 0 ? type(text(error)) : type(error.code(), text(error), file_name(error.path()));
+  // Python shows errno, these words and the filename. So the words leave the name out, and what the system call was; who
+  // failed ("rank 1 on host: ") stays. Without an errno the text stands alone.
+  if (error.code() == 0) {
+    const nb::object raised = type(text(error));
+    return raise(raised.type(), raised);
+  }
+  nb::object words = text(error);
+  const std::string_view what = error.what();
+  const std::string quoted = fmt::format(" '{}': ", error.path());
+  if (const size_t named = what.find(quoted); named != std::string_view::npos) {
+    const size_t who = what.rfind(": ", named);
+    const std::string_view before = who == std::string_view::npos ? "" : what.substr(0, who + 2);
+    const std::string shown = fmt::format("{}{}", before, what.substr(named + quoted.size()));
+    words = nb::steal(PyUnicode_DecodeUTF8(shown.data(), static_cast<Py_ssize_t>(shown.size()), "backslashreplace"));
+  }
+  const nb::object raised = type(error.code(), words, file_name(error.path()));
   raise(raised.type(), raised);
 }
 

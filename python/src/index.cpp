@@ -7,6 +7,7 @@
 
 #include "array.hpp"
 #include "call.hpp"
+#include "communicator.hpp"
 #include "graph_arrays.hpp"
 #include "module.hpp"
 #include "neighbors_output.hpp"
@@ -19,6 +20,7 @@
 #include "core/within_limits.hpp"
 #include "rows/knn_checks.hpp"
 
+#include <kith/distributed.hpp>
 #include <kith/faiss_file.hpp>
 #include <kith/hnswlib_file.hpp>
 #include <kith/vector_file.hpp>
@@ -139,6 +141,23 @@ void add_file(BorrowingIndex& self, const nb::object& source, const std::optiona
   call.run([&] { self.index.add(file, ids_of(ids), call.resources()); });
 }
 
+int64_t replace(BorrowingIndex& self, const VectorArray& x, const ConstIdList& ids, const CallOptions& options) {
+  const MatrixView view = view_of(x, "x");
+  Call call(options);
+  int64_t replaced = 0;
+  call.run([&] { replaced = self.index.replace(view, ids_of(ids), call.resources()); });
+  return replaced;
+}
+
+int64_t replace_file(BorrowingIndex& self, const nb::object& source, const ConstIdList& ids,
+                     const CallOptions& options) {
+  const VectorFile file = vector_file_of(source);
+  Call call(options);
+  int64_t replaced = 0;
+  call.run([&] { replaced = self.index.replace(file, ids_of(ids), call.resources()); });
+  return replaced;
+}
+
 nb::tuple own_graph(const BorrowingIndex& self, const VectorArray& x, int64_t k, int64_t probes, int64_t refine,
                     const std::optional<nb::bytes>& refine_from, uint64_t seed, const CallOptions& options,
                     const GivenOutput& out) {
@@ -238,15 +257,18 @@ struct SearchWords {
 
 std::optional<std::pair<nb::object, nb::object>> search(const BorrowingIndex& self, const VectorArray& queries,
                                                         const SearchWords& words, const FilterArray* filter,
-                                                        const CallOptions& options, const GivenOutput& out) {
+                                                        const CallOptions& options, const GivenOutput& out,
+                                                        const nb::object& comm) {
   const int64_t k = words.k;
   KnnParams params;
   params.k = k;
   params.validate();
   const MatrixView view = view_of(queries, "queries");
   const std::optional<VectorFile> originals = originals_at(words.refine_from);
+  const GivenFilter rows(filter, self.index.size());
   const SearchParams wanted{.k = k,
-                            .filter = filter_over(filter, self.index.size()),
+                            .filter = rows.for_all,
+                            .filters = rows.each,
                             .filter_strict = words.filter_strict,
                             .probes = words.probes,
                             .refine = words.refine,
@@ -256,6 +278,13 @@ std::optional<std::pair<nb::object, nb::object>> search(const BorrowingIndex& se
                             .recall = words.recall};
   check_result_size(view.rows(), k);
   Call call(options);
+  if (!comm.is_none()) {
+    NeighborsOutput output(view.rows(), k, out, call.resources());
+    run_on_ranks(call, comm, [&](Communicator* ranks) {
+      kith::search(self.index, *ranks, view, output.view(), wanted, call.resources());
+    });
+    return output.take();
+  }
   return within_limits("the search", call.resources(), [&](const Resources& resources) {
     NeighborsOutput output(view.rows(), k, out, resources);
     call.run([&] { self.index.search(view, output.view(), wanted, resources); });
@@ -453,6 +482,16 @@ void write_hnsw(const BorrowingIndex& self, const nb::bytes& path, const CallOpt
   call.run([&] { write_hnswlib(self.index, path_of(path), call.resources()); });
 }
 
+nb::object ids(const BorrowingIndex& self, const CallOptions& options) {
+  Call call(options);
+  auto* const kept = new HostBuffer();
+  nb::capsule owner(kept, [](void* pointer) noexcept { delete static_cast<HostBuffer*>(pointer); });
+  call.run([&] { *kept = self.index.ids(call.resources()); });
+  const size_t shape[] = {static_cast<size_t>(kept->bytes()) / sizeof(int64_t)};
+  return nb::ndarray<nb::numpy, nb::ndim<1>>(kept->as<int64_t>(), 1, shape, owner, nullptr, nb::dtype<int64_t>())
+      .cast();
+}
+
 nb::tuple edges(const BorrowingIndex& self, const CallOptions& options) {
   Call call(options);
   auto* const kept = new IndexEdges();
@@ -491,6 +530,11 @@ void bind_index(nb::module_& module) {
                    " | None, start: GivenGraph, options: CallOptions) -> None"))
       .def("add_file", &add_file, nb::arg("path"), nb::arg("ids").noconvert().none(), nb::arg("options"),
            nb::sig("def add_file(self, path: object, ids: " KITH_PY_IDS " | None, options: CallOptions) -> None"))
+      .def("replace", &replace, nb::arg("x").noconvert(), nb::arg("ids").noconvert(), nb::arg("options"),
+           nb::sig("def replace(self, x: " KITH_PY_VECTORS ", ids: " KITH_PY_IDS ", options: CallOptions) -> int"),
+           "How many were replaced.")
+      .def("replace_file", &replace_file, nb::arg("path"), nb::arg("ids").noconvert(), nb::arg("options"),
+           nb::sig("def replace_file(self, path: object, ids: " KITH_PY_IDS ", options: CallOptions) -> int"))
       .def("remove", &remove, nb::arg("ids").noconvert(), nb::arg("options"),
            nb::sig("def remove(self, ids: " KITH_PY_IDS ", options: CallOptions) -> int"), "How many there were.")
       .def("compact", &compact, nb::arg("options"))
@@ -511,18 +555,20 @@ void bind_index(nb::module_& module) {
           "search",
           [](const BorrowingIndex& self, const VectorArray& queries, int64_t k, int64_t probes, int64_t refine,
              const std::optional<nb::bytes>& refine_from, int64_t beam, int64_t width, double recall,
-             const FilterArray* filter, bool filter_strict, const CallOptions& options, const GivenOutput& out) {
+             const FilterArray* filter, bool filter_strict, const CallOptions& options, const GivenOutput& out,
+             const nb::object& comm) {
             return search(self, queries, {k, probes, refine, refine_from, beam, width, recall, filter_strict}, filter,
-                          options, out);
+                          options, out, comm);
           },
           nb::arg("queries").noconvert(), nb::arg("k"), nb::arg("probes"), nb::arg("refine"),
           nb::arg("refine_from").none(), nb::arg("beam"), nb::arg("width"), nb::arg("recall"), nb::arg("filter").none(),
           nb::arg("filter_strict"), nb::arg("options"), nb::arg("out").noconvert().none(),
+          nb::arg("comm") = nb::none(),
           nb::sig(
               "def search(self, queries: " KITH_PY_VECTORS
               ", k: int, probes: int, refine: int, refine_from: bytes | None, beam: int, width: int, recall: float, "
               "filter: " KITH_PY_FILTER ", filter_strict: bool, options: CallOptions, out: " KITH_PY_GIVEN
-              ") -> " KITH_PY_NEIGHBORS),
+              ", comm: object | None = None) -> " KITH_PY_NEIGHBORS),
           "Returns (ids, distances), or None after filling out.")
       .def("search_plain", &search_plain, nb::arg("queries").none(), nb::arg("k").none(), nb::arg("device").none(),
            nb::arg("threads").none(), nb::arg("probes").none(), nb::arg("refine").none(), nb::arg("beam").none(),
@@ -558,6 +604,9 @@ void bind_index(nb::module_& module) {
            nb::sig("def edges(self, options: CallOptions) -> "
                    "tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64]]"),
            "(offsets, rows)")
+      .def("ids", &ids, nb::arg("options"), nb::sig("def ids(self, options: CallOptions) -> " KITH_PY_IDS),
+           "In the order of add.")
+      .def("contains", [](const BorrowingIndex& self, int64_t id) { return self.index.contains(id); }, nb::arg("id"))
       .def("info", &info, nb::sig("def info(self) -> dict[str, typing.Any]"))
       .def_prop_ro("borrowed", &borrowed, nb::sig("def borrowed(self) -> list[" KITH_PY_VECTORS "]"),
                    "The arrays that are read in place.")

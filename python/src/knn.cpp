@@ -1,5 +1,6 @@
 // Exact search in one call: from arrays, or from files that need not fit in memory.
 #include <kith/knn.hpp>
+#include <kith/knn_filters.hpp>
 
 #include "array.hpp"
 #include "call.hpp"
@@ -47,8 +48,13 @@ Found knn_arrays(const VectorArray& queries, const VectorArray& base, int64_t k,
                  const nb::object& comm) {
   const MatrixView query_view = view_of(queries, "queries");
   const MatrixView base_view = view_of(base, "base");
+  std::optional<GivenFilter> rows;
   const auto make = [&] {
-    return make_params(k, parse_metric(metric), check_finite, filter_over(filter, base_view.rows()));
+    rows.emplace(filter, base_view.rows());
+    if (rows->is_for_each && !comm.is_none()) {
+      throw InvalidArgument("filter is a filter for each query; a search by ranks takes one for all queries");
+    }
+    return make_params(k, parse_metric(metric), check_finite, rows->for_all);
   };
   Call call(options);
   if (!comm.is_none()) {
@@ -68,7 +74,10 @@ Found knn_arrays(const VectorArray& queries, const VectorArray& base, int64_t k,
   (void)check_knn(RowsInfo(query_view), RowsInfo(base_view), params);
   return within_limits("the search", call.resources(), [&](const Resources& resources) {
     NeighborsOutput output(query_view.rows(), k, out, resources);
-    call.run([&] { knn(query_view, base_view, output.view(), params, resources); });
+    call.run([&] {
+      if (rows->is_for_each) knn(query_view, base_view, rows->each, output.view(), params, resources);
+      else knn(query_view, base_view, output.view(), params, resources);
+    });
     return output.take();
   });
 }

@@ -1,4 +1,5 @@
 // The k-NN graph of an array or of files, in the caller's arrays or fresh ones; and what the library makes of a graph.
+#include <kith/distributed.hpp>
 #include <kith/graph_file.hpp>
 #include <kith/graph_folder.hpp>
 #include <kith/graph_of_files.hpp>
@@ -7,6 +8,8 @@
 
 #include "array.hpp"
 #include "call.hpp"
+#include "communicator.hpp"
+#include "gil.hpp"
 #include "graph_arrays.hpp"
 #include "graph_params.hpp"
 #include "module.hpp"
@@ -21,6 +24,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/variant.h>
 
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -75,16 +79,27 @@ nb::tuple graph_file(const nb::object& source, int64_t k, const std::string& met
 nb::dict graph_to_folder(const nb::object& source, const nb::bytes& folder, const nb::bytes& work, bool keep_work,
                          std::pair<bool, bool> form, const std::string& part, bool wait, int64_t k,
                          const std::string& metric, const std::string& method, bool check_finite, const nb::dict& wish,
-                         const CallOptions& options) {
+                         const CallOptions& options, const nb::object& comm) {
   const KnnGraphParams params = params_of(k, metric, method, check_finite, wish);
-  const VectorFile rows = vector_file_of(source);
   const std::string path(folder.c_str(), folder.size());
   Call call(options);
   GraphReport report;
   GraphWork kept{{work.c_str(), work.size()}, keep_work, {form.first, form.second}};
   if (!part.empty()) kept.part = parse_work_part(part);
   kept.part.wait = wait;
-  call.run([&] { report = knn_graph_folder(rows, path, params, kept, call.resources()); });
+  std::optional<VectorFile> rows;
+  if (comm.is_none()) rows.emplace(vector_file_of(source));
+  run_on_ranks(call, comm, [&](Communicator* ranks) {
+    if (ranks == nullptr) {
+      report = knn_graph_folder(*rows, path, params, kept, call.resources());
+      return;
+    }
+    {
+      const WithGil gil;  // here, so that an error of one rank reaches the others
+      rows.emplace(vector_file_of(source));
+    }
+    report = knn_graph_folder(*ranks, *rows, path, params, kept, call.resources());
+  });
   return report_dict(report);
 }
 
@@ -198,10 +213,10 @@ void bind_knn_graph(nb::module_& module) {
   module.def(
       "knn_graph_folder", &graph_to_folder, nb::arg("x"), nb::arg("folder"), nb::arg("work"), nb::arg("keep_work"),
       nb::arg("form"), nb::arg("part"), nb::arg("wait"), nb::arg("k"), nb::arg("metric"), nb::arg("method"),
-      nb::arg("check_finite"), nb::arg("wish"), nb::arg("options"),
+      nb::arg("check_finite"), nb::arg("wish"), nb::arg("options"), nb::arg("comm") = nb::none(),
       nb::sig("def knn_graph_folder(x: object, folder: bytes, work: bytes, keep_work: bool, form: tuple[bool, bool], "
               "part: str, wait: bool, k: int, metric: str, method: str, check_finite: bool, "
-              "wish: dict[str, typing.Any], options: CallOptions) -> "
+              "wish: dict[str, typing.Any], options: CallOptions, comm: object | None = None) -> "
               "dict[str, typing.Any]"),
       "Writes the graph to a folder, and returns the report. form: without distances; ids as int32.");
   module.def("load_graph", &load, nb::arg("ids"), nb::arg("distances"), nb::arg("metric"), nb::arg("options"),

@@ -15,6 +15,7 @@ NB_MODULE(_kith, module) {
   kith::python::bind_info(module);
   kith::python::bind_row_filter(module);
   kith::python::bind_index(module);
+  kith::python::bind_collection(module);
   kith::python::bind_kmeans(module);
   kith::python::bind_knn(module);
   kith::python::bind_knn_graph(module);

@@ -10,6 +10,7 @@ namespace nb = nanobind;
 void bind_errors();
 void bind_bfloat16(nb::module_& module);
 void bind_call(nb::module_& module);
+void bind_collection(nb::module_& module);
 void bind_device_array(nb::module_& module);
 void bind_files(nb::module_& module);
 void bind_gil();

@@ -1,4 +1,5 @@
 // SmoothPaths, and spanning trees with what follows from them.
+#include <kith/near_duplicates.hpp>
 #include <kith/smooth_paths.hpp>
 #include <kith/spanning_tree.hpp>
 
@@ -89,6 +90,17 @@ nb::object labels(const SpanningTree& self, double height) {
   return buffer_array<int64_t>(std::move(found.labels), self.rows());
 }
 
+nb::object near_rows(const VectorArray& x, float radius, const std::string& metric, bool exact, int64_t k, double recall,
+                     uint64_t seed, bool check_finite, const CallOptions& options) {
+  const NearDuplicateParams params{radius, parse_metric(metric), exact, k, recall, seed, check_finite};
+  params.validate();
+  const MatrixView view = view_of(x, "x");
+  RowLabels found;
+  Call call(options);
+  call.run([&] { found = near_duplicates(view, params, call.resources()); });
+  return buffer_array<int64_t>(std::move(found.labels), view.rows());
+}
+
 }  // namespace
 
 void bind_smooth_paths(nb::module_& module) {
@@ -115,6 +127,13 @@ void bind_smooth_paths(nb::module_& module) {
            nb::sig("def single_linkage(self) -> numpy.typing.NDArray[numpy.float64]"))
       .def("labels", &labels, nb::arg("height"),
            nb::sig("def labels(self, height: float) -> numpy.typing.NDArray[numpy.int64]"));
+  module.def("near_duplicates", &near_rows, nb::arg("x").noconvert(), nb::arg("radius"), nb::arg("metric"),
+             nb::arg("exact"), nb::arg("k"), nb::arg("recall"), nb::arg("seed"), nb::arg("check_finite"),
+             nb::arg("options"),
+             nb::sig("def near_duplicates(x: " KITH_PY_VECTORS ", radius: float, metric: str, exact: bool, k: int, "
+                     "recall: float, seed: int, check_finite: bool, options: CallOptions) -> "
+                     "numpy.typing.NDArray[numpy.int64]"),
+             "The group of each row.");
 }
 
 }  // namespace kith::python

@@ -39,6 +39,12 @@ constexpr std::pair<std::string_view, std::string_view> kHints[] = {
     {"IP", "it is called inner_product"},
     {"squared_euclidean", "it is called sqeuclidean"},
     {"angular", "the angle itself is not offered; cosine, 1 - cos of it, gives the same neighbours"},
+    {"cos", "it is called cosine"},
+    {"cosine_similarity", "cosine is 1 - cos: the nearest have the largest similarity"},
+    {"dot_product", "it is called inner_product"},
+    {"jaccard", "sets are not offered; hamming counts the differing bits of u8 rows"},
+    {"mahalanobis", "transform the vectors, then search by l2"},
+    {"correlation", "subtract each row's mean, then search by cosine"},
     {"chi2", "it is called chi_square"},
     {"minkowski", "it is l1, l2 or linf for p = 1, 2 or infinity; other p are not offered"},
 };

@@ -295,6 +295,7 @@ Resources Resources::with_budgets(std::shared_ptr<MemoryBudget> host, std::share
   // The steps of an operation are planned for one device.
   Resources copy = part_pools_ == nullptr ? *this : with_device(this->device());
   copy.host_memory_ = std::move(host);
+  if (device == nullptr) return copy;  // each GPU keeps its own
   copy.device_memory_ = std::allocate_shared<DeviceBudgets>(ReusedAllocator<DeviceBudgets>(), std::move(device));
   return copy;
 }

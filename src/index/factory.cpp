@@ -2,12 +2,17 @@
 
 #include <kith/error.hpp>
 
+#include "core/nearest_name.hpp"
 #include "graph/search/graph/walk_graph.hpp"
+#include "index/other_parts.hpp"
 #include "quantize/additive/code_norms.hpp"
 #include "quantize/code_encoder.hpp"
 #include "quantize/name_part.hpp"
 
 #include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
 
 namespace kith {
 namespace {
@@ -79,6 +84,41 @@ std::optional<CodeRecipe> take_code(Part part) {
   return std::nullopt;
 }
 
+// Words of FAISS's that Kith takes otherwise or not at all, told with what Kith has.
+void refuse_other_parts(const std::vector<std::string_view>& parts, std::string_view factory) {
+  for (const std::string_view part : parts) {
+    const std::string advice = advice_for_part(part);
+    if (!advice.empty()) {
+      throw InvalidArgument(fmt::format("Kith has no part '{}' of the index '{}': {}", part, factory, advice));
+    }
+  }
+}
+
+std::string lower(std::string_view text) {
+  std::string small(text);
+  std::transform(small.begin(), small.end(), small.begin(), [](unsigned char c) { return std::tolower(c); });
+  return small;
+}
+
+// "flat", "ivf256" and "Gragh32" have one letter wrong in a word that is known.
+void refuse_slips(const std::vector<std::string_view>& parts, std::string_view factory) {
+  static constexpr std::string_view kWords[] = {"Flat", "IVF",  "Graph", "OPQ",    "PCA", "PCAR", "RR",
+                                                "L2norm", "Pad", "Centre", "SQ", "SQfp", "SQbf", "PQ",
+                                                "RaBitQ", "LSQ", "RQ", "RFlat", "IDMap"};
+  for (const std::string_view part : parts) {
+    const std::string_view word = part.substr(0, part.find_first_of("0123456789_("));
+    if (std::find(std::begin(kWords), std::end(kWords), word) != std::end(kWords)) continue;
+    std::string_view meant;
+    for (const std::string_view known : kWords) {
+      if (lower(known) == lower(word)) meant = known;
+    }
+    if (meant.empty() && word.size() > 3) meant = nearest_name(word, kWords);
+    if (meant.empty()) continue;
+    throw InvalidArgument(fmt::format("unknown part '{}' of the index '{}'; did you mean '{}{}'?", part, factory, meant,
+                                      part.substr(word.size())));
+  }
+}
+
 bool is_refining(std::string_view part) { return part.starts_with("RFlat") || part.starts_with("Refine("); }
 
 // Sets the degree, and whether walks go by four bits.
@@ -110,11 +150,8 @@ std::optional<CodeRecipe> take_graph_code(const Part& part, std::string_view fac
       fmt::format("the index '{}' keeps '{}' behind a graph; that takes Flat, SQ8 or SQfp16", factory, text));
 }
 
-}  // namespace
-
-FactorySpec parse_factory(std::string_view factory) {
+FactorySpec parse_parts(const std::vector<std::string_view>& parts, std::string_view factory) {
   FactorySpec spec;
-  const std::vector<std::string_view> parts = split(factory);
   size_t at = 0;
   const auto part = [&] {
     if (at < parts.size()) return Part(parts[at], factory);
@@ -129,15 +166,9 @@ FactorySpec parse_factory(std::string_view factory) {
     spec.has_lists = true;
     for (TransformSpec& transform : spec.transforms) transform.for_lists = true;
     if (!lists.done()) spec.lists = lists.number();
+    if (lists.take("_HNSW") && lists.at_number()) (void)lists.number();  // centres are found exactly here
     lists.finish();
     ++at;
-  }
-  if (!spec.has_lists && parts[at].starts_with("HNSW")) {
-    throw InvalidArgument(
-        fmt::format("the index '{}' asks for an HNSW graph, which Kith does not build; Graph64 serves as "
-                    "HNSW32 does: one layer, entered through cells, up to 64 neighbours of each vector. Graphs that "
-                    "hnswlib or FAISS have built are read by read_hnswlib and read_faiss",
-                    factory));
   }
   if (Part graph = part(); !spec.has_lists && graph.take("Graph")) {
     take_graph(graph, factory, &spec);
@@ -168,6 +199,25 @@ FactorySpec parse_factory(std::string_view factory) {
   }
   if (++at < parts.size()) Part(parts[at], factory).unknown();
   return spec;
+}
+
+}  // namespace
+
+std::string without_spaces(std::string_view factory) {
+  std::string packed(factory);
+  std::erase_if(packed, [](unsigned char c) { return std::isspace(c) != 0; });
+  return packed;
+}
+
+FactorySpec parse_factory(std::string_view factory) {
+  const std::vector<std::string_view> parts = split(factory);
+  try {
+    return parse_parts(parts, factory);
+  } catch (const InvalidArgument&) {
+    refuse_other_parts(parts, factory);
+    refuse_slips(parts, factory);
+    throw;
+  }
 }
 
 std::shared_ptr<const IndexKind> make_kind(const FactorySpec& spec, const IndexParams& params) {

@@ -2,11 +2,11 @@
 //
 //   IDMap                      nothing: every index takes ids
 //   OPQm OPQm_n PCAn PCARn RR RRn L2norm Padn Centre    transforms, any number of them
-//   IVFn IVF                   lists; without a number the root of the rows
+//   IVFn IVF                   lists; without a number the root of the rows ("_HNSW32" behind it is read over)
 //   Graphn Graphnx4            or a graph with n neighbours of each vector, walked by codes of 8 or 4 bits, in front of
 //                              Flat, which may be left out, SQ8 or SQfp16
-//   Flat SQ8 SQ6 SQ4 SQfp16 SQbf16 PQm PQmxb            what is kept of a vector ("fs" and "np" behind PQ are read
-//   over) RFlat Refine(code)         what candidates are compared with again
+//   Flat SQ8 SQ6 SQ4 SQfp16 SQbf16 PQm PQmxb            what is kept of a vector ("fs", "fsr" and "np" behind PQ are
+//   read over) RFlat Refine(code)         what candidates are compared with again
 #pragma once
 
 #include <kith/index.hpp>
@@ -35,7 +35,10 @@ struct FactorySpec {
   std::optional<CodeRecipe> refine;  // none: the vectors as they are
 };
 
-// Throws InvalidArgument that names the part and what is known.
+// As all below take it: people write "IVF256, PQ16".
+std::string without_spaces(std::string_view factory);
+
+// Throws InvalidArgument that names the part and what is known, or what comes nearest to it.
 FactorySpec parse_factory(std::string_view factory);
 
 // Throws InvalidArgument for parameters that such an index cannot have.

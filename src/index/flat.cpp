@@ -13,6 +13,7 @@
 #include "exact/search_footprint.hpp"
 #include "index/factory.hpp"
 #include "index/shards.hpp"
+#include "ranks/parts.hpp"
 #include "index/vector_rows.hpp"
 #include "rows/stored_row.hpp"
 
@@ -95,7 +96,10 @@ class FlatState final : public IndexState {
           {ends(), params_.metric, params.filter, queries}, out, resources,
           [&](int number, const MatrixView& asked, const RowFilter& filter, const NeighborsView& found,
               const Resources& part) {
-            shard(number, resources.parts())->search(asked, found, {.k = found.k, .filter = filter}, part);
+            const auto own = shard(number, resources.parts());
+            within_limits("the search of a shard", part, [&](const Resources& used) {
+              own->search(asked, found, {.k = found.k, .filter = filter}, used);
+            });
           });
     }
     BlockSource base = rows();
@@ -114,8 +118,10 @@ class FlatState final : public IndexState {
       return range_search_shards(
           {ends(), params_.metric, params.filter, queries}, resources,
           [&](int number, const MatrixView& asked, const RowFilter& filter, const Resources& part) {
-            return shard(number, resources.parts())
-                ->range_search(asked, {.radius = params.radius, .filter = filter}, part);
+            const auto own = shard(number, resources.parts());
+            return within_limits("the search of a shard", part, [&](const Resources& used) {
+              return own->range_search(asked, {.radius = params.radius, .filter = filter}, used);
+            });
           });
     }
     const RangeParams range{params.radius, params_.metric,      params_.check_finite,

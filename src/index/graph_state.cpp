@@ -8,9 +8,10 @@
 #include "cuda/device_info.hpp"
 #include "graph/search/walk/walk_search.hpp"
 #include "index/graph_comparer.hpp"
-#include "index/host_rows.hpp"
+#include "index/host_neighbors.hpp"
 #include "index/search_some.hpp"
 #include "rows/finite_check.hpp"
+#include "rows/host_rows.hpp"
 
 #include <fmt/format.h>
 

@@ -5,9 +5,9 @@
 #include "core/within_limits.hpp"
 #include "index/factory.hpp"
 #include "index/graph_state.hpp"
-#include "index/host_rows.hpp"
 #include "index/search_some.hpp"
 #include "rows/finite_check.hpp"
+#include "rows/host_rows.hpp"
 
 #include <memory>
 #include <utility>

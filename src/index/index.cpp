@@ -35,7 +35,8 @@ Resources on_one(const Resources& resources) {
 
 // What an add takes on the host at least, with what it leaves there.
 template <typename Impl>
-Footprint add_footprint(const Impl& impl, const RowsInfo& rows, bool gives_ids, const Resources& resources) {
+Footprint add_footprint(const Impl& impl, const RowsInfo& rows, bool gives_ids, KnownIds known,
+                        const Resources& resources) {
   const auto version = impl.versions.current();
   const IdTable ids = version == nullptr ? IdTable() : version->ids;
   RowsInfo all = rows;
@@ -45,26 +46,51 @@ Footprint add_footprint(const Impl& impl, const RowsInfo& rows, bool gives_ids, 
   }
   return impl.kind->add_footprint(state_of(version.get()), rows, resources)
       .beside(impl.kind->completion_footprint(state_of(version.get()), all, resources))
-      .beside({ids.added_bytes(gives_ids, rows.rows)});
+      .beside({ids.added_bytes(gives_ids, rows.rows)})
+      .beside({known == KnownIds::replaced ? 2 * LiveRows::bytes_for(ids.live().stored() + rows.rows) : 0});
+}
+
+// Compacted where a fifth of all rows are dead and the memory limit has room for it.
+IndexVersion compacted_if_worth(const IndexKind& kind, const IndexVersion& version, const Resources& resources) {
+  if (!version.ids.live().wants_compaction()) return version;
+  try {
+    return compacted(kind, version, resources);
+  } catch (const OutOfMemory& error) {
+    resources.log(LogLevel::info, fmt::format("removed rows keep their memory until compact(): {}", error.what()));
+    return version;
+  }
 }
 
 // Publishes what `add_rows` makes of the current version, which has ids for the `count` rows that come. `start`: their
-// neighbours, or null.
+// neighbours, or null. Returns how many vectors were replaced.
 template <typename Impl, typename Add>
-void publish_added(Impl& impl, const IndexPublisher::Writer& writer, VectorView<const int64_t> new_ids, int64_t count,
-                   const Resources& resources, const Add& add_rows, const NeighborsView* start = nullptr) {
+int64_t publish_added(Impl& impl, const IndexPublisher::Writer& writer, VectorView<const int64_t> new_ids,
+                      KnownIds known, int64_t count, const Resources& resources, const Add& add_rows,
+                      const NeighborsView* start = nullptr) {
+  int64_t replaced = 0;
   impl.versions.publish(
       writer,
       [&](const IndexVersion* current) {
         impl.refuse_untrained(current, "vectors are added");
         IndexVersion after = current == nullptr ? IndexVersion() : *current;
+        if (known == KnownIds::replaced) {
+          const int64_t before = after.ids.live().count();
+          after.ids = after.ids.without(new_ids.data, new_ids.size, resources);
+          replaced = before - after.ids.live().count();
+        }
         after.ids = after.ids.added(new_ids.data, count, resources);
         add_rows(after);
         after.state = start == nullptr ? impl.kind->completed(after.state, resources)
                                        : impl.kind->completed_from(*start, after.state, resources);
-        return after;
+        return replaced > 0 ? compacted_if_worth(*impl.kind, after, resources) : after;
       },
       resources);
+  return replaced;
+}
+
+void refuse_missing_ids(VectorView<const int64_t> ids) {
+  if (ids.data != nullptr) return;
+  throw InvalidArgument("replace() goes by ids: give one for each vector");
 }
 
 // Publishes what `train` makes of the current version, which holds no vectors. `narrowed` is of its rows as f32.
@@ -111,7 +137,8 @@ Footprint narrowed_footprint(const MatrixView& rows, const Offset& offset, const
 }  // namespace
 
 Index::Index(std::string_view factory, IndexParams params)
-    : impl_(std::make_shared<Impl>(make_kind(parse_factory(factory), params), factory, params)) {}
+    : impl_(std::make_shared<Impl>(make_kind(parse_factory(without_spaces(factory)), params), without_spaces(factory),
+                                   params)) {}
 
 Index IndexAccess::make(std::shared_ptr<const IndexKind> kind, std::string_view factory, IndexParams params) {
   return Index(std::make_shared<Index::Impl>(std::move(kind), factory, params));
@@ -165,7 +192,21 @@ void Index::add(const MatrixView& rows, Ownership ownership, const Resources& re
 }
 
 void Index::add(const MatrixView& rows, VectorView<const int64_t> ids, Ownership ownership, const Resources& given) {
-  impl_->add(rows, ids, ownership, nullptr, given);
+  impl_->add(rows, ids, KnownIds::refused, ownership, nullptr, given);
+}
+
+void Index::add(const VectorFile& file, VectorView<const int64_t> ids, const Resources& given) {
+  impl_->add(file, ids, KnownIds::refused, given);
+}
+
+int64_t Index::replace(const MatrixView& rows, VectorView<const int64_t> ids, const Resources& given) {
+  refuse_missing_ids(ids);
+  return impl_->add(rows, ids, KnownIds::replaced, Ownership::copy, nullptr, given);
+}
+
+int64_t Index::replace(const VectorFile& file, VectorView<const int64_t> ids, const Resources& given) {
+  refuse_missing_ids(ids);
+  return impl_->add(file, ids, KnownIds::replaced, given);
 }
 
 void Index::add(const MatrixView& rows, VectorView<const int64_t> ids, const KnnGraph& start, const Resources& given) {
@@ -174,11 +215,11 @@ void Index::add(const MatrixView& rows, VectorView<const int64_t> ids, const Knn
         fmt::format("an index '{}' built from a graph (start); \"Graph32\" is one that takes it", impl_->factory));
   }
   const KnnGraph on_host = start.to(MemorySpace::host(), given);
-  impl_->add(rows, ids, Ownership::copy, &on_host, given);
+  impl_->add(rows, ids, KnownIds::refused, Ownership::copy, &on_host, given);
 }
 
-void Index::Impl::add(const MatrixView& rows, VectorView<const int64_t> ids, Ownership ownership, const KnnGraph* start,
-                      const Resources& given) {
+int64_t Index::Impl::add(const MatrixView& rows, VectorView<const int64_t> ids, KnownIds known, Ownership ownership,
+                         const KnnGraph* start, const Resources& given) {
   refuse_on_disk("add()");
   const Resources resources = on_device(given);
   const IndexParams& own = params;
@@ -203,7 +244,7 @@ void Index::Impl::add(const MatrixView& rows, VectorView<const int64_t> ids, Own
     throw InvalidState(fmt::format(
         "the index holds {} vectors, and start is a graph of the first; add these without it", rows_of(now.get())));
   }
-  if (rows.rows() == 0) return;
+  if (rows.rows() == 0) return 0;
   const auto check_values = [&](const MatrixView& view) {
     check_added_values(view, 0, own, kind->needs_training(), resources);
   };
@@ -219,12 +260,12 @@ void Index::Impl::add(const MatrixView& rows, VectorView<const int64_t> ids, Own
     const bool moved = std::exchange(info.space, there) != there;
     return narrowed_footprint(rows, offset, resources)
         .beside(Footprint::in(there, moved ? info.rows * info.row_bytes() : 0))
-        .beside(add_footprint(*this, info, ids.size > 0, resources));
+        .beside(add_footprint(*this, info, ids.size > 0, known, resources));
   };
-  within_limits("the added vectors", resources, least, [&](const Resources& used) {
+  return within_limits("the added vectors", resources, least, [&](const Resources& used) {
     if (as_they_lie) check_values(rows);  // a long look, for which no search should wait
-    publish_added(
-        *this, writer, ids, rows.rows(), used,
+    return publish_added(
+        *this, writer, ids, known, rows.rows(), used,
         [&](IndexVersion& version) {
           const bool still_as_they_lie = fits(&version);
           const NarrowedRows narrowed = narrowed_for(version, rows, own.metric, used);
@@ -241,37 +282,37 @@ void Index::Impl::add(const MatrixView& rows, VectorView<const int64_t> ids, Own
   });
 }
 
-void Index::add(const VectorFile& file, VectorView<const int64_t> ids, const Resources& given) {
-  impl_->refuse_on_disk("add()");
-  const Resources resources = impl_->on_device(given);
+int64_t Index::Impl::add(const VectorFile& file, VectorView<const int64_t> ids, KnownIds known, const Resources& given) {
+  refuse_on_disk("add()");
+  const Resources resources = on_device(given);
   check_ids(ids, file.rows());
   const RowsInfo info(file);
-  const IndexPublisher::Writer writer(impl_->versions);
-  const std::shared_ptr<const IndexVersion> now = impl_->versions.current();
-  impl_->refuse_untrained(now.get(), "vectors are added");
+  const IndexPublisher::Writer writer(versions);
+  const std::shared_ptr<const IndexVersion> now = versions.current();
+  refuse_untrained(now.get(), "vectors are added");
   refuse_unshifted_file(offset_of(now.get()), file.path());
-  check_added(state_of(now.get()), info, impl_->params.metric);
-  if (file.rows() == 0) return;
+  check_added(state_of(now.get()), info, params.metric);
+  if (file.rows() == 0) return 0;
   const MemorySpace place = place_for(state_of(now.get()), info.space, place_asked_for(resources));
   // Pieces, and the ones read ahead, are a share of what is left: each makes a state, of which the next is made. A file
   // may be larger than the limit, and most go in with less than can be stated before: the limit is named once it was too small.
   const auto needed = [&] {
-    const Footprint behind = add_footprint(*impl_, info, ids.size > 0, resources).times(2).beside({file.memory_bytes()});
+    const Footprint behind = add_footprint(*this, info, ids.size > 0, known, resources).times(2).beside({file.memory_bytes()});
     return behind.beside_share(8, {2 * info.row_bytes()}).host;
   };
-  naming_whole_host_limit(needed, resources, [&] {
+  return naming_whole_host_limit(needed, resources, [&] {
     const ReadMemory memory = file.reserve_memory(resources);
     FileSource source(file);
     const int64_t piece = rows_of_a_piece(info, resources);
     source.open(piece, resources);
-    publish_added(*impl_, writer, ids, file.rows(), resources, [&](IndexVersion& version) {
+    return publish_added(*this, writer, ids, known, file.rows(), resources, [&](IndexVersion& version) {
       refuse_unshifted_file(version.offset, file.path());
-      check_added(version.state.get(), info, impl_->params.metric);
+      check_added(version.state.get(), info, params.metric);
       for (int64_t first = 0; first < file.rows(); first += piece) {
         const MatrixView rows = source.fetch(first, std::min(piece, file.rows() - first));
-        naming_files({{"added", file}}, [&] { check_added_values(rows, first, impl_->params, false, resources); });
+        naming_files({{"added", file}}, [&] { check_added_values(rows, first, params, false, resources); });
         const RowsInPlace added(rows, place, resources);
-        version.state = impl_->kind->added(version.state.get(), added.view(), Ownership::copy, resources);
+        version.state = kind->added(version.state.get(), added.view(), Ownership::copy, resources);
       }
     });
   });
@@ -290,13 +331,7 @@ int64_t Index::remove(VectorView<const int64_t> ids, const Resources& given) {
     IndexVersion after{current->state, current->ids.without(ids.data, ids.size, resources), current->offset,
                        current->tuned};
     removed = rows_of(current) - rows_of(&after);
-    if (removed == 0 || !after.ids.live().wants_compaction()) return after;
-    try {
-      return compacted(*impl_->kind, after, resources);
-    } catch (const OutOfMemory& error) {
-      resources.log(LogLevel::info, fmt::format("removed rows keep their memory until compact(): {}", error.what()));
-      return after;
-    }
+    return removed > 0 ? compacted_if_worth(*impl_->kind, after, resources) : after;
   };
   within_limits("the removal", resources, least, [&] { impl_->versions.publish(writer, without, resources); });
   return removed;
@@ -315,6 +350,25 @@ void Index::compact(const Resources& given) {
 }
 
 int64_t Index::size() const { return rows_of(impl_->versions.current().get()); }
+
+HostBuffer Index::ids(const Resources& resources) const {
+  const auto version = impl_->versions.current();
+  const int64_t bytes = array_bytes<int64_t>(rows_of(version.get()));
+  require_memory("the ids", {bytes}, resources);
+  HostBuffer all(bytes, "the ids", resources);
+  if (version == nullptr) return all;
+  const LiveRows& live = version->ids.live();
+  int64_t* to = all.as<int64_t>();
+  for (int64_t row = 0; row < live.stored(); ++row) {
+    if (live.has(row)) *to++ = version->ids.id(row);
+  }
+  return all;
+}
+
+bool Index::contains(int64_t id) const {
+  const auto version = impl_->versions.current();
+  return version != nullptr && version->ids.row(id) >= 0;
+}
 
 int64_t Index::dimension() const {
   const auto version = impl_->versions.current();

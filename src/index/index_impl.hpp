@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -51,6 +52,9 @@ inline Footprint compacted_footprint(const IndexKind& kind, const IndexVersion* 
       .beside(kind.compaction_footprint(*version->state, version->ids.live().dead(), resources));
 }
 
+// What becomes of the vectors whose ids are added once more.
+enum class KnownIds : uint8_t { refused, replaced };
+
 struct Index::Impl {
   Impl(std::shared_ptr<const IndexKind> made, std::string_view name, const IndexParams& given,
        IndexPlacement where = {{{Device::automatic()}}, 1})
@@ -84,9 +88,10 @@ struct Index::Impl {
     throw InvalidState(fmt::format("the index {} must be trained before {}: call train() first", factory, before_what));
   }
 
-  // `start`: the graph of the rows, in host memory, or null.
-  void add(const MatrixView& rows, VectorView<const int64_t> ids, Ownership ownership, const KnnGraph* start,
-           const Resources& given);
+  // `start`: the graph of the rows, in host memory, or null. Both return how many vectors were replaced.
+  int64_t add(const MatrixView& rows, VectorView<const int64_t> ids, KnownIds known, Ownership ownership,
+              const KnnGraph* start, const Resources& given);
+  int64_t add(const VectorFile& file, VectorView<const int64_t> ids, KnownIds known, const Resources& given);
 
   const std::string factory;
   const IndexParams params;

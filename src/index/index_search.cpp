@@ -1,13 +1,15 @@
 // What every kind of index shares when it is searched: the checks, ids, searches of nothing, a second look at
 // candidates with vectors of a file.
 #include <kith/index.hpp>
+#include <kith/knn_filters.hpp>
 
 #include "core/reused_memory.hpp"
 #include "cuda/device_memory.hpp"
+#include "exact/filter_groups.hpp"
 #include "exact/knn_on_parts.hpp"
 #include "exact/range_loop.hpp"
 #include "exact/range_on_parts.hpp"
-#include "index/host_rows.hpp"
+#include "index/host_neighbors.hpp"
 #include "index/index_access.hpp"
 #include "index/index_checks.hpp"
 #include "index/index_impl.hpp"
@@ -92,6 +94,17 @@ RowFilter filter_of_nothing(const RowFilter& filter, bool strict) {
   if (filter.form() != RowFilter::Form::rows) return filter;
   if (strict && filter.size() > 0) throw_unknown_id(*static_cast<const int64_t*>(filter.data()), 0);
   return {};
+}
+
+// The groups of queries with equal filters, none where there is one filter for all. A mask of another size is refused
+// before anything is searched.
+std::vector<FilterGroup> filter_groups(const SearchParams& params, int64_t rows) {
+  std::vector<FilterGroup> groups = group_by_filter(params.filters);
+  for (const FilterGroup& group : groups) {
+    if (group.filter.form() == RowFilter::Form::rows) continue;
+    naming_query(group, [&] { check_filter(group.filter, rows); });
+  }
+  return groups;
 }
 
 // The rows that a caller's filter keeps; of a list at least none where it is only counted, since ids may be there
@@ -205,6 +218,21 @@ MatrixView no_rows(const MatrixView& queries) {
   return {nullptr, queries.dtype(), {0, queries.cols(), queries.cols()}};
 }
 
+// A search of an index without rows.
+void find_nothing(const MatrixView& queries, const NeighborsView& out, const SearchParams& params,
+                  const IndexParams& own, const Resources& resources) {
+  std::vector<RowFilter> filters;
+  for (const FilterGroup& group : group_by_filter(params.filters)) {
+    filters.resize(params.filters.size());
+    const RowFilter filter = naming_query(group, [&] { return filter_of_nothing(group.filter, params.filter_strict); });
+    for (const int64_t query : group.queries) filters[static_cast<size_t>(query)] = filter;
+  }
+  KnnParams all{.k = params.k, .metric = own.metric, .check_finite = own.check_finite};
+  if (!filters.empty()) return knn(queries, no_rows(queries), filters, out, all, resources);
+  all.filter = filter_of_nothing(params.filter, params.filter_strict);
+  knn(queries, no_rows(queries), out, all, resources);
+}
+
 // Rows become ids where they lie.
 void rows_to_ids(const IdTable& ids, const VectorView<int64_t>& rows, const Resources& resources) {
   if (ids.plain() || rows.size == 0) return;
@@ -231,6 +259,13 @@ std::shared_ptr<const IndexVersion> searched_version(const Impl& impl, const Mat
   return version;
 }
 
+// A part looks at its own share of the limits before it searches; in a group of parts each shard does that.
+template <typename Call>
+auto counted_by_part(const IndexState& state, const Resources& part, const Call& call) {
+  if (is_divided(state.content().space, part)) return call(part);
+  return within_limits("the search", part, call);
+}
+
 // Queries are dealt out to the copies of an index. A copy that has several parts is searched in shards by all of them:
 // that is what a state does with resources of several parts.
 void search_placed(const IndexState& state, const MatrixView& queries, const NeighborsView& out,
@@ -240,7 +275,7 @@ void search_placed(const IndexState& state, const MatrixView& queries, const Nei
   wait_for_caller(resources, queries.space(), out.space);
   const auto search = [&](RankPart share, RankPart, const NeighborsView& found, const Resources& part) {
     const RowsOnPart own(queries.slice(share.first, share.count), part);
-    state.search(own.view(), found, params, part);
+    counted_by_part(state, part, [&](const Resources& used) { state.search(own.view(), found, params, used); });
   };
   if (copies == resources.parts()) {
     return knn_on_parts({queries.rows(), state.content().rows, Metric::l2, false}, search, out, resources);
@@ -268,7 +303,8 @@ RangeNeighbors range_search_placed(const IndexState& state, const MatrixView& qu
   own.allocate = {};
   const auto search = [&](RankPart share, const Resources& part) {
     const RowsOnPart some(queries.slice(share.first, share.count), part);
-    return state.range_search(some.view(), own, part);
+    return counted_by_part(state, part,
+                           [&](const Resources& used) { return state.range_search(some.view(), own, used); });
   };
   if (copies == resources.parts()) {
     return range_on_parts(queries.rows(), params.result_space, params.allocate, resources, search);
@@ -293,6 +329,12 @@ template <typename Call>
 auto search_within_limits(std::string_view job, const IndexState* state, std::initializer_list<MemorySpace> data,
                           bool at_least, const Resources& resources, const Call& call) {
   if (!counts_memory(resources)) return call(resources);
+  if (state != nullptr && is_divided(state->content().space, resources)) {
+    // Each part looks at its share when it begins: an index in shards need not fit one GPU.
+    const Footprint on_host{footprint_of_call(resources.with_device(Device::cpu()), call).host};
+    require_memory(job, on_host.times(resources.parts()), resources);
+    return call(resources);
+  }
   const auto here = [](const MemorySpace& space) { return space.host_readable(); };
   const bool may_move = resources.device().kind == DeviceKind::automatic && state != nullptr &&
                         !here(state->content().space) && std::all_of(data.begin(), data.end(), here);
@@ -349,32 +391,42 @@ void Index::search(const MatrixView& queries, const NeighborsView& out, const Se
   }
   const TuneTable* const tuned = version == nullptr ? nullptr : version->tuned.get();
   check_walk_params(state, params, tuned != nullptr);
-  if (rows_of(version.get()) == 0) {
-    const RowFilter filter = filter_of_nothing(params.filter, params.filter_strict);
-    return knn(queries, no_rows(queries), out, {params.k, own.metric, own.check_finite, filter}, resources);
-  }
+  if (!params.filters.empty()) check_filters(params.filters, params.filter, queries.rows());
+  if (rows_of(version.get()) == 0) return find_nothing(queries, out, params, own, resources);
+  const std::vector<FilterGroup> groups = filter_groups(params, rows_of(version.get()));
   warn_of_short_base(queries.rows(), rows_of(version.get()), params.k, resources);
-  const auto search_once = [&](const Resources& used) {
-    const NarrowedRows narrowed("queries", queries, version->offset, OfRounding::silent, used);
-    const IdFilter filter(params.filter, params.filter_strict, version->ids, used);
+  const auto search_filtered = [&](const MatrixView& rows, const NeighborsView& found, const RowFilter& asked,
+                                   const IdFilter& filter, const Resources& used) {
     SearchParams of_rows = with_tuned(params, tuned, *state);
     if (params.refine_from != nullptr) {
       of_rows.refine = params.refine;  // the table's is of the index's own second look
       if (is_beyond(params, tuned)) of_rows.probes = INT32_MAX;
     }
     of_rows.filter = filter.of_rows();
-    of_rows.probes = probes_of(*state, of_rows.probes, params.filter, filter, version->ids.live(), used);
+    of_rows.filters = {};
+    of_rows.probes = probes_of(*state, of_rows.probes, asked, filter, version->ids.live(), used);
     if (params.refine_from != nullptr) {
       const FileVectors vectors(*params.refine_from, *version, own, used);
       const RefineTask task(*state, of_rows, kDefaultRefine, rows_of(version.get()), own.metric);
-      search_and_refine(task, vectors, narrowed.view(), out, for_step(impl_->copies(used), used));
+      search_and_refine(task, vectors, rows, found, for_step(impl_->copies(used), used));
     } else if (is_beyond(params, tuned)) {
-      state->search_all(narrowed.view(), out, {.k = params.k, .filter = of_rows.filter},
-                        for_step(impl_->copies(used), used));
+      state->search_all(rows, found, {.k = params.k, .filter = of_rows.filter}, for_step(impl_->copies(used), used));
     } else {
-      search_placed(*state, narrowed.view(), out, of_rows, impl_->copies(used), used);
+      search_placed(*state, rows, found, of_rows, impl_->copies(used), used);
     }
-    rows_to_ids(version->ids, {out.ids, out.queries * out.k, out.space}, used);
+    rows_to_ids(version->ids, {found.ids, found.queries * found.k, found.space}, used);
+  };
+  const auto search_group = [&](const FilterGroup& group, const MatrixView& rows, const NeighborsView& found,
+                                const Resources& used) {
+    const IdFilter filter =
+        naming_query(group, [&] { return IdFilter(group.filter, params.filter_strict, version->ids, used); });
+    search_filtered(rows, found, group.filter, filter, used);
+  };
+  const auto search_once = [&](const Resources& used) {
+    const NarrowedRows narrowed("queries", queries, version->offset, OfRounding::silent, used);
+    if (!groups.empty()) return search_filter_groups(groups, narrowed.view(), out, used, search_group);
+    const IdFilter filter(params.filter, params.filter_strict, version->ids, used);
+    search_filtered(narrowed.view(), out, params.filter, filter, used);
   };
   search_within_limits("the search", state, {queries.space(), out.space}, false, resources, search_once);
 }

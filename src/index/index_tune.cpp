@@ -9,10 +9,10 @@
 #include "core/within_limits.hpp"
 #include "graph/search/walk/beam_table.hpp"
 #include "index/graph_plan.hpp"
-#include "index/host_rows.hpp"
 #include "index/index_checks.hpp"
 #include "index/index_impl.hpp"
 #include "index/refine.hpp"
+#include "rows/host_rows.hpp"
 
 #include <fmt/format.h>
 

@@ -12,14 +12,16 @@
 #include "core/within_limits.hpp"
 #include "cuda/resolve_device.hpp"
 #include "index/factory.hpp"
-#include "index/host_rows.hpp"
+#include "index/host_neighbors.hpp"
 #include "index/shards.hpp"
+#include "ranks/parts.hpp"
 #include "ivf/model/ivf_model.hpp"
 #include "ivf/model/list_assignment.hpp"
 #include "ivf/model/norm_training.hpp"
 #include "ivf/search/ivf_search.hpp"
 #include "ivf/segment/segment_copies.hpp"
 #include "rows/finite_check.hpp"
+#include "rows/host_rows.hpp"
 #include "rows/kept_rows.hpp"
 #include "rows/stored_row.hpp"
 #include "transform/transform_cuda.hpp"
@@ -104,7 +106,10 @@ class ListsState final : public IndexState {
           {ends(), params_.metric, params.filter, queries}, resources,
           [&](int number, const MatrixView& asked, const RowFilter& filter, const Resources& part) {
             const RangeSearchParams own{.radius = params.radius, .filter = filter, .probes = probes_for(params.probes)};
-            return shard(number, resources.parts(), part)->range_search(asked, own, part);
+            const auto lists = shard(number, resources.parts(), part);
+            return within_limits("the search of a shard", part, [&](const Resources& used) {
+              return lists->range_search(asked, own, used);
+            });
           });
     }
     const IvfSearch wanted{.probes = probes_for(params.probes),
@@ -213,15 +218,40 @@ class ListsState final : public IndexState {
     return std::make_shared<ListsState>(own, params_, model_, std::move(pieces), probes_);
   }
 
+  // The lists of many queries, ranked once by parts of CPUs, each for its share of them. None where queries are few or
+  // lists very many, and beside GPUs: these rank sooner than they are told (docs/devices.md).
+  HostArray<int32_t> rank_once(const MatrixView& queries, int64_t lists, const Resources& resources) const {
+    constexpr int64_t kFewQueries = 64;
+    constexpr int64_t kMostRanked = int64_t{1} << 26;
+    const std::vector<DeviceParts> devices = resources.devices();
+    const bool on_cpus = std::all_of(devices.begin(), devices.end(),
+                                     [](const DeviceParts& one) { return one.device == Device::cpu(); });
+    if (!on_cpus || !model_->has_centres() || queries.rows() < kFewQueries) return {};
+    if (queries.rows() * lists > kMostRanked) return {};
+    HostArray<int32_t> ranked(queries.rows() * lists, "the queries' lists", resources);
+    share_out(queries.rows(), 1, resources, [&](RankPart share, const Resources& part) {
+      const HostRows here(queries.slice(share.first, share.count), part);
+      MatrixBuffer floats(DType::f32, share.count, queries.cols(), "queries whose lists are ranked", part);
+      for (int64_t i = 0; i < share.count; ++i) widen_row(here.view(), i, typed_row<float>(floats.mutable_view(), i));
+      rank_lists(params_.metric, model_->centres.view(), floats.view(), lists, ranked.data() + share.first * lists,
+                 part.with_progress({}));
+    });
+    return ranked;
+  }
+
   // A query's lists follow from the sizes of all shards: where its first `probes` lists hold too few vectors it looks
   // at as many as it takes, and every shard at its piece of these. Such queries are searched by their number of lists.
   void search_in_shards(const MatrixView& queries, const NeighborsView& out, int64_t probes, const RowFilter& filter,
                         const Resources& resources) const {
     const auto search = [&](const MatrixView& some, const NeighborsView& found, int64_t lists) {
+      const HostArray<int32_t> ranked = rank_once(some, lists, resources);
       search_shards({ends(), params_.metric, filter, some}, found, resources,
                     [&](int number, const MatrixView& asked, const RowFilter& kept, const NeighborsView& to,
                         const Resources& part) {
-                      shard(number, resources.parts(), part)->search_lists_alone(asked, to, lists, kept, part);
+                      const auto own = shard(number, resources.parts(), part);
+                      within_limits("the search of a shard", part, [&](const Resources& used) {
+                        own->search_lists_alone(asked, to, lists, ranked.size() > 0 ? ranked.data() : nullptr, kept, used);
+                      });
                     });
     };
     KeptRows kept(filter, content().rows, resources);
@@ -293,9 +323,10 @@ class ListsState final : public IndexState {
   }
 
   // A search that keeps to so many lists, whatever these hold.
-  void search_lists_alone(const MatrixView& queries, const NeighborsView& out, int64_t lists, const RowFilter& filter,
-                          const Resources& resources) const {
-    const IvfSearch wanted{.k = out.k, .probes = lists, .extends = false, .prepares = params_.prepare};
+  void search_lists_alone(const MatrixView& queries, const NeighborsView& out, int64_t lists, const int32_t* ranked,
+                          const RowFilter& filter, const Resources& resources) const {
+    const IvfSearch wanted{
+        .k = out.k, .probes = lists, .ranked = ranked, .extends = false, .prepares = params_.prepare};
     search_somewhere(queries, out.space, wanted, filter, resources,
                      [&](const SearchableLists& own, const MatrixView& asked, const IvfSearch& all) {
                        own.search(asked, all, out, resources);

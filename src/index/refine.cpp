@@ -7,8 +7,9 @@
 #include "core/parallel_for.hpp"
 #include "core/result_exit.hpp"
 #include "core/within_limits.hpp"
-#include "index/host_rows.hpp"
+#include "index/host_neighbors.hpp"
 #include "kernels/distance/distance_cpu.hpp"
+#include "rows/host_rows.hpp"
 #include "rows/stored_row.hpp"
 
 #include <algorithm>

@@ -9,8 +9,8 @@
 #include "cuda/device_info.hpp"
 #include "cuda/device_memory.hpp"
 #include "graph/handle/graph_output.hpp"
-#include "index/host_rows.hpp"
 #include "rows/float_rows.hpp"
+#include "rows/host_rows.hpp"
 #include "rows/stored_row.hpp"
 
 #include <algorithm>

@@ -7,8 +7,8 @@
 #include <kith/view.hpp>
 
 #include "cuda/device_memory.hpp"
-#include "index/host_rows.hpp"
 #include "index/index_state.hpp"
+#include "rows/host_rows.hpp"
 
 #include <cstddef>
 #include <cstdint>

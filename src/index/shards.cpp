@@ -1,6 +1,5 @@
 #include "index/shards.hpp"
 
-#include "core/host_array.hpp"
 #include "core/metric_unit.hpp"
 #include "core/ordered_key.hpp"
 #include "exact/knn_on_parts.hpp"
@@ -30,10 +29,11 @@ class Shards {
 
   // Calls use(filter of the shard's rows).
   template <typename Use>
-  auto with_filter(int number, const Use& use) const {
+  auto with_filter(int number, const Resources& part, const Use& use) const {
     if (bits_ == nullptr) return use(RowFilter());
-    const std::vector<uint8_t> mask = rows(number).kept(bits_);
-    return use(RowFilter::mask(mask.data(), static_cast<int64_t>(mask.size())));
+    if (counts_memory(part)) require_memory("the filter of a shard", {rows(number).count()}, part);
+    const HostArray<uint8_t> mask = rows(number).kept(bits_, part);
+    return use(RowFilter::mask(mask.data(), mask.size()));
   }
 
  private:
@@ -51,14 +51,6 @@ struct Hit {
 };
 
 }  // namespace
-
-bool is_divided(const MemorySpace& space, const Resources& resources) {
-  if (!is_shared(resources)) return false;
-  const std::vector<DeviceParts> devices = resources.devices();
-  return space.host_readable() || std::all_of(devices.begin(), devices.end(), [&](const DeviceParts& one) {
-           return one.device == Device::cuda(space.device);
-         });
-}
 
 ShardRows::ShardRows(const std::vector<int64_t>& segment_ends, int number, int count) {
   int64_t begin = 0;
@@ -81,11 +73,11 @@ void ShardRows::to_index(int64_t* rows, int64_t size) const {
   }
 }
 
-std::vector<uint8_t> ShardRows::kept(const uint64_t* bits) const {
-  std::vector<uint8_t> mask;
-  mask.reserve(static_cast<size_t>(count_));
+HostArray<uint8_t> ShardRows::kept(const uint64_t* bits, const Resources& resources) const {
+  HostArray<uint8_t> mask(count_, "the rows that a shard's filter keeps", resources);
+  uint8_t* next = mask.data();
   for (const RankPart& piece : pieces_) {
-    for (int64_t row = piece.first; row < piece.end(); ++row) mask.push_back(keeps(bits, row) ? 1 : 0);
+    for (int64_t row = piece.first; row < piece.end(); ++row) *next++ = keeps(bits, row) ? 1 : 0;
   }
   return mask;
 }
@@ -107,7 +99,7 @@ void search_shards(const ShardedSearch& task, const NeighborsView& out, const Re
     if (own.k == 0) return;
     const RowsOnPart queries(task.queries, part);
     shards.with_filter(
-        number, [&](const RowFilter& filter) { search(number, queries.view(), filter, own, part.with_log({})); });
+        number, part, [&](const RowFilter& filter) { search(number, queries.view(), filter, own, part.with_log({})); });
     shards.rows(number).to_index(own.ids, own.queries * own.k);
   });
   join_parts(found, task.metric, out, resources);
@@ -124,7 +116,7 @@ RangeNeighbors range_search_shards(const ShardedSearch& task, const Resources& r
     const RowsOnPart queries(task.queries, part);
     RangeNeighbors& own = found[static_cast<size_t>(number)];
     shards.with_filter(
-        number, [&](const RowFilter& filter) { own = search(number, queries.view(), filter, part.with_log({})); });
+        number, part, [&](const RowFilter& filter) { own = search(number, queries.view(), filter, part.with_log({})); });
     shards.rows(number).to_index(own.ids(), own.size());
   });
   int64_t total = 0;

@@ -12,6 +12,7 @@
 #include <kith/row_filter.hpp>
 #include <kith/view.hpp>
 
+#include "core/host_array.hpp"
 #include "ranks/agreement.hpp"
 
 #include <cstdint>
@@ -19,10 +20,6 @@
 #include <vector>
 
 namespace kith {
-
-// Whether a state in such memory divides its work among the parts of the resources: vectors that lie in a GPU's memory
-// are searched there.
-bool is_divided(const MemorySpace& space, const Resources& resources);
 
 // The rows of one shard: those of its pieces, which ascend, are its rows 0, 1, 2, ...
 class ShardRows {
@@ -35,8 +32,8 @@ class ShardRows {
   int64_t first(size_t segment) const { return firsts_[segment]; }          // of that piece among the shard's rows
   // Rows of the shard become rows of the index; -1 stays.
   void to_index(int64_t* rows, int64_t size) const;
-  // Which of the shard's rows a filter of the index's rows keeps.
-  std::vector<uint8_t> kept(const uint64_t* bits) const;
+  // Which of the shard's rows a filter of the index's rows keeps: a byte for each.
+  HostArray<uint8_t> kept(const uint64_t* bits, const Resources& resources) const;
 
  private:
   std::vector<RankPart> pieces_;

@@ -3,6 +3,7 @@
 #include "core/byte_size.hpp"
 #include "core/divide.hpp"
 #include "core/typed_row.hpp"
+#include "interop/faiss_kinds.hpp"
 
 #include <fmt/format.h>
 
@@ -239,7 +240,7 @@ MatrixBuffer read_centres(FaissSource& source, const FaissHeader& index, int64_t
   }
   if (!is_flat_tag(tag)) {
     source.unsupported(
-        fmt::format("a coarse quantizer of the kind '{}'; Kith takes flat ones, and HNSW over them", tag));
+        fmt::format("centres in FAISS's {}; Kith takes flat ones, and HNSW over them", faiss_kind(tag)));
   }
   const FaissHeader header = read_faiss_header(source);
   if (header.cols != index.cols) source.corrupt(fmt::format("centres of {} columns, not {}", header.cols, index.cols));

@@ -9,6 +9,7 @@
 #include "index/graph_edges.hpp"
 #include "index/index_access.hpp"
 #include "index/index_parts_check.hpp"
+#include "interop/faiss_kinds.hpp"
 #include "interop/faiss_parts.hpp"
 #include "io/container/section.hpp"
 #include "io/file_error.hpp"
@@ -131,7 +132,7 @@ IndexParts read_transformed(FaissSource& source, int depth) {
   }
   IndexParts parts = read_any(source, depth);
   if (parts.cols != cols || parts.rows != header.rows) source.corrupt("an index within another has another shape");
-  if (parts.refine) source.unsupported("an 'IxRF' behind transforms; Kith compares vectors as they were before them");
+  if (parts.refine) source.unsupported("an IndexRefine behind transforms; Kith compares vectors as they were before them");
   if (parts.dtype != DType::f32) source.unsupported("bytes behind transforms, which Kith lacks");
   std::string names;
   for (const TransformParts& transform : transforms) names += transform_name(transform, parts) + ",";
@@ -169,7 +170,7 @@ RefineParts refine_parts(FaissSource& source, IndexParts parts) {
   RefineParts refine;
   const bool single = parts.lists && parts.lists->lists == 1 && parts.lists->centres.rows() == 0;
   if (!parts.transforms.empty() || !parts.ids.empty() || parts.refine || (parts.lists && !single)) {
-    source.unsupported(fmt::format("an 'IxRF' that refines with '{}'; Kith does with codes of vectors", parts.factory));
+    source.unsupported(fmt::format("an IndexRefine that refines with '{}'; Kith does with codes of vectors", parts.factory));
   }
   if (single) {
     refine.codec = std::move(parts.lists->codec);
@@ -193,10 +194,10 @@ IndexParts read_refined(FaissSource& source, int depth) {
                     second.rows == header.rows;
   if (!same) source.corrupt("an index within another has another shape");
   if (parts.refine || !parts.ids.empty()) {
-    source.unsupported("an 'IxRF' over an index that is one too, or has ids of its own");
+    source.unsupported("an IndexRefine over an index that is one too, or has ids of its own");
   }
-  const auto factor = source.number<float>("the factor of an 'IxRF'");
-  if (!(factor >= 1 && factor <= 1000)) source.corrupt(fmt::format("the factor of an 'IxRF' is {}", factor));
+  const auto factor = source.number<float>("the factor of an IndexRefine");
+  if (!(factor >= 1 && factor <= 1000)) source.corrupt(fmt::format("the factor of an IndexRefine is {}", factor));
   parts.refine = refine_parts(source, std::move(second));
   parts.refine->factor = factor;
   const std::string name = code_name(parts.refine->codec);
@@ -204,7 +205,16 @@ IndexParts read_refined(FaissSource& source, int depth) {
   return parts;
 }
 
-// HNSW over vectors: the lists of its lowest layer. Upper layers only help to find where to begin, which cells do here.
+// The vectors or codes that a graph is over; `header` is the graph's.
+IndexParts read_storage(FaissSource& source, const FaissHeader& header, int depth) {
+  IndexParts parts = read_any(source, depth);
+  if (parts.cols != header.cols || parts.rows != header.rows)
+    source.corrupt("the vectors of a graph are of another shape");
+  return parts;
+}
+
+// HNSW: the lists of its lowest layer, where it is over vectors. Upper layers only help to find where to begin, which
+// cells do here. Over codes it is read as those, which are searched without a graph.
 IndexParts read_graph(FaissSource& source, int depth) {
   const FaissHeader header = read_faiss_header(source);
   source.skip_array(sizeof(double), "the shares of levels");
@@ -214,8 +224,6 @@ IndexParts read_graph(FaissSource& source, int depth) {
   const int64_t width = int64_t{source.number<int32_t>("the lists of levels")} - first;
   source.skip((levels - 2) * static_cast<int64_t>(sizeof(int32_t)), "the lists of levels");
   if (first != 0 || width < 1) source.corrupt(fmt::format("lists of {} neighbours", width));
-  const int64_t degree = degree_for(width);
-  if (degree == 0) source.unsupported(fmt::format("lists of {} neighbours; a Graph index has up to 128", width));
   source.skip_array(sizeof(int32_t), "the levels of vectors");
   const HostArray<uint64_t> offsets = source.array<uint64_t>(header.rows + 1, "where lists begin");
   for (int64_t i = 0; i < header.rows; ++i) {
@@ -226,22 +234,34 @@ IndexParts read_graph(FaissSource& source, int depth) {
   const HostArray<int32_t> neighbors =
       source.array<int32_t>(static_cast<int64_t>(offsets[header.rows]), "the neighbours");
   source.skip(5 * sizeof(int32_t), "how the graph is searched");
+  const int64_t degree = degree_for(width);  // 0: more neighbours than a Graph index has
   HostArray<uint32_t> lists(saturating_multiply(header.rows, degree), "the neighbours", source.resources());
   std::fill(lists.begin(), lists.end(), kNoEdge);
   for (int64_t i = 0; i < header.rows; ++i) {
     const int32_t* const list = neighbors.data() + offsets[i];
     for (int64_t n = 0; n < width && list[n] >= 0; ++n) {
       if (list[n] >= header.rows) source.corrupt(fmt::format("vector {} has a neighbour {}", i, list[n]));
-      lists[i * degree + n] = static_cast<uint32_t>(list[n]);
+      if (degree > 0) lists[i * degree + n] = static_cast<uint32_t>(list[n]);
     }
   }
-  IndexParts parts = read_any(source, depth);
-  if (parts.cols != header.cols || parts.rows != header.rows)
-    source.corrupt("the vectors of a graph are of another shape");
-  if (parts.factory != "Flat")
-    source.unsupported(fmt::format("a graph over '{}'; Kith reads those over vectors", parts.factory));
-  if (parts.rows > 0) join_parts(parts, lists, degree, source.resources());
+  IndexParts parts = read_storage(source, header, depth);
+  if (parts.rows > 0 && degree > 0 && parts.factory == "Flat" && parts.dtype == DType::f32) {
+    join_parts(parts, lists, degree, source.resources());
+  }
   return parts;
+}
+
+// NSG: its vectors or codes alone. The graph, which one entry serves, is built anew where one is wanted ("Graph32").
+IndexParts read_nsg(FaissSource& source, int depth) {
+  const FaissHeader header = read_faiss_header(source);
+  source.skip(sizeof(int32_t) + sizeof(uint8_t) + 4 * sizeof(int32_t), "how the graph was built");
+  if (source.number<int32_t>("the rows of the graph") != header.rows) source.corrupt("a graph of other rows");
+  source.skip(5 * sizeof(int32_t), "how the graph is searched");  // R, L, C, search_L, the entry
+  const bool built = source.flag("whether the graph is built");
+  for (int64_t row = 0; built && row < header.rows; ++row) {
+    while (source.number<int32_t>("the neighbours") >= 0) continue;
+  }
+  return read_storage(source, header, depth);
 }
 
 IndexParts read_any(FaissSource& source, int depth) {
@@ -254,9 +274,14 @@ IndexParts read_any(FaissSource& source, int depth) {
   if (tag == "IxPT") return read_transformed(source, depth + 1);
   if (tag == "IxMp" || tag == "IxM2") return read_with_ids(source, depth + 1);
   if (tag == "IxRF") return read_refined(source, depth + 1);
-  if (tag == "IHNf") return read_graph(source, depth + 1);
-  if (tag[0] == 'I' || tag == "null")
-    source.unsupported(fmt::format("an index of FAISS's kind '{}', which Kith lacks", tag));
+  if (tag == "IHNf" || tag == "IHNs" || tag == "IHNp") return read_graph(source, depth + 1);
+  if (tag == "INSf" || tag == "INSs" || tag == "INSp") return read_nsg(source, depth + 1);
+  if (tag.starts_with("IB")) {
+    source.unsupported(fmt::format("FAISS's {}; Kith searches bits by Flat, of u8 vectors by hamming", faiss_kind(tag)));
+  }
+  if (tag[0] == 'I' || tag == "null") {
+    source.unsupported(fmt::format("FAISS's {}, which Kith lacks; faiss.reconstruct_n gives its vectors", faiss_kind(tag)));
+  }
   source.corrupt("this is no FAISS index: it does not begin as one");
 }
 

@@ -1,7 +1,9 @@
 #include "plan/cells_on_disk_plan.hpp"
 
 #include "core/divide.hpp"
+#include "graph/build/cells/cell_params.hpp"
 #include "graph/build/cells_on_disk/cell_store.hpp"
+#include "graph/lists/control_rows.hpp"
 #include "plan/plan_rates.hpp"
 
 #include <algorithm>
@@ -70,8 +72,9 @@ std::vector<PlanPhase> plan_cells_on_disk(const PlanQuestion& question, const Ce
     time_phase(phase, counts, question);
     phases.push_back(std::move(phase));
   };
+  // The sample, and the true neighbours of the control rows.
   add({.name = "sample", .read_bytes = 2 * data, .written_bytes = sample, .host_bytes = memory, .disk_bytes = sample},
-      {});
+      {{question.gpu ? CostUnit::graph_product : CostUnit::dense_product, 2 * double{kControlRows} * rows * cols}});
   add({.name = "centres", .host_bytes = std::min(memory, sample + centres), .disk_bytes = sample + centres},
       {{CostUnit::grouped_product, 2 * kCentreIterations * kSampleRows * count * count * cols}});
   add({.name = "buckets",
@@ -80,6 +83,14 @@ std::vector<PlanPhase> plan_cells_on_disk(const PlanQuestion& question, const Ce
        .host_bytes = memory,
        .disk_bytes = store + centres},
       {{question.gpu ? CostUnit::graph_product : CostUnit::dense_product, 2 * rows * count * cols}});
+  if (cells.cells > kMostCellsRanked) {  // rows rank the cells near their own once they are in order
+    const Counts ranked =
+        question.gpu ? Counts{{CostUnit::graph_probe_row, rows * cells.probes}}
+                     : Counts{{CostUnit::dense_product, 2 * rows * static_cast<double>(kCellsRanked) * cols}};
+    const int64_t probes = store - question.rows * (question.cols * size_of(question.dtype) + 4);
+    add({.name = "near cells", .read_bytes = store - probes, .written_bytes = probes, .host_bytes = memory, .disk_bytes = store},
+        ranked);
+  }
   const double pairs = rows * cells.probes * rows / count * (1 + leaving(cells.blocks));
   const int64_t on_gpu = question.gpu ? std::min(question.device_memory_limit, question.rows * 1024) : 0;
   add({.name = "compare",
@@ -91,7 +102,7 @@ std::vector<PlanPhase> plan_cells_on_disk(const PlanQuestion& question, const Ce
        .disk_bytes = store + lists},
       question.gpu ? Counts{{CostUnit::graph_product, 2 * pairs * cols},
                             {CostUnit::graph_cells_row, rows},
-                            {CostUnit::graph_probe_row, rows * cells.probes}}
+                            {CostUnit::graph_probe_row, cells.cells > kMostCellsRanked ? 0 : rows * cells.probes}}
                    : Counts{{CostUnit::graph_product, 2 * pairs * cols}});
   add({.name = "lists in order",
        .read_bytes = lists,

@@ -133,7 +133,7 @@ struct IndexSize {
 };
 
 IndexSize size_of_index(const PlanQuestion& question) {
-  const FactorySpec spec = parse_factory(question.factory);
+  const FactorySpec spec = parse_factory(without_spaces(question.factory));
   IndexSize size;
   size.has_lists = spec.has_lists;
   size.cols = transformed_cols(spec.transforms, question.cols);
@@ -260,7 +260,9 @@ void PlanQuestion::validate() const {
   require(threads >= 1, fmt::format("threads = {}; there must be one at least", threads));
   require(host_memory_limit > 0 && device_memory_limit > 0, "a memory limit must be above 0");
   require(probes >= 0, "probes are not below 0");
-  require(disk_read > 0 && disk_write > 0, "a disk's rates must be above 0");
+  constexpr double kLeastRate = 1e6;  // less was meant in other units
+  require(disk_read >= kLeastRate && disk_write >= kLeastRate,
+          "a disk's rates are bytes a second, from 1e6 (1 MB/s) on; 2e9 is 2 GB/s");
   if (!factory.empty() && rows > kMost) {
     throw InvalidArgument(fmt::format(
         "an index holds up to {} vectors: plan one of a part of the {}, and load the files together", kMost, rows));

@@ -40,7 +40,7 @@ class ProductEncoder final : public CodeEncoder {
     if (!has_known_bits(recipe.bits)) {
       part.refuse(fmt::format("asks for {} bits; codes have 4 to 8", recipe.bits));
     }
-    if (!part.take("fs")) (void)part.take("np");  // how FAISS searches the same codes
+    if (!part.take("fsr") && !part.take("fs")) (void)part.take("np");  // how FAISS searches the same codes
     return true;
   }
   std::string name(const CodeRecipe& recipe) const override {

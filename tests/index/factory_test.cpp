@@ -6,6 +6,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <string>
+#include <utility>
+
 namespace kith {
 namespace {
 
@@ -61,7 +64,6 @@ TEST(Factory, AnUnknownPartIsNamedWithWhatThereIs) {
   for (const char* const wrong : {"",
                                   "Flat4",
                                   "flat",
-                                  "Flat ",
                                   "PQ",
                                   "PQx4",
                                   "IVF3",
@@ -101,6 +103,43 @@ TEST(Factory, AMetricThatAKindLacksIsRefused) {
     EXPECT_THROW(Index("PQ4", {.metric = metric}), Unsupported);
     EXPECT_NO_THROW(Index("Flat", {.metric = metric}));
   }
+}
+
+TEST(Factory, SpacesAndFaisssWordsForTheSameThingAreReadOver) {
+  EXPECT_EQ(Index(" IVF256, PQ16 ").factory(), "IVF256,PQ16");
+  EXPECT_EQ(parse_factory("IVF1024_HNSW32,PQ16").lists, 1024);
+  EXPECT_EQ(parse_factory("IVF1024_HNSW,PQ16").lists, 1024);
+  EXPECT_EQ(parse_factory("IVF256,PQ16x4fsr").code->bits, 4);
+}
+
+TEST(Factory, OtherWordsOfFaissAreAnsweredWithAStringThatKithBuilds) {
+  const std::pair<const char*, const char*> all[] = {
+      {"HNSW32", "Graph64"},         {"HNSW16,SQ8", "Graph32"},    {"HNSW128", "Graph128"},
+      {"NSG32", "Graph32"},          {"LSH", "RaBitQ"},            {"ITQ32,LSH", "RaBitQ"},
+      {"RaBitQfs", "RaBitQ"},        {"RaBitQ4", "RaBitQ"},        {"PRQ2x4x8", "RQ8x8"},
+      {"IVF64,PRQ2x4x8", "RQ8x8"},   {"PLSQ2x4x4", "LSQ8x8"},      {"IMI2x6,PQ16", "IVF4096"},
+      {"IVF64,PQ16+8", "PQ16,Refine(PQ8)"}, {"PCAW32,Flat", "PCA32"}, {"PCAWR32,Flat", "PCAR32"},
+      {"SQ8_direct", "Flat"},        {"SQ8bit", "SQ8"},            {"ZnLattice3x10_6", "PQ16"},
+      {"IVF64(PQ8),Flat", "IVF64"},  {"RCQ2x5,PQ16", "IVF1024"},   {"IVF64_NSG32,Flat", "IVF64"},
+      {"LSQ4x8_Nqint4", "LSQ4x8_Nqint8"}, {"BIVF64", "Flat"},      {"BFlat", "Flat"}};
+  for (const auto& [theirs, ours] : all) {
+    const std::string said = refused(theirs);
+    EXPECT_THAT(said, ::testing::HasSubstr("Kith has no part"));
+    EXPECT_THAT(said, ::testing::HasSubstr(ours));
+    EXPECT_LT(said.size(), 350U) << said;
+    const std::string built = std::string(ours).starts_with("IVF") || std::string(ours).starts_with("PCA")
+                                  ? std::string(ours) + ",Flat"
+                                  : std::string(ours);
+    EXPECT_EQ(Index(built).factory(), built);
+  }
+}
+
+TEST(Factory, ASlipOfThePenIsAnsweredWithWhatWasMeant) {
+  EXPECT_THAT(refused("flat"), ::testing::HasSubstr("did you mean 'Flat'?"));
+  EXPECT_THAT(refused("ivf256,pq16"), ::testing::HasSubstr("did you mean 'IVF256'?"));
+  EXPECT_THAT(refused("IVF256,pq16"), ::testing::HasSubstr("did you mean 'PQ16'?"));
+  EXPECT_THAT(refused("Grpah32"), ::testing::HasSubstr("Grpah32"));
+  EXPECT_THAT(refused("Grap32"), ::testing::HasSubstr("did you mean 'Graph32'?"));
 }
 
 }  // namespace

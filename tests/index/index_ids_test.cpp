@@ -206,5 +206,82 @@ TEST(IndexIds, VectorsComeBackByTheirIds) {
   EXPECT_THROW(index.reconstruct(view(wanted), MutableMatrixView(out.data(), 2, 6), on_cpu()), InvalidArgument);
 }
 
+std::vector<int64_t> ids_in(const Index& index) {
+  const HostBuffer ids = index.ids(on_cpu());
+  return {ids.as<int64_t>(), ids.as<int64_t>() + ids.bytes() / 8};
+}
+
+TEST(IndexIds, AreToldInTheOrderOfAdd) {
+  const auto base = make_floats(Shape::gaussian, 6, 4, 1);
+  Index index("Flat");
+  EXPECT_TRUE(ids_in(index).empty());
+  EXPECT_FALSE(index.contains(0));
+  index.add(base.view().slice(0, 3), Ownership::copy, on_cpu());
+  EXPECT_EQ(ids_in(index), (std::vector<int64_t>{0, 1, 2}));
+  const std::vector<int64_t> own = {70, 5};
+  index.add(base.view().slice(3, 2), view(own), Ownership::copy, on_cpu());
+  const std::vector<int64_t> gone = {1};
+  index.remove(view(gone), on_cpu());
+  EXPECT_EQ(ids_in(index), (std::vector<int64_t>{0, 2, 70, 5}));
+  EXPECT_TRUE(index.contains(70) && index.contains(0));
+  EXPECT_FALSE(index.contains(1) || index.contains(-1) || index.contains(71));
+}
+
+TEST(IndexIds, ReplacedVectorsAreFoundOnceAndAsTheyAreNow) {
+  const auto base = make_floats(Shape::gaussian, 400, 8, 1);
+  const auto fresh = make_floats(Shape::gaussian, 400, 8, 2);
+  for (const char* const factory : {"Flat", "IVF4,SQ8", "Graph16", "PQ4,RFlat", "PCA4,SQ8"}) {
+    SCOPED_TRACE(factory);
+    const auto made = [&] {
+      Index index(factory);
+      index.train(base.view(), on_cpu());
+      return index;
+    };
+    Index index = made();
+    const std::vector<int64_t> ids = some_ids(400);
+    index.add(base.view().slice(0, 300), {ids.data(), 300, {}}, Ownership::copy, on_cpu());
+    // 100 that are there, 100 that are not.
+    EXPECT_EQ(index.replace(fresh.view().slice(200, 200), {ids.data() + 200, 200, {}}, on_cpu()), 100);
+    EXPECT_EQ(index.size(), 400);
+    Index other = made();
+    other.add(base.view().slice(0, 200), {ids.data(), 200, {}}, Ownership::copy, on_cpu());
+    other.add(fresh.view().slice(200, 200), {ids.data() + 200, 200, {}}, Ownership::copy, on_cpu());
+    EXPECT_EQ(ids_in(index), ids_in(other));
+    const Neighbors found = index.search(fresh.view(), {.k = 5, .probes = 4}, on_cpu());
+    const Neighbors wanted = other.search(fresh.view(), {.k = 5, .probes = 4}, on_cpu());
+    EXPECT_EQ(std::memcmp(found.ids(), wanted.ids(), 400 * 5 * sizeof(int64_t)), 0);
+    EXPECT_EQ(std::memcmp(found.distances(), wanted.distances(), 400 * 5 * sizeof(float)), 0);
+  }
+}
+
+TEST(IndexIds, ARefusedReplacementLeavesEverythingAsItWas) {
+  const auto base = make_floats(Shape::gaussian, 10, 4, 1);
+  Index index("Flat");
+  index.add(base.view(), Ownership::copy, on_cpu());
+  const std::vector<int64_t> twice = {3, 3};
+  EXPECT_THROW(index.replace(base.view().slice(0, 2), view(twice), on_cpu()), InvalidArgument);
+  const std::vector<int64_t> negative = {-1};
+  EXPECT_THROW(index.replace(base.view().slice(0, 1), view(negative), on_cpu()), InvalidArgument);
+  EXPECT_THROW(index.replace(base.view().slice(0, 1), VectorView<const int64_t>(), on_cpu()), InvalidArgument);
+  EXPECT_EQ(index.size(), 10);
+  EXPECT_EQ(index.search(base.view().slice(3, 1), {.k = 1}, on_cpu()).ids()[0], 3);
+}
+
+TEST(IndexIds, ManyReplacementsDoNotGrowAnIndex) {
+  const auto base = make_floats(Shape::gaussian, 100, 16, 1);
+  Index index("Flat");
+  index.add(base.view(), Ownership::copy, on_cpu());
+  const int64_t bytes = index.bytes().host;
+  for (int64_t i = 0; i < 300; ++i) {
+    const int64_t id = i % 100;
+    EXPECT_EQ(index.replace(base.view().slice(99 - id, 1), {&id, 1, {}}, on_cpu()), 1);
+  }
+  EXPECT_EQ(index.size(), 100);
+  EXPECT_LT(index.bytes().host, 2 * bytes + 4096);
+  for (int64_t id = 0; id < 100; ++id) {
+    EXPECT_EQ(index.search(base.view().slice(99 - id, 1), {.k = 1}, on_cpu()).ids()[0], id);
+  }
+}
+
 }  // namespace
 }  // namespace kith

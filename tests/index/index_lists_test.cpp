@@ -274,6 +274,29 @@ TEST(IndexLists, InfoSaysWhatThereIs) {
   EXPECT_EQ(parts, info.bytes.host);
 }
 
+// More queries than have tables of their own at a time, where each list has few of them and where it has many.
+TEST(IndexLists, ManyQueriesOfProductCodesFindWhatEachFindsAlone) {
+  constexpr int64_t kQueries = 600;
+  const auto base = make_floats(Shape::gaussian, 2000, 16, 1);
+  const auto queries = make_floats(Shape::gaussian, kQueries, 16, 2);
+  for (const char* const kind : {"IVF64,PQ2", "IVF64,PQ8"}) {
+    for (const Metric metric : {Metric::l2, Metric::inner_product, Metric::cosine}) {
+      Index index(kind, {.metric = metric});
+      index.train(base.view(), on_cpu());
+      index.add(base.view(), Ownership::copy, on_cpu());
+      for (const int64_t probes : {1, 3, 30}) {
+        SCOPED_TRACE(::testing::Message() << kind << ", " << name_of(metric) << ", " << probes << " probes");
+        const Neighbors together = index.search(queries.view(), {.k = 5, .probes = probes}, on_cpu());
+        for (int64_t i = 0; i < kQueries; i += 7) {
+          const Neighbors alone = index.search(queries.view().slice(i, 1), {.k = 5, .probes = probes}, on_cpu());
+          EXPECT_TRUE(std::equal(alone.ids(), alone.ids() + 5, together.ids() + i * 5)) << "query " << i;
+          EXPECT_TRUE(std::equal(alone.distances(), alone.distances() + 5, together.distances() + i * 5)) << "query " << i;
+        }
+      }
+    }
+  }
+}
+
 // All lists have vectors where enough of these differ; where they do not, info() says how many have.
 TEST(IndexLists, RowsThatRepeatFillAllListsTheyCan) {
   const auto distinct = make_floats(Shape::gaussian, 40, kListsCols, 1);

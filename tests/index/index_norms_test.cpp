@@ -203,7 +203,7 @@ TEST(IndexNorms, WhatIsRefused) {
   EXPECT_THAT(refused("LSQ8x8_Nnone", Metric::l2), HasSubstr("inner_product alone"));
   EXPECT_THAT(refused("LSQ8x8_Nnone", Metric::cosine), HasSubstr("inner_product alone"));
   EXPECT_EQ(refused("LSQ8x8_Nnone", Metric::inner_product), "");
-  EXPECT_THAT(refused("LSQ8x8_Nqint4", Metric::l2), HasSubstr("_Ncqint8"));
+  EXPECT_THAT(refused("LSQ8x8_Nqint4", Metric::l2), HasSubstr("_Nqint8"));
   EXPECT_THAT(refused("LSQ8x8_Nqint8x", Metric::l2), HasSubstr("_Ncqint8"));
   EXPECT_THAT(refused("PQ8_Nqint8", Metric::l2), HasSubstr("unknown part"));
   EXPECT_THAT(refused("IVF4,PQ4,Refine(LSQ8x8_Nfloat)", Metric::l2), HasSubstr("leave out '_Nfloat'"));

@@ -157,7 +157,7 @@ TEST(RaBitQ, ASecondLookMergesAndMappedFiles) {
 
 TEST(RaBitQ, WhatIsRefused) {
   EXPECT_THAT(message_of([] { Index index("IVF4,PQ4,Refine(RaBitQ)"); }), HasSubstr("take SQ8 or RFlat"));
-  EXPECT_THAT(message_of([] { Index index("RaBitQ4"); }), HasSubstr("unknown part"));
+  EXPECT_THAT(message_of([] { Index index("RaBitQ4"); }), HasSubstr("one bit a column"));
   EXPECT_THAT(message_of([] { Index index("Graph32,RaBitQ"); }), HasSubstr("SQ8 or SQfp16"));
   EXPECT_THAT(message_of([] { (void)make_quantizer("RaBitQ"); }), HasSubstr("is not a quantizer"));
 }

@@ -265,7 +265,7 @@ TEST(FaissFile, WhatKithLacksIsNamed) {
   const size_t at = lists.find("ilar");
   ASSERT_NE(at, std::string::npos);
   expect_refusal<Unsupported>(read(edited("ivf_flat", at, "ilod")), "lists on disk");
-  expect_refusal<Unsupported>(read(edited("ivf_flat", 53, "IxPq")), "coarse quantizer of the kind 'IxPq'");
+  expect_refusal<Unsupported>(read(edited("ivf_flat", 53, "IxPq")), "centres in FAISS's IndexPQ ('IxPq')");
   expect_refusal<InvalidArgument>(read(edited("flat_l2", 32, std::string(1, '\0'))), "not trained");
   // A list of ids ends the file: the last becomes negative, or another's.
   const std::string ids = content(golden("idmap_flat.faiss"));

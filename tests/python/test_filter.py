@@ -97,7 +97,7 @@ def test_rows_left_out_are_not_checked(vectors):
         ([3, 150], ValueError, "150"),
         ([3, -1], ValueError, "-1"),
         (np.array([2**64 - 1], np.uint64), ValueError, "18446744073709551615"),
-        (np.ones((150, 1), bool), ValueError, "1-D"),
+        (np.ones((150, 1, 1), bool), ValueError, "1-D"),
         (np.array(True), ValueError, "1-D"),
         (np.ones(150), TypeError, "float64"),
         (["a"], TypeError, "U1"),
@@ -114,3 +114,54 @@ def test_refused(filter, error, says, vectors):
             search(base[:2], 3, filter=filter)
     with pytest.raises(error, match=says):
         kith.range_search(base[:2], base, 1.0, filter=filter)
+
+
+def each_filter(rows):
+    """A filter for each of six queries, in several forms, two of them equal."""
+    mask = np.arange(rows) % 3 == 0
+    return [[5, 9, 100], None, mask, np.packbits(~mask, bitorder="little"), mask.copy(), []]
+
+
+@pytest.mark.parametrize("factory", ["Flat", "IVF8,SQ8", "IVF8,SQ8,RFlat", "Graph16"])
+def test_a_filter_for_each_query(factory, vectors):
+    base, queries = vectors(700, 8), vectors(6, 8)
+    index = kith.Index(factory)
+    index.train(base)
+    index.add(base)
+    filters = each_filter(700)
+    found = index.search(queries, 4, filter=filters)
+    for i, filter in enumerate(filters):
+        alone = index.search(queries[i], 4, filter=filter)
+        assert (found.ids[i] == alone.ids).all() and (found.distances[i] == alone.distances).all(), i
+    out = np.empty((6, 4), np.int64), np.empty((6, 4), np.float32)
+    assert (index.search(queries, 4, filter=tuple(filters), out=out).ids == found.ids).all()
+
+
+def test_a_filter_for_each_query_of_exact_search(vectors):
+    base, queries = vectors(700, 8), vectors(6, 8)
+    filters = each_filter(700)
+    for dtype in (np.float32, np.float64):
+        found = kith.knn(queries.astype(dtype), base.astype(dtype), 4, filter=filters)
+        for i, filter in enumerate(filters):
+            alone = kith.knn(queries[i].astype(dtype), base.astype(dtype), 4, filter=filter)
+            assert (found.ids[i] == alone.ids).all() and (found.distances[i] == alone.distances).all(), i
+    masks = np.random.default_rng(1).random((6, 700)) < 0.1
+    assert (kith.knn(queries, base, 4, filter=masks).ids == kith.knn(queries, base, 4, filter=list(masks)).ids).all()
+
+
+def test_errors_of_filters_for_each_query(vectors, tmp_path):
+    base, queries = vectors(150, 8), vectors(2, 8)
+    for search in searches(base):
+        with pytest.raises(ValueError, match="query 1: filter is a mask of 149 values"):
+            search(queries, 3, filter=[None, np.ones(149, bool)])
+        with pytest.raises(TypeError, match="query 1: filter is float64"):
+            search(queries, 3, filter=[[1], [0.5]])
+        with pytest.raises(ValueError, match="query 0: .*150"):
+            search(queries, 3, filter=[[150], None])
+        with pytest.raises(ValueError, match="1 filters and 2 queries"):
+            search(queries, 3, filter=[None])
+    kith.write_vectors(tmp_path / "base.fbin", base)
+    with pytest.raises(ValueError, match="one filter for all queries"):
+        kith.knn(tmp_path / "base.fbin", tmp_path / "base.fbin", filter=[[1], [2]])
+    with pytest.raises(ValueError, match="one filter for all queries"):
+        kith.range_search(queries, base, 1.0, filter=[[1], [2]])

@@ -160,7 +160,7 @@ def test_arguments_that_are_refused(arguments, error, says):
 def test_adds_that_are_refused(vectors):
     index = kith.Index()
     with pytest.raises(ValueError, match="axes"):
-        index.add(vectors(1, 6)[0])
+        index.add(vectors(1, 6)[np.newaxis])
     broken = vectors(30, 6)
     broken[12, 2] = np.nan
     with pytest.raises(ValueError, match="12"):
@@ -371,3 +371,72 @@ def test_a_plain_search_takes_a_short_way_to_the_same_result(vectors):
     shifted.add(x.astype(np.float64) + 1e7)  # an offset is subtracted, from queries too
     assert (shifted.search(x[:4].astype(np.float64) + 1e7, 1).ids[:, 0] == np.arange(4)).all()
     assert (shifted.search((x[:4] + np.float32(1e7)), 1).distances[:, 0] > 0).all()
+
+
+def test_ids_are_told_and_asked_for(vectors):
+    index = kith.Index()
+    assert index.ids().tolist() == [] and 0 not in index
+    index.add(vectors(4, 6))
+    index.add(vectors(1, 6)[0], ids=70)
+    assert index.ids().tolist() == [0, 1, 2, 3, 70] and index.ids().dtype == np.int64
+    assert 70 in index and np.int64(3) in index
+    assert not any(wrong in index for wrong in (4, -1, 2**70, "70", 3.0, True, None))
+    index.remove([1])
+    assert index.ids().tolist() == [0, 2, 3, 70] and 1 not in index
+    np.testing.assert_array_equal(index.reconstruct(), index.reconstruct(index.ids()))
+
+
+@pytest.mark.parametrize("factory", ["Flat", "IVF4,SQ8", "Graph16", "SQ8,RFlat"])
+def test_replaced_vectors(factory, vectors):
+    x, fresh = vectors(300, 8), vectors(200, 8)
+    index = kith.Index(factory)
+    index.train(x)
+    index.add(x, ids=np.arange(300))
+    index.add(fresh, ids=np.arange(200) + 200, replace=True)  # half of them are there
+    assert len(index) == 400 and index.ids().tolist() == [*range(200), *range(200, 400)]
+    index.add(fresh[0], ids=5, replace=True)
+    assert index.ids().tolist()[-1] == 5 and len(index) == 400
+    if factory == "Flat":
+        np.testing.assert_array_equal(index.reconstruct(5), fresh[0])
+        assert index.search(fresh[7], k=1).ids.tolist() == [207]
+    with pytest.raises(ValueError, match="one for each vector"):
+        index.add(fresh, replace=True)
+    with pytest.raises(ValueError, match="given to two rows"):
+        index.add(fresh[:2], ids=[1, 1], replace=True)
+    with pytest.raises(ValueError, match="copy=False"):
+        index.add(fresh[:1], ids=[1], replace=True, copy=False)
+    with pytest.raises(ValueError, match="in the index already"):
+        index.add(fresh[:1], ids=[1])
+    assert len(index) == 400
+
+
+def test_readers_find_the_old_vector_or_the_new_one(vectors):
+    from concurrent.futures import ThreadPoolExecutor
+
+    x = vectors(64, 8)
+    index = kith.Index()
+    index.add(x, ids=np.arange(64))
+    seen = set()
+
+    def read():
+        for _ in range(300):
+            found = index.search(x[9], k=64)
+            seen.add(tuple(sorted(found.ids.tolist())))
+
+    with ThreadPoolExecutor(2) as pool:
+        readers = [pool.submit(read) for _ in range(2)]
+        for turn in range(200):
+            index.add(x[turn % 64], ids=9, replace=True)
+        for reader in readers:
+            reader.result()
+    assert seen == {tuple(range(64))}
+
+
+def test_replaced_vectors_of_a_file(vectors, tmp_path):
+    x, fresh = vectors(50, 4), vectors(20, 4)
+    kith.write_vectors(tmp_path / "fresh.fbin", fresh)
+    index = kith.Index()
+    index.add(x)
+    index.add(tmp_path / "fresh.fbin", ids=np.arange(40, 60), replace=True)
+    assert len(index) == 60
+    np.testing.assert_array_equal(index.reconstruct(np.arange(40, 60)), fresh)

@@ -157,6 +157,10 @@ make("ivf_rq_norm", "IVF4,RQ2x8_Nqint8")
 make("rq_norm_4_bits", "RQ3x4_Nqint4")
 make("ivf_lsq", "IVF4,LSQ2x4", ids=own_ids)
 make("ivf_rq_ip", "IVF4,RQ3x5", metric=faiss.METRIC_INNER_PRODUCT)
+make("hnsw_sq8", "HNSW8,SQ8")
+make("hnsw_pq", "HNSW8_PQ4")
+make("nsg_flat", "NSG8,Flat", before=lambda i: (setattr(i, "GK", 16), setattr(i, "build_type", 0)))
+make("nsg_sq8", "NSG8,SQ8", before=lambda i: (setattr(i, "GK", 16), setattr(i, "build_type", 0)))
 
 
 def make_rabitq(name: str, factory: str, **more) -> None:

@@ -1,15 +1,13 @@
-// Queries and results of an index that works on the host, wherever the caller's lie: those in a GPU's memory are
-// copied, the others are used as they are.
+// Rows for work on the host, wherever the caller's lie: those in a GPU's memory are copied, the others are used as they
+// are.
 #pragma once
 
 #include <kith/matrix_buffer.hpp>
-#include <kith/neighbors.hpp>
 #include <kith/resources.hpp>
 #include <kith/view.hpp>
 
 #include "core/within_limits.hpp"
 #include "cuda/device_memory.hpp"
-#include "graph/handle/graph_output.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -41,28 +39,6 @@ class HostRows {
  private:
   MatrixBuffer copy_;
   MatrixView view_;
-};
-
-class HostNeighbors {
- public:
-  HostNeighbors(const NeighborsView& out, const Resources& resources) : out_(out), view_(out) {
-    if (out.space.host_readable()) return;
-    found_ = Neighbors(out.queries, out.k, resources);
-    view_ = found_.view();
-  }
-
-  // Host memory to fill.
-  const NeighborsView& view() const { return view_; }
-
-  // To where the caller wants them.
-  void deliver(const Resources& resources) const {
-    if (!out_.space.host_readable()) copy_neighbors(view_, out_, resources);
-  }
-
- private:
-  NeighborsView out_;
-  Neighbors found_;
-  NeighborsView view_;
 };
 
 }  // namespace kith
