@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from sklearn import neighbors as theirs  # type: ignore[import-untyped]
-from sklearn.utils.validation import check_is_fitted  # type: ignore[import-untyped]
 
-from kith.sklearn._search import KithSearch, constraints, split
+from kith.sklearn._radius import RadiusSearch
+from kith.sklearn._search import constraints
 
 
-class NearestNeighbors(KithSearch, theirs.NearestNeighbors):  # type: ignore[misc]
+class NearestNeighbors(RadiusSearch, theirs.NearestNeighbors):  # type: ignore[misc]
     """Find the nearest neighbours of points, exactly.
 
     A ``sklearn.neighbors.NearestNeighbors`` that searches with Kith. Distances are float32; equal ones are ordered by
@@ -88,33 +88,3 @@ class NearestNeighbors(KithSearch, theirs.NearestNeighbors):  # type: ignore[mis
             n_jobs=n_jobs,
         )
         self.device = device
-
-    def radius_neighbors(
-        self, X: Any = None, radius: float | None = None, return_distance: bool = True, sort_results: bool = False
-    ) -> Any:
-        """All fitted vectors within the radius of each query.
-
-        Parameters
-        ----------
-        X : array_like, (queries, features), optional
-            The queries. Without them, the neighbours of every fitted vector among the others.
-        radius : float, optional
-            By default as the estimator says. Vectors at exactly this distance are found.
-        return_distance : bool, default True
-            Whether distances come too.
-        sort_results : bool, default False
-            Of no effect: results are always sorted by distance.
-
-        Returns
-        -------
-        distances : numpy.ndarray of object, (queries,)
-            An array of float32 for each query; only where `return_distance`.
-        ids : numpy.ndarray of object, (queries,)
-            An array of row numbers for each query.
-        """
-        check_is_fitted(self)
-        if self.backend_ != "kith":
-            return super().radius_neighbors(X, radius, return_distance, sort_results)
-        found = self._within(X, radius)
-        ids = split(found.ids, found.offsets)
-        return (split(found.distances, found.offsets), ids) if return_distance else ids

@@ -31,6 +31,11 @@ from kith.sklearn._parameters import (
 )
 
 
+# Below so many columns, and from so many rows on, a k-d tree looks at few rows of each query's.
+_TREE_COLUMNS = 4
+_TREE_ROWS = 10_000
+
+
 def constraints(theirs: type) -> dict[str, Any]:
     """What scikit-learn's class allows for its parameters, and what is allowed besides."""
     known: dict[str, Any] = theirs._parameter_constraints  # type: ignore[attr-defined]
@@ -90,7 +95,24 @@ class KithSearch:
         if metric_of(effective_metric(self.metric, self.p)) is None:
             power = f" with p={self.p}" if self.metric in ("minkowski", "p") else ""
             return f"the metric is {self.metric!r}{power}"
+        dtype, shape = getattr(X, "dtype", None), getattr(X, "shape", (0, 0))
+        if self.metric == "hamming" and dtype not in (np.uint8, bool):
+            return "the metric is 'hamming', which Kith counts in bits of uint8 rows,"
+        if self._suits_a_tree(shape):
+            return f"the vectors have {shape[1]} columns, which a tree searches faster,"
         return None
+
+    def _suits_a_tree(self, shape: tuple[int, ...]) -> bool:
+        """Whether scikit-learn's k-d tree is faster: many rows of few columns, and no GPU asked for."""
+        metric = effective_metric(self.metric, self.p)
+        return (
+            self.device in ("auto", "cpu")
+            and self.algorithm in ("auto", "kd_tree")
+            and metric in ("euclidean", "manhattan", "chebyshev")
+            and len(shape) == 2
+            and 1 <= shape[1] <= _TREE_COLUMNS
+            and shape[0] >= _TREE_ROWS
+        )
 
     def _take(self) -> None:
         """The fitted vectors into an index."""

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+from scipy.sparse import csr_matrix  # type: ignore[import-untyped]
 from sklearn import neighbors as theirs  # type: ignore[import-untyped]
 
+from kith._graph_build import knn_graph
+from kith.sklearn._parameters import threads_of
 from kith.sklearn._search import KithSearch, constraints
 
 
@@ -65,3 +69,75 @@ class KNeighborsTransformer(KithSearch, theirs.KNeighborsTransformer):  # type: 
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float32"] if self.mode == "distance" else ["float64"]
         return tags
+
+
+class KNNGraphTransformer(KNeighborsTransformer):
+    """Transform vectors into the sparse graph of their nearest fitted vectors, approximately and fast.
+
+    `fit_transform` builds the graph by `knn_graph`, to a recall of your choice; `transform` of other vectors is exact, as in
+    `KNeighborsTransformer`. For ``scanpy.pp.neighbors(adata, transformer=KNNGraphTransformer(15))``.
+
+    Parameters
+    ----------
+    n_neighbors : int, default 5
+        As in `KNeighborsTransformer`: with ``mode="distance"`` each vector has itself beside them.
+    recall : float, default 0.99
+        The share of the true neighbours to find; 1 is exact.
+    mode, metric, p, algorithm, leaf_size, metric_params, device, n_jobs
+        As in `KNeighborsTransformer`.
+
+    Examples
+    --------
+    >>> from kith.sklearn import KNNGraphTransformer
+    >>> KNNGraphTransformer(n_neighbors=1).fit_transform([[0.0], [3.0], [4.0]]).toarray()
+    array([[0., 3., 0.],
+           [0., 0., 1.],
+           [0., 1., 0.]], dtype=float32)
+    """
+
+    _parameter_constraints = {**KNeighborsTransformer._parameter_constraints, "recall": [float, int]}
+
+    def __init__(
+        self,
+        n_neighbors: int = 5,
+        *,
+        recall: float = 0.99,
+        mode: str = "distance",
+        algorithm: str = "auto",
+        leaf_size: int = 30,
+        metric: Any = "minkowski",
+        p: float = 2,
+        metric_params: dict[str, Any] | None = None,
+        device: str = "auto",
+        n_jobs: int | None = None,
+    ) -> None:
+        super().__init__(
+            n_neighbors=n_neighbors,
+            mode=mode,
+            algorithm=algorithm,
+            leaf_size=leaf_size,
+            metric=metric,
+            p=p,
+            metric_params=metric_params,
+            device=device,
+            n_jobs=n_jobs,
+        )
+        self.recall = recall
+
+    def fit_transform(self, X: Any, y: Any = None) -> Any:
+        """The graph of `X` itself: ``scipy.sparse.csr_matrix``, (rows, rows), each row its own first neighbour."""
+        self.fit(X, y)
+        k = self.n_neighbors - (self.mode == "connectivity")
+        if self.backend_ != "kith" or not 1 <= k < self.n_samples_fit_:
+            return self.transform(X)
+        metric: Any = self._index.metric
+        graph = knn_graph(
+            self._rows, k, metric, recall=self.recall, device=self.device, threads=threads_of(self.n_jobs), check_finite=False
+        ).to_host()
+        rows = self.n_samples_fit_
+        ids = np.column_stack([np.arange(rows), graph.ids])
+        if self.mode == "connectivity":
+            values = np.ones(ids.size)
+        else:
+            values = np.column_stack([np.zeros(rows, np.float32), graph.distances]).ravel()
+        return csr_matrix((values, ids.ravel(), np.arange(0, ids.size + 1, k + 1)), shape=(rows, rows))
