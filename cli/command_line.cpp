@@ -3,12 +3,15 @@
 #include <kith/device.hpp>
 #include <kith/version.hpp>
 
+#include "collection_commands.hpp"
 #include "command_help.hpp"
 #include "commands.hpp"
 #include "convert_command.hpp"
 #include "core/nearest_name.hpp"
+#include "dedup_command.hpp"
 #include "eval_command.hpp"
 #include "exit_codes.hpp"
+#include "explore_command.hpp"
 #include "graph_commands.hpp"
 #include "head_command.hpp"
 #include "index_commands.hpp"
@@ -18,10 +21,12 @@
 #include "plan_command.hpp"
 #include "quantizer_commands.hpp"
 #include "range_command.hpp"
+#include "sample_command.hpp"
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include <cctype>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -62,12 +67,21 @@ void add_examples(CLI::App& app, const std::string& path) {
   }
 }
 
+std::vector<std::string> command_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands(nullptr)) names.push_back(command->get_name());
+  return names;
+}
+
 std::string unknown_command(const CLI::App& app, const std::string& name) {
   std::string known;
   for (const CLI::App* command : app.get_subcommands(nullptr)) {
     known += (known.empty() ? "" : ", ") + command->get_name();
   }
   const std::string under = app.get_parent() == nullptr ? "" : app.get_name() + " ";
+  if (const std::string_view nearest = nearest_name(name, command_names(app)); !nearest.empty()) {
+    return fmt::format("unknown command '{}{}'; did you mean kith {}{}?", under, name, under, nearest);
+  }
   return fmt::format("unknown command '{}{}'; known are: {}; see kith {}--help", under, name, known, under);
 }
 
@@ -77,6 +91,8 @@ std::string unknown_option(const CLI::App& command, int first, int argc, const c
     const std::string_view argument = argv[i];
     if (argument == "--") break;
     const std::string name(argument.substr(0, argument.find('=')));
+    const bool is_short = argument.size() > 1 && argument[0] == '-' && std::isalpha(static_cast<unsigned char>(argument[1]));
+    if (is_short && command.get_option_no_throw(name.substr(0, 2)) == nullptr) return name.substr(0, 2);
     if (name.starts_with("--") && command.get_option_no_throw(name) == nullptr) return name;
   }
   return "";
@@ -87,7 +103,18 @@ std::string unknown_option_text(const CLI::App& command, const std::string& name
   for (const CLI::Option* option : command.get_options()) {
     for (const std::string& long_name : option->get_lnames()) known.push_back("--" + long_name);
   }
-  const std::string_view nearest = nearest_name(name, known);
+  std::string nearest(nearest_name(name, known));
+  // "--k" for -k, "-t" for --threads, "--out" for --out-ids.
+  const std::string_view word = std::string_view(name).substr(name.starts_with("--") ? 2 : 1);
+  if (word.size() == 1 && command.get_option_no_throw(fmt::format("-{}", word)) != nullptr) {
+    nearest = fmt::format("-{}", word);
+  } else if (nearest.empty()) {
+    for (const std::string& long_name : known) {
+      if (long_name.starts_with(fmt::format("--{}", word)) && long_name != "--help") {
+        nearest += (nearest.empty() ? "" : " or ") + long_name;
+      }
+    }
+  }
   if (nearest.empty()) return fmt::format("kith {}has no option {}; see kith {}--help", path, name, path);
   return fmt::format("kith {}has no option {}; did you mean {}? See kith {}--help", path, name, nearest, path);
 }
@@ -124,6 +151,11 @@ void refuse_empty_values(CLI::App& app) {
   if (const std::string name = unknown_option(*at, depth, argc, argv); !name.empty()) {
     throw UsageError(unknown_option_text(*at, name, path));
   }
+  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr && depth < argc) {
+    const std::vector<std::string> left = at->remaining();
+    const std::string first = left.empty() ? std::string(argv[argc - 1]) : left.front();
+    throw UsageError(fmt::format("kith {}has no place for '{}'; see kith {}--help", path, first, path));
+  }
   throw UsageError(fmt::format("{}; see kith {}--help", error.what(), path));
 }
 
@@ -133,13 +165,17 @@ void offer_commands(Commands& commands) {
   offer_head(commands);
   offer_knn(commands);
   offer_range(commands);
+  offer_dedup(commands);
   offer_kmeans(commands);
   offer_convert(commands);
   offer_eval(commands);
   offer_index(commands);
   offer_graph(commands);
+  offer_collection(commands);
   offer_quantizers(commands);
   offer_plan(commands);
+  offer_explore(commands);
+  offer_sample(commands);
 }
 
 }  // namespace
@@ -190,7 +226,8 @@ CommandLine parse_command_line(int argc, const char* const* argv, const RunOptio
     // The others copy and count: no GPU need wake for them.
     if (!command.computes) offered->run.devices = {{Device::cpu()}};
     if (begun.ranks != nullptr && !command.on_ranks) {
-      throw UsageError(fmt::format("kith-mpi shares knn and kmeans among its ranks; run {} with kith alone",
+      throw UsageError(fmt::format("kith-mpi shares knn, kmeans, graph build, index build and index search among its ranks; "
+                                   "run {} with kith alone",
                                    command.app->get_name()));
     }
     line.run = offered->run;

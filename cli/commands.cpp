@@ -82,7 +82,7 @@ OfferedOption add_real(CLI::App& app, const char* name, Value& value, const char
 }  // namespace
 
 const OfferedOption& OfferedOption::required() const {
-  option_->required();
+  option_->required()->default_str("");
   return *this;
 }
 
@@ -95,8 +95,9 @@ OfferedOption OfferedCommand::text(const char* name, std::string& value, const c
   return OfferedOption(app().add_option(name, value, help)->type_name(kind));
 }
 
-OfferedOption OfferedCommand::files(const char* name, std::vector<std::string>& value, const char* help) {
-  return OfferedOption(app().add_option(name, value, help)->type_name("FILE")->default_str(""));
+OfferedOption OfferedCommand::texts(const char* name, std::vector<std::string>& value, const char* help,
+                                    const char* kind) {
+  return OfferedOption(app().add_option(name, value, help)->type_name(kind)->default_str(""));
 }
 
 OfferedOption OfferedCommand::number(const char* name, int64_t& value, const char* help) {

@@ -57,7 +57,10 @@ class OfferedCommand {
 
   OfferedOption text(const char* name, std::string& value, const char* help, const char* kind);
   OfferedOption file(const char* name, std::string& value, const char* help) { return text(name, value, help, "FILE"); }
-  OfferedOption files(const char* name, std::vector<std::string>& value, const char* help);
+  OfferedOption files(const char* name, std::vector<std::string>& value, const char* help) {
+    return texts(name, value, help, "FILE");
+  }
+  OfferedOption texts(const char* name, std::vector<std::string>& value, const char* help, const char* kind);
 
   OfferedOption number(const char* name, int64_t& value, const char* help);
   OfferedOption number(const char* name, std::optional<int64_t>& value, const char* help);

@@ -6,6 +6,8 @@
 #include <kith/vector_file.hpp>
 
 #include "core/host_array.hpp"
+#include "exit_codes.hpp"
+#include "other_input.hpp"
 #include "output_paths.hpp"
 #include "row_pieces.hpp"
 #include "stopwatch.hpp"
@@ -13,6 +15,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -52,12 +55,59 @@ void for_each_piece(Rows rows, int64_t piece, const Resources& resources,
   resources.report({"convert", rows.count, rows.count});
 }
 
+constexpr const char* kPipe = "-";  // stdin or stdout
+
+// Vectors that go to a file, or to stdout as .npy.
+class VectorOutput {
+ public:
+  VectorOutput(const std::string& path, DType dtype, int64_t rows, int64_t cols) {
+    if (path != kPipe) {
+      file_.emplace(path, dtype, rows, cols);
+      return;
+    }
+    const char* const descr = dtype == DType::f32   ? "<f4"
+                              : dtype == DType::f16 ? "<f2"
+                              : dtype == DType::u8  ? "|u1"
+                              : dtype == DType::i8  ? "|i1"
+                                                    : nullptr;
+    if (descr == nullptr) throw InvalidArgument("stdout takes .npy, which has no bf16: give --dtype f32");
+    std::string text = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}, {}), }}", descr, rows, cols);
+    text.append((128 - (10 + text.size() + 1) % 64) % 64, ' ');
+    text += '\n';
+    put("\x93NUMPY\x01", 7);
+    const char length[] = {'\0', static_cast<char>(text.size() & 0xff), static_cast<char>(text.size() >> 8)};
+    put(length, 3);
+    put(text.data(), text.size());
+  }
+
+  void append(const MatrixView& rows) {
+    if (file_) return file_->append(rows);
+    for (int64_t i = 0; i < rows.rows(); ++i) {
+      put(rows.row(i), static_cast<size_t>(rows.cols() * size_of(rows.dtype())));
+    }
+  }
+  void commit() {
+    if (file_) return file_->commit();
+    if (std::fflush(stdout) != 0) put(nullptr, 1);
+  }
+
+ private:
+  static void put(const void* data, size_t bytes) {
+    if (data == nullptr || std::fwrite(data, 1, bytes, stdout) != bytes) {
+      throw IoError("cannot write to stdout", "stdout", 0);
+    }
+  }
+
+  std::optional<VectorFileWriter> file_;
+};
+
 Converted convert_vectors(const ConvertOptions& options, const RunOptions& run) {
-  const VectorFile input(options.input);
+  const VectorFile input = is_other_input(options.input) ? open_other_input(options.input) : VectorFile(options.input);
   const Rows rows = checked_range(options, input.rows());
-  const DType to = options.dtype.value_or(dtype_in(options.output, input.dtype()));
+  const DType otherwise = options.output == kPipe ? input.dtype() : dtype_in(options.output, input.dtype());
+  const DType to = options.dtype.value_or(otherwise);
   const int64_t cols = input.cols();
-  VectorFileWriter writer(options.output, to, rows.count, cols);
+  VectorOutput writer(options.output, to, rows.count, cols);
   with_resources(run, [&](const Resources& resources) {
     const ReadMemory memory = input.reserve_memory(resources);
     const int64_t piece = rows_per_piece(rows.count, cols * size_of(to), resources);
@@ -94,6 +144,10 @@ void check_contents(const ConvertOptions& options, FileContent content) {
     throw InvalidArgument(
         fmt::format("--dtype {} is for vectors, and {} holds ids", name_of(*options.dtype), options.input));
   }
+  if (options.output == kPipe) {
+    if (content == FileContent::vectors) return;
+    throw InvalidArgument(fmt::format("{} holds ids; stdout takes vectors", options.input));
+  }
   // Without a file of that name yet, its ending may say what it would hold.
   const std::optional<FileContent> target = content_by_extension(options.output);
   if (!target || *target == content) return;
@@ -110,13 +164,16 @@ void check_contents(const ConvertOptions& options, FileContent content) {
 
 Report run_convert(const ConvertOptions& options, const RunOptions& run) {
   const Stopwatch total;
-  check_outputs({{"OUT", options.output}}, {{"IN", options.input}});
-  const FileContent content = content_of(options.input);
+  const bool to_pipe = options.output == kPipe;
+  if (to_pipe && run.json) throw UsageError("--json and the vectors would both go to stdout; write them to a file");
+  if (!to_pipe) check_outputs({{"OUT", options.output}}, {{"IN", options.input}});
+  const FileContent content = is_other_input(options.input) ? FileContent::vectors : content_of(options.input);
   check_contents(options, content);
   const Converted done = content == FileContent::ids ? convert_ids(options, run) : convert_vectors(options, run);
   const double seconds = total.seconds();
 
   Report report;
+  if (to_pipe) return report;
   report.text = fmt::format("wrote {}: {} rows of {} {} ({}) in {:.3f} s\n", options.output, done.rows.count, done.cols,
                             content == FileContent::ids ? "ids" : "values", done.to, seconds);
   JsonObject result;
@@ -138,9 +195,10 @@ void offer_convert(Commands& commands) {
   command
       .file("IN", options->input,
             "File to read: .fvecs .bvecs .ivecs .fbin .f16bin .bf16bin .u8bin .i8bin .ibin .npy .hdf5 .h5 "
-            "-idx3-ubyte[.gz]; FILE.hdf5::NAME is another dataset than train")
+            "-idx3-ubyte[.gz] .csv .tsv .txt, and by Python .npz .parquet; FILE.hdf5::NAME is another dataset than train, "
+            "and so of .npz and .parquet; - is .npy from stdin")
       .required();
-  command.file("OUT", options->output, "File to write: any of these but IDX").required();
+  command.file("OUT", options->output, "File to write: any of the first but IDX; - is .npy to stdout").required();
   command
       .word("--dtype", options->dtype, parse_dtype, "",
             "Of the vectors to write: f32, f16, bf16, u8 or i8 (default: what OUT's extension says, else IN's)")

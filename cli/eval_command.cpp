@@ -130,10 +130,10 @@ Report run_eval(const EvalOptions& options, const RunOptions& run) {
   std::vector<JsonObject> one;
   for (size_t i = 0; i < question.r.size(); ++i) {
     const double share = static_cast<double>(hits.one[i]) / rows;
-    report.text += fmt::format("1-recall@{:<6} {:.6f}\n", question.r[i], share);
+    report.text += fmt::format("{:<16} {:.6f}\n", fmt::format("1-recall@{}", question.r[i]), share);
     one.emplace_back().number("R", question.r[i]).real("recall", share);
   }
-  report.text += fmt::format("{}-recall@{:<6} {:.6f}\n", question.k, question.k, k_share);
+  report.text += fmt::format("{:<16} {:.6f}\n", fmt::format("{0}-recall@{0}", question.k), k_share);
 
   JsonObject k_json;
   k_json.number("k", question.k).real("recall", k_share);

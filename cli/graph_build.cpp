@@ -1,4 +1,5 @@
 // kith graph build: the graph of files of vectors goes to a folder, or to two files.
+#include <kith/distributed.hpp>
 #include <kith/error.hpp>
 #include <kith/graph_file.hpp>
 #include <kith/graph_folder.hpp>
@@ -89,6 +90,7 @@ Report run_graph_build(const GraphBuildOptions& options, const RunOptions& run) 
   if (!to_folder && has_work) {
     throw UsageError("--work, --keep-work, --ids-only, --int32-ids and --part go with --out");
   }
+  if (run.ranks != nullptr && !to_folder) throw UsageError("kith-mpi graph build needs --out FOLDER, which all ranks see");
   work.part.wait = options.wait;
   if (work.part.alone() && !work.part.wait) throw UsageError("--no-wait goes with --part");
   std::vector<NamedPath> outputs{{"--out-ids", options.out.ids}, {"--out-distances", options.out.distances}};
@@ -106,8 +108,13 @@ Report run_graph_build(const GraphBuildOptions& options, const RunOptions& run) 
   const std::vector<std::string> log = with_resources(run, [&](const Resources& resources) {
     threads = resources.threads();
     device = name_of(resources.device());
-    // A limit may be too little for all rows, and parts work from disk.
-    if (to_folder && (run.memory_limit || !run.device_memory_limits.empty() || !work.part.alone())) {
+    if (run.ranks != nullptr) {
+      made = knn_graph_folder(*run.ranks, data, options.folder, options.params, work, resources);
+      hashes = graph_folder_info(options.folder).hashes;
+      return;
+    }
+    // A limit may be too little for all rows, and parts and several devices work from disk.
+    if (to_folder && (resources.parts() > 1 || run.memory_limit || !run.device_memory_limits.empty() || !work.part.alone())) {
       made = knn_graph_folder(data, options.folder, options.params, work, resources);
       hashes = graph_folder_info(options.folder).hashes;
       return;
@@ -123,16 +130,17 @@ Report run_graph_build(const GraphBuildOptions& options, const RunOptions& run) 
   });
 
   Report report;
-  report.text = fmt::format("graph of {} rows of {} values ({}), k = {}, metric {}\n{}device {}, {} threads: {:.3f} s\n"
+  report.text = fmt::format("graph of {} rows of {} values ({}), k = {}, metric {}\n{}{}device {}, {} threads: {:.3f} s\n"
                             "ids {:016x}, distances {:016x}\nwrote {}\n",
                             data.rows(), data.cols(), name_of(data.dtype()), options.params.k,
-                            name_of(options.params.metric), report_text(made), device, threads, made.seconds,
+                            name_of(options.params.metric), report_text(made), run.ranks_text(), device, threads, made.seconds,
                             hashes.ids, hashes.distances,
                             to_folder ? options.folder : options.out.ids + ", " + options.out.distances);
   for (const std::string& line : log) report.text += line + "\n";
   JsonObject result;
   result.object("data", describe_vectors(data)).number("k", options.params.k);
   result.text("metric", name_of(options.params.metric)).text("device", device).number("threads", threads);
+  if (run.ranks != nullptr) result.number("ranks", run.ranks->size());
   result.object("report", report_json(made));
   result.object("hashes", hashes_json(hashes));
   if (to_folder) {

@@ -69,6 +69,13 @@ struct GraphPathOptions {
 };
 Report run_graph_path(const GraphPathOptions& options, const RunOptions& run);
 
+struct GraphLabelsOptions {
+  GraphPaths graph;
+  double height = 0;
+  std::string out;
+};
+Report run_graph_labels(const GraphLabelsOptions& options, const RunOptions& run);
+
 // Several graphs and their vectors, in the same order.
 struct GraphMergeOptions {
   std::vector<std::string> graphs;  // folders, or

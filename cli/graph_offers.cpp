@@ -39,7 +39,7 @@ void offer_graph_build(Commands& graph) {
   KnnGraphParams& params = options->params;
   OfferedCommand command = graph.offer("build", "Find the k nearest other rows of every row of a file",
                                        [options](const RunOptions& run) { return run_graph_build(*options, run); });
-  command.file("--data", options->data, "Vectors, in any format").required();
+  command.file("--data,--base", options->data, "Vectors, in any format").required();
   command.file("--out", options->folder, "Folder for ids.npy, distances.npy and report.json, which has their hashes");
   command.file("--out-ids", options->out.ids, "Instead of --out, a file for the ids: .npy, .ibin, .ivecs or .hdf5");
   command.file("--out-distances", options->out.distances, "With --out-ids, a file for the distances: .npy, .fbin, .fvecs or .hdf5");
@@ -68,6 +68,7 @@ void offer_graph_build(Commands& graph) {
   command.metric(params.metric);
   command.check_finite(params.check_finite);
   command.run_options();
+  command.on_ranks();
 }
 
 void offer_eval_graph(Commands& graph) {
@@ -75,7 +76,7 @@ void offer_eval_graph(Commands& graph) {
   OfferedCommand command = graph.offer("eval", "Measure a graph's recall on rows that are searched exactly",
                                        [options](const RunOptions& run) { return run_graph_eval(*options, run); });
   offer_graph_paths(command, options->graph);
-  command.file("--data", options->data, "The vectors that it was built of").required();
+  command.file("--data,--base", options->data, "The vectors that it was built of").required();
   command.number("--rows", options->params.rows, "Rows to look at");
   command.count("--seed", options->params.seed, "Seed by which they are drawn");
   command.run_options();
@@ -112,6 +113,18 @@ void offer_path(Commands& graph) {
   command.output();
 }
 
+void offer_labels(Commands& graph) {
+  const auto options = std::make_shared<GraphLabelsOptions>();
+  OfferedCommand command = graph.offer("labels", "Number the sets of rows that edges up to a height join: single linkage",
+                                       [options](const RunOptions& run) { return run_graph_labels(*options, run); });
+  offer_graph_paths(command, options->graph);
+  command.real("--height", options->height, "The longest edge that joins, in the metric's unit").required();
+  command.file("--out", options->out, "Where the number of each row's set goes: a column of ids").required();
+  command.threads();
+  command.memory_limit();
+  command.output();
+}
+
 // What graphs made of graphs share.
 template <typename Options>
 void offer_merging(OfferedCommand& command, Options& options) {
@@ -128,7 +141,7 @@ void offer_graph_merge(Commands& graph) {
   command.files("--graph", options->graphs, "Folders of graphs, with --out; parts that do not fit a limit are merged from disk");
   command.files("--ids", options->ids, "Instead of --graph, the graphs' ids");
   command.files("--distances", options->distances, "And their distances, in the same order");
-  command.files("--data", options->data, "The vectors that they were built of, in the same order").required();
+  command.files("--data,--base", options->data, "The vectors that they were built of, in the same order").required();
   command.metric(options->metric);
   command.file("--out", options->folder, "With --graph, folder for ids.npy, distances.npy and report.json");
   command.file("--out-ids", options->out.ids, "Where ids go: .npy (which can be mapped), .ibin, .ivecs or .hdf5");
@@ -143,7 +156,7 @@ void offer_extend(Commands& graph) {
   OfferedCommand command = graph.offer("extend", "Add vectors to a graph",
                                        [options](const RunOptions& run) { return run_graph_extend(*options, run); });
   offer_graph_paths(command, options->graph);
-  command.file("--data", options->data, "The vectors that it was built of").required();
+  command.file("--data,--base", options->data, "The vectors that it was built of").required();
   command.file("--new", options->fresh, "The vectors to add").required();
   offer_graph_outputs(command, options->out);
   offer_merging(command, *options);
@@ -154,7 +167,7 @@ void offer_refine(Commands& graph) {
   OfferedCommand command = graph.offer("refine", "Find more of the true neighbours of a graph's rows",
                                        [options](const RunOptions& run) { return run_graph_refine(*options, run); });
   offer_graph_paths(command, options->graph);
-  command.file("--data", options->data, "The vectors that it was built of").required();
+  command.file("--data,--base", options->data, "The vectors that it was built of").required();
   offer_graph_outputs(command, options->out);
   offer_merging(command, *options);
 }
@@ -167,6 +180,7 @@ void offer_graph(Commands& commands) {
   offer_eval_graph(graph);
   offer_info_graph(graph);
   offer_path(graph);
+  offer_labels(graph);
   offer_graph_merge(graph);
   offer_extend(graph);
   offer_refine(graph);

@@ -1,8 +1,10 @@
 // kith index build and add: vectors of files become an index in a file.
+#include <kith/distributed.hpp>
 #include <kith/error.hpp>
 #include <kith/graph_folder.hpp>
 #include <kith/vector_file.hpp>
 
+#include "exit_codes.hpp"
 #include "file_report.hpp"
 #include "index_commands.hpp"
 #include "index_files.hpp"
@@ -32,6 +34,16 @@ void add_rows(Index& index, const VectorFile& base, const std::string& ids_path,
   const Stopwatch add;
   index.add(base, {ids.data(), ids.size(), {}}, resources);
   times.add = add.seconds();
+}
+
+// Returns how many were there.
+int64_t replace_rows(Index& index, const VectorFile& base, const std::string& ids_path, Times& times,
+                     const Resources& resources) {
+  const HostArray<int64_t> ids = read_index_ids(ids_path, base.rows(), resources);
+  const Stopwatch add;
+  const int64_t replaced = index.replace(base, {ids.data(), ids.size(), {}}, resources);
+  times.add = add.seconds();
+  return replaced;
 }
 
 // The same of the first vectors and the graph of them; they are read at once.
@@ -73,6 +85,7 @@ struct Grown {
   IndexInfo info;
   Times times;
   double total = 0;
+  int64_t replaced = 0;
   std::vector<std::string> log;
 };
 
@@ -81,10 +94,14 @@ Report report_of(const Grown& grown, const VectorFile& base, const RunOptions& r
   Report report;
   report.text = index_text(grown.info);
   if (times.train > 0) report.text += fmt::format("trained in {:.3f} s, ", times.train);
-  report.text += fmt::format("added {} in {:.3f} s\nwrote {}\n", base.rows(), times.add, grown.out);
+  report.text += fmt::format("added {} in {:.3f} s{}\nwrote {}\n", base.rows(), times.add,
+                             run.ranks == nullptr ? "" : fmt::format(" by {} ranks", run.ranks->size()), grown.out);
+  if (grown.replaced > 0) report.text += fmt::format("{} of them in the place of others\n", grown.replaced);
   for (const std::string& line : grown.log) report.text += line + "\n";
   JsonObject result;
   result.object("base", describe_vectors(base)).object("index", index_json(grown.info)).text("out", grown.out);
+  if (grown.replaced > 0) result.number("replaced", grown.replaced);
+  if (run.ranks != nullptr) result.number("ranks", run.ranks->size());
   JsonObject memory;
   if (run.memory_limit) memory.number("limit_bytes", *run.memory_limit);
   memory.number("peak_resident_bytes", peak_resident_bytes());
@@ -113,7 +130,19 @@ Report run_index_build(const IndexBuildOptions& options, const RunOptions& run) 
   if (params.expected_rows == 0) params.expected_rows = base.rows();
   Index index(options.factory, params);
   Grown grown("index build", options.out);
+  if (run.ranks != nullptr && (!options.start.empty() || !is_kith_file(options.out))) {
+    throw UsageError("kith-mpi index build writes .kith files, without --start");
+  }
   grown.log = with_resources(run, [&](const Resources& resources) {
+    if (run.ranks != nullptr) {
+      const HostArray<int64_t> ids = read_index_ids(options.ids, base.rows(), resources);
+      const IndexRows rows{base, {ids.data(), ids.size(), {}}, train ? &*train : nullptr};
+      const Stopwatch watch;
+      build_index(index, *run.ranks, rows, options.out, resources);
+      grown.times.add = watch.seconds();
+      grown.info = Index::load(options.out, {.mmap = true}, resources).info();
+      return;
+    }
     if (!index.trained()) {
       const Stopwatch watch;
       index.train(train ? *train : base, resources);
@@ -141,10 +170,11 @@ Report run_index_add(const IndexAddOptions& options, const RunOptions& run) {
   const std::string out = options.out.empty() ? options.index : options.out;
   check_outputs({{options.out.empty() ? "--index" : "--out", out}}, inputs);
 
+  if (options.replace && options.ids.empty()) throw UsageError("--replace goes by ids: give --ids");
   const VectorFile base(options.base);
   Grown grown("index add", out);
   grown.log = with_resources(run, [&](const Resources& resources) {
-    if (is_streamed(out, run) && is_kith_file(options.index)) {
+    if (is_streamed(out, run) && is_kith_file(options.index) && !options.replace) {
       const Index index = Index::load(options.index, {.mmap = true}, resources);
       if (index.info().degree == 0) {  // what a graph index holds must fit into memory
         grown.info = write_added(index, base, options.ids, out, grown.times, resources);
@@ -152,7 +182,11 @@ Report run_index_add(const IndexAddOptions& options, const RunOptions& run) {
       }
     }
     Index index = open_index(options.index, resources);
-    add_rows(index, base, options.ids, grown.times, resources);
+    if (options.replace) {
+      grown.replaced = replace_rows(index, base, options.ids, grown.times, resources);
+    } else {
+      add_rows(index, base, options.ids, grown.times, resources);
+    }
     grown.info = index.info();
     save(index, out, grown.times, resources);
   });

@@ -28,7 +28,8 @@ struct IndexAddOptions {
   std::string index;
   std::string base;
   std::string ids;
-  std::string out;  // empty: the index itself is replaced
+  std::string out;       // empty: the index itself is replaced
+  bool replace = false;  // vectors whose ids are there already
 };
 Report run_index_add(const IndexAddOptions& options, const RunOptions& run);
 
@@ -42,6 +43,24 @@ struct IndexSearchOptions {
   LoadParams load;
 };
 Report run_index_search(const IndexSearchOptions& options, const RunOptions& run);
+
+struct IndexRemoveOptions {
+  std::string index;
+  std::string ids;
+  std::string out;  // empty: the index itself is replaced
+};
+Report run_index_remove(const IndexRemoveOptions& options, const RunOptions& run);
+
+struct IndexRangeOptions {
+  std::string index;
+  std::string queries;
+  std::string filter;  // empty: all
+  std::string out_offsets;
+  std::string out_ids;
+  std::string out_distances;  // empty: not written
+  RangeSearchParams params;
+};
+Report run_index_range(const IndexRangeOptions& options, const RunOptions& run);
 
 struct IndexTuneOptions {
   std::string index;

@@ -20,7 +20,7 @@ void offer_index_output(OfferedCommand& command, std::string& path) {
 }
 
 void offer_index_rows(OfferedCommand& command, std::string& base, std::string& ids) {
-  command.file("--base", base, "Vectors to add, in any format; may be larger than memory").required();
+  command.file("--base,--data", base, "Vectors to add, in any format; may be larger than memory").required();
   command.file("--ids", ids, "Their ids: one row or column of whole numbers (default: 0, 1, 2, ...)").without_default();
 }
 
@@ -51,6 +51,7 @@ void offer_index_build(Commands& index) {
   command.metric(options->params.metric);
   command.check_finite(options->params.check_finite);
   command.run_options();
+  command.on_ranks();
 }
 
 void offer_add(Commands& index) {
@@ -60,6 +61,7 @@ void offer_add(Commands& index) {
   offer_index_path(command, options->index);
   offer_index_rows(command, options->base, options->ids);
   command.file("--out", options->out, "Where the index goes (default: it replaces --index)").without_default();
+  command.flag("--replace", options->replace, "Replace vectors whose ids are there already; without it they are refused");
   command.run_options();
 }
 
@@ -97,6 +99,41 @@ void offer_search(Commands& index) {
   command.flag("--verify", options->load.verify, "With --mmap or --lists disk: hash the whole file first");
   command.file("--out-ids", options->out.ids, "Where ids go: .ibin or .ivecs (int32), .npy or .hdf5 (int64)");
   command.file("--out-distances", options->out.distances, "Where distances go: .fbin, .fvecs, .npy or .hdf5");
+  command.run_options();
+  command.on_ranks();
+}
+
+void offer_remove(Commands& index) {
+  const auto options = std::make_shared<IndexRemoveOptions>();
+  OfferedCommand command = index.offer("remove", "Remove vectors from an index by their ids",
+                                       [options](const RunOptions& run) { return run_index_remove(*options, run); });
+  offer_index_path(command, options->index);
+  command.file("--ids", options->ids, "Ids: .ibin, .ivecs or .npy; those that the index does not have are no error")
+      .required();
+  command.file("--out", options->out, "Where the index goes (default: it replaces --index)").without_default();
+  command.threads();
+  command.memory_limit();
+  command.output();
+}
+
+void offer_index_range(Commands& index) {
+  const auto options = std::make_shared<IndexRangeOptions>();
+  OfferedCommand command = index.offer("range", "Find all vectors of an index within a radius of every query",
+                                       [options](const RunOptions& run) { return run_index_range(*options, run); });
+  offer_index_path(command, options->index);
+  command.file("--queries", options->queries, "Vectors to search for").required();
+  command
+      .real("--radius", options->params.radius,
+            "Largest distance, in the metric's unit; for inner_product the smallest product")
+      .required();
+  command.number("--probes", options->params.probes,
+                 "With IVF: lists to look at; more find more; 0: the root of their number, at most 64");
+  command.file("--filter", options->filter, "Which vectors may be found, as in index search");
+  command.flag("--filter-strict", options->params.filter_strict,
+               "Refuse ids in --filter that the index does not have, instead of ignoring them");
+  command.file("--out-offsets", options->out_offsets, "Where each query's vectors begin: a column of ids").required();
+  command.file("--out-ids", options->out_ids, "Where their ids go: .ibin (int32) or .npy (int64), a column").required();
+  command.file("--out-distances", options->out_distances, "Where their distances go: a column");
   command.run_options();
 }
 
@@ -151,10 +188,12 @@ void offer_index_merge(Commands& index) {
 
 void offer_index(Commands& commands) {
   Commands index = commands.group(
-      "index", "Build, grow, search and convert an index: build, add, search, tune, inspect, convert, merge");
+      "index", "Build, grow, search and convert an index: build, add, remove, search, range, tune, inspect, convert, merge");
   offer_index_build(index);
   offer_add(index);
+  offer_remove(index);
   offer_search(index);
+  offer_index_range(index);
   offer_tune(index);
   offer_inspect(index);
   offer_convert_index(index);

@@ -1,4 +1,5 @@
 // kith index search: queries of a file, which may be larger than memory, piece by piece.
+#include <kith/distributed.hpp>
 #include <kith/vector_file.hpp>
 
 #include "file_report.hpp"
@@ -7,6 +8,7 @@
 #include "index_files.hpp"
 #include "output_paths.hpp"
 #include "process_memory.hpp"
+#include "rank_results.hpp"
 #include "rate_text.hpp"
 #include "row_pieces.hpp"
 #include "stopwatch.hpp"
@@ -28,7 +30,7 @@ std::vector<NamedPath> inputs_of(const IndexSearchOptions& options) {
 }
 
 // Returns the seconds that searches took.
-double search_all(const Index& index, const VectorFile& queries, const SearchParams& params, NeighborFiles& results,
+double search_all(const Index& index, const VectorFile& queries, const SearchParams& params, const NeighborsSink& sink,
                   const Resources& resources) {
   constexpr int64_t kNeighborBytes = sizeof(int64_t) + sizeof(float);
   const ReadMemory memory = queries.reserve_memory(resources);
@@ -44,7 +46,7 @@ double search_all(const Index& index, const VectorFile& queries, const SearchPar
     const Stopwatch watch;
     Neighbors found = index.search(part, params, resources);
     seconds += watch.seconds();
-    results.append(found.view());
+    sink(done, found.view());
     resources.report({"queries", done + part.rows(), queries.rows()});
   }
   return seconds;
@@ -61,7 +63,13 @@ Report run_index_search(const IndexSearchOptions& options, const RunOptions& run
   const VectorFile queries(options.queries);
   std::optional<VectorFile> originals;
   if (!options.refine_from.empty()) originals.emplace(options.refine_from);
-  NeighborFiles results(options.out, queries.rows(), options.params.k);
+  std::optional<NeighborFiles> results;
+  std::optional<RankResults> shared;
+  if (run.ranks == nullptr) {
+    results.emplace(options.out, queries.rows(), options.params.k);
+  } else {
+    shared.emplace(options.out, queries.rows(), options.params.k, *run.ranks);
+  }
   IndexInfo info;
   double load_seconds = 0;
   double search_seconds = 0;
@@ -78,8 +86,17 @@ Report run_index_search(const IndexSearchOptions& options, const RunOptions& run
     SearchParams params = options.params;
     params.filter = filter.rows();
     params.refine_from = originals ? &*originals : nullptr;
-    search_seconds = search_all(index, queries, params, results, resources);
-    results.commit();
+    const auto sink = [&](int64_t, const NeighborsView& part) {
+      results ? results->append(part) : shared->append(part);
+    };
+    if (run.ranks == nullptr) {
+      search_seconds = search_all(index, queries, params, sink, resources);
+    } else {
+      const Stopwatch search;
+      kith::search(index, *run.ranks, queries, sink, params, resources);
+      search_seconds = search.seconds();
+    }
+    results ? results->commit() : shared->commit();
   });
 
   const double rate = search_seconds > 0 ? static_cast<double>(queries.rows()) / search_seconds : 0;
@@ -89,9 +106,10 @@ Report run_index_search(const IndexSearchOptions& options, const RunOptions& run
   Report report;
   report.text = fmt::format(
       "{} queries, {} of {} vectors, k = {}{}, metric {}\n"
-      "device {}, {} threads: {:.3f} s, {} queries/s\n"
+      "{}device {}, {} threads: {:.3f} s, {} queries/s\n"
       "wrote {}\n",
-      queries.rows(), info.factory, info.rows, options.params.k, probes, name_of(info.metric), device, threads,
+      queries.rows(), info.factory, info.rows, options.params.k, probes, name_of(info.metric), run.ranks_text(), device,
+      threads,
       search_seconds, rate_text(rate), written);
   for (const std::string& line : log) report.text += line + "\n";
 
@@ -106,6 +124,7 @@ Report run_index_search(const IndexSearchOptions& options, const RunOptions& run
   if (options.params.recall > 0) result.real("recall", options.params.recall);
   if (!options.refine_from.empty()) result.text("refine_from", options.refine_from);
   result.text("device", device).number("threads", threads);
+  if (run.ranks != nullptr) result.number("ranks", run.ranks->size());
   for (const NamedPath& output : outputs)
     result.text(output.name == "--out-ids" ? "out_ids" : "out_distances", output.path);
   JsonObject memory;

@@ -1,22 +1,76 @@
 #include "info_command.hpp"
 
 #include <kith/device.hpp>
+#include <kith/error.hpp>
 #include <kith/file_info.hpp>
 #include <kith/version.hpp>
 
 #include "core/byte_size.hpp"
 #include "exit_codes.hpp"
+#include "index_files.hpp"
+#include "io/file_kind.hpp"
+#include "other_input.hpp"
 
 #include <fmt/format.h>
 
+#include <cerrno>
+#include <cstring>
 #include <exception>
+#include <filesystem>
+#include <fstream>
 #include <memory>
 #include <string_view>
 
 namespace kith::cli {
 namespace {
 
+// The first bytes; IoError where the file cannot be opened.
+std::string head_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw IoError(fmt::format("cannot open '{}': {}", path, std::strerror(errno)), path, errno);
+  std::string head(16, '\0');
+  file.read(head.data(), static_cast<std::streamsize>(head.size()));
+  head.resize(static_cast<size_t>(file.gcount()));
+  return head;
+}
+
+bool is_known_extension(const std::string& path) {
+  try {
+    static_cast<void>(content_by_extension(path));
+    return true;
+  } catch (const InvalidArgument&) {
+    return false;
+  }
+}
+
+// An index of Kith's or FAISS's, in the words of `kith index inspect`; of other files what they are.
+void describe_other_file(const std::string& path, Report& report, JsonObject& json) {
+  const std::string head = head_of(path);
+  const auto bytes = static_cast<int64_t>(std::filesystem::file_size(path));
+  json.number("bytes", bytes);
+  if (is_kith_file(path) || looks_like_faiss(head)) {
+    const IndexInfo info = open_index(path, Resources(), {.mmap = is_kith_file(path)}).info();
+    report.text += fmt::format("{}: index, {}\n{}", path, format_bytes(bytes), index_text(info));
+    json.text("format", is_kith_file(path) ? "kith" : "faiss").text("content", "index").object("index", index_json(info));
+    return;
+  }
+  const FileKind kind = kind_of_file(head);
+  if (kind.name.empty()) {
+    static_cast<void>(file_info(path));  // which refuses it
+  }
+  report.text += fmt::format("{}: {}, {}; {}\n", path, kind.name, format_bytes(bytes), kind.hint);
+  json.text("content", kind.name);
+}
+
 void describe_file(const std::string& path, Report& report, JsonObject& json) {
+  if (!is_known_extension(path)) return describe_other_file(path, report, json);
+  if (path.ends_with(".npy") && is_other_input(path)) {
+    const auto bytes = static_cast<int64_t>(std::filesystem::file_size(path));
+    report.text += fmt::format("{}: {}, {}; kith convert makes .fbin of it, which all commands read\n", path,
+                               describe_other_input(path), format_bytes(bytes));
+    json.text("format", "npy").text("content", "vectors").number("bytes", bytes);
+    return;
+  }
   const FileInfo info = file_info(path);
   const std::string_view content = info.content == FileContent::ids ? "ids" : "vectors";
   report.text += fmt::format("{}: {} ({}), {} x {} {}, {}\n", path, info.format, content, info.rows, info.cols,
@@ -105,7 +159,7 @@ void offer_info(Commands& commands) {
   const auto options = std::make_shared<InfoOptions>();
   OfferedCommand command = commands.offer("info", "Show this program and machine, or what files hold",
                                           [options](const RunOptions&) { return run_info(*options); });
-  command.files("files", options->files, "Files of vectors or ids");
+  command.files("files", options->files, "Files of vectors or ids, or indexes");
   command.output();
 }
 

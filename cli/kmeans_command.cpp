@@ -155,7 +155,7 @@ void offer_kmeans(Commands& commands) {
                        options->params.init = first_centres(*options, *init);
                        return run_kmeans(*options, run);
                      });
-  command.file("--data", options->data, "Vectors, in any format; may be larger than memory").required();
+  command.file("--data,--base", options->data, "Vectors, in any format; may be larger than memory").required();
   command.file("--out", options->out, "Where the centres go: a format that holds f32").required();
   command.file("--out-labels", options->out_labels, "Where each row's centre goes: a format that holds ids");
   command.number("-k,--clusters", params.clusters, "Centres");

@@ -102,7 +102,7 @@ void offer_knn(Commands& commands) {
   const auto options = std::make_shared<KnnOptions>();
   OfferedCommand command = commands.offer("knn", "Find the exact k nearest base rows of every query",
                                           [options](const RunOptions& run) { return run_knn(*options, run); });
-  command.file("--base", options->base, "Vectors to search, in any format that convert reads").required();
+  command.file("--base,--data", options->base, "Vectors to search, in any format that convert reads").required();
   command.file("--queries", options->queries, "Vectors to search for").required();
   command.number("-k", options->params.k, "Neighbours per query");
   command.metric(options->params.metric);

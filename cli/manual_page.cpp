@@ -61,7 +61,9 @@ std::string manual_page(const std::vector<CommandHelp>& commands, const std::str
       ".SH EXIT STATUS\n"
       "0 done, 1 other errors, 2 wrong usage, 3 files, 4 memory, 5 devices, 75 parts that wait for others, 130 interrupted.\n"
       ".SH ENVIRONMENT\n.TP\n.B KITH_CPU_TARGET\n"
-      "The instruction set to use instead of the best one that the processor has.\n";
+      "The instruction set to use instead of the best one that the processor has.\n"
+      ".TP\n.B KITH_PYTHON\n"
+      "The Python that \\fBkith explore\\fR starts, which has the package kithnn; python3 if not set.\n";
   return text;
 }
 

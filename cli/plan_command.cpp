@@ -87,7 +87,7 @@ void offer_plan(Commands& commands) {
   OfferedCommand command = commands.offer("plan", "Tell what a graph or an index will take: memory, disk, time",
                                           [options](const RunOptions& run) { return run_plan(*options, run); });
   PlanQuestion& question = options->question;
-  command.file("--data", options->data, "Vectors, whose number, columns and dtype count");
+  command.file("--data,--base", options->data, "Vectors, whose number, columns and dtype count");
   command.real("--rows", options->rows, "Vectors, where there is no --data: 1e9, 250000");
   command.number("--cols", question.cols, "Their columns");
   command.word("--dtype", question.dtype, parse_dtype, "f32", "Their dtype: f32, f16, bf16, u8, i8");
@@ -98,7 +98,7 @@ void offer_plan(Commands& commands) {
   command.real("--probes", question.probes, "Of the graph's cells, as a run has reported them; 0: of data like SIFT");
   command.flag("--gpu", question.gpu, "Plan for an H200 instead of the CPU");
   command.real("--disk-read", question.disk_read, "What the disk reads, bytes a second");
-  command.real("--disk-write", question.disk_write, "What it writes");
+  command.real("--disk-write", question.disk_write, "What it writes, bytes a second");
   command.threads();
   command.memory_limit();
   command.device_memory_limit();

@@ -166,7 +166,7 @@ void offer_train(Commands& commands) {
   const auto options = std::make_shared<TrainOptions>();
   OfferedCommand command = commands.offer("train", "Train a quantizer on the vectors of a file",
                                           [options](const RunOptions& run) { return run_train(*options, run); });
-  command.file("--data", options->data, "Vectors, in any format; may be larger than memory").required();
+  command.file("--data,--base", options->data, "Vectors, in any format; may be larger than memory").required();
   command
       .text("--quantizer", options->quantizer,
             "PQm, PQmxb, LSQmxb, RQmxb, SQ8, SQ6, SQ4 or SQfp16: PQ16, PQ32x4, LSQ8x8, ...", "NAME")
@@ -183,7 +183,7 @@ void offer_encode(Commands& commands) {
   OfferedCommand command = commands.offer("encode", "Write the codes of the vectors of a file",
                                           [options](const RunOptions& run) { return run_encode(*options, run); });
   command.file("--quantizer", options->quantizer, "File that train wrote").required();
-  command.file("--data", options->in, "Vectors to encode").required();
+  command.file("--data,--base", options->in, "Vectors to encode").required();
   command.file("--out", options->out, "Where the codes go: .u8bin, .bvecs or .npy").required();
   command.count("--rounds", options->rounds, "Rounds of local search, for LSQ; more lower the error");
   command.run_options();

@@ -109,7 +109,7 @@ Report run_range(const RangeOptions& options, const RunOptions& run) {
   FoundInRange found;
   double search_seconds = 0;
   int threads = 0;
-  with_resources(run, [&](const Resources& resources) {
+  const std::vector<std::string> log = with_resources(run, [&](const Resources& resources) {
     threads = resources.threads();
     const FilterFile filter(options.filter, resources);
     RangeParams params = options.params;
@@ -137,6 +137,7 @@ Report run_range(const RangeOptions& options, const RunOptions& run) {
       "wrote {}\n",
       queries.rows(), base.rows(), base.cols(), name_of(base.dtype()), options.params.radius,
       name_of(options.params.metric), found.offsets.back(), threads, search_seconds, written);
+  for (const std::string& line : log) report.text += line + "\n";
   JsonObject result;
   result.object("base", describe_vectors(base)).object("queries", describe_vectors(queries));
   if (!options.filter.empty()) result.text("filter", options.filter);
@@ -150,7 +151,7 @@ Report run_range(const RangeOptions& options, const RunOptions& run) {
   JsonObject timings;
   timings.real("search_seconds", search_seconds).real("total_seconds", total.seconds());
   report.json.text("command", "range").object("result", std::move(result)).object("memory", std::move(memory));
-  report.json.object("timings", std::move(timings));
+  report.json.object("timings", std::move(timings)).texts("log", log);
   return report;
 }
 
@@ -158,7 +159,7 @@ void offer_range(Commands& commands) {
   const auto options = std::make_shared<RangeOptions>();
   OfferedCommand command = commands.offer("range", "Find all base rows within a radius of every query",
                                           [options](const RunOptions& run) { return run_range(*options, run); });
-  command.file("--base", options->base, "Vectors to search").required();
+  command.file("--base,--data", options->base, "Vectors to search").required();
   command.file("--queries", options->queries, "Vectors to search for").required();
   command
       .real("--radius", options->params.radius,

@@ -6,9 +6,13 @@ namespace kith::cli {
 
 std::string rate_text(double per_second) {
   if (!(per_second >= 100)) return fmt::format("{:.3g}", per_second);
-  std::string digits = fmt::format("{:.0f}", per_second);
-  for (auto at = static_cast<int>(digits.size()) - 3; at > 0; at -= 3) digits.insert(static_cast<size_t>(at), ",");
-  return digits;
+  const std::string digits = fmt::format("{:.0f}", per_second);
+  std::string text;
+  for (size_t i = 0; i < digits.size(); ++i) {
+    if (i > 0 && (digits.size() - i) % 3 == 0) text += ',';
+    text += digits[i];
+  }
+  return text;
 }
 
 }  // namespace kith::cli

@@ -19,9 +19,16 @@ Compressed, with lists of which a search looks at some::
     index.save("base.kith")
     index = kith.load("base.kith")
 
+Vectors with ids, columns and payloads, in a directory that survives a crash::
+
+    with kith.open("films", dimension=384, columns={"year": int}) as films:
+        films.add(vectors, columns={"year": years})
+        ids, distances = films.search(queries, k=10, where="year > ?", params=(2020,))
+
 All neighbours within a radius: `range_search`. All distances: `pairwise_distances`. The neighbours of every row within
-its own collection: `knn_graph`; paths between them: `SmoothPaths`. How good found neighbours are: `recall`; what they
-look like: `show`. Codes of vectors: `ProductQuantizer`, `ScalarQuantizer`,
+its own collection: `knn_graph`; paths between them: `SmoothPaths`. Rows that are nearly the same: `near_duplicates`. How
+good found neighbours are: `recall`; what they look like: `show`, and `explore` in the browser. Codes of vectors:
+`ProductQuantizer`, `ScalarQuantizer`,
 `LocalSearchQuantizer`, `ResidualQuantizer`. scikit-learn-compatible estimators: ``kith.sklearn``.
 
 Vectors are numpy arrays, or arrays of any library that supports DLPack (torch, cupy, jax), in host or GPU memory. float32,
@@ -41,7 +48,11 @@ small, ``RuntimeError`` for the rest (``NotImplementedError`` for what this buil
 from typing import TYPE_CHECKING
 
 from kith._additive import LocalSearchQuantizer, ResidualQuantizer
+from kith._collection import Collection, CollectionView, open
+from kith._collection_info import CollectionInfo, CollectionSegment, VerifyReport
+from kith._collection_reads import Items
 from kith._errors import CorruptFileError, PrecisionWarning, UnfinishedError
+from kith._explore import explore
 from kith._files import read_vectors, write_vectors
 from kith._graph_build import GraphIds, knn_graph, knn_graph_ids
 from kith._graph_merge import extend_graph, merge_graphs, refine_graph
@@ -57,6 +68,7 @@ from kith._kmeans import KMeans
 from kith._knn import knn
 from kith._knn_graph import KnnGraph
 from kith._metrics import Metric
+from kith._near_duplicates import NearDuplicates, near_duplicates
 from kith._pairwise_distances import pairwise_distances
 from kith._plan import PlanPhase, WorkPlan, plan
 from kith._quantize import ProductQuantizer, ScalarQuantizer
@@ -71,6 +83,10 @@ from kith._transform import OPQ, PCA, RandomRotation, Transform
 __version__: str = _version()
 
 __all__ = [
+    "Collection",
+    "CollectionInfo",
+    "CollectionSegment",
+    "CollectionView",
     "CorruptFileError",
     "CudaDevice",
     "DeviceArray",
@@ -82,10 +98,12 @@ __all__ = [
     "Index",
     "IndexInfo",
     "Info",
+    "Items",
     "KMeans",
     "KnnGraph",
     "LocalSearchQuantizer",
     "Metric",
+    "NearDuplicates",
     "Neighbors",
     "OPQ",
     "PCA",
@@ -103,8 +121,10 @@ __all__ = [
     "UnfinishedError",
     "TuneReport",
     "TunedSearch",
+    "VerifyReport",
     "WorkPlan",
     "__version__",
+    "explore",
     "extend_graph",
     "info",
     "knn",
@@ -113,6 +133,8 @@ __all__ = [
     "load",
     "merge_files",
     "merge_graphs",
+    "near_duplicates",
+    "open",
     "pairwise_distances",
     "plan",
     "range_search",

@@ -11,6 +11,7 @@ def main() -> None:
     program = Path(__file__).parent / "_program" / "kith"
     if not program.is_file():
         sys.exit(f"kith: this package was built without the program; there is no {program}")
+    os.environ.setdefault("KITH_PYTHON", sys.executable)  # which kith explore starts
     os.execv(program, ["kith", *sys.argv[1:]])
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Literal, SupportsFloat, SupportsIndex, Union, cast
+from typing import Any, Literal, NoReturn, SupportsFloat, SupportsIndex, Union, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,7 @@ from kith._files import path_bytes
 from kith._libraries import library_of
 from kith._metrics import Metric
 from kith._options import flag, real_number, seed_number, text, whole_number
+from kith._other_names import refuse_unknown
 from kith._progress import Progress
 from kith._quantize import Compiled, Floats, _other_kind, _Quantizer
 from kith._trainable import PathLike
@@ -138,7 +139,9 @@ class LocalSearchQuantizer(_Additive[_kith.LocalSearchQuantizer]):
         seed: SupportsIndex = 0,
         device: DeviceNames = "auto",
         check_finite: bool = True,
+        **unknown: NoReturn,
     ) -> None:
+        refuse_unknown("kith.LocalSearchQuantizer()", unknown)
         super().__init__(device)
         self._parameters = (
             whole_number(codebooks, "codebooks"),
@@ -299,7 +302,9 @@ class ResidualQuantizer(_Additive[_kith.ResidualQuantizer]):
         seed: SupportsIndex = 0,
         device: DeviceNames = "auto",
         check_finite: bool = True,
+        **unknown: NoReturn,
     ) -> None:
+        refuse_unknown("kith.ResidualQuantizer()", unknown)
         super().__init__(device)
         self._parameters = (
             whole_number(codebooks, "codebooks"),

@@ -130,15 +130,23 @@ def as_vectors(x: VectorsLike, name: str, stream: int = 0) -> tuple[Vectors, boo
     return _as_readable(array, name)
 
 
+def as_rows(x: VectorsLike, name: str, stream: int = 0) -> tuple[Vectors, bool]:
+    """The same, where one vector may be given as a 1-D array."""
+    if on_device(x):
+        device_array = as_device_vectors(x, name, stream)
+        _check_rows(device_array[0].shape, name)
+        return device_array
+    array = to_numpy(x, name)
+    _check_rows(array.shape, name)
+    return _as_readable(array[np.newaxis, :] if array.ndim == 1 else array, name)
+
+
 def as_queries(x: VectorsLike, stream: int = 0, name: str = "queries") -> tuple[Vectors, bool]:
     """The queries as such a matrix, and whether they were one alone, given as a 1-D array."""
     device_array = as_device_vectors(x, name, stream)[0] if on_device(x) else None
     array = to_numpy(x, name) if device_array is None else device_array
+    _check_rows(array.shape, name)
     axes = len(array.shape)
-    if axes not in (1, 2):
-        raise ValueError(
-            f"{name} has {axes} axes (shape {array.shape}); it must be 2-D, one vector per row, or 1-D for one vector"
-        )
     if isinstance(array, _kith.DeviceArray):
         return array, axes == 1
     matrix = array[np.newaxis, :] if axes == 1 else array
@@ -148,6 +156,13 @@ def as_queries(x: VectorsLike, stream: int = 0, name: str = "queries") -> tuple[
 def _check_axes(shape: tuple[int, ...], name: str) -> None:
     if len(shape) != 2:
         raise ValueError(f"{name} has {len(shape)} axes (shape {tuple(shape)}); it must be 2-D, one vector per row")
+
+
+def _check_rows(shape: tuple[int, ...], name: str) -> None:
+    if len(shape) not in (1, 2):
+        raise ValueError(
+            f"{name} has {len(shape)} axes (shape {tuple(shape)}); it must be 2-D, one vector per row, or 1-D for one vector"
+        )
 
 
 def share_memory(a: Vectors, b: Vectors) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any, SupportsIndex, Union
+from typing import Any, NoReturn, SupportsIndex, Union
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +11,7 @@ import numpy.typing as npt
 from kith import _kith
 from kith._arrays import Matrix, VectorsLike, is_bfloat16, readable_in_place, to_numpy
 from kith._options import flag, whole_number
+from kith._other_names import refuse_unknown
 
 PathLike = Union[str, "os.PathLike[str]"]
 
@@ -38,6 +39,7 @@ def read_vectors(
     *,
     dtype: npt.DTypeLike | None = None,
     mmap: bool = False,
+    **unknown: NoReturn,
 ) -> npt.NDArray[Any]:
     """Read vectors, or ids, from a file.
 
@@ -90,6 +92,7 @@ def read_vectors(
     >>> part = kith.read_vectors("base.fbin", first=1000, count=10)  # doctest: +SKIP
     >>> test = kith.read_vectors("sift.hdf5::test", dtype="f16")     # doctest: +SKIP
     """
+    refuse_unknown("kith.read_vectors()", unknown)
     encoded = path_bytes(path)
     begin = whole_number(first, "first")
     rows = None if count is None else whole_number(count, "count")
@@ -104,7 +107,7 @@ def read_vectors(
     return _as_asked(_kith.read_vectors(encoded, begin, rows, name), dtype)
 
 
-def write_vectors(path: PathLike, array: VectorsLike, *, dtype: npt.DTypeLike | None = None) -> None:
+def write_vectors(path: PathLike, array: VectorsLike, *, dtype: npt.DTypeLike | None = None, **unknown: NoReturn) -> None:
     """Write vectors, or ids, to a file.
 
     A temporary file is filled beside the target and put in its place at the end: what was there before stays whole
@@ -137,6 +140,7 @@ def write_vectors(path: PathLike, array: VectorsLike, *, dtype: npt.DTypeLike | 
     --------
     >>> kith.write_vectors("base.fbin", np.zeros((1000, 128), np.float32))  # doctest: +SKIP
     """
+    refuse_unknown("kith.write_vectors()", unknown)
     target = path_bytes(path)
     values = to_numpy(array, "array")
     if values.ndim != 2:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import Any, SupportsFloat, SupportsIndex
+from typing import Any, NoReturn, SupportsFloat, SupportsIndex
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from kith._graph_report import GraphReport
 from kith._knn_graph import KnnGraph
 from kith._metrics import Metric, metric_name
 from kith._options import calling, flag, real_number, seed_number, text, whole_number
+from kith._other_names import refuse_unknown
 from kith._progress import Progress
 from kith._search import Found, Given, fresh_neighbors
 from kith._sources import SourceLike, array_of, as_source, wrapped
@@ -50,6 +51,8 @@ def knn_graph(
     device_memory_limit: ByteSizes | None = None,
     check_finite: bool = True,
     progress: Progress = False,
+    comm: Any = None,
+    **unknown: NoReturn,
 ) -> KnnGraph:
     """Find, for every row of `x`, its k nearest other rows.
 
@@ -115,7 +118,10 @@ def knn_graph(
         With `part`: wait for the other parts between phases. False raises `kith.UnfinishedError` there; make the call again
         later.
     device, threads, memory_limit, device_memory_limit, check_finite, progress
-        As in `knn`.
+        As in `knn`. With `out` and ``method="cells"`` several devices share the work, from disk.
+    comm : optional
+        With `out`, on a file system that all ranks see, and ``method="cells"``: as in `knn`. Every rank makes this call, does
+        a part of the work and gets the whole graph (docs/clusters.md).
 
     Returns
     -------
@@ -142,6 +148,7 @@ def knn_graph(
            [1, 0],
            [2, 1]])
     """
+    refuse_unknown("kith.knn_graph()", unknown)
     number = whole_number(k, "k")
     name, way = metric_name(metric), text(method, "method")
     finite = flag(check_finite, "check_finite")
@@ -149,8 +156,8 @@ def knn_graph(
     narrow = flag(int32_ids, "int32_ids")
     share = "" if part is None else text(part, "part")
     waits = flag(wait, "wait")
-    if out is None and (work is not None or keeps or narrow or part is not None):
-        raise ValueError("work, keep_work, int32_ids and part go with out, the folder of the graph")
+    if out is None and (work is not None or keeps or narrow or part is not None or comm is not None):
+        raise ValueError("work, keep_work, int32_ids, part and comm go with out, the folder of the graph")
     if part is None and not waits:
         raise ValueError("wait=False goes with part")
     wish = given_wish(
@@ -165,8 +172,9 @@ def knn_graph(
             kept = b"" if work is None else path_bytes(work)
             form = (False, narrow)
             told = _kith.knn_graph_folder(
-                source, path_bytes(out), kept, keeps, form, share, waits, number, name, way, finite, wish, options
-            )
+                source, path_bytes(out), kept, keeps, form, share, waits, number, name, way, finite, wish, options,
+                comm,
+            )  # fmt: skip
             (ids, distances), _ = _kith.load_graph_folder(path_bytes(out), options)
             return KnnGraph._found(ids.view(np.int64), distances, name, GraphReport._of(told))
         if source is not None:
@@ -216,6 +224,7 @@ def knn_graph_ids(
     device_memory_limit: ByteSize | None = None,
     check_finite: bool = True,
     progress: Progress = False,
+    **unknown: NoReturn,
 ) -> GraphIds:
     """`knn_graph` to the folder `out` without ``distances.npy``: where disks are small, a third of the bytes with `int32_ids`.
 
@@ -248,6 +257,7 @@ def knn_graph_ids(
             [1, 0],
             [2, 1]], dtype=int32)
     """
+    refuse_unknown("kith.knn_graph_ids()", unknown)
     number, name, way = whole_number(k, "k"), metric_name(metric), text(method, "method")
     finite, keeps, narrow = (
         flag(check_finite, "check_finite"), flag(keep_work, "keep_work"), flag(int32_ids, "int32_ids"),

@@ -29,4 +29,6 @@ def _as_int64(array: npt.NDArray[Any], given: IdsLike, name: str) -> Ids:
     if array.size == 0 and isinstance(given, (list, tuple)):  # numpy takes an empty list for float64
         return np.empty(0, np.int64)
     hint = "; a mask chooses rows with numpy.flatnonzero" if array.dtype.kind == "b" else ""
+    if array.dtype.kind in "USO":
+        hint = ": number your names, and keep them in a list or a dict beside the index"
     raise TypeError(f"{name} is {array.dtype}; ids are whole numbers{hint}")

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kith import _index_searches, _index_tune, _kith
-from kith._arrays import Array, VectorsLike, as_vectors
+from kith._arrays import Array, VectorsLike, as_rows, as_vectors
 from kith._files import PathLike, path_bytes
 from kith._ids import IdsLike, as_ids
 from kith._index_info import IndexInfo
@@ -160,6 +160,7 @@ class Index:
         x: VectorsLike | SourceLike,
         ids: IdsLike | None = None,
         *,
+        replace: bool = False,
         copy: bool = True,
         start: KnnGraph | None = None,
         threads: SupportsIndex = 0,
@@ -173,7 +174,8 @@ class Index:
         Parameters
         ----------
         x : array_like, (rows, dimension), or path
-            The vectors, as in `knn`, or files of vectors, which may be larger than memory: a path, a pattern or a list. The first
+            The vectors, as in `knn`, one as (dimension,), or files of vectors, which may be larger than memory: a path, a pattern
+            or a list. The first
             training or add fixes the dimension, the dtype of ``"Flat"`` and where its vectors lie (on the host, or
             in the memory of one GPU; others are copied there; other kinds keep codes where their vectors lay), and, if they
             are float64 or wide integers, what is subtracted from all vectors and queries before they are rounded to
@@ -181,6 +183,9 @@ class Index:
         ids : array_like of int, (rows,), optional
             What searches call the vectors, from 0 on, each once. By default 0, 1, 2, ..., going on after the largest id
             that there ever was.
+        replace : bool, default False
+            What an id does that the index has already. False: it is a ValueError. True: its vector is replaced (an upsert),
+            and whoever searches meanwhile finds the old one or the new one, never both or none.
         copy : bool, default True
             Copy the vectors. With False ``"Flat"`` refers to `x`, which it keeps alive and you must not change; `x` must
             then be an array that `knn` would use where it lies, else ValueError. Other kinds keep codes and no vectors.
@@ -194,8 +199,19 @@ class Index:
         refuse_unknown("add()", unknown)
         borrow = not flag(copy, "copy")
         names = None if ids is None else as_ids(ids)[0]
+        if flag(replace, "replace"):
+            if names is None:
+                raise ValueError("replace=True goes by ids: give one for each vector")
+            if start is not None or borrow:
+                raise ValueError("replace=True goes neither with start nor with copy=False")
         with calling(self._device, threads, memory_limit, device_memory_limit, progress, arrays=(x,)) as options:
             source = as_source(x)
+            if replace and names is not None:
+                if source is not None:
+                    self._index.replace_file(source, names, options)
+                else:
+                    self._index.replace(as_rows(array_of(x), "x", options.stream)[0], names, options)
+                return
             if start is not None:
                 if source is not None:
                     raise ValueError("start is the graph of an array, and x is a path: read the vectors first")
@@ -211,7 +227,7 @@ class Index:
                     raise ValueError("copy=False refers to an array, and x is a path: add a copy")
                 self._index.add_file(source, names, options)
                 return
-            rows, copied = as_vectors(array_of(x), "x", options.stream)
+            rows, copied = as_rows(array_of(x), "x", options.stream)
             narrowed = rows.dtype == "float64" or self._index.subtracts
             if borrow and (copied or narrowed):
                 raise ValueError(
@@ -282,9 +298,31 @@ class Index:
         with calling(self._device, threads, memory_limit, device_memory_limit, progress) as options:
             self._index.compact(options)
 
+    def ids(
+        self, *, threads: SupportsIndex = 0, memory_limit: ByteSize | None = None, **unknown: NoReturn
+    ) -> npt.NDArray[np.int64]:
+        """The ids of all vectors, in the order of add: a mask in a search is of these, and `reconstruct` without ids too.
+
+        `threads` and `memory_limit` are as in `knn`. Whether one id is there is asked by ``id in index``.
+
+        Examples
+        --------
+        >>> import numpy as np, kith
+        >>> index = kith.Index("Flat")
+        >>> index.add(np.eye(3, dtype=np.float32), ids=[10, 20, 30])
+        >>> index.add(np.ones(3, np.float32), ids=20, replace=True)
+        >>> index.ids()
+        array([10, 30, 20])
+        >>> 20 in index, 40 in index
+        (True, False)
+        """
+        refuse_unknown("ids()", unknown)
+        with calling("cpu", threads, memory_limit) as options:
+            return self._index.ids(options).view(np.int64)
+
     def reconstruct(
         self,
-        ids: IdsLike,
+        ids: IdsLike | None = None,
         *,
         threads: SupportsIndex = 0,
         memory_limit: ByteSize | None = None,
@@ -299,8 +337,8 @@ class Index:
 
         Parameters
         ----------
-        ids : array_like of int, or int
-            Ids of the index; any other is a ValueError.
+        ids : array_like of int, or int, optional
+            Ids of the index; any other is a ValueError. By default all, in the order of `ids`.
         threads, memory_limit, device_memory_limit, progress
             As in `knn`.
 
@@ -310,7 +348,7 @@ class Index:
             (ids, dimension), or (dimension,) for one id. float64 where the index subtracts an offset from such vectors.
         """
         refuse_unknown("reconstruct()", unknown)
-        names, single = as_ids(ids)
+        names, single = as_ids(self.ids() if ids is None else ids)
         with calling(self._device, threads, memory_limit, device_memory_limit, progress) as options:
             rows = self._index.reconstruct(names, options)
         return rows[0] if single else rows
@@ -325,7 +363,7 @@ class Index:
         progress: Progress = False,
         **unknown: NoReturn,
     ) -> None:
-        """Write the index to a ``.kith`` file, which `kith.load` reads on any machine.
+        """Write the index to a ``.kith`` file, which `kith.load` reads on any machine; to FAISS's format as ``x.faiss``.
 
         A temporary file is filled beside the target and put in its place at the end: what was there before stays whole
         until then.
@@ -333,13 +371,17 @@ class Index:
         Parameters
         ----------
         path : str or path-like
-            The file.
+            The file. With a name that ends in ``.faiss`` it is one of FAISS's, as `write_faiss` writes it.
         threads, memory_limit, device_memory_limit, progress
             As in `knn`.
         """
         refuse_unknown("save()", unknown)
+        file = path_bytes(path)
         with calling(self._device, threads, memory_limit, device_memory_limit, progress) as options:
-            self._index.save(path_bytes(path), options)
+            if file.endswith(b".faiss"):
+                self._index.write_faiss(file, options)
+            else:
+                self._index.save(file, options)
 
     def save_added(
         self,
@@ -560,6 +602,13 @@ class Index:
     def __len__(self) -> int:
         """How many vectors there are."""
         return len(self._index)
+
+    def __contains__(self, id: object) -> bool:
+        """Whether there is a vector with that id."""
+        if isinstance(id, (bool, np.bool_)) or not isinstance(id, (int, np.integer)):
+            return False
+        number = int(id)
+        return -(2**63) <= number < 2**63 and self._index.contains(number)
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> tuple[Any, ...]:
         """For pickle and copy: the bytes of its file, or, of an index that must be trained, how it was made."""

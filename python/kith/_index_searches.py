@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, SupportsFloat, SupportsIndex, o
 
 from kith._arrays import Vectors, VectorsLike, as_queries, as_vectors
 from kith._files import PathLike, path_bytes
-from kith._filter import FilterLike, as_filter
+from kith._filter import FilterLike, FiltersLike, as_filter, as_filters
 from kith._options import calling, flag, real_number, seed_number, whole_number
 from kith._other_names import refuse_unknown
 from kith._progress import Progress
@@ -48,9 +48,10 @@ def search(
     beam: SupportsIndex | None = None,
     width: SupportsIndex | None = None,
     recall: SupportsFloat | None = None,
-    filter: FilterLike | None = None,
+    filter: FiltersLike | None = None,
     filter_strict: bool = False,
     out: Output | None = None,
+    comm: Any = None,
     **settings: Unpack[Settings],
 ) -> Neighbors[Ids, Floats]: ...
 @overload
@@ -65,9 +66,10 @@ def search(
     beam: SupportsIndex | None = None,
     width: SupportsIndex | None = None,
     recall: SupportsFloat | None = None,
-    filter: FilterLike | None = None,
+    filter: FiltersLike | None = None,
     filter_strict: bool = False,
     out: Output | None = None,
+    comm: Any = None,
     **settings: Unpack[Settings],
 ) -> Neighbors[Tensor, Tensor]: ...
 @overload
@@ -82,9 +84,10 @@ def search(  # type: ignore[overload-cannot-match,unused-ignore]
     beam: SupportsIndex | None = None,
     width: SupportsIndex | None = None,
     recall: SupportsFloat | None = None,
-    filter: FilterLike | None = None,
+    filter: FiltersLike | None = None,
     filter_strict: bool = False,
     out: Output | None = None,
+    comm: Any = None,
     **settings: Unpack[Settings],
 ) -> Neighbors: ...
 def search(
@@ -98,13 +101,14 @@ def search(
     beam: SupportsIndex | None = None,
     width: SupportsIndex | None = None,
     recall: SupportsFloat | None = None,
-    filter: FilterLike | None = None,
+    filter: FiltersLike | None = None,
     filter_strict: bool = False,
     threads: SupportsIndex = 0,
     memory_limit: ByteSize | None = None,
     device_memory_limit: ByteSizes | None = None,
     progress: Progress = False,
     out: Output | None = None,
+    comm: Any = None,
     **unknown: NoReturn,
 ) -> Neighbors:
     """Find the k nearest vectors of the index for every query.
@@ -136,9 +140,13 @@ def search(
         ``Graph`` and without `tune` the least beam that had it when the graph was built. Exact search where none had.
     filter : array_like, optional
         Which vectors may be found: a list of ids, or a mask or packed bits of the ``len(index)`` vectors in the
-        order of add.
+        order of add. Or a list with one of these for each query, None for no filter; a 2-D array has a row for each.
+        Queries with equal filters are searched together, and results are those of a loop.
     filter_strict : bool, default False
         Raise a ValueError for a listed id that the index does not have. By default such ids are ignored, as in FAISS.
+    comm : optional
+        A communicator, as in `knn`. Every rank has the same index (one file, loaded with ``mmap=True``, say), searches its
+        share of the queries, which lie in host memory, and gets the whole result.
 
     Returns
     -------
@@ -149,6 +157,7 @@ def search(
         refuse_unknown("search()", unknown)
     if (  # nothing that nearly all calls leave out: one condition, since calls of microseconds notice each step
         progress is False
+        and comm is None
         and refine_from is None
         and filter is None
         and width is None
@@ -163,18 +172,44 @@ def search(
             plain = _search_tensors(self, queries, k, threads, probes, refine)
             if plain is not None:
                 return plain_neighbors(Neighbors, plain)
+    return _search_in_full(
+        self, queries, k, probes, refine, refine_from, beam, width, recall, filter, filter_strict,
+        threads, memory_limit, device_memory_limit, progress, out, comm,
+    )  # fmt: skip
+
+
+# A function of its own: what `step` holds on to is made when a function is entered, a microsecond of every call.
+def _search_in_full(
+    self: Index,
+    queries: VectorsLike,
+    k: SupportsIndex,
+    probes: SupportsIndex | None,
+    refine: SupportsIndex | None,
+    refine_from: PathLike | None,
+    beam: SupportsIndex | None,
+    width: SupportsIndex | None,
+    recall: SupportsFloat | None,
+    filter: FiltersLike | None,
+    filter_strict: bool,
+    threads: SupportsIndex,
+    memory_limit: ByteSize | None,
+    device_memory_limit: ByteSizes | None,
+    progress: Progress,
+    out: Output | None,
+    comm: Any,
+) -> Neighbors:
     number = whole_number(k, "k")
     lists, times = count_or_default(probes, "probes"), count_or_default(refine, "refine")
     wide, step_width = count_or_default(beam, "beam"), count_or_default(width, "width")
-    share = _share_or_default(recall, "recall")
-    rows, strict = as_filter(filter), flag(filter_strict, "filter_strict")
+    share = share_or_default(recall, "recall")
+    rows, strict = as_filters(filter), flag(filter_strict, "filter_strict")
     originals = None if refine_from is None else path_bytes(refine_from)
     arrays = (queries, *(out if isinstance(out, tuple) else ()))
     with calling(self._device, threads, memory_limit, device_memory_limit, progress, arrays=arrays) as options:
 
         def step(matrix: Vectors, given: Given | None) -> Found | None:
             numbers = (number, lists, times, originals, wide, step_width, share)
-            return self._index.search(matrix, *numbers, rows, strict, options, given)
+            return self._index.search(matrix, *numbers, rows, strict, options, given, comm)
 
         searched = () if out is None else self._index.borrowed
         return search_with(step, queries, number, out, options, searched)
@@ -358,7 +393,7 @@ def count_or_default(value: SupportsIndex | None, name: str) -> int:
     return number
 
 
-def _share_or_default(value: SupportsFloat | None, name: str) -> float:
+def share_or_default(value: SupportsFloat | None, name: str) -> float:
     """A number above 0 and up to 1; 0, which the library takes for none, where none was given."""
     if value is None:
         return 0.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from contextlib import AbstractContextManager
 from functools import partial
-from typing import TYPE_CHECKING, Any, SupportsIndex, overload
+from typing import Any, NoReturn, SupportsIndex, TYPE_CHECKING, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,7 @@ from kith._device_arrays import fill_on_device, on_device
 from kith._kith import CallOptions
 from kith._libraries import TORCH, library_of
 from kith._options import calling, check_device, flag, real_number, seed_number, text, whole_number
+from kith._other_names import refuse_kmeans_name, refuse_unknown
 from kith._progress import Progress
 from kith._search import tensor_place
 from kith._sources import SourceLike, array_of, as_source
@@ -146,7 +147,9 @@ class KMeans:
         history: bool = True,
         device: DeviceNames = "auto",
         check_finite: bool = True,
+        **unknown: NoReturn,
     ) -> None:
+        refuse_unknown("kith.KMeans()", unknown)
         self._device = check_device(device)
         self._given = _kept(init)
         self._clusters = whole_number(clusters, "clusters")
@@ -169,6 +172,9 @@ class KMeans:
         )
         self._model = _kith.KMeans(*self._parameters)
         self._fitting = threading.RLock()  # one fit at a time; predictions need not wait
+
+    def __getattr__(self, name: str) -> NoReturn:
+        refuse_kmeans_name(name)
 
     @property
     def labels_(self) -> Labels:
@@ -214,6 +220,7 @@ class KMeans:
         device_memory_limit: ByteSizes | None = None,
         progress: Progress = False,
         comm: Any = None,
+        **unknown: NoReturn,
     ) -> KMeans:
         """Find the centres of `x`.
 
@@ -232,6 +239,7 @@ class KMeans:
         KMeans
             This object.
         """
+        refuse_unknown("fit()", unknown)
         weights = _weights(sample_weight)
         with self._fitting, self._calling(x, threads, memory_limit, device_memory_limit, progress) as options:
             source = as_source(x)
@@ -251,12 +259,14 @@ class KMeans:
         memory_limit: ByteSize | None = None,
         device_memory_limit: ByteSizes | None = None,
         progress: Progress = False,
+        **unknown: NoReturn,
     ) -> KMeans:
         """Move the centres by one mini-batch: each becomes the mean of all vectors that it has ever been given.
 
         The first call chooses the centres from its vectors, or takes those of `init`. Parameters are those of `fit`,
         without files.
         """
+        refuse_unknown("partial_fit()", unknown)
         weights = _weights(sample_weight)
         with self._fitting, self._calling(x, threads, memory_limit, device_memory_limit, progress) as options:
             self._model.partial_fit(as_vectors(x, "x", options.stream)[0], weights, self._given, options)
@@ -279,11 +289,13 @@ class KMeans:
         memory_limit: ByteSize | None = None,
         device_memory_limit: ByteSizes | None = None,
         progress: Progress = False,
+        **unknown: NoReturn,
     ) -> Array:
         """The nearest centre of each vector of an array or a file; of equally near ones the first.
 
         Faster than `assign`: where the centre is beyond doubt no distance is computed.
         """
+        refuse_unknown("predict()", unknown)
         limited = memory_limit is not None or device_memory_limit is not None
         if progress is False and not limited and type(threads) is int and self._device == "auto":
             labels = self._labels_of_tensor(x, threads)
@@ -317,8 +329,10 @@ class KMeans:
         memory_limit: ByteSize | None = None,
         device_memory_limit: ByteSizes | None = None,
         progress: Progress = False,
+        **unknown: NoReturn,
     ) -> tuple[Array, Array]:
         """The nearest centre of each vector and its distance (the inner product for spherical)."""
+        refuse_unknown("assign()", unknown)
         with self._calling(x, threads, memory_limit, device_memory_limit, progress) as options:
             labels, distances = self._assigned(x, options, wants_distances=True)
             assert distances is not None
@@ -364,8 +378,10 @@ class KMeans:
         memory_limit: ByteSize | None = None,
         device_memory_limit: ByteSizes | None = None,
         progress: Progress = False,
+        **unknown: NoReturn,
     ) -> Array:
         """The distance of each vector to every centre: (rows, clusters); inner products for spherical."""
+        refuse_unknown("transform()", unknown)
         with self._calling(x, threads, memory_limit, device_memory_limit, progress) as options:
             model = self._model
             rows = as_vectors(x, "x", options.stream)[0]

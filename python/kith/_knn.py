@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, SupportsIndex, overload
+from typing import Any, NoReturn, SupportsIndex, TYPE_CHECKING, overload
 
 from kith import _kith
 from kith._arrays import Vectors, VectorsLike, as_vectors
-from kith._filter import FilterLike, as_filter
+from kith._filter import FiltersLike, as_filters
 from kith._metrics import Metric, metric_name
 from kith._options import calling, flag, whole_number
+from kith._other_names import refuse_unknown
 from kith._progress import Progress
 from kith._search import (
     Found,
@@ -37,7 +38,7 @@ def knn(
     k: SupportsIndex = 10,
     metric: Metric = "l2",
     *,
-    filter: FilterLike | None = None,
+    filter: FiltersLike | None = None,
     out: Output | None = None,
     comm: Any = None,
     **settings: Unpack[CallSettings],
@@ -49,7 +50,7 @@ def knn(
     k: SupportsIndex = 10,
     metric: Metric = "l2",
     *,
-    filter: FilterLike | None = None,
+    filter: FiltersLike | None = None,
     out: Output | None = None,
     comm: Any = None,
     **settings: Unpack[CallSettings],
@@ -61,7 +62,7 @@ def knn(  # type: ignore[overload-cannot-match,unused-ignore]
     k: SupportsIndex = 10,
     metric: Metric = "l2",
     *,
-    filter: FilterLike | None = None,
+    filter: FiltersLike | None = None,
     out: Output | None = None,
     comm: Any = None,
     **settings: Unpack[CallSettings],
@@ -73,7 +74,7 @@ def knn(
     k: SupportsIndex = 10,
     metric: Metric = "l2",
     *,
-    filter: FilterLike | None = None,
+    filter: FiltersLike | None = None,
     device: DeviceNames = "auto",
     threads: SupportsIndex = 0,
     memory_limit: ByteSize | None = None,
@@ -82,6 +83,7 @@ def knn(
     progress: Progress = False,
     out: Output | None = None,
     comm: Any = None,
+    **unknown: NoReturn,
 ) -> Neighbors:
     """Find the k nearest vectors of the base for every query, exactly.
 
@@ -113,7 +115,8 @@ def knn(
     filter : array_like, optional
         The rows that may be found; by default all. A bool for each row (True keeps it), packed bits as uint8, eight
         rows a byte (``numpy.packbits(keep, bitorder="little")``), or a list of row numbers of any other integer type.
-        Few rows make a short search.
+        Few rows make a short search. Or a list with one of these for each query, None for no filter: queries with equal
+        filters are searched together. (One for each query is for arrays, not for files or `comm`.)
     device : str or list of str, default "auto"
         ``"cpu"``, ``"cuda"``, ``"cuda:N"``, or ``"auto"``: the device of the arrays, or, for host arrays, a GPU if there is
         one and it is predicted to be faster. Several share the work, with the same result: ``"cuda:0,cuda:1"`` or a list,
@@ -173,6 +176,7 @@ def knn(
     >>> kith.knn(np.zeros(2, np.float32), base, k=2)
     Neighbors(ids=array([0, 1]), distances=array([0., 5.], dtype=float32))
     """
+    refuse_unknown("kith.knn()", unknown)
     limited = memory_limit is not None or device_memory_limit is not None
     if comm is None and out is None and filter is None and progress is False and check_finite is True and not limited:
         plain = _kith.knn_plain(queries, base, k, metric, device, threads)
@@ -183,7 +187,7 @@ def knn(
     number = whole_number(k, "k")
     name = metric_name(metric)
     finite = flag(check_finite, "check_finite")
-    rows = as_filter(filter)
+    rows = as_filters(filter)
     arrays = (queries, base, *(out if isinstance(out, tuple) else ()))
     with calling(device, threads, memory_limit, device_memory_limit, progress, arrays=arrays) as options:
         files = source_pair(queries, base)

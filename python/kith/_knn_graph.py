@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, SupportsFloat, SupportsIndex, cast
+from typing import Any, NoReturn, SupportsFloat, SupportsIndex, TYPE_CHECKING, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,7 @@ from kith._graph_report import GraphRecall, GraphReport
 from kith._libraries import library_of
 from kith._metrics import Metric, metric_name
 from kith._options import calling, seed_number, text, whole_number
+from kith._other_names import refuse_unknown
 from kith._progress import Progress
 from kith._spanning_tree import SpanningTree
 from kith._typing import ByteSize, DeviceNames
@@ -189,6 +190,7 @@ class KnnGraph:
         device: DeviceNames = "auto",
         threads: SupportsIndex = 0,
         memory_limit: ByteSize | None = None,
+        **unknown: NoReturn,
     ) -> GraphRecall:
         """How many of the true neighbours the graph has, measured on rows that are searched exactly.
 
@@ -205,6 +207,7 @@ class KnnGraph:
         device, threads, memory_limit
             As in `knn`, for the search.
         """
+        refuse_unknown("measure_recall()", unknown)
         count, draw = whole_number(rows, "rows"), seed_number(seed)
         read = library_of(x).to_host(x) if device == "cpu" and on_device(x) else x
         with calling(device, threads, memory_limit, arrays=(read, self._ids, self._distances)) as options:
@@ -270,7 +273,7 @@ class KnnGraph:
         """Edges that are there both ways: row i holds its neighbours whose neighbour it is. As `to_csr` else."""
         return self._matrix("mutual", threads, memory_limit)
 
-    def to_umap(self) -> tuple[Array, Array]:
+    def to_umap(self, **unknown: NoReturn) -> tuple[Array, Array]:
         """The graph as umap-learn and cuML take it: ``UMAP(n_neighbors=k + 1, precomputed_knn=graph.to_umap())``.
 
         Returns
@@ -286,6 +289,7 @@ class KnnGraph:
             The metric is ``inner_product``, which is no distance, a row has fewer than k neighbours, or `validate`
             refuses the graph.
         """
+        refuse_unknown("to_umap()", unknown)
         if self._stays_on_device():
             return self._to_umap_there()
         with calling("cpu") as options:
@@ -306,7 +310,9 @@ class KnnGraph:
         nothing = library.from_host(np.zeros((len(self), 1), np.float32), self._distances)
         return library.beside(itself, self._ids), library.beside(nothing, self._distances)
 
-    def to_scanpy(self, adata: Any = None) -> dict[str, Any]:
+    def to_scanpy(
+        self, adata: Any = None, n_neighbors: SupportsIndex | None = None, use_rep: str | None = None, **unknown: NoReturn
+    ) -> dict[str, Any]:
         """The graph as scanpy keeps one, for ``scanpy.tl.leiden``, ``scanpy.tl.umap`` and the like.
 
         Parameters
@@ -314,6 +320,11 @@ class KnnGraph:
         adata : anndata.AnnData, optional
             Where to put it: as ``obsp["distances"]``, ``obsp["connectivities"]`` and ``uns["neighbors"]``, as
             ``scanpy.pp.neighbors`` does.
+        n_neighbors : int, optional
+            As scanpy counts, which takes the row itself for its first neighbour: 15 are 14 others, and the graph must have
+            as many. By default all: k + 1.
+        use_rep : str, optional
+            The key of ``adata.obsm`` whose rows the graph was made of, for the description.
 
         Returns
         -------
@@ -326,17 +337,36 @@ class KnnGraph:
         ImportError, ValueError
             As `to_csr` and `to_umap`.
         """
+        refuse_unknown("to_scanpy()", unknown)
+        count = self.k + 1 if n_neighbors is None else whole_number(n_neighbors, "n_neighbors")
+        if not 2 <= count <= self.k + 1:
+            raise ValueError(
+                f"n_neighbors = {count}, and the graph has k = {self.k}; scanpy counts the row itself, so that n_neighbors is 2 to "
+                f"{self.k + 1}: build it with k={max(count - 1, 1)}"
+            )
+        if adata is not None and getattr(adata, "n_obs", len(self)) != len(self):
+            raise ValueError(f"the graph has {len(self)} rows, and adata has {adata.n_obs} observations; it is of other vectors")
+        if count < self.k + 1:
+            first = KnnGraph(self._ids[:, : count - 1], self._distances[:, : count - 1], self._metric)
+            return first.to_scanpy(adata, use_rep=use_rep)
         sparse = _scipy_sparse("to_scanpy")
         shape = (len(self), len(self))
         with calling("cpu") as options:
             given = self._given()
             weights = _as_matrix(sparse.csr_matrix, given.connectivities(options), shape)
             distances = _as_matrix(sparse.csr_matrix, given.to_csr(options), shape)
-        neighbors = {
+        neighbors: dict[str, Any] = {
             "connectivities_key": "connectivities",
             "distances_key": "distances",
-            "params": {"n_neighbors": self.k + 1, "method": "umap", "metric": self._metric},
+            "params": {
+                "n_neighbors": self.k + 1,
+                "method": "umap",
+                "random_state": 0,
+                "metric": _SCANPY_METRICS.get(self._metric, self._metric),
+            },
         }
+        if use_rep is not None:
+            neighbors["params"]["use_rep"] = use_rep
         if adata is not None:
             adata.obsp["distances"], adata.obsp["connectivities"] = distances, weights
             adata.uns["neighbors"] = neighbors
@@ -361,6 +391,7 @@ class KnnGraph:
         threads: SupportsIndex = 0,
         memory_limit: ByteSize | None = None,
         progress: Progress = False,
+        **unknown: NoReturn,
     ) -> SpanningTree:
         """The minimum spanning tree of the graph, edges taken both ways.
 
@@ -391,6 +422,7 @@ class KnnGraph:
         ValueError
             The metric is ``inner_product``; parts that nothing joins; what `validate` refuses.
         """
+        refuse_unknown("spanning_tree()", unknown)
         samples = 0 if min_samples is None else whole_number(min_samples, "min_samples")
         if min_samples is not None and samples < 1:
             raise ValueError(f"min_samples = {samples}; it must be 1 to k = {self.k}")
@@ -443,6 +475,10 @@ class KnnGraph:
 
     def __repr__(self) -> str:
         return f"kith.KnnGraph(rows={len(self)}, k={self.k}, metric={self.metric!r})"
+
+
+# What scanpy calls metrics.
+_SCANPY_METRICS = {"l2": "euclidean", "l1": "manhattan", "linf": "chebyshev"}
 
 
 def _scipy_sparse(user: str) -> Any:

@@ -1,61 +1,107 @@
-"""Names that FAISS, cuVS, hnswlib and scikit-learn use, answered with Kith's."""
+"""Names that FAISS, cuVS, hnswlib, scikit-learn and vector databases use, answered with Kith's."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import difflib
+import sys
+from collections.abc import Container, Mapping
 from typing import NoReturn
 
-_PROBES = "probes"
-_REFINE = "refine, how many times k candidates are compared again"
-_K = "k"
-_THREADS = "threads"
-_METRIC = "metric"
-_OUT = "out=(ids, distances)"
-_IN_FACTORY = "the factory string, such as kith.Index('IVF4096,PQ16')"
+_IN_FACTORY = "the factory string, such as kith.Index('IVF4096,PQ16') or 'Graph32'"
 _FROM_VECTORS = "nothing: the dimension is that of the first vectors"
+_PROBES = ("probes", "index.search(..., probes=...) of an index with lists")
+_BEAM = ("beam", "probes", "index.search(..., beam=...) of a Graph")
+_SEARCH = ("probes and refine, given by themselves",)
+_NO_TREE = ("nothing: no tree is built",)
 
-_ARGUMENTS = {
+# Names of one word are answered where the call has them; the others always.
+_ARGUMENTS: dict[str, tuple[str, ...]] = {
     "nprobe": _PROBES,
     "n_probe": _PROBES,
     "n_probes": _PROBES,
     "nprobes": _PROBES,
     "probe": _PROBES,
-    "ef": _PROBES,
-    "k_factor": _REFINE,
-    "refine_ratio": _REFINE,
-    "params": "probes and refine, given by themselves",
-    "search_params": "probes and refine, given by themselves",
-    "n_neighbors": _K,
-    "top_k": _K,
-    "topk": _K,
-    "num_threads": _THREADS,
-    "n_threads": _THREADS,
-    "n_jobs": _THREADS,
-    "metric_type": _METRIC,
-    "space": _METRIC,
-    "D": _OUT,
-    "I": _OUT,
-    "sel": "filter",
-    "selector": "filter",
-    "mask": "filter",
-    "nlist": _IN_FACTORY,
-    "n_lists": _IN_FACTORY,
-    "nlists": _IN_FACTORY,
-    "m": _IN_FACTORY,
-    "M": _IN_FACTORY,
-    "pq_dim": _IN_FACTORY,
-    "nbits": _IN_FACTORY,
-    "description": "factory",
-    "spec": "factory",
-    "d": _FROM_VECTORS,
-    "dim": _FROM_VECTORS,
-    "dimension": _FROM_VECTORS,
-    "max_elements": "expected_rows, for 'IVF' without a number",
-    "random_state": "seed",
-    "check_finite": "kith.Index(..., check_finite=False), for all of its calls",
-    "thresh": "radius",
-    "xids": "ids",
-    "labels": "ids",
+    "ef": _BEAM,
+    "efSearch": _BEAM,
+    "ef_search": _BEAM,
+    "efConstruction": (_IN_FACTORY,),
+    "ef_construction": (_IN_FACTORY,),
+    "k_factor": ("refine", "index.search(..., refine=...)"),
+    "refine_ratio": ("refine", "index.search(..., refine=...)"),
+    "params": _SEARCH,
+    "search_params": _SEARCH,
+    "n_neighbors": ("k", "clusters"),
+    "n_neighbours": ("k",),
+    "top_k": ("k",),
+    "topk": ("k",),
+    "limit": ("k",),
+    "k": ("clusters",),
+    "n_clusters": ("clusters",),
+    "nclusters": ("clusters",),
+    "num_clusters": ("clusters",),
+    "n_components": ("components", "columns", "dimension", "k"),
+    "n_iter": ("iterations",),
+    "niter": ("iterations",),
+    "max_iter": ("iterations",),
+    "nredo": ("n_init",),
+    "verbose": ("progress",),
+    "show_progress": ("progress",),
+    "num_threads": ("threads",),
+    "n_threads": ("threads",),
+    "n_jobs": ("threads",),
+    "workers": ("threads",),
+    "metric_type": ("metric",),
+    "space": ("metric",),
+    "distance": ("metric",),
+    "D": ("out", "out=(ids, distances)"),
+    "I": ("out", "out=(ids, distances)"),
+    "sel": ("filter",),
+    "selector": ("filter",),
+    "mask": ("filter",),
+    "where": ("filter",),
+    "nlist": (_IN_FACTORY,),
+    "n_lists": (_IN_FACTORY,),
+    "nlists": (_IN_FACTORY,),
+    "m": (_IN_FACTORY,),
+    "M": (_IN_FACTORY,),
+    "pq_dim": (_IN_FACTORY,),
+    "nbits": ("bits", _IN_FACTORY),
+    "description": ("factory",),
+    "spec": ("factory",),
+    "d": (_FROM_VECTORS,),
+    "dim": (_FROM_VECTORS,),
+    "dimension": (_FROM_VECTORS,),
+    "max_elements": ("expected_rows, for 'IVF' without a number",),
+    "random_state": ("seed",),
+    "random_seed": ("seed",),
+    "check_finite": ("check_finite", "kith.Index(..., check_finite=False), for all of its calls"),
+    "thresh": ("radius",),
+    "threshold": ("radius", "height"),
+    "eps": ("radius",),
+    "r": ("radius",),
+    "xids": ("ids",),
+    "labels": ("ids",),
+    "upsert": ("replace=True, with ids",),
+    "overwrite": ("replace=True, with ids",),
+    "X": ("x", "base"),
+    "data": ("x", "base"),
+    "vectors": ("x", "base"),
+    "embeddings": ("x", "base"),
+    "xb": ("x", "base"),
+    "dataset": ("base", "x"),
+    "xq": ("queries",),
+    "query": ("queries",),
+    "images": ("items",),
+    "texts": ("items",),
+    "algorithm": _NO_TREE,
+    "leaf_size": _NO_TREE,
+    "n_trees": _NO_TREE,
+    "return_distance": ("nothing: ids and distances come as a named tuple",),
+    "metric_params": ("the metric by its name",),
+    "gpu": ("device='cuda'",),
+    "use_gpu": ("device='cuda'",),
+    "memory": ("memory_limit",),
+    "recall_target": ("recall",),
 }
 
 _ATTRIBUTES = {
@@ -75,6 +121,16 @@ _ATTRIBUTES = {
     "query": "index.search(queries, k=k), which gives (ids, distances)",
     "kneighbors": "index.search(queries, k=k), which gives (ids, distances)",
     "set_ef": "index.search(queries, beam=...) of a Graph",
+    "upsert": "index.add(x, ids, replace=True)",
+    "update": "index.add(x, ids, replace=True)",
+    "merge_from": "index.merge(other, shift_ids=True)",
+    "reset": "index.remove(index.ids()), or a new kith.Index",
+    "clear": "index.remove(index.ids()), or a new kith.Index",
+    "quantizer": "index.info().lists; centres are not given out",
+    "keys": "index.ids()",
+    "get_ids_list": "index.ids()",
+    "id_map": "index.ids()",
+    "search_and_reconstruct": "index.search(...), then index.reconstruct(ids)",
     "reconstruct_n": "index.reconstruct(range(first, last))",
     "reconstruct_batch": "index.reconstruct(ids)",
     "get_items": "index.reconstruct(ids)",
@@ -83,16 +139,157 @@ _ATTRIBUTES = {
     "fit": "index.train(x), then index.add(x)",
     "build": "index.train(x), then index.add(x)",
     "extend": "index.add(x, ids=ids)",
+    "efSearch": "index.search(queries, beam=...) of a Graph",
+    "hnsw": "index.search(queries, beam=...) of a Graph",
+    "probes": "index.search(queries, probes=...), or index.tune(...) and recall=...",
+    "write": "index.save(path)",
+    "size": "len(index)",
+    "shape": "(len(index), index.dimension)",
+    "transform": "index.search(queries, k=k), which gives (ids, distances)",
     "make_direct_map": "nothing: reconstruct() needs no map",
 }
 
+_WHERE = 'where="year > ?", params=(2020,)'
+_COLUMNS = 'columns={"year": [...], ...}'
+
+_COLLECTION_ARGUMENTS = {
+    "n_results": "k",
+    "top_k": "k",
+    "topk": "k",
+    "limit": "k",
+    "n_neighbors": "k",
+    "query_embeddings": "queries, the first argument",
+    "query_vector": "queries, the first argument",
+    "query": "queries, the first argument",
+    "query_texts": "queries: vectors, which your model makes of texts",
+    "embeddings": "vectors, the first argument",
+    "embedding": "vectors, the first argument",
+    "metadatas": _COLUMNS,
+    "metadata": _COLUMNS,
+    "documents": "payloads, as bytes, or a column of str",
+    "payload": "payloads, or columns for what you filter by",
+    "where_document": _WHERE,
+    "query_filter": _WHERE,
+    "prefilter": "where: filters always come first",
+    "expr": _WHERE,
+    "filters": "filter: a mask, or ids; and where, an expression with params",
+    "dim": "dimension",
+    "d": "dimension",
+    "size": "dimension",
+    "vector_size": "dimension",
+    "distance": "metric",
+    "space": "metric",
+    "metric_type": "metric",
+    "schema": 'columns={"year": int, ...}',
+    "nprobe": "probes",
+    "nprobes": "probes",
+    "n_probes": "probes",
+    "ef": "beam, of a Graph",
+    "refine_factor": "refine, how many times k candidates are compared again",
+    "num_threads": "threads",
+    "read_only": 'mode="r"',
+    "readonly": 'mode="r"',
+    "points": "vectors, ids, columns and payloads, each by itself",
+    "include": "nothing: get(ids) returns all that belongs to items",
+    "with_payload": "nothing: get(ids) returns all that belongs to items",
+}
+
+_COLLECTION_ATTRIBUTES = {
+    "query": "collection.search(queries, k=k, where=...), which gives (ids, distances)",
+    "query_points": "collection.search(queries, k=k, where=...), which gives (ids, distances)",
+    "knn_query": "collection.search(queries, k=k, where=...), which gives (ids, distances)",
+    "similarity_search": "collection.search(queries, k=k), with vectors that your model makes of texts",
+    "delete": "collection.remove(ids), or collection.remove(where=...)",
+    "delete_items": "collection.remove(ids)",
+    "insert": "collection.add(vectors, ids=..., columns=...)",
+    "add_items": "collection.add(vectors, ids=..., columns=...)",
+    "update": "collection.upsert(vectors, ids=..., columns=...)",
+    "merge_insert": "collection.upsert(vectors, ids=..., columns=...)",
+    "peek": "collection.get(collection.ids()[:10])",
+    "fetch": "collection.get(ids)",
+    "retrieve": "collection.get(ids)",
+    "scroll": "collection.ids(where=...), then collection.get(ids)",
+    "count_rows": "len(collection), or collection.count(where=...)",
+    "optimize": "collection.compact()",
+    "vacuum": "collection.compact()",
+    "flush": "nothing: what was written is on the disk; collection.fold() makes a segment",
+    "persist": "nothing: what was written is on the disk",
+    "save": "nothing: what was written is on the disk; collection.snapshot(path) makes a copy",
+    "commit": "with collection.batch(): ..., for calls that belong together",
+    "checkout_latest": "collection.refresh()",
+    "create_scalar_index": "collection.create_index(column)",
+    "create_payload_index": "collection.create_index(column)",
+    "backup": "collection.snapshot(path)",
+    "train": "collection.compact(), which builds the index",
+    "ntotal": "len(collection)",
+}
+
 _MODULE_NAMES = {
+    "PersistentClient": "kith.open(path, dimension=...)",
+    "QdrantClient": "kith.open(path, dimension=...)",
+    "connect": "kith.open(path, dimension=...)",
     "IndexFlat": "kith.Index('Flat')",
     "IndexFlatL2": "kith.Index('Flat', metric='sqeuclidean')",
     "IndexFlatIP": "kith.Index('Flat', metric='inner_product')",
     "IndexIVFFlat": "kith.Index('IVF1024,Flat')",
     "IndexIVFPQ": "kith.Index('IVF1024,PQ16')",
     "IndexPQ": "kith.Index('PQ16')",
+    "IndexFlatCodes": "kith.Index('SQ8')",
+    "IndexHNSWFlat": "kith.Index('Graph64'), or kith.read_faiss(path) for its files",
+    "IndexHNSW": "kith.Index('Graph64')",
+    "IndexHNSWSQ": "kith.Index('Graph64,SQ8')",
+    "IndexNSGFlat": "kith.Index('Graph32')",
+    "IndexLSH": "kith.Index('RaBitQ')",
+    "IndexRaBitQ": "kith.Index('RaBitQ')",
+    "IndexScalarQuantizer": "kith.Index('SQ8')",
+    "IndexIVFScalarQuantizer": "kith.Index('IVF1024,SQ8')",
+    "IndexPQFastScan": "kith.Index('PQ16x4')",
+    "IndexIVFPQFastScan": "kith.Index('IVF1024,PQ16x4')",
+    "IndexIDMap": "kith.Index('Flat'): every index takes ids, add(x, ids=...)",
+    "IndexIDMap2": "kith.Index('Flat'): every index takes ids, add(x, ids=...)",
+    "IndexPreTransform": "kith.Index('PCA64,IVF1024,SQ8')",
+    "IndexBinaryFlat": "kith.Index('Flat', metric='hamming') of uint8 rows",
+    "IndexBinaryIVF": "kith.Index('Flat', metric='hamming') of uint8 rows",
+    "IndexShards": "index.to(['cuda:0', 'cuda:1'], copies=1)",
+    "IndexReplicas": "index.to(['cuda:0', 'cuda:1'])",
+    "GpuIndexFlatL2": "kith.Index('Flat', metric='sqeuclidean', device='cuda')",
+    "GpuIndexIVFPQ": "kith.Index('IVF1024,PQ16', device='cuda')",
+    "StandardGpuResources": "nothing: device='cuda' in a call or kith.Index",
+    "GpuClonerOptions": "nothing: device='cuda' in a call or kith.Index",
+    "index_cpu_to_all_gpus": "index.to('cuda:all')",
+    "METRIC_L2": "metric='sqeuclidean' (or 'l2', its root)",
+    "METRIC_INNER_PRODUCT": "metric='inner_product'",
+    "normalize_L2": "metric='cosine', or 'L2norm,...' in a factory string",
+    "ParameterSpace": "index.tune(queries, recall=0.95)",
+    "IDSelectorBatch": "filter=ids in a search",
+    "IDSelectorRange": "filter=ids in a search",
+    "PCAMatrix": "kith.PCA(columns)",
+    "OPQMatrix": "kith.OPQ(parts)",
+    "knn_gpu": "kith.knn(queries, base, k=k, device='cuda')",
+    "pairwise_distance_gpu": "kith.pairwise_distances(a, b, device='cuda')",
+    "eval_intersection": "kith.recall(found, truth)",
+    "vector_to_array": "nothing: results are arrays",
+    "read_VectorTransform": "kith.Transform.load(path)",
+    "hnswlib": "kith.Index('Graph32'), and kith.read_hnswlib(path, metric)",
+    "AnnoyIndex": "kith.Index('Graph32')",
+    "KDTree": "kith.Index('Flat'), or kith.knn(queries, base, k=k)",
+    "BallTree": "kith.Index('Flat'), or kith.knn(queries, base, k=k)",
+    "cKDTree": "kith.Index('Flat'), or kith.knn(queries, base, k=k)",
+    "KNeighborsClassifier": "kith.sklearn.KNeighborsClassifier",
+    "KNeighborsRegressor": "kith.sklearn.KNeighborsRegressor",
+    "DBSCAN": "kith.sklearn.DBSCAN",
+    "HDBSCAN": "kith.sklearn.HDBSCAN",
+    "LocalOutlierFactor": "kith.sklearn.LocalOutlierFactor",
+    "MiniBatchKMeans": "kith.KMeans(clusters, batch_size=4096)",
+    "kmeans": "kith.KMeans(clusters).fit(x)",
+    "search": "kith.knn(queries, base, k=k), or index.search(queries, k=k)",
+    "nearest_neighbors": "kith.knn(queries, base, k=k)",
+    "kneighbors_graph": "kith.knn_graph(x, k=k).to_csr()",
+    "NNDescent": "kith.knn_graph(x, k=k, method='nn_descent')",
+    "cdist": "kith.pairwise_distances(a, b)",
+    "save": "index.save(path)",
+    "dedup": "kith.near_duplicates(x, radius)",
+    "find_duplicates": "kith.near_duplicates(x, radius)",
     "IndexRefineFlat": "kith.Index('PQ16,RFlat')",
     "index_factory": "kith.Index(factory, metric=...)",
     "read_index": "kith.load(path), and kith.read_faiss(path) for FAISS's files",
@@ -110,10 +307,29 @@ _MODULE_NAMES = {
 def refuse_unknown(call: str, unknown: Mapping[str, object]) -> None:
     """TypeError for keyword arguments that a call does not have, with Kith's name where another library's was used."""
     for name in unknown:
-        hint = _ARGUMENTS.get(name)
+        code = sys._getframe(1).f_code  # of the call, which knows its arguments
+        known = [one for one in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount] if one != "self"]
+        hint = next((one for one in _ARGUMENTS.get(name, ()) if one in known or not one.isidentifier()), "")
+        if hint:
+            raise TypeError(f"{call} has no argument {name!r}; Kith's way is {hint}")
+        near = difflib.get_close_matches(name, known, 1, 0.75)
+        told = f"; did you mean {near[0]!r}?" if near else f"; it has {', '.join(known)}"
+        raise TypeError(f"{call} has no argument {name!r}{told}")
+
+
+def refuse_collection_arguments(call: str, unknown: Mapping[str, object]) -> None:
+    """TypeError for keyword arguments that a collection's call does not have."""
+    for name in unknown:
+        hint = _COLLECTION_ARGUMENTS.get(name)
         raise TypeError(
-            f"{call} has no argument {name!r}" + (f"; Kith's way is {hint}" if hint else "; see help(kith.Index)")
+            f"{call} has no argument {name!r}" + (f"; Kith's way is {hint}" if hint else "; see help(kith.Collection)")
         )
+
+
+def refuse_collection_attribute(name: str) -> NoReturn:
+    """AttributeError for what a kith.Collection does not have."""
+    hint = _COLLECTION_ATTRIBUTES.get(name)
+    raise AttributeError(f"a kith.Collection has no attribute {name!r}" + (f"; Kith's way is {hint}" if hint else ""))
 
 
 def refuse_attribute(name: str) -> NoReturn:
@@ -122,9 +338,53 @@ def refuse_attribute(name: str) -> NoReturn:
     raise AttributeError(f"a kith.Index has no attribute {name!r}" + (f"; Kith's way is {hint}" if hint else ""))
 
 
+_LEARNER_NAMES = {
+    "fit": "train(x)",
+    "transform": "apply(x)",
+    "fit_transform": "train(x), then apply(x)",
+    "inverse_transform": "reverse(x)",
+    "compute_codes": "encode(x)",
+    "predict": "encode(x)",
+    "is_trained": "trained",
+}
+
+
+def refuse_learner_name(kind: str, has: Container[str], name: str) -> NoReturn:
+    """AttributeError for what a quantizer or a transform does not have."""
+    hint = _LEARNER_NAMES.get(name, "")
+    told = f"; Kith's way is {hint}" if hint and hint.partition("(")[0] in has else ""
+    raise AttributeError(f"a kith.{kind} has no attribute {name!r}{told}")
+
+
+_KMEANS_NAMES = {
+    "centroids": "cluster_centers_",
+    "centers": "cluster_centers_",
+    "centres": "cluster_centers_",
+    "cluster_centers": "cluster_centers_",
+    "labels": "labels_",
+    "obj": "objective_history_",
+    "train": "fit(x)",
+    "index": "predict(x)",
+    "n_clusters": "len(model.cluster_centers_)",
+}
+
+
+def refuse_kmeans_name(name: str) -> NoReturn:
+    """AttributeError for what a kith.KMeans does not have, or not yet."""
+    if name.endswith("_") and not name.startswith("_"):
+        raise AttributeError(f"'KMeans' object has no attribute {name!r}; call fit first")
+    hint = _KMEANS_NAMES.get(name)
+    raise AttributeError(f"a kith.KMeans has no attribute {name!r}" + (f"; Kith's way is {hint}" if hint else ""))
+
+
 def refuse_module_name(name: str) -> NoReturn:
     """AttributeError for what the module does not have."""
     hint = _MODULE_NAMES.get(name)
+    if hint is None and not name.startswith("_"):
+        import kith
+
+        near = difflib.get_close_matches(name, kith.__all__, 1)
+        hint = f"kith.{near[0]}" if near else None
     raise AttributeError(f"module 'kith' has no attribute {name!r}" + (f"; Kith's way is {hint}" if hint else ""))
 
 

@@ -28,7 +28,7 @@ class ProgressBar:
             from tqdm.auto import tqdm
         except ImportError:
             raise ImportError(
-                "progress=True draws with tqdm, which is missing: pip install 'kithnn[progress]', or pass a callable"
+                "progress=True draws with tqdm, which is missing: pip install tqdm, or pass a callable"
             ) from None
         self._make: Any = tqdm
         self._bar: Any = None

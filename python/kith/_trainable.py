@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import threading
 from contextlib import AbstractContextManager
-from typing import Any, Generic, SupportsIndex, TypeVar, Union
+from typing import Any, Generic, NoReturn, SupportsIndex, TypeVar, Union
 
 from kith import _kith
 from kith._arrays import VectorsLike, as_vectors
 from kith._kith import CallOptions
 from kith._options import calling, check_device
+from kith._other_names import refuse_learner_name, refuse_unknown
 from kith._progress import Progress
 from kith._sources import SourceLike, array_of, as_source
 from kith._typing import ByteSize, ByteSizes, DeviceNames
@@ -41,6 +42,9 @@ class Trainable(Generic[Compiled]):
         """Whether there is something to work with."""
         return self._compiled.trained
 
+    def __getattr__(self, name: str) -> NoReturn:
+        refuse_learner_name(type(self).__name__, dir(type(self)), name)
+
     def train(
         self: Self,
         x: VectorsLike | SourceLike,
@@ -49,6 +53,7 @@ class Trainable(Generic[Compiled]):
         memory_limit: ByteSize | None = None,
         device_memory_limit: ByteSizes | None = None,
         progress: Progress = False,
+        **unknown: NoReturn,
     ) -> Self:
         """Learn from `x`.
 
@@ -63,6 +68,7 @@ class Trainable(Generic[Compiled]):
         -------
         This object.
         """
+        refuse_unknown("train()", unknown)
         with self._training, self._calling(x, threads, memory_limit, device_memory_limit, progress) as options:
             source = as_source(x)
             if source is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from functools import partial
-from typing import Any, SupportsIndex, TypeVar
+from typing import Any, NoReturn, SupportsIndex, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,7 @@ from kith._files import path_bytes
 from kith._kith import CallOptions
 from kith._libraries import library_of
 from kith._options import flag, seed_number, text, whole_number
+from kith._other_names import refuse_unknown
 from kith._progress import Progress
 from kith._trainable import PathLike, Trainable
 from kith._typing import ByteSize, ByteSizes, DeviceNames
@@ -119,8 +120,10 @@ class Transform(Trainable[_kith.VectorTransform]):
         memory_limit: ByteSize | None = None,
         device_memory_limit: ByteSizes | None = None,
         progress: Progress = False,
+        **unknown: NoReturn,
     ) -> Array:
         """The transformed vectors: float32, (rows, columns_out), in `x`'s kind of array, where `x` lies."""
+        refuse_unknown("apply()", unknown)
         with self._calling(x, threads, memory_limit, device_memory_limit, progress) as options:
             return self._run(x, options, self._compiled.apply, self.columns_out)
 
@@ -132,11 +135,13 @@ class Transform(Trainable[_kith.VectorTransform]):
         memory_limit: ByteSize | None = None,
         device_memory_limit: ByteSizes | None = None,
         progress: Progress = False,
+        **unknown: NoReturn,
     ) -> Array:
         """The way back: vectors of the original space, (rows, columns_in), as near as what was dropped allows.
 
         Vectors of unit length stay so: their lengths are not known any more.
         """
+        refuse_unknown("reverse()", unknown)
         with self._calling(x, threads, memory_limit, device_memory_limit, progress) as options:
             return self._run(x, options, self._compiled.reverse, self.columns_in)
 

@@ -76,7 +76,7 @@ def test_no_command_prints_help_and_fails(kith):
 @pytest.mark.parametrize(
     "arguments, text",
     [
-        (["frobnicate"], "unknown command 'frobnicate'; known are: info, head, knn, range, kmeans, convert, eval, index, graph, train, encode, decode, plan, completion, manual"),
+        (["frobnicate"], "unknown command 'frobnicate'; known are: info, head, knn, range, dedup, kmeans, convert, eval, index, graph, collection, train, encode, decode, plan, explore, sample, completion, manual"),
         (["knn", "--base", "b.fbin", "--queries", "q.fbin", "--threads", "99999999999"], "--threads: 99999999999 is too large"),
         (["knn", "--base", "b.fbin", "--queries", "q.fbin", "--metric", "L2"], "FAISS's L2 is sqeuclidean"),
         (["knn", "--base", "b.fbin", "--queries", "q.fbin", "--metric", "euclidian"], "did you mean euclidean?"),
@@ -223,3 +223,27 @@ def test_contradictions_and_seeds_below_zero_are_refused(kith):
     data = ("kmeans", "--data", "b.fbin", "--out", "c.fbin")
     assert "--init random" in kith.fails(2, *data, "--centres", "x.fbin", "--init", "random")
     kith.fails(2, *data, "--seed", "-1")
+
+
+def test_a_slip_of_the_pen_is_answered_with_what_was_meant(kith):
+    for line, says in [
+        (["kn"], "did you mean kith knn?"),
+        (["index", "bild"], "did you mean kith index build?"),
+        (["knn", "--k", "5"], "no option --k; did you mean -k?"),
+        (["knn", "--out", "x.npy"], "did you mean --out-ids or --out-distances?"),
+        (["knn", "-t", "1"], "no option -t; did you mean --threads?"),
+        (["knn", "--base", "a.fbin", "--queries", "b.fbin", "--out-ids", "c.ibin", "more"], "no place for 'more'"),
+    ]:
+        assert says in kith.fails(2, *line)
+    assert "X=0" not in kith.ok("range", "--help").out
+
+
+def test_data_and_base_are_one_option(kith, tmp_path):
+    import numpy as np
+
+    np.save(tmp_path / "x.npy", np.eye(6, dtype=np.float32))
+    x = tmp_path / "x.npy"
+    kith.ok("knn", "--data", x, "--queries", x, "-k", "2", "--out-ids", tmp_path / "i.ibin")
+    kith.ok("index", "build", "--data", x, "--factory", "Flat", "--out", tmp_path / "x.kith")
+    kith.ok("kmeans", "--base", x, "-k", "2", "--out", tmp_path / "c.npy")
+    kith.ok("graph", "build", "--base", x, "-k", "2", "--out-ids", tmp_path / "g.npy", "--out-distances", tmp_path / "d.npy")

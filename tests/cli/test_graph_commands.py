@@ -162,7 +162,7 @@ def test_merge_extend_refine(kith, data, tmp_path):
     refined = kith.ok("graph", "refine", *graph, "--recall", 0.9, *again, "--json").json["result"]
     assert refined["report"]["method"] == "refine" and refined["report"]["recall"] == 1
     assert "as many of each" in kith.fails(2, "graph", "merge", *both, "--data", parts[0], *out)
-    assert "--data FILE ... REQUIRED" in kith.ok("graph", "merge", "--help").out
+    assert "--data,--base FILE ... REQUIRED" in kith.ok("graph", "merge", "--help").out
     assert not [name for name in leftovers(tmp_path) if "tmp" in name]
 
 
@@ -205,6 +205,15 @@ def test_the_exact_graph_under_a_limit(kith, tmp_path):
     build = ["graph", "build", "--data", tmp_path / "parts" / "*.npy", "-k", 5, "--method", "exact", "--threads", 2, "--json"]
     hashes = [
         kith.ok(*build, *limit, "--out", tmp_path / "g").json["result"]["hashes"]
-        for limit in ((), ("--memory-limit", "14M"), ("--memory-limit", "100M"))
+        for limit in ((), ("--memory-limit", "17M"), ("--memory-limit", "100M"))
     ]
     assert hashes[0] == hashes[1] == hashes[2]
+
+
+def test_labels_are_single_linkage_cut_at_a_height(kith, tmp_path):
+    np.save(tmp_path / "x.npy", np.array([[0], [1], [10], [11], [30]], np.float32))
+    files = ["--ids", tmp_path / "g.npy", "--distances", tmp_path / "d.npy"]
+    kith.ok("graph", "build", "--data", tmp_path / "x.npy", "-k", "2", "--out-ids", files[1], "--out-distances", files[3])
+    assert "5 rows in 3 sets" in kith.ok("graph", "labels", *files, "--height", "2", "--out", tmp_path / "l.npy").out
+    assert np.load(tmp_path / "l.npy").ravel().tolist() == [0, 0, 1, 1, 2]
+    assert "--height is required" in kith.fails(2, "graph", "labels", *files, "--out", tmp_path / "l.npy")

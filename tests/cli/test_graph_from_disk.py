@@ -258,7 +258,7 @@ def test_merging_folders(kith, files, tmp_path):
             "--recall", 0.8, "--list-length", 24, "--iterations", 3, "--device", "cpu", "--threads", 2]  # fmt: skip
     report = kith.ok(*base, "--out", tmp_path / "memory", "--json").json["result"]
     assert report["rows"] == 6000 and report["report"]["method"] == "merge"
-    kith.ok(*base, "--out", tmp_path / "disk", "--memory-limit", "17M")
+    kith.ok(*base, "--out", tmp_path / "disk", "--memory-limit", "21M")
     assert_same(tmp_path / "memory", tmp_path / "disk")
     assert "give as many of each" in kith.fails(2, *base)
     swapped = base.copy()

@@ -116,11 +116,11 @@ def test_wrong_usage(kith, data, tmp_path):
     _, _, b, q = data
     out = tmp_path / "x.kith"
     assert "needs one of its commands; see kith index --help" in kith.fails(2, "index")
-    assert "unknown command 'index frob'; known are: build, add, search, tune, inspect, convert, merge" in kith.fails(2, "index", "frob")
+    assert "unknown command 'index frob'; known are: build, add, remove, search, range, tune, inspect, convert, merge" in kith.fails(2, "index", "frob")
     assert "see kith index build --help" in kith.fails(2, "index", "build", "--base", b)
     assert "--base" in kith.ok("index", "build", "--help").out and "Usage: kith index build" in kith.ok("index", "build", "--help").out
     wrong = ["index", "build", "--base", b, "--out", out, "--factory"]
-    assert "unknown part 'LSH32'" in kith.fails(2, *wrong, "LSH32")
+    assert "Kith has no part 'LSH32'" in kith.fails(2, *wrong, "LSH32")
     assert "Graph64 serves as HNSW32 does" in kith.fails(2, *wrong, "HNSW32")
     assert "3000 training rows for 4000 centres" in kith.fails(2, *wrong, "IVF4000,Flat")
     assert "the same file" in kith.fails(2, "index", "build", "--base", b, "--factory", "Flat", "--out", b)
@@ -133,7 +133,7 @@ def test_wrong_usage(kith, data, tmp_path):
     assert "none.kith" in kith.fails(3, "index", "inspect", tmp_path / "none.kith")
     assert "is a file of vectors or ids, not an index; kith index build makes" in kith.fails(2, "index", "inspect", q)
     knn = ["knn", "--base", out, "--queries", q, "--out-ids", tmp_path / "i.ibin"]
-    for command in (["info", out], knn, ["convert", out, tmp_path / "x.npy"]):
+    for command in (knn, ["convert", out, tmp_path / "x.npy"]):
         assert "is a .kith file: an index or a quantizer, not vectors" in kith.fails(2, *command)
     out.write_bytes(out.read_bytes()[:5000])
     assert "x.kith" in kith.fails(3, "index", "inspect", out)
@@ -302,3 +302,26 @@ def test_a_graph_index_is_built_from_a_graph(kith, tmp_path):
     other = write_matrix(tmp_path / "other.fbin", base[::-1].copy())
     error = kith("index", "build", "--base", other, "--factory", "Graph16", "--start", graph, "--out", out)
     assert error.code != 0 and "a graph of other rows" in error.err
+
+
+def test_remove_replace_and_range(kith, tmp_path):
+    rng = np.random.default_rng(5)
+    x = rng.standard_normal((100, 6)).astype(np.float32)
+    index, ids = tmp_path / "x.kith", tmp_path / "ids.npy"
+    np.save(tmp_path / "x.npy", x)
+    kith.ok("index", "build", "--base", tmp_path / "x.npy", "--factory", "Flat", "--out", index)
+    np.save(ids, np.array([3, 5, 5000]))
+    assert "removed 2 of 3 ids, 98" in kith.ok("index", "remove", "--index", index, "--ids", ids).out
+    np.save(tmp_path / "new.npy", x[:4] + 10)
+    np.save(ids, np.array([0, 1, 3, 200]))
+    add = ["index", "add", "--index", index, "--base", tmp_path / "new.npy", "--ids", ids]
+    assert "in the index already" in kith.fails(2, *add)
+    assert "2 of them in the place of others" in kith.ok(*add, "--replace").out
+    assert "give --ids" in kith.fails(2, *add[:-2], "--replace")
+    outputs = ["--out-offsets", tmp_path / "o.npy", "--out-ids", tmp_path / "i.npy", "--out-distances", tmp_path / "d.npy"]
+    kith.ok("index", "range", "--index", index, "--queries", tmp_path / "new.npy", "--radius", "0.01", *outputs)
+    assert np.load(tmp_path / "o.npy").ravel().tolist() == [0, 1, 2, 3, 4]
+    assert np.load(tmp_path / "i.npy").ravel().tolist() == [0, 1, 3, 200]
+    assert np.load(tmp_path / "d.npy").max() == 0
+    said = kith.ok("index", "range", "--index", index, "--queries", tmp_path / "new.npy", "--radius", "-1", *outputs).out
+    assert "radius is -1" in said and np.load(tmp_path / "i.npy").size == 0

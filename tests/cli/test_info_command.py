@@ -127,8 +127,8 @@ def test_truncated_file(kith, tmp_path):
 
 
 def test_unknown_ending(kith, tmp_path):
-    (tmp_path / "a.txt").write_text("hello")
-    error = kith.fails(2, "info", tmp_path / "a.txt")
+    (tmp_path / "a.dat").write_text("hello")
+    error = kith.fails(2, "info", tmp_path / "a.dat")
     assert all(ending in error for ending in (".fbin", ".u8bin", ".ibin", ".npy"))
 
 

@@ -54,7 +54,7 @@ def test_norms_of_additive_codes(factory, vectors):
         tolerance = 1e-4 if factory.endswith("_Nfloat") else np.ptp(norms) / 20
         assert np.abs(found.distances - exact).max() < tolerance
     raises(ValueError, "inner_product alone", kith.Index, "LSQ2x4_Nnone", metric="l2")
-    raises(ValueError, "norms that are not known", kith.Index, "LSQ2x4_Nqint4")
+    raises(ValueError, "LSQ2x4_Nqint8", kith.Index, "LSQ2x4_Nqint4")
 
 
 @pytest.mark.parametrize("factory", FACTORIES + NORMS + SIGNS)
@@ -244,7 +244,7 @@ def test_flat_needs_no_training(vectors):
     "factory, says",
     [
         ("IVF4,PQx", "unknown part 'PQx' of the index 'IVF4,PQx'; known are.*PQm"),
-        ("IVF4,HNSW32", "unknown part 'HNSW32'"),
+        ("IVF4,HNSW32", "no part 'HNSW32'.*Graph64"),
         ("IVF4", "does not say what is kept of a vector"),
         ("SQ5", "5 bits; there are 8, 6, 4"),
         ("PQ4x9", "9 bits; codes have 4 to 8"),
@@ -310,8 +310,21 @@ def test_names_of_other_libraries(vectors):
     raises(TypeError, "'nlist'; Kith's way is the factory string", kith.Index, nlist=16)
     raises(TypeError, r"'check_finite'; Kith's way is kith.Index\(..., check_finite=False\)", index.add, x, check_finite=False)
     raises(AttributeError, r"'IndexFlatIP'; Kith's way is kith.Index\('Flat', metric='inner_product'\)", getattr, kith, "IndexFlatIP")
-    raises(AttributeError, "no attribute 'knnn'$", getattr, kith, "knnn")
-    raises(TypeError, "'frobs'; see help", index.search, x, frobs=8)
+    raises(AttributeError, "no attribute 'knnn'; Kith's way is kith.knn$", getattr, kith, "knnn")
+    raises(TypeError, "'frobs'; it has queries, k", index.search, x, frobs=8)
+    raises(AttributeError, r"'IndexHNSWFlat'; Kith's way is kith.Index\('Graph64'\)", getattr, kith, "IndexHNSWFlat")
+    raises(AttributeError, r"'merge_from'; Kith's way is index.merge", lambda: index.merge_from)
+    raises(AttributeError, r"'upsert'; Kith's way is index.add\(x, ids, replace=True\)", lambda: index.upsert)
+    raises(TypeError, "'upsert'; Kith's way is replace=True", index.add, x, upsert=True)
+    raises(TypeError, "'n_clusters'; Kith's way is clusters", kith.KMeans, n_clusters=3)
+    raises(TypeError, "'random_state'; Kith's way is seed", kith.KMeans, 3, random_state=0)
+    raises(TypeError, "'n_neighbors'; Kith's way is k", kith.knn, x, x, n_neighbors=3)
+    raises(TypeError, "'ef'; Kith's way is beam", index.search, x, ef=3)
+    raises(TypeError, "'metrik'; did you mean 'metric'", kith.knn, x, x, metrik="l1")
+    raises(TypeError, "'xyz'; it has queries, base, k", kith.knn, x, x, xyz=1)
+    raises(AttributeError, r"kith.PCA has no attribute 'fit'; Kith's way is train", lambda: kith.PCA(2).fit)
+    raises(AttributeError, r"kith.KMeans has no attribute 'centroids'; Kith's way is cluster_centers_", lambda: kith.KMeans(2).centroids)
+    raises(AttributeError, "call fit first", lambda: kith.KMeans(2).cluster_centers_)
     raises(AttributeError, r"'ntotal'; Kith's way is len\(index\)", lambda: index.ntotal)
     raises(AttributeError, r"'add_with_ids'; Kith's way is index.add\(x, ids=ids\)", lambda: index.add_with_ids(x, x))
     raises(AttributeError, "no attribute 'frobs'$", lambda: index.frobs)

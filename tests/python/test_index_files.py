@@ -134,9 +134,11 @@ def test_faiss_files_both_ways(factory, vectors, tmp_path):
     assert same(again.search(x[:20], k=5, probes=4), index.search(x[:20], k=5, probes=4))
     with pytest.raises(ValueError, match="kith.read_faiss"):
         kith.load(path)
-    index.save(path)
+    index.save(tmp_path / "again.faiss")  # the name says which format
+    assert (tmp_path / "again.faiss").read_bytes() == path.read_bytes()
+    index.save(tmp_path / "x.kith")
     with pytest.raises(ValueError, match="kith.load"):
-        kith.read_faiss(path)
+        kith.read_faiss(tmp_path / "x.kith")
 
 
 def test_what_faiss_lacks(vectors, tmp_path):

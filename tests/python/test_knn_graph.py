@@ -266,7 +266,12 @@ def test_to_scanpy(vectors):
     np.testing.assert_allclose(made["connectivities"].toarray(), connectivities_of(graph.distances, graph.ids), rtol=1e-4, atol=1e-6)
     assert (made["distances"] != graph.to_csr()).nnz == 0
     assert data.obsp["connectivities"] is made["connectivities"] and data.obsp["distances"] is made["distances"]
-    assert data.uns["neighbors"]["params"] == {"n_neighbors": 7, "method": "umap", "metric": "l2"}
+    assert data.uns["neighbors"]["params"] == {
+        "n_neighbors": 7,
+        "method": "umap",
+        "random_state": 0,
+        "metric": "euclidean",
+    }
     assert type(made["connectivities"]).__name__ == "csr_matrix"
     with pytest.raises(ValueError, match="fewer than k"):
         kith.knn_graph(x[:4], k=6).to_scanpy()
@@ -391,7 +396,7 @@ def test_cells_from_disk(tmp_path):
     assert (again.ids == truth.ids).all() and (tmp_path / "w" / "manifest").exists()
     with pytest.raises(ValueError, match="seed is 1, and was 0"):
         kith.knn_graph(tmp_path / "x.npy", out=tmp_path / "g", work=tmp_path / "w", seed=1, memory_limit=10 << 20, **wish)
-    with pytest.raises(ValueError, match="work, keep_work, int32_ids and part go with out"):
+    with pytest.raises(ValueError, match="work, keep_work, int32_ids, part and comm go with out"):
         kith.knn_graph(tmp_path / "x.npy", work=tmp_path / "w")
 
 
@@ -428,3 +433,20 @@ def test_ggm_and_merged_folders(tmp_path: Path) -> None:
         kith.merge_graphs(*pairs, keep_work=True, **rounds)
     with pytest.raises(ValueError, match="shards is a parameter of the method ggm"):
         kith.knn_graph(x, k=5, method="cells", shards=2)
+
+
+def test_to_scanpy_counts_as_scanpy_does(vectors):
+    pytest.importorskip("scipy")
+    graph = kith.knn_graph(vectors(60, 5), k=20)
+    made = graph.to_scanpy(n_neighbors=15, use_rep="X_pca")
+    assert made["distances"].nnz == 60 * 14
+    params = made["neighbors"]["params"]
+    assert params["n_neighbors"] == 15 and params["metric"] == "euclidean" and params["use_rep"] == "X_pca"
+    with pytest.raises(ValueError, match="k=29"):
+        graph.to_scanpy(n_neighbors=30)
+
+    class Observations:
+        n_obs = 61
+
+    with pytest.raises(ValueError, match="60 rows, and adata has 61"):
+        graph.to_scanpy(Observations())

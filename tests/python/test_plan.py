@@ -9,7 +9,7 @@ import kith
 
 def test_a_plan() -> None:
     plan = kith.plan(10**9, 96, "u8", memory_limit="16G")
-    assert plan.method == "cells" and plan.from_disk and plan.phases[3].blocks > 4
+    assert plan.method == "cells" and plan.from_disk and max(phase.blocks for phase in plan.phases) > 4
     assert plan.seconds == pytest.approx(sum(phase.seconds for phase in plan.phases))
     assert not kith.plan(10**5, 32, factory="IVF,PQ8", threads=2).from_disk
     with pytest.raises(ValueError, match="rows = 0"):

@@ -136,6 +136,34 @@ def test_an_error_of_one_rank_is_raised_by_all(rows: np.ndarray, tmp_path: Any) 
         assert isinstance(error, OSError) and "rank 1 on " in str(error) and "nowhere.npy" in str(error)
 
 
+def test_searches_of_an_index(rows: np.ndarray) -> None:
+    index = kith.Index("IVF30,SQ8")
+    index.train(rows)
+    index.add(rows)
+    filters = [None if i % 2 else np.arange(i, 3000, 2) for i in range(70)]
+    for given in (None, np.arange(0, 3000, 3), filters):
+        truth = index.search(rows[:70], k=5, filter=given)
+        for found in on_ranks(3, lambda comm, given=given: index.search(rows[:70], k=5, filter=given, threads=1, comm=comm)):
+            np.testing.assert_array_equal(found.ids, truth.ids)
+            np.testing.assert_array_equal(found.distances, truth.distances)
+    for error in on_ranks(2, lambda comm: index.search(rows[:70], k=5 + comm.rank, threads=1, comm=comm)):
+        assert isinstance(error, ValueError) and "the same" in str(error)
+
+
+def test_a_graph_of_files(rows: np.ndarray, tmp_path: Any) -> None:
+    np.save(tmp_path / "x.npy", rows)
+    truth = kith.knn_graph(rows, k=4, method="cells", device="cpu")
+
+    def build(comm: ThreadComm) -> Any:
+        return kith.knn_graph(tmp_path / "x.npy", k=4, method="cells", out=tmp_path / "graph", threads=1, comm=comm)
+
+    for graph in on_ranks(3, build):
+        np.testing.assert_array_equal(graph.ids, truth.ids)
+        np.testing.assert_array_equal(graph.distances, truth.distances)
+    with pytest.raises(ValueError, match="comm go with out"):
+        kith.knn_graph(rows, k=4, comm=object())
+
+
 def test_an_exception_of_the_communicator_is_raised_as_it_is(rows: np.ndarray) -> None:
     class Broken(ThreadComm):
         def Bcast(self, buf: Any, root: int = 0) -> None:

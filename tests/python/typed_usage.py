@@ -81,6 +81,23 @@ def compressed(base: npt.NDArray[np.float32], folder: Path) -> list[int]:
     return [removed, info.rows, info.lists, info.host_bytes]
 
 
+def films(base: npt.NDArray[np.float32], folder: Path) -> kith.Items:
+    with kith.open(folder / "films", dimension=8, metric="cosine", columns={"year": int, "tags": "json"}, timeout=1) as films:
+        with films.batch():
+            films.add(base, ids=[1, 2], columns={"year": [1927, None]}, payloads=[b"a", b"b"])
+            films.upsert(base, ids=np.arange(2))
+        found: kith.Neighbors = films.search(base, k=3, where="year > ?", params=(1930,), ids=[1], threads=2)
+        each: kith.Neighbors = films.search(base, where="year > ?", params=[(1,), (2,)], filter=np.ones(3, bool))
+        removed: int = films.remove(where="year < ?", params=[1900.5]) + films.count() + len(films)
+        view: kith.CollectionView = films.view()
+        info: kith.CollectionInfo = films.info()
+        report: kith.VerifyReport = films.verify()
+        films.snapshot(folder / "copy")
+        films.compact(device="cpu", progress=True)
+        print(found.ids, each.distances, removed, 1 in view, list(films), info.segments[0].rows, report.sound, films.refresh())
+        return films.get([1, 2])
+
+
 def within(base: npt.NDArray[np.float16], keep: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
     ids: npt.NDArray[np.int64]
     offsets, ids, distances = kith.range_search(base[:1], base, radius=0.5, metric="l1", filter=keep, threads=2)
