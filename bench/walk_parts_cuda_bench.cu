@@ -2,7 +2,7 @@
 // (the first warp's, which every other one waits for), how often each comes, and beside that whole calls: an empty
 // kernel, the walk alone, the walk and the second look.
 //
-//   walk_parts_cuda_bench [--rows 1000000] [--cols 128] [--beam 48] [--queries 400]
+//   walk_parts_cuda_bench [--rows 1000000] [--cols 128] [--beam 48] [--width 2] [--queries 400]
 #define KITH_WALK_PART_ENDS(part) kith::bench::part_ends(kith::WalkPart::part);
 
 #include "graph/search/walk/walk_parts_cuda.hpp"
@@ -114,6 +114,7 @@ int main(int argc, char** argv) {
   int64_t count = 1000000;
   int64_t cols = 128;
   int64_t beam = 48;
+  int64_t width = 2;
   int64_t calls = 400;
   for (int i = 1; i + 1 < argc; i += 2) {
     const std::string name = argv[i];
@@ -121,6 +122,7 @@ int main(int argc, char** argv) {
     if (name == "--rows") count = value;
     if (name == "--cols") cols = value;
     if (name == "--beam") beam = value;
+    if (name == "--width") width = value;
     if (name == "--queries") calls = value;
   }
   ResourceOptions options;
@@ -139,7 +141,7 @@ int main(int argc, char** argv) {
   task.queries.stride = cols;
   task.queries.count = 1;
   task.beam = static_cast<int>(beam);
-  task.width = 2;
+  task.width = static_cast<int>(width);
   task.most = std::min<int64_t>(beam, 40);
   task.found = reinterpret_cast<uint32_t*>(found.data());
   task.found_count = reinterpret_cast<uint32_t*>(words.data());
@@ -209,7 +211,7 @@ int main(int argc, char** argv) {
   GraphPlan plan;
   plan.exact = false;
   plan.walk.beam = beam;
-  plan.walk.width = 2;
+  plan.walk.width = width;
   plan.candidates = 40;
   GpuGraphSearch search{there, rows, plan, Metric::l2, true, nullptr};
   search.stored = search.kept_rows = count;

@@ -12,7 +12,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src"
 PUBLIC = ROOT / "include"
-ORDER = "core cuda io rows ranks kernels exact cluster transform quantize ivf graph paths index interop capi plan distributed".split()
+ORDER = "core cuda io rows ranks kernels exact cluster transform quantize ivf graph paths index interop capi plan distributed collection".split()
 INNER_ORDER = {
     "cluster": "data search draw steps start run shared".split(),
     "quantize": "product additive".split(),
