@@ -271,6 +271,82 @@ def test_no_path_and_what_is_being_computed(explore: Callable[..., Any], browser
     walk.finished()
 
 
+def test_a_server_that_has_ended_is_told_in_words(explore: Callable[..., Any], browser: chromium.Chromium, rng: np.random.Generator) -> None:
+    """Buttons for more stay, and nothing is left unanswered in the console but the questions themselves."""
+    page = explore([f"text {row}" for row in range(300)], rng.standard_normal((300, 4))).computed()
+    walk = Walk(browser, page, "ended")
+    for route in ("#/outliers", "#/near", "#/?order=rows"):
+        walk.open(route)
+        browser.click(".more button")
+        browser.until("!document.querySelector('.more button').disabled && document.querySelector('.more span').textContent === ''")
+    walk.finished()
+    page.explorer.close()
+    for _ in range(2):
+        browser.click(".more button")
+        browser.until("/does not answer/.test(document.querySelector('.more span').textContent) && !document.querySelector('.more button').disabled")
+    assert all("ERR_CONNECTION_REFUSED" in problem for problem in browser.problems), browser.problems
+
+
+def test_the_page_goes_on_asking_how_far_the_work_is(explore: Callable[..., Any], browser: chromium.Chromium, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
+    import threading
+
+    from kith._explore import work
+
+    go_on, real = threading.Event(), work.knn_graph
+    monkeypatch.setattr(work, "knn_graph", lambda *given, **more: go_on.wait(60) and real(*given, **more))
+    page = explore([f"text {row}" for row in range(80)], rng.standard_normal((80, 4)))
+    walk = Walk(browser, page, "asking")
+    browser.goto(page.url + "#/outliers")
+    browser.until("document.querySelector('main .notice progress')")
+    answers = page.explorer._server.routes._answers
+    real_state = answers.state
+    failures = [1]
+
+    def state() -> Any:
+        failures[0] -= 1
+        if failures[0] >= 0:
+            raise RuntimeError("for a while")
+        return real_state()
+
+    answers.state = state
+    browser.until("/for a while/.test(document.getElementById('work').innerText)")
+    go_on.set()
+    walk.until_at("#/outliers")
+    browser.until("document.querySelector('main .card') && !document.querySelector('#work.on')")
+
+
+def test_clusters_that_take_long_open_by_themselves(explore: Callable[..., Any], browser: chromium.Chromium, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
+    import threading
+
+    page = explore([f"text {row}" for row in range(80)], rng.standard_normal((80, 4))).computed()
+    walk, work, go_on = Walk(browser, page, "long"), page.explorer.work, threading.Event()
+    real = work._cells_of
+    monkeypatch.setattr(work, "_cells_of", lambda count, report: report("", 1, 4) or go_on.wait(60) and real(count, report))
+    browser.goto(page.url + "#/clusters/9")
+    browser.until("document.querySelector('main .notice progress')?.value === 0.25 && /9 clusters: being computed/.test(document.body.innerText)")
+    go_on.set()
+    browser.until("document.querySelectorAll('.sheet').length === 9")
+    browser.problems.clear()  # 503, while it was being computed
+    walk.finished()
+
+
+def test_what_is_pasted_elsewhere_is_not_searched_for(page: Any, browser: chromium.Chromium) -> None:
+    walk = Walk(browser, page.computed(), "paste")
+    paste = (
+        "(() => { const given = new DataTransfer(); given.items.add(new File(['no image'], 'a.png', {type: 'image/png'}));"
+        " document.dispatchEvent(new ClipboardEvent('paste', {clipboardData: given, bubbles: true})); })()"
+    )
+    walk.open("#/search")
+    browser.evaluate(paste)
+    browser.until("/no image/.test(document.querySelector('.drop').innerText)")
+    browser.problems.clear()  # 400
+    browser.evaluate("location.hash = '#/outliers'")
+    walk.until_at("#/outliers")
+    browser.evaluate(paste)
+    time.sleep(0.3)
+    walk.finished()
+
+
 def test_all_that_is_shown_has_a_name(page: Any, browser: chromium.Chromium) -> None:
     """Images have alt texts, what is pressed has words, and words stand out from what is behind them."""
     walk = Walk(browser, page.computed(), "names")

@@ -79,7 +79,7 @@ def test_the_browser_is_started_with_a_word_that_works_once(page, monkeypatch):
     assert page.refused("/", 403) and page.get("api/state")["rows"] == 300
 
 
-@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1", "127.0.0.1:1", "127.0.0.1.evil.example:{port}", "localhost.:{port}", "", "a b:{port}", "[::1]:x", "192.168.0.1:{port}", "user@127.0.0.1:{port}"])
+@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1:", "127.0.0.1:123456", "127.0.0.1.evil.example:{port}", "localhost.:{port}", "", "a b:{port}", "[::1]:x", "192.168.0.1:{port}", "user@127.0.0.1:{port}"])
 def test_other_hosts_are_refused(page, host):
     port = page.host.split(":")[1]
     page.refused("api/state", 403, headers={"Host": host.format(port=port)})
@@ -89,6 +89,15 @@ def test_hosts_of_this_machine_are_taken(page):
     port = page.host.split(":")[1]
     for name in ("127.0.0.1", "localhost", "LOCALHOST", "[::1]"):
         assert page.ask("api/state", headers={"Host": f"{name}:{port}"}).status == 200
+
+
+def test_a_tunnel_may_have_another_port(page):
+    """ssh -L 9000:127.0.0.1:8000: the browser names the port of the tunnel."""
+    for host in ("localhost:9000", "127.0.0.1:80", "127.0.0.1"):
+        assert page.ask("api/state", headers={"Host": host}).status == 200
+    assert page.ask("api/search/text", method="POST", body=b"1", headers={"Host": "localhost:9000", "Origin": "http://localhost:9000"}).status == 200
+    assert "tunnel" in page.refused("api/state", 403, headers={"Host": "myserver:9000"})
+    page.refused("api/state", 403, headers={"Host": "localhost:9000", "Origin": "http://localhost:9001"})
 
 
 def test_no_host_or_two(page):

@@ -40,7 +40,7 @@ function number_field(number) {
 
 function shares(sheet) {
   if (!sheet.shares?.length) return null;
-  const shade = (label, place) => colour(facts.labels.length <= 12 ? facts.labels.indexOf(label) : place);
+  const shade = (label, place) => colour(facts.labels.length ? facts.labels.indexOf(label) : place);
   const parts = sheet.shares.map((one, place) => {
     const part = tinted("i", shade(one.label, place));
     part.style.width = `${100 * one.share}%`;

@@ -9,6 +9,7 @@ import { facts } from "./state.js";
 const FRAME = 26; // milliseconds that a frame may take while something moves
 const CLOSE = 8000; // so few points in sight are drawn as the items themselves, as far as there is room
 const SIDE = 44;
+const MOST_PICTURES = 400; // of a path
 
 export async function map({ values }, signal) {
   const told = await get("api/map", {}, signal);
@@ -18,7 +19,7 @@ export async function map({ values }, signal) {
   const way = ends ? await get(`api/path/${ends[1]}/${ends[2]}`, { by: ends[3] }, signal) : null;
   const drawn = new Map2D(points, told, signal);
   if (at !== null) drawn.mark(at);
-  if (way?.items?.length) drawn.follow(way.items.map((item) => item.row));
+  if (way?.rows?.length) drawn.follow(way.rows);
   drawn.look(values);
   const sampled = told.points < told.rows ? ` ${count(told.points, "row")} of ${told.rows.toLocaleString("en")} are drawn, chosen at random.` : "";
   return {
@@ -63,7 +64,10 @@ class Map2D {
   }
 
   follow(rows) {
-    this.way = rows.map((row) => this.points.of_row(row)).filter((place) => place >= 0);
+    const wanted = new Set(rows);
+    const places = new Map();
+    this.points.rows.forEach((row, place) => wanted.has(row) && places.set(row, place));
+    this.way = rows.map((row) => places.get(row)).filter((place) => place !== undefined);
   }
 
   look(values) {
@@ -316,7 +320,7 @@ class Map2D {
     pen.stroke();
     for (const [order, place] of this.way.entries()) {
       const [px, py] = this.#on_screen(place);
-      const image = facts.kind === "images" ? this.#image(this.points.rows[place]) : null;
+      const image = facts.kind === "images" && this.way.length <= MOST_PICTURES ? this.#image(this.points.rows[place]) : null;
       const side = 34 * this.ratio;
       pen.fillStyle = style.getPropertyValue("--warm");
       if (image) {

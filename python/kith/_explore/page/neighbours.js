@@ -2,7 +2,7 @@
 
 import { get } from "./api.js";
 import { count, el, short } from "./dom.js";
-import { grid, neighbours_of, picture, spoken, swatch } from "./items.js";
+import { grid, name_of, neighbours_of, picture, spoken, swatch } from "./items.js";
 import { facts } from "./state.js";
 
 export async function neighbours({ parts, values }, signal, { last_row }) {
@@ -17,7 +17,7 @@ export async function neighbours({ parts, values }, signal, { last_row }) {
   const on = [...trail, row];
   const most = Math.max(...told.found.map((one) => one.distance ?? 0), 0);
   return {
-    title: `Neighbours of item ${row}`,
+    title: `Neighbours of item ${name_of(item)}`,
     content: [
       before.length ? walked(before, trail) : "",
       el(
@@ -67,6 +67,7 @@ function subject(item) {
     el(
       "dl",
       {},
+      item.id !== undefined ? [el("dt", {}, "Id"), el("dd", { class: "number", dir: "auto" }, item.id)] : null,
       el("dt", {}, "Row"), el("dd", { class: "number" }, item.row),
       item.label !== undefined ? [el("dt", {}, "Label"), el("dd", { dir: "auto" }, swatch(item.label), " ", item.label)] : null,
       facts.kind === "images" && item.text ? [el("dt", {}, "File"), el("dd", {}, item.text)] : null,
