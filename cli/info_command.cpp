@@ -86,7 +86,7 @@ JsonObject describe_error(const std::exception_ptr& error) {
   return json;
 }
 
-// A file that cannot be read does not keep the others from being told of.
+// Reports all files even if one cannot be read.
 Report describe_files(const std::vector<std::string>& files) {
   Report report;
   std::vector<JsonObject> list;

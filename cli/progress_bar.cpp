@@ -46,7 +46,7 @@ int terminal_columns() {
   return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : kUsual;
 }
 
-// In so many columns: the bar is shortened first, then the speed is left out, then the bar, then the end of the name.
+// Fits the line to `columns`: shortens the bar, drops the speed, drops the bar, then cuts the name.
 std::string fitted_line(const std::string& stage, double share, const std::string& speed, int columns) {
   const std::string percent = fmt::format("{:3.0f} %", share * 100);
   for (const std::string& end : {percent + speed, percent}) {

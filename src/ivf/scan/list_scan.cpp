@@ -36,7 +36,7 @@ bool is_few(int64_t probes, int64_t lists) { return probes < lists / 16; }
 }  // namespace
 
 bool compares_bytes(const ListedVectors& vectors, const ListProductShape& shape, int64_t kept) {
-  // Of a list: a query is prepared for each, which takes as long as comparing so many by their values, or decoding
+  // Preparing a query takes, for each list, as long as comparing this many vectors by their values, or decoding
   // them.
   const CodeFormat& format = vectors.model().codec->format();
   const int64_t fewest = !format.stores_values() ? 5 : format.dtype == DType::f32 ? 12 : 8;

@@ -217,8 +217,8 @@ void transpose_sixteen(const uint8_t* rows, int64_t stride, int64_t width, uint8
   for (int c = 0; c < 16; ++c) std::memcpy(out + c * width, &from[c], sizeof(Sixteen));
 }
 
-// In blocks of kBlock x kBlock units, the last of which begin where they end with the rows and units; fewer than a
-// block go one by one.
+// Transposes kBlock x kBlock blocks of units. The last blocks are shifted back to end at the edge; inputs smaller than
+// a block are copied one by one.
 template <int64_t kBlock, typename Unit, typename Transpose>
 void pack_blocks(const Unit* rows, int64_t stride, int64_t count, int64_t units, int64_t width, Unit* out,
                  const Transpose& transpose) {
