@@ -168,7 +168,7 @@ def test_the_page_works_while_things_are_computed(explore, images, monkeypatch):
     page = explore(images, images.reshape(300, -1))
     try:
         assert len(page.get("api/neighbours/5?k=20")["found"]) == 20
-        words = page.refused("api/path/0/1", 503)
+        words = page.refused("api/path/0/1", 202)
         assert "being computed" in words
     finally:
         go_on.set()

@@ -124,7 +124,7 @@ def test_clusters_that_take_long_hold_up_nothing(page, monkeypatch):
     real = work._cells_of
     monkeypatch.setattr(work, "_cells_of", lambda count, report: go_on.wait(30) and real(count, report))
     try:
-        assert "9 clusters: being computed" in page.refused("api/clusters/9", 503)
+        assert "9 clusters: being computed" in page.refused("api/clusters/9", 202)
         for address in ("api/pairs", "api/outliers", "api/linkage", "api/path/0/1", "api/clusters/3"):
             page.get(address)
     finally:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -43,15 +43,19 @@ class Linkage(NamedTuple):
     suggested: float
 
 
+def in_order_of_size(labels: npt.NDArray[Any], clusters: int) -> npt.NDArray[np.int32]:
+    """Labels of which 0 is the largest cluster's, 1 that of the next."""
+    place = np.empty(clusters, np.int32)
+    place[np.argsort(-np.bincount(labels, minlength=clusters), kind="stable")] = np.arange(clusters, dtype=np.int32)
+    return place[labels]
+
+
 def by_size(labels: npt.NDArray[np.int64]) -> Clusters:
     """Clusters in the order of their sizes."""
-    counts = np.bincount(labels)
-    largest_first = np.argsort(-counts, kind="stable")
-    place = np.empty(len(counts), np.int32)
-    place[largest_first] = np.arange(len(counts), dtype=np.int32)
-    renamed = place[labels]
-    order = np.argsort(renamed, kind="stable")
-    return Clusters(renamed, order, np.concatenate([[0], np.cumsum(counts[largest_first])]), None)
+    clusters = int(labels.max()) + 1
+    renamed = in_order_of_size(labels, clusters)
+    begins = np.concatenate([[0], np.cumsum(np.bincount(renamed, minlength=clusters))])
+    return Clusters(renamed, np.argsort(renamed, kind="stable"), begins, None)
 
 
 def measured(tree: SpanningTree, rows: int) -> Linkage:

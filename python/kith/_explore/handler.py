@@ -78,7 +78,7 @@ class Handler(BaseHTTPRequestHandler):
             self.close_connection |= refused.status == 403
             reply = error_reply(refused.status, str(refused))
         except NotReady as absent:
-            reply = error_reply(503 if absent.coming else 409, str(absent), coming=absent.coming, share=absent.share)
+            reply = error_reply(202 if absent.coming else 409, str(absent), coming=absent.coming, share=absent.share)
         except ItemError as error:
             reply = error_reply(404, str(error))
         except MemoryError as error:

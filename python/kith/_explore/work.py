@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from kith._explore.clusterings import Clusters, Linkage, by_size, measured
+from kith._explore.clusterings import Clusters, Linkage, by_size, in_order_of_size, measured
 from kith._explore.given import Given
 from kith._explore.jobs import Jobs, NotReady, Report
 from kith._graph_build import knn_graph
@@ -234,6 +234,7 @@ class Work:
         model.fit(x, progress=report)
         labels, distances = (np.asarray(part) for part in model.assign(x))
         far = 1 - distances.astype(np.float64) if spherical else distances.astype(np.float64)
+        labels = in_order_of_size(labels, count)
         order = np.lexsort((far, labels))
         counts = np.bincount(labels, minlength=count)
         sums = np.bincount(labels, weights=np.maximum(far, 0) if spherical else far**2, minlength=count)

@@ -15,7 +15,7 @@ async function answered(reply) {
   } catch {
     throw new Answer(`The server's answer could not be read (${reply.status}).`, false);
   }
-  if (!reply.ok) throw new Answer(told.error ?? `The server refused (${reply.status}).`, told.coming === true, told.share ?? null);
+  if (!reply.ok || told.coming) throw new Answer(told.error ?? `The server refused (${reply.status}).`, told.coming === true, told.share ?? null);
   return told;
 }
 
@@ -36,7 +36,7 @@ export async function get(address, values = {}, signal = undefined) {
 
 export async function bytes(address, signal) {
   const reply = await fetched(address, { signal });
-  return reply.ok ? reply.arrayBuffer() : answered(reply);
+  return reply.status === 200 ? reply.arrayBuffer() : answered(reply);
 }
 
 export async function post(address, body, signal) {

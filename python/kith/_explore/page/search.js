@@ -28,7 +28,7 @@ export async function search({ parts }, signal) {
     title: text ? `Search: ${text}` : "Search",
     content: [
       el("div", { class: "head" }, el("h1", {}, "Search"), el("p", {}, words())),
-      el("div", { class: "searches" }, el("div", {}, form), facts.search_image ? drop_place(results, signal) : null),
+      el("div", { class: "searches" }, el("div", {}, form), facts.search_image ? drop_place(field, results, signal) : null),
       results,
     ],
     shown: () => field.focus({ preventScroll: true }),
@@ -56,7 +56,7 @@ function show(place, told, what) {
   );
 }
 
-function drop_place(results, signal) {
+function drop_place(field, results, signal) {
   const seen = el("canvas", { width: 64, height: 64, "aria-label": "The uploaded image", role: "img", hidden: true });
   const input = el("input", { type: "file", accept: "image/*", class: "unseen", id: "upload" });
   const told = el("span", {}, "or drop one here, or paste it");
@@ -72,6 +72,7 @@ function drop_place(results, signal) {
     try {
       show(results, await post("api/search/image?k=60", file, signal), file.name || "the pasted image");
       told.textContent = "or drop one here, or paste it";
+      field.value = "";
     } catch (error) {
       if (signal.aborted) return;
       told.textContent = error.message;
