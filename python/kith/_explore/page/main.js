@@ -100,11 +100,12 @@ function on_key(event) {
 function change_theme() {
   const root = document.documentElement;
   const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
-  root.dataset.theme = dark ? "light" : "dark";
+  root.dataset.theme = sessionStorage.theme = dark ? "light" : "dark";
   window.dispatchEvent(new Event("themechange"));
 }
 
 async function begin() {
+  if (sessionStorage.theme) document.documentElement.dataset.theme = sessionStorage.theme; // outlives a reload
   document.getElementById("views").append(...TABS.map(([name, words]) => el("a", { href: `#/${name}`, "data-name": name }, words)));
   document.getElementById("theme").addEventListener("click", change_theme);
   document.getElementById("help").addEventListener("click", () => document.getElementById("keys").showModal());
