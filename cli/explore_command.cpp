@@ -2,6 +2,7 @@
 
 #include <kith/error.hpp>
 
+#include "python_program.hpp"
 #include "report.hpp"
 #include "run_options.hpp"
 
@@ -9,7 +10,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <utility>
@@ -27,11 +27,6 @@ except ImportError as error:
              "there, or name another Python in KITH_PYTHON")
 sys.exit(main())
 )";
-
-std::string python_program() {
-  const char* const named = std::getenv("KITH_PYTHON");
-  return named != nullptr && *named != '\0' ? named : "python3";
-}
 
 // Returns by an error alone.
 Report run_explore(const ExploreOptions& options) {

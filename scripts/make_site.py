@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[1]
 
 # What the pages are called, in the order in which they are listed.
 PAGES = {
-    "Start": {"README.md": "Kith", "docs/quickstart.md": "Quickstart", "docs/explore.md": "Look at vectors",
+    "Start": {"README.md": "Kith", "docs/quickstart.md": "Quickstart", "docs/gallery.md": "Gallery", "docs/explore.md": "Look at vectors",
               "docs/coming-from.md": "Coming from FAISS, scikit-learn or hnswlib"},
     "Choose": {"docs/metrics.md": "Metrics", "docs/indexes.md": "Indexes", "docs/knn-graph.md": "k-NN graphs",
                "docs/collections.md": "Collections"},

@@ -65,6 +65,11 @@ class Items:
         self._loading = threading.Lock()
         if isinstance(given, (str, os.PathLike)):
             given = _from_path(Path(given), name)
+        if isinstance(given, (dict, set)) or not (hasattr(given, "__iter__") or hasattr(given, "__getitem__") or _is_array(given)):
+            raise TypeError(
+                f"{name} is a {type(given).__name__}; give images (an array, or a list of arrays, PIL's, files as paths or bytes) "
+                "or texts"
+            )
         array = _one_array(given)
         if array is None:
             self._take_sequence(list(given) if not isinstance(given, Sequence) else given, name, shape)
@@ -78,7 +83,11 @@ class Items:
         if isinstance(first, str) and not _are_files(given):
             self.texts = _Texts(given, name)
         elif isinstance(first, (list, tuple, int, float)):  # nested lists of numbers
-            self._array = images_of(np.asarray(given), name, shape)
+            try:
+                pixels = np.asarray(given)
+            except ValueError:
+                raise ValueError(f"{name} are lists of different lengths; give an array for each image") from None
+            self._array = images_of(pixels, name, shape)
         elif isinstance(first, (str, os.PathLike, bytes, np.ndarray)) or hasattr(first, "__array_interface__"):
             self._each = given
         else:
@@ -166,10 +175,16 @@ class Items:
         return grey
 
 
+def _is_array(given: Any) -> bool:
+    return hasattr(given, "__array__") or hasattr(given, "__dlpack__") or hasattr(given, "__array_interface__")
+
+
 def images_of(array: npt.NDArray[Any], name: str, shape: tuple[int, ...] | None) -> npt.NDArray[Any]:
     """The images in an array as (rows, height, width) or (rows, height, width, 3 or 4); ValueError where it holds none."""
     if array.dtype.kind not in "fiub" or array.ndim not in (2, 3, 4):
         raise ValueError(f"{name} are {array.dtype} of shape {array.shape}; give images, vectors of pixels, or texts")
+    if 0 in array.shape[1:]:
+        raise ValueError(f"{name} have shape {array.shape}, without a pixel; give images, vectors of pixels, or texts")
     if shape is not None:
         values = int(np.prod(array.shape[1:]))
         if int(np.prod(shape)) != values:
