@@ -344,10 +344,10 @@ class KnnGraph:
                 f"n_neighbors = {count}, and the graph has k = {self.k}; scanpy counts the row itself, so that n_neighbors is 2 to "
                 f"{self.k + 1}: build it with k={max(count - 1, 1)}"
             )
-        if adata is not None and not (hasattr(adata, "obsp") and hasattr(adata, "uns")):
-            raise TypeError(f"adata is a {type(adata).__name__}; it must be an anndata.AnnData")
         if adata is not None and getattr(adata, "n_obs", len(self)) != len(self):
             raise ValueError(f"the graph has {len(self)} rows, and adata has {adata.n_obs} observations; it is of other vectors")
+        if adata is not None and not (hasattr(adata, "obsp") and hasattr(adata, "uns")):
+            raise TypeError(f"adata is a {type(adata).__name__}; it must be an anndata.AnnData")
         if count < self.k + 1:
             first = KnnGraph(self._ids[:, : count - 1], self._distances[:, : count - 1], self._metric)
             return first.to_scanpy(adata, use_rep=use_rep)
