@@ -241,6 +241,8 @@ def opened(data: bytes, name: str, side: int | None = None) -> Any:
         return operations.exif_transpose(image)
     except ItemError:
         raise
+    except images.UnidentifiedImageError:  # whose words name an object in memory
+        raise ItemError(f"{name} is no image that Pillow can read") from None
     except Exception as error:  # Pillow raises a dozen kinds for broken files
         raise ItemError(f"{name} is no image that Pillow can read: {error}") from None
 

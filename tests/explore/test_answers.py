@@ -51,6 +51,12 @@ def test_browsing(page):
     assert spread[0] == 0 and spread[-1] == 299 and len(spread) == 4
 
 
+@pytest.mark.parametrize("rows, count, expected", [(14, 96, range(14)), (14, 14, range(14)), (1, 96, [0]), (2, 1, [0]), (5, 3, [0, 2, 4])])
+def test_the_first_page_shows_all_of_a_few(explore, rows, count, expected):
+    page = explore(None, np.arange(rows, dtype=np.float32)[:, None])
+    assert rows_of(page.get(f"api/spread?count={count}")["items"]) == list(expected)
+
+
 def test_images_are_png(page, images):
     pil = pytest.importorskip("PIL.Image")
     reply = page.ask("image/17?side=240")
@@ -316,10 +322,13 @@ def test_labels_of_every_kind(explore):
         ([True, False, True, True], ["False", "True"]),
         (np.array(["z", "y", "z", "z"]), ["y", "z"]),
         (np.array([3, 1, 3, 3]), ["1", "3"]),
+        (np.array([0.1, 2.5, 0.1, 1 / 3]), ["0.1", "0.333333333", "2.5"]),
+        (np.array([3.0, 1, 3, 3]), ["1", "3"]),
     ):
         labels = Labels(given, 4)
         assert labels.names == names
         assert [labels[row] for row in range(4)] == [names[code] for code in labels.codes.tolist()]
+    assert Labels(np.arange(20) / 3, 20).values is not None and Labels(np.arange(20.0), 20).values is None
 
 
 def test_many_labels_are_not_told_every_half_second(explore, rng):

@@ -260,9 +260,9 @@ def test_wrong_addresses_are_told_in_words(page: Any, browser: chromium.Chromium
         assert says in browser.text(), route
     walk.finished()  # what follows is told by the console too: the server says that these are not there
     walk.open("#/neighbours/300")
-    assert "there is no row 300; rows are 0 to 299" in browser.text()
+    assert "There is no row 300; rows are 0 to 299" in browser.text()
     walk.open("#/path/0/999999999999999999999")
-    assert "there is no row" in browser.text()
+    assert "There is no row" in browser.text()
 
 
 def test_no_path_and_what_is_being_computed(explore: Callable[..., Any], browser: chromium.Chromium, rng: np.random.Generator) -> None:
@@ -348,6 +348,24 @@ def test_what_is_pasted_elsewhere_is_not_searched_for(page: Any, browser: chromi
     walk.until_at("#/outliers")
     browser.evaluate(paste)
     time.sleep(0.3)
+    walk.finished()
+
+
+def test_a_collection_shows_its_ids(explore: Callable[..., Any], browser: chromium.Chromium, rng: np.random.Generator, tmp_path: Path) -> None:
+    import kith
+
+    if not kith._kith.has_collections:
+        pytest.skip("this build has no collections")
+    with kith.open(tmp_path / "notes", dimension=4, ids="text", columns={"kind": str}) as made:
+        made.add(rng.standard_normal((40, 4)), ids=[f"note-{row}" for row in range(40)], columns={"kind": ["a", None] * 20}, payloads=[b"words"] * 40)
+    walk = Walk(browser, explore(tmp_path / "notes", labels="kind").computed(), "ids")
+    walk.open("")
+    assert browser.evaluate("document.querySelectorAll('.grid .card').length") == 30
+    assert "note-0" in browser.text() and "(none)" in browser.text()
+    walk.open("#/search/note-17")
+    browser.click("#results a.card")
+    walk.until_at("#/neighbours/17")
+    assert "note-17" in browser.text() and walk.title().startswith("Neighbours of item note-17")
     walk.finished()
 
 

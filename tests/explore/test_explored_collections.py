@@ -28,7 +28,7 @@ def films(tmp_path, rng):
 def test_a_column_of_texts(explore, films):
     page = explore(films, labels="genre").computed()
     state = page.get("api/state")
-    assert (state["rows"], state["kind"], state["metric"], state["ids"], state["labels"]) == (119, "texts", "cosine", True, ["", "jazz"])
+    assert (state["rows"], state["kind"], state["metric"], state["ids"], state["labels"]) == (119, "texts", "cosine", True, ["(none)", "jazz"])
     assert page.get("api/item/0") == {"row": 0, "text": "Film 1", "label": "jazz", "id": "17"}
     with kith.open(films, mode="r") as held:
         found = held.search(held.get(17).vectors, k=6)

@@ -96,7 +96,7 @@ def test_images_missing_broken_and_of_several_sizes(explore, tmp_path, rng):
         assert reply.status == 200 and reply.headers["Content-Type"] == "image/png"
     assert "No such file" in page.refused("image/2", 404)
     assert page.ask("image/3?side=240").headers["Content-Type"] in ("image/png", "application/json")
-    assert "Pillow" in page.refused("image/4", 404), "never sent as what it says it is"
+    assert page.refused("image/4", 404) == "item 4 is no image that Pillow can read", "never sent as what it says it is"
     assert "is empty" in page.refused("image/5", 404)
 
 

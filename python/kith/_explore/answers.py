@@ -56,7 +56,7 @@ class Answers:
             "kind": given.items.kind,
             # Names are told where each has its colour: of a million classes none has.
             "classes": 0 if labels is None else len(labels.names),
-            "labels": [] if labels is None or len(labels.names) > _MOST_CLASSES else [name[:_LABEL_LETTERS] for name in labels.names],
+            "labels": [] if labels is None or len(labels.names) > _MOST_CLASSES else list(map(_label, labels.names)),
             "scale": labels is not None and labels.values is not None,
             "search_image": given.encode is not None,
             "search_text": given.encodes_texts,
@@ -85,7 +85,8 @@ class Answers:
     def spread(self, count: int) -> dict[str, Any]:
         """Rows evenly spread over all."""
         total = len(self._given)
-        rows = sorted({round(place * (total - 1) / max(1, count - 1)) for place in range(min(count, total))})
+        count = min(count, total)
+        rows = sorted({round(place * (total - 1) / max(1, count - 1)) for place in range(count)})
         return {"rows": total, "items": [self._card(row) for row in rows]}
 
     def item(self, row: int) -> dict[str, Any]:
@@ -276,7 +277,7 @@ class Answers:
         if len(caption) > letters:
             card["letters"] = len(caption)
         if self._given.labels is not None:
-            card["label"] = self._given.labels[row][:_LABEL_LETTERS]
+            card["label"] = _label(self._given.labels[row])
         if self._given.ids is not None:
             card["id"] = str(self._given.ids[row])[:_LABEL_LETTERS]
         return card
@@ -301,7 +302,7 @@ class Answers:
             codes, counts = np.unique(labels.codes[rows], return_counts=True)
             top = np.argsort(-counts, kind="stable")[:4]
             sheet["shares"] = [
-                {"label": labels.names[code][:_LABEL_LETTERS], "share": float(count / len(rows))}
+                {"label": _label(labels.names[code]), "share": float(count / len(rows))}
                 for code, count in zip(codes[top].tolist(), counts[top].tolist())
             ]
         return sheet
@@ -372,11 +373,16 @@ def _number(value: Any) -> float | None:
     return number if math.isfinite(number) else None
 
 
+def _label(name: str) -> str:
+    """A label as the page shows it."""
+    return name[:_LABEL_LETTERS] or "(none)"
+
+
 def _few_classes(codes: npt.NDArray[np.int32], names: list[str]) -> tuple[npt.NDArray[np.int32], list[str]]:
     """The largest classes by name, and all others as one: no more than there are colours."""
     if len(names) <= _MOST_CLASSES:
-        return codes, [name[:_LABEL_LETTERS] for name in names]
+        return codes, list(map(_label, names))
     largest = np.sort(np.argsort(-np.bincount(codes, minlength=len(names)), kind="stable")[: _MOST_CLASSES - 1])
     number = np.full(len(names), _MOST_CLASSES - 1, np.int32)
     number[largest] = np.arange(_MOST_CLASSES - 1, dtype=np.int32)
-    return number[codes], [names[code][:_LABEL_LETTERS] for code in largest] + [f"{len(names) - _MOST_CLASSES + 1} others"]
+    return number[codes], [_label(names[code]) for code in largest] + [f"{len(names) - _MOST_CLASSES + 1} others"]

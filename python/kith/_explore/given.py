@@ -21,7 +21,8 @@ from kith._metrics import Metric, metric_name
 from kith._options import check_device
 from kith._typing import DeviceNames
 
-_MOST_CLASSES = 64  # numbers of more distinct values are a scale, not names
+_MOST_CLASSES = 64  # whole numbers of more distinct values are a scale, not names
+_MOST_FRACTIONS = 12  # and others
 
 
 class Given:
@@ -159,10 +160,11 @@ class Labels:
         self._given = array
         if array.dtype.kind in "fiu":
             distinct, codes = np.unique(array, return_inverse=True)
-            if len(distinct) > _MOST_CLASSES:
+            whole = bool((distinct == np.rint(distinct)).all())
+            if len(distinct) > (_MOST_CLASSES if whole else _MOST_FRACTIONS):
                 self.values = array.astype(np.float64)
                 return
-            self.names, self.codes = [str(name) for name in distinct.tolist()], codes.reshape(-1).astype(np.int32)
+            self.names, self.codes = [f"{name:.9g}" for name in distinct.tolist()], codes.reshape(-1).astype(np.int32)
         else:
             self.names, self.codes = _classes(array)
 

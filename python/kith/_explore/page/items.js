@@ -69,6 +69,7 @@ export function card(item, { href = neighbours_of(item.row), than = undefined, m
       item.distance !== undefined ? el("span", { class: "number" }, short(item.distance)) : null,
     ),
   );
+  if (item.id !== undefined && item.label !== undefined) parts.push(el("div", { class: "under id quiet", dir: "auto" }, item.id));
   const given = { class: other ? "card other" : "card", title: spoken(item) };
   if (other) given["aria-label"] = `${spoken(item)}, of another label, distance ${short(item.distance)}`;
   return href === null ? el("div", given, parts) : el("a", { ...given, href }, parts);

@@ -15,6 +15,7 @@ export async function neighbours({ parts, values }, signal, { last_row }) {
   ]);
   const item = told.item;
   const on = [...trail, row];
+  const classes = item.label !== undefined && !facts.scale; // numbers on a scale all differ
   const most = Math.max(...told.found.map((one) => one.distance ?? 0), 0);
   return {
     title: `Neighbours of item ${name_of(item)}`,
@@ -33,10 +34,10 @@ export async function neighbours({ parts, values }, signal, { last_row }) {
             el("h1", {}, told.found.length ? `${count(told.found.length, "nearest neighbour")}` : "No neighbours"),
             el("span", { class: "buttons" }, [10, 20, 50, 100].map((some) =>
               el("a", { class: "button", href: `#/neighbours/${row}?k=${some}`, "aria-current": some === k && "true", "aria-label": `${some} neighbours` }, some))),
-            el("p", {}, `By ${facts.metric}, found by ${told.by}.`, item.label !== undefined ? " Neighbours with another label are marked." : ""),
+            el("p", {}, `By ${facts.metric}, found by ${told.by}.`, classes ? " Neighbours with another label are marked." : ""),
           ),
           told.found.length
-            ? grid(told.found, { than: item.label, most, href: (one) => neighbours_of(one.row, on) })
+            ? grid(told.found, { than: classes ? item.label : undefined, most, href: (one) => neighbours_of(one.row, on) })
             : el("p", { class: "notice" }, "This is the only item."),
         ),
       ),
