@@ -4,7 +4,7 @@ beside Kith's own `Flat` of the same rows, in one run on one thread.
 
     few_queries.py [--tables usual batches kinds metrics neighbors widths filters large sweep] [--rows 60000]
                    [--rounds 7] [--targets AVX2 ...] [--cells PART ...] [--seconds 60] [--worst 20] [--shortfalls]
-                   [--write]
+                   [--steps] [--write]
 
 Tables are lists of cells; a cell is a kind of index, its rows and columns, a metric, k, the size of a batch and, where
 there is a filter, how many rows it keeps:
@@ -24,7 +24,9 @@ FAISS's trained file is read by Kith, so that both search the same lists and cod
 round takes other queries, so that no list stays in a cache because it was asked for just before. Every cell is searched
 by Kith, by FAISS and by `Flat` in turn. `same` is the share of ids that are equal place by place; `alone` says whether
 one query's answer has the bytes of the same query's in a batch. A star marks what is below twice FAISS, or slower than
-`Flat`. Where FAISS is not installed, or does not have the kind in that form, its columns stay empty and Kith trains by
+`Flat`. `--steps` instead times 1 to 1,000 queries of every kind, with and without a filter, without FAISS's searches; it
+fails where a query takes a tenth longer than in the next smaller batch, or longer than in `Flat` (query_steps.py). Where
+FAISS is not installed, or does not have the kind in that form, its columns stay empty and Kith trains by
 itself: `cosine` is `METRIC_INNER_PRODUCT` of rows of length 1 there.
 """
 
@@ -42,6 +44,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import query_steps
 import turns
 from made_data import mixture
 
@@ -61,6 +64,9 @@ _ALL = (*_KINDS, *(f"IVF256,{kind}" for kind in _KINDS), *_BEFORE_AND_AFTER)
 _CODES = ("Flat", "SQ8", "SQ4", "SQfp16", "PQ{d8}", "PQ{d4}x4")
 _SWEPT = (*(f"IVF64,{kind}" for kind in _CODES), *_CODES, "IVF64,PQ{d8},RFlat", "IVF64,PQ{d8},Refine(SQ8)", "SQ8,RFlat", "PQ{d8},RFlat",
           "PCA{d2},IVF64,SQ8", "PCA{d2},SQ8", "OPQ{d8},IVF64,PQ{d8}", "OPQ{d8},PQ{d8}")  # fmt: skip
+_STEPPED = (*_USUAL, "SQ4", "PQ{d4}x4", "RQ8x8_Nqint8", "IVF256,RQ8x8_Nqint8", "PCA{d2},IVF256,SQ8", "OPQ{d8},IVF256,PQ{d8}",
+            "IVF256,PQ{d8},RFlat", "PQ{d8},RFlat")  # fmt: skip
+_STEPPED_FILTERED = ("Flat", "SQ8", "PQ{d8}", "IVF256,Flat", "IVF256,SQ8", "IVF256,SQfp16", "IVF256,PQ{d8}")
 _WIDEST_OPQ = 384  # columns: beyond, FAISS's training takes minutes
 _TRAINED_ROWS = 20_000  # of RQ and LSQ, whose training takes long
 
@@ -124,19 +130,11 @@ def cells_of(table: str, rows: int) -> Iterator[Cell]:
             yield Cell(kind, rows=200_000, cols=768, probes=32)
 
 
-class Rounds:
-    """Calls with the next queries of a pool, so many at a time."""
-
-    def __init__(self, search: Callable[[Any], object], queries: Any, batch: int) -> None:
-        self._search, self._queries, self._batch, self._at = search, queries, batch, 0
-        self.calls = max(1, 100 // batch)
-
-    def __call__(self) -> None:
-        for _ in range(self.calls):
-            if self._at + self._batch > len(self._queries):
-                self._at = 0
-            self._search(self._queries[self._at : self._at + self._batch])
-            self._at += self._batch
+def stepped_cells(rows: int) -> Iterator[Cell]:
+    for kind in _STEPPED:
+        yield Cell(kind, rows=rows)
+        if kind in _STEPPED_FILTERED:
+            yield from (Cell(kind, rows=rows, kept=kept) for kept in (0.5, 0.1, 0.01))
 
 
 class Data:
@@ -221,7 +219,7 @@ def measure(cell: Cell, data: Data, index: Any, own: kith.Index, rounds: int) ->
     alone = [calls["kith"](data.queries[i : i + 1]) for i in range(50)]
     equal = all(alone[i][j][0].tobytes() == together[j][i].tobytes() for i in range(50) for j in range(2))
     same = float(np.mean(together[0] == calls["faiss"](data.queries[:50])[0])) if "faiss" in calls else float("nan")
-    runs = {name: Rounds(search, data.queries, cell.batch) for name, search in calls.items()}
+    runs = {name: query_steps.Run(search, data.queries, cell.batch) for name, search in calls.items()}
     best = turns.best_in_turn(rounds, dict(runs), turns.clock_for(1))
     ms = {name: 1e3 * taken / (cell.batch * runs[name].calls) for name, taken in best.items()}
     return {**asdict(cell), "kind": cell.factory, **ms, "same": same, "alone": equal}
@@ -234,6 +232,18 @@ def print_line(found: dict[str, Any]) -> None:
     print(f"{found['kind']:>22} {found['cols']:5d} {found['metric']:>13} {found['k']:4d} {found['kept']:5.2f} {found['batch']:6d} "
           f"{found['kith']:9.4f} {found.get('faiss', float('nan')):9.4f} {found['Flat']:9.4f} {of_faiss:7.2f} {of_flat:7.2f} {marks} "
           f"{found['same']:6.3f} {'same' if found['alone'] else 'DIFFER':>6}", flush=True)  # fmt: skip
+
+
+def check_steps(cell: Cell, data: Data, own: kith.Index, rounds: int) -> tuple[dict[str, Any], list[str]]:
+    calls = calls_of(cell, data, None, own)
+    times, faults = query_steps.faults_of(calls["kith"], None if cell.factory == "Flat" else calls["Flat"], data.queries, rounds)
+    print(f"{cell.factory:>22} {cell.kept:5.2f} " + " ".join(f"{times['own', size]:7.1f}" for size in query_steps.SIZES))
+    if cell.factory != "Flat":
+        print(f"{'Flat':>22} {cell.kept:5.2f} " + " ".join(f"{times['Flat', size]:7.1f}" for size in query_steps.SIZES))
+    for fault in faults:
+        print(f"{'':>22} {fault}")
+    sys.stdout.flush()
+    return {**asdict(cell), "kind": cell.factory, "us": {f"{name} {size}": us for (name, size), us in times.items()}, "faults": faults}, faults
 
 
 def run_targets(targets: list[str]) -> None:
@@ -261,6 +271,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=float("inf"), help="begins no cell after so long")
     parser.add_argument("--worst", type=int, default=0, help="prints so many cells with the smallest ratio to FAISS at the end")
     parser.add_argument("--shortfalls", action="store_true", help="prints the cells with a star once more at the end")
+    parser.add_argument("--steps", action="store_true", help="times 1 to 1,000 queries, and fails where the time rises")
     parser.add_argument("--write", action="store_true", help="to bench/results/cpu")
     options = parser.parse_args()
     if options.targets:
@@ -268,13 +279,19 @@ def main() -> None:
     peer = "no faiss" if faiss is None else f"faiss {faiss.__version__}"
     if faiss is not None:
         faiss.omp_set_num_threads(1)
-    print(f"kith {kith.__version__} ({kith.info()['instruction_set']}), {peer}; one thread, processor ms a query")
-    print(f"{'kind':>22} {'cols':>5} {'metric':>13} {'k':>4} {'kept':>5} {'batch':>6} {'kith':>9} {'faiss':>9} {'Flat':>9} "
-          f"{'/faiss':>7} {'/Flat':>7}    {'same':>6} {'alone':>6}")  # fmt: skip
-    cells = [cell for table in options.tables for cell in cells_of(table, options.rows)]
+    unit = "us" if options.steps else "ms"
+    print(f"kith {kith.__version__} ({kith.info()['instruction_set']}), {peer}; one thread, processor {unit} a query")
+    if options.steps:
+        print(f"{'kind':>22} {'kept':>5} " + " ".join(f"{size:7d}" for size in query_steps.SIZES))
+    else:
+        print(f"{'kind':>22} {'cols':>5} {'metric':>13} {'k':>4} {'kept':>5} {'batch':>6} {'kith':>9} {'faiss':>9} {'Flat':>9} "
+              f"{'/faiss':>7} {'/Flat':>7}    {'same':>6} {'alone':>6}")  # fmt: skip
+    tables = [cell for table in options.tables for cell in cells_of(table, options.rows)]
+    cells = list(stepped_cells(options.rows)) if options.steps else tables
     cells = [cell for cell in dict.fromkeys(cells) if any(part in cell.factory for part in options.cells)]
     cells = [cell for cell in cells if cell.cols in (options.cols or [cell.cols])]
     cells = [cell for cell in cells if cell.batch in (options.batches or [cell.batch])]
+    failed = 0
     results: list[dict[str, Any]] = []
     data_key, pair_key = None, None
     begun = time.monotonic()
@@ -287,21 +304,29 @@ def main() -> None:
                 data, pair_key = Data(cell.rows, cell.cols, cell.metric), None
             if pair_key != (pair_key := cell.factory):
                 index, own = pair_of(cell, data.base, options.indexes or unkept)
+            if options.steps:
+                found, faults = check_steps(cell, data, own, options.rounds)
+                results.append(found)
+                failed += len(faults)
+                continue
             results.append(measure(cell, data, index, own, options.rounds))
             print_line(results[-1])
-    if options.worst > 0:
+    if options.steps:
+        print(f"{failed} faults")
+    elif options.worst > 0:
         compared = sorted((found for found in results if "faiss" in found), key=lambda found: found["faiss"] / found["kith"])
         below = sum(found["faiss"] < 2 * found["kith"] for found in compared)
         print(f"\n{below} of {len(compared)} below twice FAISS; the smallest ratios:")
         for found in compared[: options.worst]:
             print_line(found)
-    if options.shortfalls:
+    if options.shortfalls and not options.steps:
         print("\nbelow twice FAISS or slower than Flat:")
         for found in results:
             if found.get("faiss", 1e9) < 2 * found["kith"] or (found["kind"] != "Flat" and found["Flat"] < found["kith"]):
                 print_line(found)
     if options.write:
         turns.write_results(turns.results_path("few_queries"), vars(options), results, faiss=peer)
+    sys.exit(failed > 0)
 
 
 if __name__ == "__main__":
