@@ -37,7 +37,7 @@ KITH_EXPORT std::string_view name_of(CodeStart start);
 // "greedy", "random", "given".
 KITH_EXPORT CodeStart parse_code_start(std::string_view name);
 
-// Order in which a sweep visits the codebooks.
+// Of the codebooks in a sweep.
 enum class SweepOrder : uint8_t { fixed, random };
 KITH_EXPORT std::string_view name_of(SweepOrder order);
 // "fixed", "random".

@@ -322,7 +322,7 @@ class CollectionReads(ABC):
         radius : float
             In the metric's unit, and included.
         where, params, ids, filter, timeout
-            As in `search`.
+            As in `search`, with one list of `params` for all queries.
         probes, device, threads, memory_limit, device_memory_limit, progress
             As in `search`.
 

@@ -8,7 +8,7 @@ from typing import NoReturn, SupportsIndex
 from kith import _kith
 from kith._info import info
 from kith._metrics import Metric
-from kith._options import byte_size, flag, real_number, text, whole_number
+from kith._options import byte_size, flag, text, whole_number
 from kith._other_names import refuse_unknown
 from kith._typing import ByteSize
 
@@ -47,8 +47,6 @@ class WorkPlan:
     host_bytes: int
     device_bytes: int
     disk_bytes: int
-
-_MOST_THREADS = 1 << 16
 
 
 def plan(
@@ -103,8 +101,6 @@ def plan(
     """
     refuse_unknown("kith.plan()", unknown)
     count = whole_number(threads, "threads")
-    if not 0 <= count <= _MOST_THREADS:
-        raise ValueError(f"threads = {count}; allowed are 0 (those of this machine) to {_MOST_THREADS}")
     told = _kith.plan(
         whole_number(rows, "rows"),
         whole_number(cols, "cols"),
@@ -112,13 +108,13 @@ def plan(
         text(factory, "factory"),
         whole_number(k, "k"),
         text(metric, "metric"),
-        real_number(recall, "recall"),
-        real_number(probes, "probes"),
+        float(recall),
+        float(probes),
         None if memory_limit is None else byte_size(memory_limit, "memory_limit"),
         None if device_memory_limit is None else byte_size(device_memory_limit, "device_memory_limit"),
         flag(gpu, "gpu"),
         count if count != 0 else info()["threads"],
-        real_number(disk_read, "disk_read"),
-        real_number(disk_write, "disk_write"),
+        float(disk_read),
+        float(disk_write),
     )
     return WorkPlan(**{**told, "phases": [PlanPhase(**phase) for phase in told["phases"]]})

@@ -228,6 +228,7 @@ std::vector<DeviceParts> Resources::devices() const {
 int Resources::parts() const { return part_pools_ == nullptr ? 1 : static_cast<int>(part_pools_->parts().size()); }
 
 Resources Resources::with_device(Device device) const {
+  if (options_->device == device && options_->devices.empty() && part_pools_ == nullptr) return *this;
   Resources copy = changed([&](ResourceOptions& options) {
     options.device = device;
     options.devices.clear();

@@ -28,7 +28,8 @@ MatrixView::MatrixView(const void* data, DType dtype, MatrixShape shape, MemoryS
                     "columns must be contiguous",
                     stride, cols));
   }
-  if (saturating_multiply(saturating_multiply(rows, stride), size_of(dtype)) == INT64_MAX) {
+  int64_t bytes = 0;  // multiplied without a division, which takes as long as a short row's distance
+  if (__builtin_mul_overflow(rows, stride, &bytes) || __builtin_mul_overflow(bytes, size_of(dtype), &bytes)) {
     throw InvalidArgument(
         fmt::format("a matrix of {} rows with a stride of {} is larger than any memory", rows, stride));
   }

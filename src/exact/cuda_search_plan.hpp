@@ -59,7 +59,7 @@ struct RangeProduct {
   CandidateRoom candidates;
 };
 
-// What the product engine does.
+// Of the product engine.
 struct ProductPlan {
   ProductEngine engine = ProductEngine::automatic;
   OperandType operands = OperandType::half;

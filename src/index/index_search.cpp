@@ -25,6 +25,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <initializer_list>
 #include <string_view>
 #include <utility>
@@ -123,8 +124,8 @@ int64_t count_kept(const RowFilter& given, const RowFilter& of_rows, int64_t sto
 int64_t probes_of(const IndexState& state, int64_t probes, const RowFilter& given, const IdFilter& filter,
                   const LiveRows& live, const Resources& resources) {
   if (given.form() == RowFilter::Form::none) return probes;
-  return state.probes_with_filter(
-      probes, [&] { return count_kept(given, filter.of_rows(), live.stored(), resources); }, live.count());
+  const auto kept = [&] { return count_kept(given, filter.of_rows(), live.stored(), resources); };
+  return state.probes_with_filter(probes, std::cref(kept), live.count());  // which is not copied
 }
 
 // InvalidArgument for a file that cannot hold the vectors of `state`, which may be null, and for an index that keeps
@@ -179,7 +180,7 @@ class FileVectors final : public RefineVectors {
     int64_t place = 0;  // among the rows
   };
 
-  // With several files, sorts by id so that each file is read once rather than in candidate order.
+  // Of several files each is read from once, not as candidates come.
   ReusedVector<IdPlace> in_order_of_ids(const int64_t* rows, int64_t count) const {
     ReusedVector<IdPlace> ids(static_cast<size_t>(count));
     for (int64_t i = 0; i < count; ++i) ids[static_cast<size_t>(i)] = {version_.ids.id(rows[i]), i};

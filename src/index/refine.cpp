@@ -96,15 +96,16 @@ void search_and_refine(const RefineTask& task, const RefineVectors& vectors, con
   const HostNeighbors results(out, resources);
   if (out.queries == 0) return;
   const int64_t candidates = task.coarse.k;
-  const int64_t each = footprint_of<Neighbors>(resources, int64_t{1}, candidates).host;
+  const auto each = [&] { return footprint_of<Neighbors>(resources, int64_t{1}, candidates).host; };
   if (only_counts(resources)) {
     const NeighborsView some{out.ids, out.distances, out.queries, candidates};
     const Footprint first = footprint_of_call(
         resources, [&](const Resources& used) { task.first.search(rows.view(), some, task.coarse, used); });
     const Footprint second = footprint_of<RowComparer>(resources, vectors, task.metric, queries.cols());
-    return count_work(first.then(second).beside_share(kCandidateShare, {each}), resources);
+    return count_work(first.then(second).beside_share(kCandidateShare, {each()}), resources);
   }
-  const int64_t fit = resources.host_memory()->available() / kCandidateShare / each;
+  const int64_t left = resources.host_memory()->available();
+  const int64_t fit = counts_memory(resources) ? left / kCandidateShare / each() : kCandidatesTogether;
   const int64_t together = std::clamp<int64_t>(std::min(kCandidatesTogether / candidates, fit), 1, out.queries);
   Neighbors found(together, candidates, resources);
   for (int64_t first = 0; first < out.queries; first += together) {

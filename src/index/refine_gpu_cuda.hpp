@@ -6,7 +6,7 @@
 
 namespace kith {
 
-// A view of device memory.
+// Of device memory.
 CodecView codec_view(const CodecOnDevice& codec);
 
 }  // namespace kith

@@ -25,7 +25,7 @@ namespace {
 
 using Chain = std::shared_ptr<const TransformChain>;
 
-// Share of the free memory for transformed vectors: the search behind needs most of it.
+// Of the memory that is free, for transformed vectors: the search behind needs most of it.
 constexpr int64_t kTransformedShare = 8;
 
 constexpr std::string_view kTransformedPurpose = "transformed vectors";
@@ -117,7 +117,7 @@ class TransformedSource final : public RowSource {
 // a moment; once where there is one part.
 class RangeParts {
  public:
-  // Adds the result of the next queries, in host memory.
+  // Of the queries behind those before, in host memory.
   void add(RangeNeighbors part) { parts_.push_back(std::move(part)); }
 
   RangeNeighbors joined(const Resources& resources) && {
@@ -266,10 +266,11 @@ class TransformedState final : public IndexState {
     if (params_.check_finite) check_queries_finite(queries, resources);
     const int64_t spare = SpareDeviceMemory::of(resources);
     const Resources behind = SpareDeviceMemory::with(resources, spare - spare / kTransformedShare);
-    for_transformed(*chain_, queries, resources, [&](const MatrixView& some, int64_t first) {
+    const auto search_some = [&](const MatrixView& some, int64_t first) {
       const NeighborsView part{out.ids + first * out.k, out.distances + first * out.k, some.rows(), out.k, out.space};
       search(some, part, behind);
-    });
+    };
+    for_transformed(*chain_, queries, resources, std::cref(search_some));  // which is not copied
   }
 
   // As the transforms leave them, for calls that are counted.

@@ -12,7 +12,7 @@
 
 namespace kith {
 
-// Rows of a dtype known at run time.
+// Of a dtype known at run time.
 struct DeviceRowsView {
   const void* data = nullptr;
   DType dtype = DType::f32;
@@ -32,7 +32,7 @@ struct DeviceRowsView {
   }
 };
 
-// The view of a matrix in device memory.
+// Of a matrix in device memory.
 inline DeviceRowsView device_rows(const MatrixView& matrix) {
   return {matrix.data(), matrix.dtype(), matrix.row_stride(), matrix.rows(), nullptr};
 }

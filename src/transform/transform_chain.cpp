@@ -7,6 +7,7 @@
 #include "core/float_mode.hpp"
 #include "core/host_array.hpp"
 #include "core/memory_budget.hpp"
+#include "core/reused_memory.hpp"
 #include "core/typed_row.hpp"
 #include "core/within_limits.hpp"
 #include "kernels/dense/dense.hpp"
@@ -19,6 +20,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 namespace kith {
 namespace {
@@ -160,7 +162,8 @@ struct PieceStep : TransformRun {
 // All steps of a chain, or its way back: pieces of rows go through them, and lie in one of two buffers between steps.
 class PieceSteps {
  public:
-  PieceSteps(const std::vector<const TransformParts*>& all, bool forward) {
+  PieceSteps(std::span<const TransformParts* const> all, bool forward) {
+    steps_.reserve(all.size());
     for (const TransformParts* parts : all) steps_.push_back({{parts, forward}});
     if (!forward) std::reverse(steps_.begin(), steps_.end());
     for (const PieceStep& step : steps_) widest_ = std::max({widest_, step.in(), step.out()});
@@ -237,13 +240,14 @@ class PieceSteps {
     return std::clamp<int64_t>(room / array_bytes<float>(buffers_ * widest_), 1, most);
   }
 
-  std::vector<PieceStep> steps_;
+  ReusedVector<PieceStep> steps_;
   int64_t widest_ = 1;
   int64_t buffers_ = 0;
 };
 
-std::vector<const TransformParts*> parts_of(const std::vector<std::shared_ptr<const Transform>>& steps) {
-  std::vector<const TransformParts*> parts;
+ReusedVector<const TransformParts*> parts_of(const std::vector<std::shared_ptr<const Transform>>& steps) {
+  ReusedVector<const TransformParts*> parts;
+  parts.reserve(steps.size() + 1);
   for (const auto& step : steps) parts.push_back(&step->parts());
   return parts;
 }
@@ -252,7 +256,7 @@ std::vector<const TransformParts*> parts_of(const std::vector<std::shared_ptr<co
 void run_steps(const std::vector<std::shared_ptr<const Transform>>& steps, bool forward, const MatrixView& rows,
                const MutableMatrixView& out, const Resources& resources) {
   const TransformParts same{Kind::padding, "", rows.cols(), rows.cols(), {}, {}};
-  std::vector<const TransformParts*> parts = parts_of(steps);
+  ReusedVector<const TransformParts*> parts = parts_of(steps);
   if (parts.empty()) parts.push_back(&same);
   PieceSteps(parts, forward).run(rows, out, resources);
 }

@@ -132,8 +132,8 @@ TEST_P(SelectiveFilterOf, ManyKeptRowsAreFoundInTheProbedLists) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, SelectiveFilterOf,
-                         ::testing::Values("IVF16,Flat", "IVF16,SQfp16", "SQ8", "IVF16,SQ8", "IVF16,PQ5", "IVF16,RQ2x8", "PCA10,IVF16,SQ8",
-                                           "IVF16,PQ5,RFlat"));
+                         ::testing::Values("IVF16,Flat", "IVF16,SQfp16", "SQ8", "IVF16,SQ8", "PQ5", "IVF4,PQ5", "IVF16,PQ5", "IVF16,RQ2x8",
+                                           "PCA10,IVF16,SQ8", "IVF16,PQ5,RFlat"));
 
 }  // namespace
 }  // namespace kith

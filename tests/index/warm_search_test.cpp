@@ -66,10 +66,9 @@ Index made_index(const std::string& factory, Metric metric, const Matrix<float>&
 }
 
 // Of searches of one query each, after as many that do not count.
-int64_t allocations_of(const Index& index, const Matrix<float>& queries, int64_t k, const Resources& resources) {
-  SearchParams params;
-  params.k = k;
-  Neighbors found(1, k, resources);
+int64_t allocations_of(const Index& index, const Matrix<float>& queries, const SearchParams& params,
+                       const Resources& resources) {
+  Neighbors found(1, params.k, resources);
   const NeighborsView out = found.view();
   const auto search_all = [&] {
     for (int64_t i = 0; i < queries.rows; ++i) {
@@ -94,11 +93,55 @@ TEST(WarmSearch, OfOneQueryAllocatesNothing) {
       for (const int threads : {1, 2}) {
         const Resources resources = on_threads(threads);
         const Index index = made_index(kind, metric, rows, resources);
-        for (const int64_t k : {1, 10}) {
-          EXPECT_EQ(allocations_of(index, queries, k, resources), 0)
+        for (const int64_t k : {1, 10, 100}) {
+          EXPECT_EQ(allocations_of(index, queries, {.k = k}, resources), 0)
               << kind << ' ' << name_of(metric) << ", " << threads << " threads, k = " << k;
         }
       }
+    }
+  }
+}
+
+// Every third row, and every hundredth.
+std::vector<std::vector<uint8_t>> masks_of(int64_t rows) {
+  std::vector<std::vector<uint8_t>> masks;
+  for (const int64_t apart : {3, 100}) {
+    std::vector<uint8_t>& mask = masks.emplace_back(static_cast<size_t>(rows), uint8_t{0});
+    for (int64_t i = 0; i < rows; i += apart) mask[static_cast<size_t>(i)] = 1;
+  }
+  return masks;
+}
+
+TEST(WarmSearch, WithAFilterAllocatesNothing) {
+  if (reference::is_sanitized()) GTEST_SKIP() << "a sanitizer is given every block";
+  const Matrix<float> rows = make_floats(Shape::gaussian, 5000, kWarmCols, 1);
+  const Matrix<float> queries = make_floats(Shape::gaussian, 20, kWarmCols, 2);
+  const std::vector<std::vector<uint8_t>> masks = masks_of(rows.rows);
+  for (const std::string kind : {"Flat", "SQ8", "PQ8", "IVF16,Flat", "IVF16,SQ8", "IVF16,PQ8"}) {
+    for (const int threads : {1, 2}) {
+      const Resources resources = on_threads(threads);
+      const Index index = made_index(kind, Metric::l2, rows, resources);
+      for (const std::vector<uint8_t>& mask : masks) {
+        SearchParams params{.k = 10};
+        params.filter = RowFilter::mask(mask.data(), rows.rows);
+        EXPECT_EQ(allocations_of(index, queries, params, resources), 0) << kind << ", " << threads << " threads";
+      }
+    }
+  }
+}
+
+TEST(WarmSearch, OfEveryOtherKindAllocatesNothing) {
+  if (reference::is_sanitized()) GTEST_SKIP() << "a sanitizer is given every block";
+  const Matrix<float> rows = make_floats(Shape::gaussian, 1500, kWarmCols, 1);
+  const Matrix<float> queries = make_floats(Shape::gaussian, 20, kWarmCols, 2);
+  const char* const kinds[] = {"SQ6",           "IVF8,SQ6",       "RQ4x4",          "IVF8,RQ4x8_Nqint8",
+                               "LSQ4x8_Nqint8", "OPQ8,IVF8,PQ8",  "PCA32,IVF8,SQ8", "IVF8,PQ8,RFlat",
+                               "PQ8,RFlat",     "SQ8,Refine(SQ8)", "Graph16",       "IVF8,RaBitQ"};
+  for (const std::string kind : kinds) {
+    const Index index = made_index(kind, Metric::l2, rows, on_threads(2));
+    for (const int threads : {1, 2}) {
+      const Resources resources = on_threads(threads);
+      EXPECT_EQ(allocations_of(index, queries, {.k = 10}, resources), 0) << kind << ", " << threads << " threads";
     }
   }
 }

@@ -108,7 +108,7 @@ TEST(ListKernels, TablesAddUpAndTheirBytesAreLowerBounds) {
     SCOPED_TRACE(target);
     const ForcedTarget forced(target);
     for (const int bits : {4, 6, 8}) {
-      for (const int64_t parts : {1, 7, 16, 40}) {
+      for (const int64_t parts : {1, 2, 4, 7, 8, 16, 40}) {
         constexpr int64_t kCount = 150;
         const ProductCodes given(parts, 3, bits, kCount);
         const int64_t words = given.format.codewords();

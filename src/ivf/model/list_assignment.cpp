@@ -4,6 +4,7 @@
 
 #include "core/divide.hpp"
 #include "core/host_array.hpp"
+#include "core/host_arrays.hpp"
 #include "core/memory_budget.hpp"
 #include "core/ordered_key.hpp"
 #include "core/parallel_for.hpp"
@@ -34,20 +35,20 @@ constexpr int64_t kFewLists = 4096;
 
 // Memory of rank_one.
 struct FewRanked {
-  FewRanked(int64_t lists, int64_t cols, const Resources& resources)
-      : query(cols, "the queries' lists", resources),
-        values(lists + kPlacesPast, "the queries' lists", resources),
-        facts(lists, "the queries' lists", resources),
-        places(lists + kPlacesPast, "the queries' lists", resources),
-        keys(lists, "the queries' lists", resources),
-        neighbors(lists, "the queries' lists", resources) {}
+  FewRanked(ArrayPlaces& block, int64_t lists, int64_t cols)
+      : query(block.take<float>(cols)),
+        values(block.take<float>(lists + kPlacesPast)),
+        facts(block.take<float>(lists)),
+        places(block.take<uint32_t>(lists + kPlacesPast)),
+        keys(block.take<float>(lists)),
+        neighbors(block.take<uint64_t>(lists)) {}
 
-  HostArray<float> query;  // of length 1, for cosine
-  HostArray<float> values;
-  HostArray<float> facts;
-  HostArray<uint32_t> places;
-  HostArray<float> keys;
-  HostArray<uint64_t> neighbors;
+  PlacedArray<float> query;  // of length 1, for cosine
+  PlacedArray<float> values;
+  PlacedArray<float> facts;
+  PlacedArray<uint32_t> places;
+  PlacedArray<float> keys;
+  PlacedArray<uint64_t> neighbors;
 };
 
 bool ranks_few(Metric metric, int64_t queries, int64_t lists) {
@@ -55,7 +56,7 @@ bool ranks_few(Metric metric, int64_t queries, int64_t lists) {
   return queries <= kFewRanked && lists <= kFewLists && is_product(kind);
 }
 
-bool all_finite(const HostArray<float>& values, int64_t count) {
+bool all_finite(const PlacedArray<float>& values, int64_t count) {
   float sums = 0;
   for (int64_t i = 0; i < count; ++i) sums += values[i] - values[i];
   return sums == 0.0f;
@@ -169,9 +170,9 @@ void rank_by_search(Metric metric, const MatrixView& centres, const MatrixView& 
 void rank_lists(Metric metric, const MatrixView& centres, const MatrixView& queries, int64_t probes, int32_t* lists,
                 const Resources& resources) {
   if (ranks_few(metric, queries.rows(), centres.rows()) && probes <= centres.rows() && !only_counts(resources)) {
-    const FewRanked memory(centres.rows(), centres.cols(), resources);
+    const HostArrays<FewRanked> memory("the queries' lists", resources, centres.rows(), centres.cols());
     int64_t done = 0;
-    while (done < queries.rows() && rank_one(key_kind(metric), typed_row<float>(queries, done), centres, probes, memory,
+    while (done < queries.rows() && rank_one(key_kind(metric), typed_row<float>(queries, done), centres, probes, *memory,
                                              lists + done * probes)) {
       ++done;
     }
@@ -231,7 +232,7 @@ void assign_lists(Metric metric, const MatrixView& centres, const MatrixView& ro
                   const Resources& resources) {
   if (assign_by_products(metric, centres, rows, lists, resources)) return;
   rank_by_search(metric, centres, rows, 1, lists, resources);
-  // Without a check a row that is not finite has no nearest list; it goes to list 0.
+  // A row that is not finite, where nobody has asked for a check, has no nearest list.
   std::transform(lists, lists + rows.rows(), lists, [](int32_t list) { return std::max(list, 0); });
 }
 

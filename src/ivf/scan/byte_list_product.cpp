@@ -18,6 +18,7 @@
 // and a y is within |a| r + |e| (|y| + r) of what is added up. The screen's spread is r + |y| 2^-12, and a query's tilt
 // max(|a|, |e| 2^12): their product bounds both terms and all roundings relative to |a| |y|.
 #include "core/divide.hpp"
+#include "core/host_arrays.hpp"
 #include "core/infinity.hpp"
 #include "ivf/scan/list_product.hpp"
 #include "ivf/scan/list_screen.hpp"
@@ -65,20 +66,11 @@ class ByteListProduct final : public ListProduct {
                               : cols_),
         weight_bytes_(weight_bytes(std::max(padded_, code_cols_))),
         block_rows_(round_up(std::max<int64_t>(kBlockBytes / padded_, 16), 4)),
-        weights_(shape.few_queries * weight_bytes_, "the queries' weights", resources),
-        facts_(shape.few_queries, "the queries' weights", resources),
-        owners_(shape.few_queries, "the queries' weights", resources),
-        prepared_(shape.few_queries, "the queries' weights", resources),
-        moved_(!stored_ && has_differences(kind_) ? shape.few_queries * cols_ : 0, "the queries' weights", resources),
-        values_(2 * padded_, "the queries' weights", resources),
-        floats_(std::max(padded_, code_cols_), "the queries' weights", resources),
-        unpacked_(unpacks_ ? block_rows_ * padded_ : 0, "unpacked codes", resources),
-        gathered_(block_rows_ * row_bytes() + kReadPast, "gathered codes", resources),
-        numbers_of_rows_(3 * block_rows_, "gathered codes", resources) {
-    std::fill(unpacked_.begin(), unpacked_.end(), uint8_t{0});
-    std::fill(values_.begin(), values_.end(), 0.0);
+        held_("the queries' weights", resources, *this, shape.few_queries) {
+    std::fill(held_->unpacked.begin(), held_->unpacked.end(), uint8_t{0});
+    std::fill(held_->values.begin(), held_->values.end(), 0.0);
     if (only_counts(resources)) return;
-    std::fill(owners_.begin(), owners_.end(), kNoOwner);
+    std::fill(held_->owners.begin(), held_->owners.end(), kNoOwner);
     if (stored_) return;
     const auto middle = static_cast<double>(middle_code(codec_.format.bits));
     double* const zeros = zeros_of_codes();
@@ -100,7 +92,7 @@ class ByteListProduct final : public ListProduct {
     inverse_norms_ = inverse_norms;
     numbers_ = numbers;
     count_ = count;
-    by_number_ = numbers[count - 1] < owners_.size();  // the largest
+    by_number_ = numbers[count - 1] < held_->owners.size();  // the largest
     ready_ = nullptr;
     if (!stored_) {
       for (int64_t i = 0; i < count; ++i) load_code_query(i);
@@ -119,13 +111,13 @@ class ByteListProduct final : public ListProduct {
     for (int64_t i = 0; i < count_; ++i) load_float_query(i, origin);
   }
 
-  float offset(int64_t query) const override { return facts_[query].offset; }
-  float error(int64_t query) const override { return facts_[query].error; }
+  float offset(int64_t query) const override { return held_->facts[query].offset; }
+  float error(int64_t query) const override { return held_->facts[query].error; }
 
   void scan(int64_t group, int64_t count, const float* limits, ListHits& hits) override {
     ByteRowsQuery* const queries = asked_;
     for (int64_t i = 0; i < count; ++i) {
-      const Facts& facts = facts_[group + i];
+      const Facts& facts = held_->facts[group + i];
       queries[i] = {facts.weights,
                     facts.constant,
                     facts.factor,
@@ -145,7 +137,7 @@ class ByteListProduct final : public ListProduct {
       scan_(block, static_cast<uint32_t>(first), queries, count);
     }
     for (int64_t i = 0; i < count; ++i) hits.counts[i] = queries[i].found;
-    for (int64_t i = 0; i < count; ++i) set_error(facts_[group + i], hits.rows + i * hits.stride, hits.counts[i]);
+    for (int64_t i = 0; i < count; ++i) set_error(held_->facts[group + i], hits.rows + i * hits.stride, hits.counts[i]);
   }
 
  private:
@@ -159,8 +151,8 @@ class ByteListProduct final : public ListProduct {
     float error = 0;  // of those that passed last
   };
 
-  double* values() const { return values_.data(); }
-  double* zeros_of_codes() const { return values_.data() + padded_; }
+  double* values() const { return held_->values.data(); }
+  double* zeros_of_codes() const { return held_->values.data() + padded_; }
 
   int64_t row_bytes() const { return stored_ ? padded_ : codec_.format.bytes(); }
 
@@ -179,18 +171,18 @@ class ByteListProduct final : public ListProduct {
       }
     };
     for (int64_t i = 0; i < std::min(kAhead, count); ++i) fetch(i);
-    float* const numbers = numbers_of_rows_.data();
+    float* const numbers = held_->numbers_of_rows.data();
     for (int64_t i = 0; i < count; ++i) {
       if (i + kAhead < count) fetch(i + kAhead);
       const int64_t place = rows_.place(first + i);
-      std::copy_n(from + place * bytes, bytes, gathered_.data() + i * bytes);
+      std::copy_n(from + place * bytes, bytes, held_->gathered.data() + i * bytes);
       if (all.terms != nullptr) numbers[i] = all.terms[place];
       if (all.scales != nullptr) numbers[block_rows_ + i] = all.scales[place];
       if (all.spreads != nullptr) numbers[2 * block_rows_ + i] = all.spreads[place];
     }
     ByteRows block = all;
     block.count = count;
-    if (stored_) block.bytes = gathered_.data();
+    if (stored_) block.bytes = held_->gathered.data();
     if (all.terms != nullptr) block.terms = numbers;
     if (all.scales != nullptr) block.scales = numbers + block_rows_;
     if (all.spreads != nullptr) block.spreads = numbers + 2 * block_rows_;
@@ -201,7 +193,7 @@ class ByteListProduct final : public ListProduct {
     const bool apart = rows_.places != nullptr;
     ByteRows block = apart ? gathered(first, count) : rows_.screen->rows(rows_.first + first, count);
     if (stored_) return block;
-    const uint8_t* const codes = apart ? gathered_.data() : rows_.codes + first * codec_.format.bytes();
+    const uint8_t* const codes = apart ? held_->gathered.data() : rows_.codes + first * codec_.format.bytes();
     block.zero = middle_code(codec_.format.bits);
     block.bytes = codes;
     block.stride = codec_.format.bytes();
@@ -210,13 +202,13 @@ class ByteListProduct final : public ListProduct {
     if (!unpacked) return block;
     const int bits = codec_.format.bits;
     if (cols_ == padded_ && cols_ * bits % 8 == 0) {  // one after the other, without a gap
-      unpack_sub_codes(codes, count * cols_, bits, unpacked_.data());
+      unpack_sub_codes(codes, count * cols_, bits, held_->unpacked.data());
     } else {
       for (int64_t i = 0; i < count; ++i) {
-        unpack_sub_codes(codes + i * codec_.format.bytes(), cols_, bits, unpacked_.data() + i * padded_);
+        unpack_sub_codes(codes + i * codec_.format.bytes(), cols_, bits, held_->unpacked.data() + i * padded_);
       }
     }
-    block.bytes = unpacked_.data();
+    block.bytes = held_->unpacked.data();
     block.stride = padded_;
     return block;
   }
@@ -237,17 +229,17 @@ class ByteListProduct final : public ListProduct {
   template <typename Round>
   const Prepared& prepared(int64_t i, const Round& round) {
     const int64_t place = place_of(i);
-    if (owners_[place] != int64_t{numbers_[i]}) {
-      owners_[place] = numbers_[i];
-      prepared_[place] = Prepared();
-      round(prepared_[place], place);
+    if (held_->owners[place] != int64_t{numbers_[i]}) {
+      held_->owners[place] = numbers_[i];
+      held_->prepared[place] = Prepared();
+      round(held_->prepared[place], place);
     }
-    return prepared_[place];
+    return held_->prepared[place];
   }
 
   // Weights of values() for codes.
   ByteWeights code_weights(int64_t place) {
-    float* const floats = floats_.data();
+    float* const floats = held_->floats.data();
     const double* const w = values();
     if (packed_) {
       std::fill_n(floats, code_cols_, 0.0f);
@@ -264,7 +256,7 @@ class ByteListProduct final : public ListProduct {
     return rounded_floats(cols, place);
   }
   ByteWeights rounded_floats(int64_t cols, int64_t place) {
-    return round_weights(floats_.data(), cols, weights_.data() + place * weight_bytes_);
+    return round_weights(held_->floats.data(), cols, held_->weights.data() + place * weight_bytes_);
   }
   void set_weights(Facts& facts, const ByteWeights& weights, double times) const {
     facts.weights = weights;
@@ -272,12 +264,12 @@ class ByteListProduct final : public ListProduct {
   }
   // Nothing is certain: everything passes.
   void give_up(int64_t i) {
-    std::fill(floats_.begin(), floats_.end(), 0.0f);
+    std::fill(held_->floats.begin(), held_->floats.end(), 0.0f);
     const int64_t place = place_of(i);
-    owners_[place] = kNoOwner;
-    set_weights(facts_[i], rounded_floats(stored_ ? padded_ : code_cols_, place), 0);
-    facts_[i].offset = facts_[i].constant = facts_[i].tilt = 0;
-    facts_[i].least_error = kInfinity;
+    held_->owners[place] = kNoOwner;
+    set_weights(held_->facts[i], rounded_floats(stored_ ? padded_ : code_cols_, place), 0);
+    held_->facts[i].offset = held_->facts[i].constant = held_->facts[i].tilt = 0;
+    held_->facts[i].least_error = kInfinity;
   }
 
   void prepare_code_query(int64_t i, Prepared& out, int64_t place) {
@@ -291,7 +283,7 @@ class ByteListProduct final : public ListProduct {
     } else {
       for (int64_t c = 0; c < cols_; ++c) w[c] = static_cast<double>(query[c]) - zeros[c];
       out.around = std::sqrt(sum_over(cols_, [&](int64_t c) { return w[c] * w[c]; }));
-      float* const moved = moved_.data() + place * cols_;
+      float* const moved = held_->moved.data() + place * cols_;
       for (int64_t c = 0; c < cols_; ++c) moved[c] = static_cast<float>(w[c]);
       if (centre_ != nullptr) {
         const float* const mean = tables_.mean().data();
@@ -312,7 +304,7 @@ class ByteListProduct final : public ListProduct {
   }
 
   void load_code_distance(int64_t i, const Prepared& own) {
-    const float* const moved = moved_.data() + place_of(i) * cols_;
+    const float* const moved = held_->moved.data() + place_of(i) * cols_;
     double squares = own.around * own.around;
     if (centre_ != nullptr) {
       const uint32_t row = 0;
@@ -328,7 +320,7 @@ class ByteListProduct final : public ListProduct {
     const double far = a + longest_;
     const double all = far + own.length + own.around + zero_length_;
     if (!(all * all < kLargestSquaredNorm)) return give_up(i);
-    Facts& facts = facts_[i];
+    Facts& facts = held_->facts[i];
     set_weights(facts, own.weights, -2);
     facts.tilt = facts.constant = 0;
     facts.offset = static_cast<float>(squares);
@@ -354,7 +346,7 @@ class ByteListProduct final : public ListProduct {
     const double error =
         1.01 * (own.weights.moved_by * longest_code_ + 12 * kUnitRoundoff * own.length * all + own.length * held) +
         underflow_error(cols_);
-    Facts& facts = facts_[i];
+    Facts& facts = held_->facts[i];
     set_weights(facts, own.weights, -1);
     facts.tilt = facts.constant = 0;
     facts.offset = static_cast<float>(-product);
@@ -366,11 +358,11 @@ class ByteListProduct final : public ListProduct {
     facts.tilt = static_cast<float>(error * 1.01);
   }
 
-  // The values of floats_, of which the length is returned, squared. Rounded to f32, which moves it by less than the
-  // spread has room for.
+  // The floats that are rounded to weights; returns their squared length. It is rounded to f32, which moves it by less
+  // than the spread has room for.
   double fill_floats(int64_t i, const float* origin) {
     const float* const query = queries_ + numbers_[i] * cols_;
-    float* const w = floats_.data();
+    float* const w = held_->floats.data();
     std::fill(w + cols_, w + padded_, 0.0f);
     if (has_differences(kind_)) {
       for (int64_t c = 0; c < cols_; ++c) w[c] = query[c] - origin[c];
@@ -392,8 +384,8 @@ class ByteListProduct final : public ListProduct {
     if (!has_differences(kind_)) return load_float_product(i, origin);
     const double squares = fill_floats(i, origin);
     if (!(squares < kLargestSquaredNorm)) return give_up(i);
-    Facts& facts = facts_[i];
-    owners_[place_of(i)] = kNoOwner;  // the weights are the list's
+    Facts& facts = held_->facts[i];
+    held_->owners[place_of(i)] = kNoOwner;  // the weights are the list's
     set_weights(facts, rounded_floats(padded_, place_of(i)), -2);
     set_tilt(facts, 2.02, std::sqrt(squares));
     facts.offset = static_cast<float>(squares);
@@ -413,7 +405,7 @@ class ByteListProduct final : public ListProduct {
     double product = 0;
     canonical_products_cpu(queries_ + numbers_[i] * cols_, origin, 1, cols_, &product);
     if (cosine) product *= inverse_norms_[numbers_[i]];
-    Facts& facts = facts_[i];
+    Facts& facts = held_->facts[i];
     set_weights(facts, own.weights, -1);
     set_tilt(facts, 1.01, own.length);
     const double one = cosine ? 1.0 : 0.0;
@@ -448,16 +440,22 @@ class ByteListProduct final : public ListProduct {
   const int64_t code_cols_;  // weights of codes
   const int64_t weight_bytes_;
   const int64_t block_rows_;
-  HostArray<uint8_t> weights_;
-  HostArray<Facts> facts_;
-  HostArray<int64_t> owners_;     // queries of the batch whose weights there are
-  HostArray<Prepared> prepared_;  // of the same
-  HostArray<float> moved_;        // q - z
-  HostArray<double> values_;      // of a query as it is rounded; then zeros_of_codes()
-  HostArray<float> floats_;       // the same in f32
-  HostArray<uint8_t> unpacked_;
-  HostArray<uint8_t> gathered_;       // rows that lie apart,
-  HostArray<float> numbers_of_rows_;  // and their terms, scales and spreads
+  // In one block, so that a short search takes memory once.
+  struct Arrays {
+    Arrays(ArrayPlaces& places, const ByteListProduct& product, int64_t queries);
+
+    PlacedArray<uint8_t> weights;
+    PlacedArray<Facts> facts;
+    PlacedArray<int64_t> owners;     // queries of the batch whose weights there are
+    PlacedArray<Prepared> prepared;  // of the same
+    PlacedArray<float> moved;        // q - z
+    PlacedArray<double> values;      // of a query as it is rounded; then zeros_of_codes()
+    PlacedArray<float> floats;       // the same in f32
+    PlacedArray<uint8_t> unpacked;
+    PlacedArray<uint8_t> gathered;       // rows that lie apart,
+    PlacedArray<float> numbers_of_rows;  // and their terms, scales and spreads
+  };
+  const HostArrays<Arrays> held_;
   double zero_length_ = 0;   // |z|
   double longest_ = 0;       // R
   double longest_code_ = 0;  // C
@@ -473,6 +471,18 @@ class ByteListProduct final : public ListProduct {
   const ListScreen* ready_ = nullptr;  // whose origin the queries were loaded for
   ListRows rows_;
 };
+
+ByteListProduct::Arrays::Arrays(ArrayPlaces& places, const ByteListProduct& product, int64_t queries)
+    : weights(places.take<uint8_t>(queries * product.weight_bytes_)),
+      facts(places.take<Facts>(queries)),
+      owners(places.take<int64_t>(queries)),
+      prepared(places.take<Prepared>(queries)),
+      moved(places.take<float>(!product.stored_ && has_differences(product.kind_) ? queries * product.cols_ : 0)),
+      values(places.take<double>(2 * product.padded_)),
+      floats(places.take<float>(std::max(product.padded_, product.code_cols_))),
+      unpacked(places.take<uint8_t>(product.unpacks_ ? product.block_rows_ * product.padded_ : 0)),
+      gathered(places.take<uint8_t>(product.block_rows_ * product.row_bytes() + kReadPast)),
+      numbers_of_rows(places.take<float>(3 * product.block_rows_)) {}
 
 }  // namespace
 

@@ -14,6 +14,7 @@ namespace kith {
 namespace {
 
 constexpr int64_t kNobody = -1;
+constexpr int64_t kFewestScreened = 24;  // vectors: fewer are added up in the time of a block's screen
 constexpr double kRounding = 1e-6;  // of limits in steps, relative to what they are made of
 
 }  // namespace
@@ -27,18 +28,24 @@ CodeTableScan::CodeTableScan(const CodeFormat& format, bool adds_norms, Terms te
       used_(static_cast<size_t>(shape.table_queries), 0),
       table_bytes_(screen_table_bytes(format)),
       screens_(has_code_screen(format, cpu_extensions())),
-      sums_(shape.table_queries * entries(), "lookup tables", resources),
-      bytes_(shape.table_queries * table_bytes_, "lookup tables", resources),
-      rounded_(shape.table_queries, "lookup tables", resources),
-      loaded_(shape.loaded_queries, "lookup tables", resources),
-      steps_(round_up(shape.piece_rows, kColumnVectors), "sums of codes", resources),
-      values_(shape.piece_rows, "sums of codes", resources),
-      scales_(terms == Terms::scaled ? shape.piece_rows : 0, "sums of codes", resources),
-      inverses_(scales_.size(), "sums of codes", resources),
-      shifts_(scales_.size(), "sums of codes", resources) {}
+      screen_block_(block_screen(format)),
+      held_("lookup tables", resources, *this, shape) {}
+
+CodeTableScan::Arrays::Arrays(ArrayPlaces& places, const CodeTableScan& scan, const ListProductShape& shape)
+    : sums(places.take<float>(shape.table_queries * scan.entries())),
+      bytes(places.take<uint8_t>(shape.table_queries * scan.table_bytes_)),
+      rounded(places.take<ByteTables>(shape.table_queries)),
+      loaded(places.take<Loaded>(shape.loaded_queries)),
+      steps(places.take<uint16_t>(round_up(shape.piece_rows, kColumnVectors))),
+      values(places.take<float>(shape.piece_rows)),
+      scales(places.take<float>(scan.terms_kind_ == Terms::scaled ? shape.piece_rows : 0)),
+      inverses(places.take<float>(scales.size())),
+      shifts(places.take<float>(scales.size())),
+      codes(places.take<uint8_t>(shape.piece_rows * scan.format_.bytes())),
+      terms(places.take<float>(scan.terms_kind_ == Terms::none ? 0 : shape.piece_rows)) {}
 
 void CodeTableScan::round_table(int64_t i) {
-  if (screens_) rounded_[i] = round_code_tables(format_, table(i), bytes_.data() + i * table_bytes_);
+  if (screens_) held_->rounded[i] = round_code_tables(format_, table(i), held_->bytes.data() + i * table_bytes_);
 }
 
 float CodeTableScan::norm_of(int64_t row) const {
@@ -52,11 +59,12 @@ void CodeTableScan::load_rows(const ListRows& rows) {
   const int64_t count = rows.count;
   codes_ = rows.codes;
   rows_ = count;
-  if (terms_kind_ == Terms::scaled) return load_scales();
-  if (terms_kind_ != Terms::none) {
+  if (terms_kind_ == Terms::added || terms_kind_ == Terms::divisors) {
     terms_ = rows.screen->terms(rows.first);
     largest_term_ = rows.screen->largest_term();
   }
+  if (rows.places != nullptr) gather(rows);
+  if (terms_kind_ == Terms::scaled) return load_scales();
   if (!adds_norms_) return;
   least_norm_ = kInfinity;
   most_norm_ = 0;
@@ -72,10 +80,29 @@ void CodeTableScan::load_rows(const ListRows& rows) {
       sure ? static_cast<float>(1.01 * static_cast<double>(format_.parts + 4) * kUnitRoundoff * most_norm_) : kInfinity;
 }
 
+// Codes and terms of vectors that lie apart, one after the other.
+void CodeTableScan::gather(const ListRows& rows) {
+  constexpr int64_t kAhead = 8;  // vectors that are on their way
+  const int64_t bytes = format_.bytes();
+  const bool has_terms = terms_kind_ == Terms::added || terms_kind_ == Terms::divisors;
+  const auto fetch = [&](int64_t i) {
+    __builtin_prefetch(codes_ + rows.place(i) * bytes);
+    if (has_terms) __builtin_prefetch(terms_ + rows.place(i));
+  };
+  for (int64_t i = 0; i < std::min(kAhead, rows_); ++i) fetch(i);
+  for (int64_t i = 0; i < rows_; ++i) {
+    if (i + kAhead < rows_) fetch(i + kAhead);
+    std::memcpy(held_->codes.data() + i * bytes, codes_ + rows.place(i) * bytes, static_cast<size_t>(bytes));
+    if (has_terms) held_->terms[i] = terms_[rows.place(i)];
+  }
+  codes_ = held_->codes.data();
+  if (has_terms) terms_ = held_->terms.data();
+}
+
 void CodeTableScan::start_lists() {
   if (!cleared_) {
-    std::fill(bytes_.begin(), bytes_.end(), uint8_t{0});
-    std::fill(rounded_.begin(), rounded_.end(), ByteTables());
+    std::fill(held_->bytes.begin(), held_->bytes.end(), uint8_t{0});
+    std::fill(held_->rounded.begin(), held_->rounded.end(), ByteTables());
     cleared_ = true;
   }
   firsts_.assign(1, 0);
@@ -113,7 +140,7 @@ void CodeTableScan::scan(int64_t group, int64_t count, const float* limits, List
 // Steps of bytes that a value within the limit has at most. Infinite where bytes exclude nothing.
 double CodeTableScan::most_steps(int64_t query, float limit, const ListHits& hits) {
   const float error = error_of(query);
-  const ByteTables& rounded = rounded_[loaded_[query].table];
+  const ByteTables& rounded = held_->rounded[held_->loaded[query].table];
   if (!screens_ || !(rounded.step > 0) || !(error < kInfinity)) return kInfinity;
   const float most = limit + error;
   // One more for the roundings of this line.
@@ -127,16 +154,16 @@ double CodeTableScan::most_steps(int64_t query, float limit, const ListHits& hit
 // Nothing is known yet. Each part of a sum is less than a step above its byte: so many vectors as are enough have
 // values below their steps and one for each part, and keys within the error of these. Norms are apart by so much.
 double CodeTableScan::steps_that_hold(int64_t query, int64_t enough, bool with_terms) {
-  const ByteTables& rounded = rounded_[loaded_[query].table];
-  sum_codes(format_, codes_, rows_, bytes(query), steps_.data());
+  const ByteTables& rounded = held_->rounded[held_->loaded[query].table];
+  sum_codes(format_, codes_, rows_, bytes(query), held_->steps.data());
   const auto inverse = static_cast<float>(with_terms ? 1 / rounded.step : 0.0);
-  const float* const terms = with_terms ? terms_ : values_.data();
+  const float* const terms = with_terms ? terms_ : held_->values.data();
   float largest = 0;
   for (int64_t i = 0; with_terms && i < rows_; ++i) largest = std::max(largest, std::abs(terms[i] * inverse));
   for (int64_t i = 0; i < rows_; ++i) {
-    values_[i] = static_cast<float>(steps_[i]) + (with_terms ? terms[i] * inverse : 0.0f);
+    held_->values[i] = static_cast<float>(held_->steps[i]) + (with_terms ? terms[i] * inverse : 0.0f);
   }
-  return static_cast<double>(rank_value(values_.data(), rows_, enough)) + static_cast<double>(format_.parts) + 2 +
+  return static_cast<double>(rank_value(held_->values.data(), rows_, enough)) + static_cast<double>(format_.parts) + 2 +
          1e-6 * static_cast<double>(largest) +
          (2 * static_cast<double>(error_of(query)) + most_norm_ - least_norm_) / rounded.step * (1 + 0x1p-40);
 }
@@ -145,12 +172,12 @@ double CodeTableScan::steps_that_hold(int64_t query, int64_t enough, bool with_t
 // the norm, (T + constant) / norm <= limit: either way the bytes of vector i may add up to start + slope * term[i] at
 // most.
 CodeTableScan::TermLimit CodeTableScan::term_limit(int64_t query, float limit, const ListHits& hits) {
-  const Loaded& own = loaded_[query];
-  const ByteTables& rounded = rounded_[own.table];
+  const Loaded& own = held_->loaded[query];
+  const ByteTables& rounded = held_->rounded[own.table];
   const bool divides = terms_kind_ == Terms::divisors;
   const float error = error_of(query);
   const float most = limit + error;
-  if (!screens_ || !(rounded.step > 0) || !(error < kInfinity) || !(own.tilt < kInfinity)) {
+  if (!screens_ || rows_ < kFewestScreened || !(rounded.step > 0) || !(error < kInfinity) || !(own.tilt < kInfinity)) {
     return {};
   }
   double start = kInfinity;
@@ -192,7 +219,7 @@ void CodeTableScan::scan_with_terms(int64_t first, int64_t count, const float* l
         std::fill_n(below, kColumnVectors, uint16_t{0});
         limits_of_terms(terms_ + at, own[i].start, own[i].slope, here, below);
       }
-      const uint64_t passing = screen_transposed(format_, block, bytes(first + i), below, look_);
+      const uint64_t passing = screen_block_(format_, block, bytes(first + i), below, look_);
       found[i] = tell_bits(passing, at, hits.rows + i * hits.stride, found[i]);
     }
   }
@@ -200,10 +227,10 @@ void CodeTableScan::scan_with_terms(int64_t first, int64_t count, const float* l
 }
 
 void CodeTableScan::load_scales() {
-  read_scales(codes_, rows_, scales_.data(), shifts_.data());
-  const float* const scales = scales_.data();
-  const float* const shifts = shifts_.data();
-  float* const inverses = inverses_.data();
+  read_scales(codes_, rows_, held_->scales.data(), held_->shifts.data());
+  const float* const scales = held_->scales.data();
+  const float* const shifts = held_->shifts.data();
+  float* const inverses = held_->inverses.data();
   constexpr int64_t kLanes = 8;  // that do not wait for each other
   constexpr auto kMostShift = static_cast<float>(kLargestSquaredNorm);
   float largest_scales[kLanes] = {};
@@ -231,19 +258,19 @@ void CodeTableScan::load_scales() {
 // have, each part of a sum being less than a step above its byte. No key is below zero, so that those which would be
 // are equal. Infinite where bytes exclude nothing.
 float CodeTableScan::most_scaled(int64_t query, float limit, const ListHits& hits) {
-  const Loaded& own = loaded_[query];
-  const ByteTables& rounded = rounded_[own.table];
+  const Loaded& own = held_->loaded[query];
+  const ByteTables& rounded = held_->rounded[own.table];
   const float error = error_of(query);
   if (!screens_ || !(rounded.step > 0) || !(error < kInfinity)) return kInfinity;
   if (limit + error < kInfinity) return limit + error;
   if (hits.enough <= 0 || rows_ < 2 * hits.enough) return kInfinity;
-  sum_codes(format_, codes_, rows_, bytes(query), steps_.data());
+  sum_codes(format_, codes_, rows_, bytes(query), held_->steps.data());
   const auto step = static_cast<float>(rounded.step);
   const auto start = static_cast<float>(rounded.least + rounded.step * static_cast<double>(format_.parts));
   for (int64_t i = 0; i < rows_; ++i) {
-    values_[i] = shifts_[i] + scales_[i] * (start + step * static_cast<float>(steps_[i]));
+    held_->values[i] = held_->shifts[i] + held_->scales[i] * (start + step * static_cast<float>(held_->steps[i]));
   }
-  const auto kth = static_cast<double>(rank_value(values_.data(), rows_, hits.enough));
+  const auto kth = static_cast<double>(rank_value(held_->values.data(), rows_, hits.enough));
   const double sizes = static_cast<double>(largest_shift_) +
                        static_cast<double>(largest_scale_) * (std::abs(rounded.least) + 65536.0 * rounded.step);
   const double most = std::max(kth, static_cast<double>(-own.offset)) + 2 * static_cast<double>(error) + 1e-6 * sizes;
@@ -272,18 +299,18 @@ void CodeTableScan::scan_scaled(int64_t first, int64_t count, const float* limit
     if (here < kColumnVectors) std::fill_n(below, kColumnVectors, uint16_t{0});
     for (int64_t i = 0; i < count; ++i) {
       if (!(std::abs(most[i]) < kInfinity)) continue;
-      const float* const shifts = shifts_.data() + at;
-      const float* const inverses = inverses_.data() + at;
+      const float* const shifts = held_->shifts.data() + at;
+      const float* const inverses = held_->inverses.data() + at;
       for (int64_t j = 0; j < here; ++j) {
         const float sum =
             (most[i] - shifts[j] + kLimitRounding * (std::abs(most[i]) + std::abs(shifts[j]))) * inverses[j];
         sums[j] = sum + kLimitRounding * std::abs(sum);
       }
-      const ByteTables& rounded = rounded_[loaded_[first + i].table];
+      const ByteTables& rounded = held_->rounded[held_->loaded[first + i].table];
       const double start = -rounded.least / rounded.step;
       limits_of_terms(sums, static_cast<float>(start + 2 + kRounding * std::abs(start)),
                       static_cast<float>(1 / rounded.step), here, below);
-      const uint64_t passing = screen_transposed(format_, block, bytes(first + i), below, look_);
+      const uint64_t passing = screen_block_(format_, block, bytes(first + i), below, look_);
       found[i] = tell_bits(passing, at, hits.rows + i * hits.stride, found[i]);
     }
   }
@@ -294,7 +321,7 @@ void CodeTableScan::scan_scaled(int64_t first, int64_t count, const float* limit
 void CodeTableScan::add_up(int64_t query, float limit, int64_t count, int64_t place, ListHits& hits) {
   float* const values = hits.values + place * hits.stride;
   uint32_t* const rows = hits.rows + place * hits.stride;
-  const float* const sums = table(loaded_[query].table);
+  const float* const sums = table(held_->loaded[query].table);
   const int64_t code_bytes = format_.bytes();
   for (int64_t i = 0; i < count; ++i) values[i] = sum_code_tables(format_, sums, codes_ + rows[i] * code_bytes);
   for (int64_t i = 0; adds_norms_ && i < count; ++i) values[i] += norm_of(rows[i]);
@@ -302,11 +329,11 @@ void CodeTableScan::add_up(int64_t query, float limit, int64_t count, int64_t pl
     for (int64_t i = 0; i < count; ++i) values[i] += terms_[rows[i]];
   }
   if (terms_kind_ == Terms::scaled) {
-    for (int64_t i = 0; i < count; ++i) values[i] = values[i] * scales_[rows[i]] + shifts_[rows[i]];
+    for (int64_t i = 0; i < count; ++i) values[i] = values[i] * held_->scales[rows[i]] + held_->shifts[rows[i]];
   }
   spread_errors_[place] = 0;
   if (terms_kind_ == Terms::divisors) {
-    const Loaded& loaded = loaded_[query];
+    const Loaded& loaded = held_->loaded[query];
     float least = kInfinity;  // of the norms; zero vectors have a value of zero
     for (int64_t i = 0; i < count; ++i) {
       const float norm = terms_[rows[i]];

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/divide.hpp"
+#include "core/host_arrays.hpp"
 #include "core/infinity.hpp"
 #include "core/reused_memory.hpp"
 #include "ivf/scan/list_product.hpp"
@@ -42,21 +43,21 @@ class CodeTableScan : public ListProduct {
 
   void use_list(int64_t list) final { first_ = firsts_[static_cast<size_t>(list)]; }
   void load_rows(const ListRows& rows) final;
-  float offset(int64_t query) const final { return loaded_[first_ + query].offset; }
+  float offset(int64_t query) const final { return held_->loaded[first_ + query].offset; }
   float error(int64_t query) const final { return error_of(first_ + query) + spread_errors_[query % kHitQueries]; }
   void scan(int64_t group, int64_t count, const float* limits, ListHits& hits) final;
 
  protected:
   const CodeFormat& format() const { return format_; }
   int64_t entries() const { return format_.parts * format_.codewords(); }  // of a table
-  float* table(int64_t i) const { return sums_.data() + i * entries(); }
-  // For codes that have scales.
+  float* table(int64_t i) const { return held_->sums.data() + i * entries(); }
+  // Of codes that have them.
   virtual void read_scales(const uint8_t* /*codes*/, int64_t /*count*/, float* /*scales*/, float* /*shifts*/) const {}
   // Once a table is filled.
   void round_table(int64_t i);
   // The lists of a call begin; and each with so many queries.
   void start_lists();
-  Loaded& loaded(int64_t i) const { return loaded_[i]; }
+  Loaded& loaded(int64_t i) const { return held_->loaded[i]; }
   int64_t loaded_count() const { return firsts_.back(); }
   void end_list(int64_t queries) { firsts_.push_back(firsts_.back() + queries); }
   // The table of a query of the batch, the same in every list: filled by fill(table) where there is none; those of the
@@ -78,10 +79,11 @@ class CodeTableScan : public ListProduct {
  private:
   float norm_of(int64_t row) const;
   float error_of(int64_t query) const {
-    const Loaded& own = loaded_[query];
+    const Loaded& own = held_->loaded[query];
     return own.error + norm_error_ + (terms_kind_ == Terms::scaled ? own.tilt * largest_scale_ : 0.0f);
   }
   void load_scales();
+  void gather(const ListRows& rows);
   float most_scaled(int64_t query, float limit, const ListHits& hits);
   void scan_scaled(int64_t first, int64_t count, const float* limits, ListHits& hits);
   double most_steps(int64_t query, float limit, const ListHits& hits);
@@ -95,7 +97,7 @@ class CodeTableScan : public ListProduct {
   TermLimit term_limit(int64_t query, float limit, const ListHits& hits);
   void scan_with_terms(int64_t first, int64_t count, const float* limits, ListHits& hits);
   void add_up(int64_t query, float limit, int64_t count, int64_t place, ListHits& hits);
-  const uint8_t* bytes(int64_t query) const { return bytes_.data() + loaded_[query].table * table_bytes_; }
+  const uint8_t* bytes(int64_t query) const { return held_->bytes.data() + held_->loaded[query].table * table_bytes_; }
 
   const CodeFormat format_;
   const bool adds_norms_;
@@ -109,16 +111,25 @@ class CodeTableScan : public ListProduct {
   int64_t call_ = 0;
   const int64_t table_bytes_;
   const bool screens_;
+  const BlockScreen screen_block_;
   bool cleared_ = false;  // the tables rounded to bytes, whose last ones stay zeros
-  HostArray<float> sums_;
-  HostArray<uint8_t> bytes_;
-  HostArray<ByteTables> rounded_;
-  HostArray<Loaded> loaded_;
-  HostArray<uint16_t> steps_;
-  HostArray<float> values_;            // the same
-  HostArray<float> scales_;            // of the vectors loaded, where codes have them,
-  HostArray<float> inverses_;          // 1 / scale, a NaN where that is nothing,
-  HostArray<float> shifts_;            // and shifts
+  // In one block, so that a short search takes memory once.
+  struct Arrays {
+    Arrays(ArrayPlaces& places, const CodeTableScan& scan, const ListProductShape& shape);
+
+    PlacedArray<float> sums;
+    PlacedArray<uint8_t> bytes;
+    PlacedArray<ByteTables> rounded;
+    PlacedArray<Loaded> loaded;
+    PlacedArray<uint16_t> steps;
+    PlacedArray<float> values;    // the same
+    PlacedArray<float> scales;    // of the vectors loaded, where codes have them,
+    PlacedArray<float> inverses;  // 1 / scale, a NaN where that is nothing,
+    PlacedArray<float> shifts;    // and shifts
+    PlacedArray<uint8_t> codes;  // of vectors that lie apart,
+    PlacedArray<float> terms;    // and their terms
+  };
+  const HostArrays<Arrays> held_;
   float largest_scale_ = 0;
   float largest_shift_ = 0;
   ReusedVector<int64_t> firsts_ = {0};  // of each list's queries; the end of the last

@@ -71,7 +71,7 @@ class ListTables {
   // What tables of product codes are made for queries less of: the screens' origin, zeros where there is none.
   const ReusedVector<float>& mean() const { return origin_; }
 
-  // For product codes, in the forms that were wanted; else null.
+  // Of product codes, in the forms that were wanted; else null.
   const CodeWords::Forms* words() const { return words_; }
   // Whether tiles put vectors together from rounded codewords: nothing but their own centre is taken off them.
   static bool rounds_words(const IvfModel& model);
@@ -98,8 +98,8 @@ struct ListRows {
   int64_t count = 0;
   int64_t first = 0;                   // place in the segment
   const ListScreen* screen = nullptr;  // the segment's, or null
-  // Where not null: only these, less `base` places of the segment. Engine `bytes` alone takes them; `codes` and `first`
-  // are those of the segment.
+  // Where not null: only these, less `base` places of the segment. Engines `bytes`, `tables` and `terms` take them;
+  // `codes` and `first` are those of the segment.
   const uint32_t* places = nullptr;
   int64_t base = 0;
 

@@ -35,20 +35,29 @@ bool is_few(int64_t probes, int64_t lists) { return probes < lists / 16; }
 
 }  // namespace
 
-bool compares_bytes(const ListedVectors& vectors, const ListProductShape& shape, int64_t kept) {
-  // Preparing a query takes, for each list, as long as comparing this many vectors by their values, or decoding
-  // them.
-  const CodeFormat& format = vectors.model().codec->format();
-  const int64_t fewest = !format.stores_values() ? 5 : format.dtype == DType::f32 ? 12 : 8;
-  return vectors.screened() && shape.few_queries > 0 && shape.few_engine == ListEngine::bytes &&
-         kept >= fewest * vectors.model().lists();
+bool compares_codes(const ListedVectors& vectors, const ListProductShape& shape, int64_t kept) {
+  const IvfModel& model = vectors.model();
+  const CodeFormat& format = model.codec->format();
+  if (shape.few_queries == 0) return false;
+  // Of a list: a query is prepared for each, which takes as long as comparing so many by their values, or decoding
+  // them. A query's tables take as long as decoding so many in all.
+  if (shape.few_engine == ListEngine::bytes) {
+    const int64_t fewest = !format.stores_values() ? 5 : format.dtype == DType::f32 ? 12 : 8;
+    return vectors.screened() && kept >= fewest * model.lists();
+  }
+  constexpr int64_t kFewestOfList = 4;
+  constexpr int64_t kFewestOfTables = 64;
+  const bool tables_once = shape.few_engine == ListEngine::terms ? vectors.screened()
+                           : shape.few_engine == ListEngine::tables ? !model.has_centres()
+                                                                    : false;
+  return tables_once && format.copies_codewords() && kept >= kFewestOfList * model.lists() + kFewestOfTables;
 }
 
-ProbeTable::ProbeTable(int64_t capacity, int64_t probes, const Resources& resources)
+ProbeTable::ProbeTable(ArrayPlaces& places, int64_t capacity, int64_t probes)
     : width(probes),
-      lists(capacity * probes, "the queries' lists", resources),
-      counts(capacity, "the queries' lists", resources),
-      firsts(capacity, "the queries' lists", resources) {}
+      lists(places.take<int32_t>(capacity * probes)),
+      counts(places.take<int32_t>(capacity)),
+      firsts(places.take<int32_t>(capacity)) {}
 
 Footprint invert_footprint(int64_t queries, int64_t probes, int64_t lists) {
   const int64_t all = queries * probes;
@@ -165,10 +174,10 @@ void ListedVectors::decode(uint32_t* places, int64_t count, float* out, float* n
   }
 }
 
-ListScan::Memory::Memory(const ListProductShape& shape, int64_t cols, const Resources& resources)
-    : hit_values(shape.query_group * ListHits::stride_for(shape.piece_rows), "candidates", resources),
-      hit_rows(hit_values.size(), "candidates", resources),
-      scored(kScored * cols, "vectors to score", resources) {}
+ListScan::Memory::Memory(ArrayPlaces& places, const ListProductShape& shape, int64_t cols)
+    : hit_values(places.take<float>(shape.query_group * ListHits::stride_for(shape.piece_rows))),
+      hit_rows(places.take<uint32_t>(hit_values.size())),
+      scored(places.take<float>(kScored * cols)) {}
 
 ListScan::ListScan(const ListScanContext& context, const ListProductShape& shape, int slot, const Resources& resources)
     : context_(context),
@@ -178,9 +187,9 @@ ListScan::ListScan(const ListScanContext& context, const ListProductShape& shape
       root_(context.tables.kind() == KeyKind::l2),
       by_norm_(has_norm_keys(context.vectors.model().codec->format(), context.tables.kind())),
       resources_(resources),
-      memory_(shape, cols_, resources) {
-  hits_.values = memory_.hit_values.data();
-  hits_.rows = memory_.hit_rows.data();
+      memory_("candidates", resources, shape, cols_) {
+  hits_.values = memory_->hit_values.data();
+  hits_.rows = memory_->hit_rows.data();
   hits_.stride = ListHits::stride_for(shape.piece_rows);
   hits_.enough = context.kept == nullptr ? context.k : 0;  // rows that a filter leaves out precede nothing
 }
@@ -188,7 +197,7 @@ ListScan::ListScan(const ListScanContext& context, const ListProductShape& shape
 Footprint ListScan::footprint(const IvfModel& model, const ListProductShape& shape, const Resources& resources) {
   return counted(resources, [&](const Resources& counting) {
     const ListTables tables(model, {}, {true, true}, counting);
-    const Memory memory(shape, model.cols(), counting);
+    const HostArrays<Memory> memory("candidates", counting, shape, model.cols());
     std::unique_ptr<ListProduct> few;
     std::unique_ptr<ListProduct> many;
     if (shape.few_queries > 0) few = make_list_product(shape.few_engine, tables, shape, counting);
@@ -314,8 +323,8 @@ void ListScan::score_by_norm(int64_t query, uint32_t* places, int64_t count, flo
   float norms[kScored];
   double products[kScored];
   const float* const values = context_.queries + query * cols_;
-  context_.vectors.decode(places, count, memory_.scored.data(), norms);
-  canonical_products_cpu(values, memory_.scored.data(), count, cols_, products);
+  context_.vectors.decode(places, count, memory_->scored.data(), norms);
+  canonical_products_cpu(values, memory_->scored.data(), count, cols_, products);
   const double squared = canonical_squared_norm_cpu(values, cols_);
   for (int64_t i = 0; i < count; ++i) keys[i] = norm_key(context_.tables.kind(), squared, products[i], norms[i]);
 }
@@ -338,15 +347,15 @@ RowScorer ListScan::scorer(int64_t query) {
         for (int64_t i = first; i < first + here; ++i) places[i] = context_.vectors.row_of(places[i]);
         continue;
       }
-      context_.vectors.decode(places + first, here, memory_.scored.data());
-      canonical_keys_cpu(context_.tables.kind(), canonical, MatrixView(memory_.scored.data(), here, cols_), numbers, here,
+      context_.vectors.decode(places + first, here, memory_->scored.data());
+      canonical_keys_cpu(context_.tables.kind(), canonical, MatrixView(memory_->scored.data(), here, cols_), numbers, here,
                          keys + first);
     }
   };
 }
 
-// A list's kept vectors are compared by their bytes, as a list is.
-void ListScan::compare_bytes(int64_t query, const uint32_t* places, int64_t count) {
+// A list's kept vectors are compared by their bytes, or looked up, as a list is.
+void ListScan::compare_codes(int64_t query, const uint32_t* places, int64_t count) {
   const auto number = static_cast<uint32_t>(query);
   float limits[1];
   size_t s = 0;
@@ -372,7 +381,7 @@ void ListScan::compare_bytes(int64_t query, const uint32_t* places, int64_t coun
 }
 
 void ListScan::compare(int64_t query, const uint32_t* places, int64_t count) {
-  if (compares_bytes(context_.vectors, shape_, count)) return compare_bytes(query, places, count);
+  if (compares_codes(context_.vectors, shape_, count)) return compare_codes(query, places, count);
   CandidateList& candidates = context_.lists[query];
   const RowScorer score = scorer(query);
   uint32_t rows[kScored];

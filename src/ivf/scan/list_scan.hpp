@@ -16,6 +16,7 @@
 
 #include "core/footprint.hpp"
 #include "core/host_array.hpp"
+#include "core/host_arrays.hpp"
 #include "core/parallel_for.hpp"
 #include "core/reused_memory.hpp"
 #include "ivf/model/ivf_model.hpp"
@@ -40,11 +41,11 @@ namespace kith {
 struct ProbeTable {
   int64_t queries = 0;
   int64_t width = 0;
-  HostArray<int32_t> lists;
-  HostArray<int32_t> counts;
-  HostArray<int32_t> firsts;  // how many of them a query visits before the others
+  PlacedArray<int32_t> lists;
+  PlacedArray<int32_t> counts;
+  PlacedArray<int32_t> firsts;  // how many of them a query visits before the others
 
-  ProbeTable(int64_t capacity, int64_t probes, const Resources& resources);
+  ProbeTable(ArrayPlaces& places, int64_t capacity, int64_t probes);
   int32_t list(int64_t query, int64_t rank) const { return lists[query * width + rank]; }
 };
 
@@ -107,9 +108,9 @@ class ListedVectors {
   ReusedVector<int64_t> bases_;
 };
 
-// Whether so many kept vectors of all lists are compared by their bytes (ListScan::compare), in less time than by their
-// values.
-bool compares_bytes(const ListedVectors& vectors, const ListProductShape& shape, int64_t kept);
+// Whether so many kept vectors of all lists are compared by their bytes or looked up (ListScan::compare), in less time
+// than by their values.
+bool compares_codes(const ListedVectors& vectors, const ListProductShape& shape, int64_t kept);
 
 // Held for a few hundred instructions, or while a full list is scored.
 class QueryLock {
@@ -159,7 +160,7 @@ class ListScan : public InReusedMemory {
   // How many of the next `count` tasks can.
   static int64_t together(const ListProductShape& shape, const ListTask* tasks, int64_t count);
   // Puts the keys of these vectors, by their places, which ascend, on the query's list: nothing is ruled out before, or
-  // what their bytes exclude.
+  // what their codes exclude.
   void compare(int64_t query, const uint32_t* places, int64_t count);
   // Hands the query's list to the user.
   void finish(int64_t query);
@@ -169,7 +170,7 @@ class ListScan : public InReusedMemory {
   void scan(const ListTask& task);
   // What a query accepts, less its error: that of a value whose key is at the threshold.
   float limit_of(int64_t query, float threshold) const;
-  void compare_bytes(int64_t query, const uint32_t* places, int64_t count);
+  void compare_codes(int64_t query, const uint32_t* places, int64_t count);
   // Puts the hits of one query on its list.
   void take_hits(int64_t query, int64_t place_in_group, int64_t first_place);
   // Drops those that the filter leaves out. Returns how many stay.
@@ -189,13 +190,13 @@ class ListScan : public InReusedMemory {
   std::unique_ptr<ListProduct> few_;
   ListProduct* product_ = nullptr;  // of the task
   struct Memory {
-    Memory(const ListProductShape& shape, int64_t cols, const Resources& resources);
+    Memory(ArrayPlaces& places, const ListProductShape& shape, int64_t cols);
 
-    HostArray<float> hit_values;
-    HostArray<uint32_t> hit_rows;
-    HostArray<float> scored;  // decoded vectors
+    PlacedArray<float> hit_values;
+    PlacedArray<uint32_t> hit_rows;
+    PlacedArray<float> scored;  // decoded vectors
   };
-  const Memory memory_;
+  const HostArrays<Memory> memory_;
   ListHits hits_;
   ListTask task_;
   ReusedVector<ListQueries> lists_;  // that are scanned together

@@ -3,6 +3,7 @@
 #include "core/byte_size.hpp"
 #include "core/cpu_target.hpp"
 #include "core/divide.hpp"
+#include "core/host_arrays.hpp"
 #include "core/infinity.hpp"
 #include "core/ordered_key.hpp"
 #include "core/reused_memory.hpp"
@@ -27,32 +28,34 @@ constexpr int64_t kMostTaskRows = 1 << 15;  // vectors of a task
 
 // The arrays of a batch.
 struct BatchMemory {
-  BatchMemory(const IvfModel& model, const ListsWish& wish, int64_t queries, const Resources& resources)
+  BatchMemory(ArrayPlaces& places, const IvfModel& model, const ListsWish& wish, int64_t queries)
       : capacity(queries),
-        queries_as_floats(queries * model.cols(), "the queries", resources),
-        inverse_norms(queries, "the queries' norms", resources),
-        candidates(queries * CandidateList::bytes_for(wish.list_length), "the candidate lists", resources),
-        locks(array_bytes<QueryLock>(queries), "the candidate lists", resources),
-        thresholds(array_bytes<std::atomic<float>>(queries), "the candidate lists", resources),
-        probes(queries, wish.slots, resources) {}
+        queries_as_floats(places.take<float>(queries * model.cols())),
+        inverse_norms(places.take<double>(queries)),
+        candidates(places.take<std::byte>(queries * CandidateList::bytes_for(wish.list_length))),
+        lock_bytes(places.take<std::byte>(array_bytes<QueryLock>(queries))),
+        threshold_bytes(places.take<std::byte>(array_bytes<std::atomic<float>>(queries))),
+        probes(places, queries, wish.slots) {}
 
-  CandidateList* lists() const { return candidates.as<CandidateList>(); }
+  CandidateList* lists() const { return reinterpret_cast<CandidateList*>(candidates.data()); }
+  QueryLock* locks() const { return reinterpret_cast<QueryLock*>(lock_bytes.data()); }
+  std::atomic<float>* thresholds() const { return reinterpret_cast<std::atomic<float>*>(threshold_bytes.data()); }
 
   // Once there is memory.
   void construct(int64_t list_length) const {
     std::byte* const entries = candidates.data() + array_bytes<CandidateList>(capacity);
     const int64_t bytes = CandidateList::capacity_for(list_length) * CandidateList::kBytesPerCandidate;
     for (int64_t i = 0; i < capacity; ++i) new (lists() + i) CandidateList(entries + i * bytes, list_length);
-    std::uninitialized_default_construct_n(locks.as<QueryLock>(), capacity);
-    std::uninitialized_default_construct_n(thresholds.as<std::atomic<float>>(), capacity);
+    std::uninitialized_default_construct_n(locks(), capacity);
+    std::uninitialized_default_construct_n(thresholds(), capacity);
   }
 
   int64_t capacity;
-  HostArray<float> queries_as_floats;
-  HostArray<double> inverse_norms;
-  HostBuffer candidates;
-  HostBuffer locks;
-  HostBuffer thresholds;
+  PlacedArray<float> queries_as_floats;
+  PlacedArray<double> inverse_norms;
+  PlacedArray<std::byte> candidates;
+  PlacedArray<std::byte> lock_bytes;
+  PlacedArray<std::byte> threshold_bytes;
   ProbeTable probes;
 };
 
@@ -81,7 +84,9 @@ Footprint batch_footprint(const IvfModel& model, const ListsWish& wish, int64_t 
                                .beside(array_footprint<float>(queries, 4 * model.cols()))
                                .beside({kRankingRoom}));
   }
-  return footprint_of<BatchMemory>(resources, model, wish, queries)
+  return counted(resources, [&](const Resources& counting) {
+           const HostArrays<BatchMemory> memory("a batch of queries", counting, model, wish, queries);
+         })
       .beside(array_footprint<uint64_t>(queries, wish.k))
       .beside(working);
 }
@@ -185,10 +190,9 @@ class CpuBackend final : public ListsBackend {
         model_(search.vectors.model()),
         plan_(plan),
         resources_(resources),
-        quiet_(resources.with_progress({})),
-        memory_(model_, search.wish(slots), plan.query_batch, resources),
-        probes_(memory_.probes) {
-    memory_.construct(search.list_length());
+        memory_("a batch of queries", resources, model_, search.wish(slots), plan.query_batch),
+        probes_(memory_->probes) {
+    memory_->construct(search.list_length());
   }
 
   void load(const MatrixView& queries, std::span<const uint32_t> numbers) override {
@@ -196,9 +200,9 @@ class CpuBackend final : public ListsBackend {
     numbers_ = numbers;
     probes_.queries = static_cast<int64_t>(numbers.size());
     for (int64_t i = 0; i < probes_.queries; ++i) {
-      float* const query = memory_.queries_as_floats.data() + i * cols;
+      float* const query = memory_->queries_as_floats.data() + i * cols;
       widen_row(queries, numbers[static_cast<size_t>(i)], query);
-      memory_.inverse_norms[i] = canonical_inverse_norm(canonical_squared_norm_cpu(query, cols));
+      memory_->inverse_norms[i] = canonical_inverse_norm(canonical_squared_norm_cpu(query, cols));
     }
   }
 
@@ -211,8 +215,8 @@ class CpuBackend final : public ListsBackend {
       }
     } else if (model_.has_centres()) {
       rank_lists(model_.metric, model_.centres.view(),
-                 MatrixView(memory_.queries_as_floats.data(), probes_.queries, model_.cols()), probes_.width,
-                 probes_.lists.data(), quiet_);
+                 MatrixView(memory_->queries_as_floats.data(), probes_.queries, model_.cols()), probes_.width,
+                 probes_.lists.data(), resources_);
     } else {
       std::fill_n(probes_.lists.data(), probes_.queries, 0);
     }
@@ -238,18 +242,18 @@ class CpuBackend final : public ListsBackend {
  private:
   // `k`: neighbours that lower a query's threshold; 0 where nothing does.
   void run(CandidateUser& user, int64_t k, ProgressMeter& meter) {
-    auto* const thresholds = memory_.thresholds.as<std::atomic<float>>();
+    auto* const thresholds = memory_->thresholds();
     for (int64_t q = 0; q < probes_.queries; ++q) {
-      memory_.lists()[q].reset(user.threshold(q));
+      memory_->lists()[q].reset(user.threshold(q));
       thresholds[q] = user.threshold(q);
     }
     const ListScanContext context{search_.vectors,
                                   search_.tables,
-                                  memory_.queries_as_floats.data(),
-                                  memory_.inverse_norms.data(),
+                                  memory_->queries_as_floats.data(),
+                                  memory_->inverse_norms.data(),
                                   k,
-                                  memory_.lists(),
-                                  memory_.locks.as<QueryLock>(),
+                                  memory_->lists(),
+                                  memory_->locks(),
                                   thresholds,
                                   user,
                                   task_.kept,
@@ -310,9 +314,9 @@ class CpuBackend final : public ListsBackend {
     return values <= kShortCompared && decoded <= kShortDecoded;
   }
 
-  // Counts the lists that were ranked and not counted yet: a search of one query does not look at every list.
+  // Of the lists that were ranked and not counted yet: a search of one query does not look at every list.
   void count_kept() const {
-    std::vector<int32_t> lists;
+    ReusedVector<int32_t> lists;
     for (int64_t i = 0; i < probes_.queries * probes_.width; ++i) {
       int64_t& size = search_.sizes[probes_.lists[i]];
       if (size != kNotCounted) continue;
@@ -320,8 +324,9 @@ class CpuBackend final : public ListsBackend {
       lists.push_back(probes_.lists[i]);
     }
     const auto count = static_cast<int64_t>(lists.size());
-    ProgressMeter meter("filter", count, quiet_);
-    parallel_for(count, meter, quiet_, [&](int64_t i, int) {
+    const Resources quiet = resources_.with_progress({});
+    ProgressMeter meter("filter", count, quiet);
+    parallel_for(count, meter, quiet, [&](int64_t i, int) {
       const int64_t list = lists[static_cast<size_t>(i)];
       int64_t size = 0;
       for (const Segment& segment : search_.vectors.segments()) {
@@ -407,9 +412,8 @@ class CpuBackend final : public ListsBackend {
   const IvfModel& model_;
   const ListsCpuPlan plan_;
   const Resources resources_;
-  const Resources quiet_;
-  BatchMemory memory_;
-  ProbeTable& probes_;
+  const HostArrays<BatchMemory> memory_;
+  ProbeTable probes_;
   std::span<const uint32_t> numbers_;
   ReusedVector<ListTask> tasks_;
   ReusedVector<int64_t> groups_;  // of tasks that are done together

@@ -70,10 +70,47 @@ HWY_INLINE void transpose_sixteen(const uint8_t* codes, int64_t stride, int64_t 
   }
 }
 
+// The same of codes of 1, 2, 4 or 8 bytes that lie one after the other: registers full of them are dealt out.
+template <int kCodeBytes>
+HWY_INLINE void transpose_narrow(const uint8_t* codes, uint8_t* columns) {
+  const U8 d;
+  for (int64_t i = 0; i < kColumnVectors; i += kBytes, codes += kCodeBytes * kBytes) {
+    Bytes of[kCodeBytes];
+    if constexpr (kCodeBytes == 1) of[0] = hn::LoadU(d, codes);
+    if constexpr (kCodeBytes == 2) hn::LoadInterleaved2(d, codes, of[0], of[1]);
+    if constexpr (kCodeBytes == 4) hn::LoadInterleaved4(d, codes, of[0], of[1], of[2], of[3]);
+    if constexpr (kCodeBytes == 8) {
+      const auto* const words = reinterpret_cast<const uint16_t*>(codes);
+      Words low[4];
+      Words high[4];
+      hn::LoadInterleaved4(U16(), words, low[0], low[1], low[2], low[3]);
+      hn::LoadInterleaved4(U16(), words + 2 * kBytes, high[0], high[1], high[2], high[3]);
+#pragma GCC unroll 4
+      for (int w = 0; w < 4; ++w) {
+        of[2 * w] = hn::ConcatEven(d, hn::BitCast(d, high[w]), hn::BitCast(d, low[w]));
+        of[2 * w + 1] = hn::ConcatOdd(d, hn::BitCast(d, high[w]), hn::BitCast(d, low[w]));
+      }
+    }
+#pragma GCC unroll 8
+    for (int b = 0; b < kCodeBytes; ++b) hn::StoreU(of[b], d, columns + b * kColumnVectors + i);
+  }
+}
+
 // Up to 64 codes as columns: the first byte of each, the second, ...; any bytes behind the last code. `there`: how many
 // codes lie from the first on, so that sixteen bytes may be read where fewer are wanted.
 void TransposeBlock(int64_t bytes, const uint8_t* codes, int64_t count, int64_t there, uint8_t* columns) {
   uint8_t padded[kColumnVectors * kBlock];
+  if (bytes <= 8 && (bytes & (bytes - 1)) == 0) {
+    if (there < kColumnVectors) {
+      std::memcpy(padded, codes, static_cast<size_t>(count * bytes));
+      std::memset(padded + count * bytes, 0, static_cast<size_t>((kColumnVectors - count) * bytes));
+      codes = padded;
+    }
+    if (bytes == 1) return transpose_narrow<1>(codes, columns);
+    if (bytes == 2) return transpose_narrow<2>(codes, columns);
+    if (bytes == 4) return transpose_narrow<4>(codes, columns);
+    return transpose_narrow<8>(codes, columns);
+  }
   for (int64_t b = 0; b < bytes; b += kBlock) {
     const int64_t group = std::min(kBlock, bytes - b);
     const uint8_t* from = codes + b;
@@ -299,7 +336,38 @@ void sum_block(const CodeFormat& format, const uint8_t* block, const uint8_t* ta
   HWY_DYNAMIC_DISPATCH(SumNibbles)(format.bytes(), block, tables, sums);
 }
 
+// A block by all sums.
+uint64_t screen_sums(const CodeFormat& format, const uint8_t* block, const uint8_t* tables, const uint16_t* below,
+                     ScreenLook&) {
+  uint16_t sums[kColumnVectors];
+  sum_block(format, block, tables, sums);
+  unsigned any = 0;
+  for (int64_t i = 0; i < kColumnVectors; ++i) any |= static_cast<unsigned>(sums[i] < below[i]);
+  uint64_t bits = 0;
+  for (int64_t i = 0; any != 0 && i < kColumnVectors; ++i) bits |= static_cast<uint64_t>(sums[i] < below[i]) << i;
+  return bits;
+}
+
 }  // namespace
+
+BlockScreen block_screen(const CodeFormat& format) {
+  if (format.bits != 8) return screen_sums;
+#if defined(KITH_ARM)
+  return [](const CodeFormat& own, const uint8_t* block, const uint8_t* tables, const uint16_t* below,
+            ScreenLook& look) { return screen_byte_columns_neon(own.parts, block, tables, below, look); };
+#elif defined(KITH_X86)
+  if (cpu_extensions().vbmi) {
+    return [](const CodeFormat& own, const uint8_t* block, const uint8_t* tables, const uint16_t* below,
+              ScreenLook&) { return screen_byte_columns_vbmi(own.parts, block, tables, below); };
+  }
+  return [](const CodeFormat& own, const uint8_t* block, const uint8_t* tables, const uint16_t* below,
+            ScreenLook& look) {
+    return HWY_DYNAMIC_DISPATCH(ScreenByteColumns)(own.parts, block, tables, below, look);
+  };
+#else
+  return screen_sums;
+#endif
+}
 
 bool has_code_screen(const CodeFormat& format, [[maybe_unused]] const CpuExtensions& cpu) {
   if (!format.copies_codewords() || format.parts > kMostByteParts) return false;
@@ -317,6 +385,7 @@ void screen_codes(const CodeFormat& format, const uint8_t* codes, int64_t count,
   if (format.bits == 4) return HWY_DYNAMIC_DISPATCH(ScreenNibbles)(bytes, codes, count, queries, query_count);
   alignas(64) uint8_t block[kColumnVectors * kMostByteParts];
   uint16_t below[kColumnVectors];
+  const BlockScreen screen_block = block_screen(format);
   for (int64_t first = 0; first < count; first += kColumnVectors) {
     const int64_t here = std::min(kColumnVectors, count - first);
     HWY_DYNAMIC_DISPATCH(TransposeBlock)(bytes, codes + first * bytes, here, count - first, block);
@@ -325,7 +394,7 @@ void screen_codes(const CodeFormat& format, const uint8_t* codes, int64_t count,
         std::fill_n(below, here, static_cast<uint16_t>(std::min<int>(query->most + 1, kAboveAllSums)));
         std::fill_n(below + here, kColumnVectors - here, uint16_t{0});
       }
-      const uint64_t passing = screen_transposed(format, block, query->tables, below, query->look);
+      const uint64_t passing = screen_block(format, block, query->tables, below, query->look);
       query->found = tell_bits(passing, first, query->rows, query->found);
     }
   }
@@ -337,25 +406,6 @@ void limits_of_terms(const float* terms, float start, float slope, int64_t count
 
 void transpose_codes(const CodeFormat& format, const uint8_t* codes, int64_t count, int64_t there, uint8_t* block) {
   HWY_DYNAMIC_DISPATCH(TransposeBlock)(format.bytes(), codes, count, there, block);
-}
-
-uint64_t screen_transposed(const CodeFormat& format, const uint8_t* block, const uint8_t* tables, const uint16_t* below,
-                           [[maybe_unused]] ScreenLook& look) {
-#if defined(KITH_ARM)
-  if (format.bits == 8) return screen_byte_columns_neon(format.parts, block, tables, below, look);
-#elif defined(KITH_X86)
-  if (format.bits == 8) {
-    if (cpu_extensions().vbmi) return screen_byte_columns_vbmi(format.parts, block, tables, below);
-    return HWY_DYNAMIC_DISPATCH(ScreenByteColumns)(format.parts, block, tables, below, look);
-  }
-#endif
-  uint16_t sums[kColumnVectors];
-  sum_block(format, block, tables, sums);
-  unsigned any = 0;
-  for (int64_t i = 0; i < kColumnVectors; ++i) any |= static_cast<unsigned>(sums[i] < below[i]);
-  uint64_t bits = 0;
-  for (int64_t i = 0; any != 0 && i < kColumnVectors; ++i) bits |= static_cast<uint64_t>(sums[i] < below[i]) << i;
-  return bits;
 }
 
 void sum_codes(const CodeFormat& format, const uint8_t* codes, int64_t count, const uint8_t* tables, uint16_t* sums) {

@@ -56,8 +56,10 @@ void sum_codes(const CodeFormat& format, const uint8_t* codes, int64_t count, co
 // block has code_block_bytes().
 constexpr int64_t code_block_bytes(const CodeFormat& format) { return kColumnVectors * format.bytes(); }
 void transpose_codes(const CodeFormat& format, const uint8_t* codes, int64_t count, int64_t there, uint8_t* block);
-uint64_t screen_transposed(const CodeFormat& format, const uint8_t* block, const uint8_t* tables, const uint16_t* below,
-                           ScreenLook& look);
+using BlockScreen = uint64_t (*)(const CodeFormat& format, const uint8_t* block, const uint8_t* tables,
+                                 const uint16_t* below, ScreenLook& look);
+// The second step, for this processor: to ask for it takes as long as a block.
+BlockScreen block_screen(const CodeFormat& format);
 inline constexpr uint16_t kAboveAllSums = 0xFFFF;
 // Such numbers for vectors whose bytes may add up to start + slope * term each: the least whole ones above that; where
 // it is not a number, one above all sums.
@@ -69,7 +71,7 @@ inline int64_t tell_bits(uint64_t bits, int64_t first, uint32_t* rows, int64_t f
   return found;
 }
 
-// The parts for 8 bits, of a block of 64 vectors whose bytes lie column by column: their sums, and screen_transposed.
+// The parts for 8 bits, of a block of 64 vectors whose bytes lie column by column: their sums, and a BlockScreen.
 void sum_byte_columns_vbmi(int64_t parts, const uint8_t* block, const uint8_t* tables, uint16_t* sums);
 uint64_t screen_byte_columns_vbmi(int64_t parts, const uint8_t* block, const uint8_t* tables, const uint16_t* below);
 void sum_byte_columns_avx512(int64_t parts, const uint8_t* block, const uint8_t* tables, uint16_t* sums);

@@ -139,6 +139,50 @@ int64_t ScaleVector(const float* vector, int64_t cols, double scale, float* out)
   return c;
 }
 
+// Four values of rows that lie 4 * stride apart, one row for each block of a register.
+template <typename D>
+HWY_INLINE hn::Vec<D> load_fours(D d, const float* rows, int64_t stride) {
+  constexpr int64_t kHalf = hn::MaxLanes(D()) / 2;
+  if constexpr (2 * kHalf <= 4) {
+    return hn::LoadU(d, rows);
+  } else {
+    const hn::Half<D> half;
+    return hn::Combine(d, load_fours(half, rows + kHalf * stride, stride), load_fours(half, rows, stride));
+  }
+}
+
+// Four columns of kFloats rows, each in a register.
+HWY_INLINE void transpose_fours(const float* rows, int64_t stride, int64_t width, float* out) {
+  const F32 d;
+  const hn::Repartition<double, F32> pairs;
+  const Vec a = load_fours(d, rows, stride);
+  const Vec b = load_fours(d, rows + stride, stride);
+  const Vec e = load_fours(d, rows + 2 * stride, stride);
+  const Vec f = load_fours(d, rows + 3 * stride, stride);
+  const auto ab_low = hn::BitCast(pairs, hn::InterleaveLower(d, a, b));
+  const auto ab_high = hn::BitCast(pairs, hn::InterleaveUpper(d, a, b));
+  const auto ef_low = hn::BitCast(pairs, hn::InterleaveLower(d, e, f));
+  const auto ef_high = hn::BitCast(pairs, hn::InterleaveUpper(d, e, f));
+  hn::StoreU(hn::BitCast(d, hn::InterleaveLower(pairs, ab_low, ef_low)), d, out);
+  hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(pairs, ab_low, ef_low)), d, out + width);
+  hn::StoreU(hn::BitCast(d, hn::InterleaveLower(pairs, ab_high, ef_high)), d, out + 2 * width);
+  hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(pairs, ab_high, ef_high)), d, out + 3 * width);
+}
+
+// Rows side by side, by blocks of kFloats rows and four columns, the last of which begin where they end with the rows
+// and columns. False where there are fewer.
+bool PackRows(const float* rows, int64_t stride, int64_t count, int64_t cols, int64_t width, float* out) {
+  if (count < kFloats || cols < 4) return false;
+  for (int64_t i = 0; i < count; i += kFloats) {
+    const int64_t row = std::min(i, count - kFloats);
+    for (int64_t c = 0; c < cols; c += 4) {
+      const int64_t col = std::min(c, cols - 4);
+      transpose_fours(rows + row * stride + col, stride, width, out + col * width + row);
+    }
+  }
+  return true;
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace kith
 HWY_AFTER_NAMESPACE();
@@ -148,6 +192,7 @@ namespace kith {
 
 HWY_EXPORT(EncodeBf16);
 HWY_EXPORT(MoveFloats);
+HWY_EXPORT(PackRows);
 HWY_EXPORT(RoundToBytes);
 HWY_EXPORT(ScaleVector);
 
@@ -217,8 +262,15 @@ void transpose_sixteen(const uint8_t* rows, int64_t stride, int64_t width, uint8
   for (int c = 0; c < 16; ++c) std::memcpy(out + c * width, &from[c], sizeof(Sixteen));
 }
 
-// Transposes kBlock x kBlock blocks of units. The last blocks are shifted back to end at the edge; inputs smaller than
-// a block are copied one by one.
+// Zeros behind the rows.
+template <typename Unit>
+void fill_behind(int64_t count, int64_t units, int64_t width, Unit* out) {
+  if (count == width) return;
+  for (int64_t u = 0; u < units; ++u) std::fill(out + u * width + count, out + (u + 1) * width, Unit{});
+}
+
+// In blocks of kBlock x kBlock units, the last of which begin where they end with the rows and units; fewer than a
+// block go one by one.
 template <int64_t kBlock, typename Unit, typename Transpose>
 void pack_blocks(const Unit* rows, int64_t stride, int64_t count, int64_t units, int64_t width, Unit* out,
                  const Transpose& transpose) {
@@ -235,8 +287,7 @@ void pack_blocks(const Unit* rows, int64_t stride, int64_t count, int64_t units,
       for (int64_t i = 0; i < count; ++i) out[u * width + i] = rows[i * stride + u];
     }
   }
-  if (count == width) return;
-  for (int64_t u = 0; u < units; ++u) std::fill(out + u * width + count, out + (u + 1) * width, Unit{});
+  fill_behind(count, units, width, out);
 }
 
 }  // namespace
@@ -270,10 +321,18 @@ RoundedVector round_query(const float* query, int64_t cols, int64_t width, int8_
 }
 
 void pack_units(const uint32_t* rows, int64_t stride, int64_t count, int64_t units, int64_t width, uint32_t* out) {
+  // Units are moved by registers, whatever they are.
+  if (HWY_DYNAMIC_DISPATCH(PackRows)(reinterpret_cast<const float*>(rows), stride, count, units, width,
+                                     reinterpret_cast<float*>(out))) {
+    return fill_behind(count, units, width, out);
+  }
   pack_blocks<4>(rows, stride, count, units, width, out, transpose_four<uint32_t>);
 }
 
 void pack_units(const float* rows, int64_t stride, int64_t count, int64_t units, int64_t width, float* out) {
+  if (HWY_DYNAMIC_DISPATCH(PackRows)(rows, stride, count, units, width, out)) {
+    return fill_behind(count, units, width, out);
+  }
   pack_blocks<4>(rows, stride, count, units, width, out, transpose_four<float>);
 }
 

@@ -1,10 +1,9 @@
 // Questions to the server that this page came from. All addresses are relative: the word in the page's own goes with them.
 
 export class Answer extends Error {
-  constructor(words, coming, share = null) {
+  constructor(words, coming) {
     super(words);
     this.coming = coming;
-    this.share = share; // of it that is done, where that is known
   }
 }
 
@@ -15,7 +14,7 @@ async function answered(reply) {
   } catch {
     throw new Answer(`The server's answer could not be read (${reply.status}).`, false);
   }
-  if (!reply.ok || told.coming) throw new Answer(told.error ?? `The server refused (${reply.status}).`, told.coming === true, told.share ?? null);
+  if (!reply.ok) throw new Answer(told.error ?? `The server refused (${reply.status}).`, told.coming === true);
   return told;
 }
 
@@ -36,7 +35,7 @@ export async function get(address, values = {}, signal = undefined) {
 
 export async function bytes(address, signal) {
   const reply = await fetched(address, { signal });
-  return reply.status === 200 ? reply.arrayBuffer() : answered(reply);
+  return reply.ok ? reply.arrayBuffer() : answered(reply);
 }
 
 export async function post(address, body, signal) {

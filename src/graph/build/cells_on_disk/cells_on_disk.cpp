@@ -296,7 +296,7 @@ class CellsOnDisk {
     survey.commit();
   }
 
-  // Checks the rows against what another process hashed.
+  // Of another process: what it hashed.
   void verify_source() {
     (void)pass_over(x_, "verify", pass_batch(), &survey_.hashes, resources_, [&](int64_t first, const MatrixView& rows) {
       if (check_finite_) refuse_not_finite("x", rows, {first}, quiet_);

@@ -46,7 +46,7 @@ class BlockLists {
 
 class ListChain final : public BlockLists {
  public:
-  // The steps of lists of k made with `probes` probes, in a collection of `rows` rows. Looks at what is there.
+  // Of lists of k made with so many probes, in a collection of so many rows. Looks at what is there.
   ListChain(WorkFolder& folder, int64_t probes, int64_t k, int64_t rows);
 
   // What others have added meanwhile.

@@ -9,7 +9,7 @@
 
 namespace kith {
 
-// Moves the neighbours of the rows from `first` on, on the host, to their places in `out`.
+// Of the rows from `first` on, on the host, to their places in `out`.
 inline void put_without_self(const NeighborsView& found, int64_t first, const NeighborsView& out) {
   for (int64_t i = 0; i < found.queries; ++i) {
     const int64_t* const ids = found.ids + i * found.k;

@@ -151,7 +151,7 @@ class MergeOnDisk {
     return hashes;
   }
 
-  // Checks the shards against what another process hashed.
+  // Of another process: what it hashed.
   void verify_sources() {
     for (int64_t shard = 0; shard < shards_; ++shard) {
       const std::optional<StepFile> step = folder_->find(graph_name(shard));

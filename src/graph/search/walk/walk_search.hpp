@@ -6,12 +6,12 @@
 
 #include "core/divide.hpp"
 #include "core/parallel_for.hpp"
+#include "core/reused_memory.hpp"
 #include "graph/search/walk/walk.hpp"
 
 #include <algorithm>
 #include <cstdint>
 #include <memory>
-#include <vector>
 
 namespace kith {
 
@@ -78,7 +78,7 @@ class WalkSearch {
   int64_t task_queries_;
   int slots_;
   int64_t per_slot_;
-  std::vector<Turn> turns_;
+  ReusedVector<Turn> turns_;
 };
 
 }  // namespace kith
