@@ -6,6 +6,7 @@
 #include "graph/search/graph/walk_coder.hpp"
 #include "index/index_about.hpp"
 #include "index/index_parts_check.hpp"
+#include "io/atomic_file_writer.hpp"
 #include "io/container/container_file.hpp"
 #include "io/container/xxh3.hpp"
 #include "io/file_mapping.hpp"
@@ -392,6 +393,7 @@ void save_parts(const IndexParts& parts, const std::string& path, const Resource
 
 void save_parts(const IndexParts& parts, const ProducedFile& produced, const std::string& path,
                 const Resources& resources) {
+  if (produced.synced) remove_left_beside(path);
   const auto add_sections = [&](ContainerWriter& writer) {
     add_transforms(writer, parts.transforms);
     if (parts.lists) {

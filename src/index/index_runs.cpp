@@ -18,7 +18,6 @@
 #include <cerrno>
 #include <filesystem>
 #include <limits>
-#include <random>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -205,12 +204,6 @@ void IndexRuns::expect_rows(int64_t rows) const {
 
 namespace {
 
-std::string spill_path(const std::string& beside) {
-  std::random_device random;
-  const std::filesystem::path folder = std::filesystem::path(beside).parent_path();
-  return (folder / fmt::format(".kith-{:08x}{:08x}.run.tmp", random(), random())).string();
-}
-
 void refuse_full_disk(const std::string& path, int64_t bytes) {
   const std::string folder = std::filesystem::path(path).parent_path().string();
   const int64_t free = real_disk().free_bytes(folder.empty() ? "." : folder);
@@ -231,9 +224,14 @@ int64_t bytes_of_rows(const ContainerFile& file) {
 
 }  // namespace
 
+std::string IndexRuns::spill_path() {
+  if (!spilled_) spilled_.emplace(path_);
+  return spilled_->next();
+}
+
 void IndexRuns::spill(const IndexParts& parts, int64_t to_come, const Resources& resources) {
   if (runs_.size() >= kMostRuns) join_runs(resources);
-  const std::string path = spill_path(path_);
+  const std::string path = spill_path();
   save_parts(parts, ProducedFile{.sections = {}, .synced = false}, path, resources);
   Run run{opened_and_removed(path), rows_, parts.rows};
   const int64_t each = bytes_of_rows(*run.file) / std::max<int64_t>(parts.rows, 1) + 1;
@@ -244,7 +242,7 @@ void IndexRuns::spill(const IndexParts& parts, int64_t to_come, const Resources&
 
 // The open runs become one. Those of a user stay as they are on the disk.
 void IndexRuns::join_runs(const Resources& resources) {
-  const std::string path = spill_path(path_);
+  const std::string path = spill_path();
   write_runs(path, trained_(), nullptr, false, resources);
   Run joined{opened_and_removed(path), 0, rows_};
   runs_.clear();

@@ -14,10 +14,12 @@
 #include "index/id_table.hpp"
 #include "index/index_parts.hpp"
 #include "io/container/container_file.hpp"
+#include "io/passing_files.hpp"
 
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -53,11 +55,13 @@ class IndexRuns {
   void write_runs(const std::string& path, IndexParts whole, const IdTable* ids, bool synced,
                   const Resources& resources) const;
   void join_runs(const Resources& resources);
+  std::string spill_path();
   // Gives a spilled file up to this process alone.
   std::shared_ptr<const ContainerFile> opened_and_removed(const std::string& path) const;
 
   const std::string path_;
   const std::function<IndexParts()> trained_;
+  std::optional<PassingFiles> spilled_;
   std::vector<Run> runs_;
   int64_t rows_ = 0;
 };

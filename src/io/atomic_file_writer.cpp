@@ -23,6 +23,7 @@ namespace {
 constexpr int64_t kBufferBytes = 256 * 1024;
 constexpr std::string_view kTemporaryBegin = ".kith-";
 constexpr std::string_view kTemporaryEnd = ".tmp";
+constexpr std::string_view kRunEnd = ".run.tmp";  // of passing_files.hpp
 
 // The path that will be replaced, links resolved; refuses what must not be replaced.
 std::filesystem::path resolve_target(const std::string& path) {
@@ -164,14 +165,43 @@ void AtomicFileWriter::fail(std::string_view action, int code) {
   throw_io_error(action, path_, code);
 }
 
+namespace {
+
+bool is_hexadecimal(std::string_view digits) {
+  return digits.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
+// Whether whoever made this file holds its lock.
+bool is_held(const std::string& path) {
+  const FileDescriptor file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+  return file.is_open() && ::flock(file.get(), LOCK_EX | LOCK_NB) != 0;
+}
+
+}  // namespace
+
 void remove_left_behind(const std::string& folder) {
-  constexpr size_t kLength = kTemporaryBegin.size() + 16 + kTemporaryEnd.size();
+  constexpr size_t kNumber = kTemporaryBegin.size() + 16;
   for (const std::string& name : real_disk().list(folder)) {
-    const bool temporary = name.size() == kLength && name.starts_with(kTemporaryBegin) && name.ends_with(kTemporaryEnd);
+    const bool temporary = name.size() >= kNumber + kTemporaryEnd.size() && name.starts_with(kTemporaryBegin) &&
+                           name.ends_with(kTemporaryEnd) &&
+                           is_hexadecimal(std::string_view(name).substr(kTemporaryBegin.size(), 16));
     if (!temporary) continue;
     const std::string path = folder + "/" + name;
-    const FileDescriptor file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
-    if (file.is_open() && ::flock(file.get(), LOCK_EX | LOCK_NB) == 0) real_disk().remove(path);
+    if (name.size() == kNumber + kTemporaryEnd.size()) {
+      const FileDescriptor file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+      if (file.is_open() && ::flock(file.get(), LOCK_EX | LOCK_NB) == 0) real_disk().remove(path);
+    } else if (name.ends_with(kRunEnd)) {
+      const std::string mark = folder + "/" + name.substr(0, kNumber) + std::string(kTemporaryEnd);
+      if (!is_held(mark)) real_disk().remove(path);
+    }
+  }
+}
+
+void remove_left_beside(const std::string& path) {
+  const std::string folder = std::filesystem::path(path).parent_path().string();
+  try {
+    remove_left_behind(folder.empty() ? "." : folder);
+  } catch (const IoError&) {  // a folder that may be written but not read
   }
 }
 

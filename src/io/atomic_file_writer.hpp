@@ -56,5 +56,7 @@ class AtomicFileWriter {
 
 // Removes the temporary files that killed writers left in a folder. Those of writers that live are locked, and stay.
 void remove_left_behind(const std::string& folder);
+// In the folder of that path, where it can be seen.
+void remove_left_beside(const std::string& path);
 
 }  // namespace kith
