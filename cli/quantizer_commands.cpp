@@ -43,24 +43,24 @@ JsonObject json_of(const Described& what) {
   return json;
 }
 
-// Reads `in` piece by piece, and writes what `step` makes of each: `cols` of `dtype` a row.
-template <typename Step>
-void pass_through(const VectorFile& in, VectorFileWriter& out, DType dtype, int64_t cols, std::string_view stage,
-                  const Resources& resources, const Step& step) {
+// Reads codes piece by piece, and writes the vectors that `decode` makes of each.
+template <typename Decode>
+void decode_to(const VectorFile& in, VectorFileWriter& out, int64_t cols, const Resources& resources,
+               const Decode& decode) {
   const ReadMemory memory = in.reserve_memory(resources);
-  const int64_t row_bytes = 2 * (in.cols() * size_of(in.dtype()) + cols * size_of(dtype));
+  const int64_t row_bytes = 2 * (in.cols() + cols * size_of(DType::f32));
   const int64_t piece = rows_per_piece(in.rows(), row_bytes, resources);
-  MatrixBuffer from(in.dtype(), piece, in.cols(), "a piece of the rows", resources);
-  MatrixBuffer to(dtype, piece, cols, "what becomes of them", resources);
+  MatrixBuffer from(DType::u8, piece, in.cols(), "a piece of the codes", resources);
+  MatrixBuffer to(DType::f32, piece, cols, "their vectors", resources);
   for (int64_t done = 0; done < in.rows(); done += piece) {
     const int64_t count = std::min(piece, in.rows() - done);
-    const MutableMatrixView rows = from.mutable_view().slice(0, count);
-    const MutableMatrixView made = to.mutable_view().slice(0, count);
+    const MutableMatrixView codes = from.mutable_view().slice(0, count);
+    const MutableMatrixView vectors = to.mutable_view().slice(0, count);
     resources.check_cancelled();
-    in.read(done, rows);
-    naming_files({{"data", in}}, [&] { naming_rows("data", [&] { step(rows, made); }, done); });
-    out.append(made);
-    resources.report({stage, done + count, in.rows()});
+    in.read(done, codes);
+    naming_files({{"data", in}}, [&] { naming_rows("data", [&] { decode(codes, vectors); }, done); });
+    out.append(vectors);
+    resources.report({"decode", done + count, in.rows()});
   }
   out.commit();
 }
@@ -80,17 +80,15 @@ Report report_of(std::string_view command, const VectorFile& in, const std::stri
   return report;
 }
 
-// Rows from number `first` on. Local search is told so: it draws by number.
 template <typename Made>
-void encode_rows(const Made& quantizer, const MatrixView& rows, const MutableMatrixView& out, int64_t,
-                 const CodeOptions&, const Resources& resources) {
+void encode_rows(const Made& quantizer, const VectorFile& rows, const CodesSink& out, const CodeOptions&,
+                 const Resources& resources) {
   quantizer.encode(rows, out, resources);
 }
-void encode_rows(const LocalSearchQuantizer& quantizer, const MatrixView& rows, const MutableMatrixView& out,
-                 int64_t first, const CodeOptions& options, const Resources& resources) {
+void encode_rows(const LocalSearchQuantizer& quantizer, const VectorFile& rows, const CodesSink& out,
+                 const CodeOptions& options, const Resources& resources) {
   LocalSearchEncoding encoding;
   encoding.rounds = options.rounds;
-  encoding.first_row = first;
   quantizer.encode(rows, out, encoding, resources);
 }
 
@@ -130,13 +128,9 @@ Report run_encode(const CodeOptions& options, const RunOptions& run) {
   }
   VectorFileWriter codes(options.out, DType::u8, data.rows(), what.code_bytes);
   const std::vector<std::string> log = with_resources(run, [&](const Resources& resources) {
-    int64_t first = 0;
-    pass_through(data, codes, DType::u8, what.code_bytes, "encode", resources,
-                 [&](const MatrixView& rows, const MutableMatrixView& out) {
-                   std::visit([&](const auto& made) { encode_rows(made, rows, out, first, options, resources); },
-                              quantizer);
-                   first += rows.rows();
-                 });
+    const auto write = [&](int64_t, const MatrixView& some) { codes.append(some); };
+    std::visit([&](const auto& made) { encode_rows(made, data, write, options, resources); }, quantizer);
+    codes.commit();
   });
   return report_of("encode", data, options.out, what, total.seconds(), log);
 }
@@ -152,10 +146,9 @@ Report run_decode(const CodeOptions& options, const RunOptions& run) {
   }
   VectorFileWriter vectors(options.out, DType::f32, codes.rows(), what.cols);
   const std::vector<std::string> log = with_resources(run, [&](const Resources& resources) {
-    pass_through(codes, vectors, DType::f32, what.cols, "decode", resources,
-                 [&](const MatrixView& rows, const MutableMatrixView& out) {
-                   std::visit([&](const auto& made) { made.decode(rows, out, resources); }, quantizer);
-                 });
+    decode_to(codes, vectors, what.cols, resources, [&](const MatrixView& rows, const MutableMatrixView& out) {
+      std::visit([&](const auto& made) { made.decode(rows, out, resources); }, quantizer);
+    });
   });
   return report_of("decode", codes, options.out, what, total.seconds(), log);
 }

@@ -103,6 +103,11 @@ class KITH_EXPORT LocalSearchQuantizer : public VectorQuantizer {
   using VectorQuantizer::encode;
   void encode(const MatrixView& rows, const MutableMatrixView& codes, const LocalSearchEncoding& encoding,
               const Resources& resources = Resources()) const;
+  // encoding.first_row is the number of the file's first row; to `out` codes go only from a start that is not given.
+  void encode(const VectorFile& rows, const MutableMatrixView& codes, const LocalSearchEncoding& encoding,
+              const Resources& resources = Resources()) const;
+  void encode(const VectorFile& rows, const CodesSink& out, const LocalSearchEncoding& encoding,
+              const Resources& resources = Resources()) const;
 
  private:
   LocalSearchParams params_;

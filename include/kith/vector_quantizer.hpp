@@ -14,12 +14,17 @@
 #include <kith/view.hpp>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
 namespace kith {
 
 struct TrainedCodec;
+
+// Takes the codes of the rows from `first` on, in host memory until it returns. May be called on another thread than the
+// one that encodes, once at a time.
+using CodesSink = std::function<void(int64_t first, const MatrixView& codes)>;
 
 class KITH_EXPORT VectorQuantizer {
  public:
@@ -34,6 +39,10 @@ class KITH_EXPORT VectorQuantizer {
 
   // Parts of a code lie one after the other from the lowest bit of the first byte on. `codes`: u8, rows x code_bytes().
   void encode(const MatrixView& rows, const MutableMatrixView& codes, const Resources& resources = Resources()) const;
+  // Of a file, which is read piece by piece, ahead, and may be larger than the memory limit: the codes of its rows as one
+  // array. They go to an array, or piece by piece, in order, to `out`, while those of the next one are made.
+  void encode(const VectorFile& rows, const MutableMatrixView& codes, const Resources& resources = Resources()) const;
+  void encode(const VectorFile& rows, const CodesSink& out, const Resources& resources = Resources()) const;
   // f32, rows x cols().
   void decode(const MatrixView& codes, const MutableMatrixView& out, const Resources& resources = Resources()) const;
 

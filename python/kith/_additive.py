@@ -17,6 +17,7 @@ from kith._metrics import Metric
 from kith._options import flag, real_number, seed_number, text, whole_number
 from kith._other_names import refuse_unknown
 from kith._progress import Progress
+from kith._sources import SourceLike, array_of, as_source
 from kith._quantize import Compiled, Floats, _other_kind, _Quantizer
 from kith._trainable import PathLike
 from kith._typing import ByteSize, ByteSizes, DeviceNames
@@ -200,7 +201,7 @@ class LocalSearchQuantizer(_Additive[_kith.LocalSearchQuantizer]):
 
     def encode(
         self,
-        x: VectorsLike,
+        x: VectorsLike | SourceLike,
         *,
         rounds: SupportsIndex = 16,
         from_round: SupportsIndex = 0,
@@ -216,7 +217,8 @@ class LocalSearchQuantizer(_Additive[_kith.LocalSearchQuantizer]):
 
         Parameters
         ----------
-        x : array_like (rows, dimension)
+        x : array_like (rows, dimension), or path
+            Files, and what is sliced, as in `train`, are read piece by piece; their codes are a numpy array.
         rounds : int, default 16
             Of local search. More never raise the error of a vector; with 0 the start is the answer.
         from_round : int, default 0
@@ -241,16 +243,21 @@ class LocalSearchQuantizer(_Additive[_kith.LocalSearchQuantizer]):
             if given.dtype != np.uint8 or given.ndim != 2:
                 raise TypeError(f"start is {given.ndim}-D {given.dtype}; codes are 2-D uint8")
         with self._calling(x, threads, memory_limit, device_memory_limit, progress) as options:
-            rows = as_vectors(x, "x", options.stream)[0]
-            wanted = rows.shape[0], self.code_bytes
-            if given is not None and self.trained and given.shape != wanted:
-                raise ValueError(f"start has the shape {given.shape}; codes of these rows have {wanted}")
             numbers = (
                 whole_number(rounds, "rounds"),
                 whole_number(from_round, "from_round"),
                 whole_number(first_row, "first_row"),
                 seed_number(seed),
             )
+            source = as_source(x)
+            if source is not None:
+                if given is not None:
+                    raise ValueError("codes as start go with an array of vectors; with files give 'greedy' or 'random'")
+                return self._compiled.encode_file(source, *numbers, kind, options)
+            rows = as_vectors(array_of(x), "x", options.stream)[0]
+            wanted = rows.shape[0], self.code_bytes
+            if given is not None and self.trained and given.shape != wanted:
+                raise ValueError(f"start has the shape {given.shape}; codes of these rows have {wanted}")
             step = partial(self._compiled.encode, rows, *numbers, kind, given, options)
             if given is None and isinstance(rows, _kith.DeviceArray):
                 return fill_on_device(x, wanted, rows.device, options.stream, step, "uint8")

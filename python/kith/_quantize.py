@@ -19,6 +19,7 @@ from kith._metrics import Metric, metric_name
 from kith._options import flag, seed_number, text, whole_number
 from kith._other_names import refuse_unknown
 from kith._progress import Progress
+from kith._sources import SourceLike, array_of, as_source
 from kith._trainable import PathLike, Trainable
 from kith._typing import ByteSize, ByteSizes, DeviceNames
 
@@ -46,16 +47,22 @@ class _Quantizer(Trainable[Compiled]):
 
     def encode(
         self,
-        x: VectorsLike,
+        x: VectorsLike | SourceLike,
         *,
         threads: SupportsIndex = 0,
         memory_limit: ByteSize | None = None,
         device_memory_limit: ByteSizes | None = None,
         progress: Progress = False,
     ) -> Array:
-        """The codes of `x`: uint8, (rows, code_bytes), in `x`'s kind of array, where `x` lies."""
+        """The codes of `x`: uint8, (rows, code_bytes), in `x`'s kind of array, where `x` lies.
+
+        Files, and what is sliced, as in `train`, are read piece by piece; their codes are a numpy array.
+        """
         with self._calling(x, threads, memory_limit, device_memory_limit, progress) as options:
-            rows = as_vectors(x, "x", options.stream)[0]
+            source = as_source(x)
+            if source is not None:
+                return self._compiled.encode_file(source, options)
+            rows = as_vectors(array_of(x), "x", options.stream)[0]
             if isinstance(rows, _kith.DeviceArray):
                 wanted = rows.shape[0], self.code_bytes
                 step = partial(self._compiled.encode, rows, options)

@@ -47,6 +47,17 @@ std::optional<nb::object> encode_local(const LocalSearchQuantizer& self, const V
   });
 }
 
+nb::object encode_local_file(const LocalSearchQuantizer& self, const nb::object& source, int64_t rounds,
+                             int64_t from_round, int64_t first_row, uint64_t seed, const std::string& start,
+                             const CallOptions& options) {
+  const LocalSearchEncoding encoding{.rounds = rounds,
+                                     .from_round = from_round,
+                                     .first_row = first_row,
+                                     .start = parse_code_start(start),
+                                     .seed = seed};
+  return codes_of_file(self, source, options, encoding);
+}
+
 template <typename Quantizer>
 nb::class_<Quantizer> bind_additive(nb::module_& module, const char* name) {
   return bind_quantizer<Quantizer>(module, name)
@@ -98,6 +109,10 @@ void bind_additive_quantizers(nb::module_& module) {
                    ", rounds: int, from_round: int, first_row: int, seed: int, start: str, given: " KITH_PY_HOST_VECTORS
                    " | None, options: CallOptions, out: DeviceArray | None) -> "
                    "numpy.typing.NDArray[numpy.uint8] | None"))
+      .def("encode_file", &encode_local_file, nb::arg("path"), nb::arg("rounds"), nb::arg("from_round"),
+           nb::arg("first_row"), nb::arg("seed"), nb::arg("start"), nb::arg("options"),
+           nb::sig("def encode_file(self, path: object, rounds: int, from_round: int, first_row: int, seed: int, "
+                   "start: str, options: CallOptions) -> numpy.typing.NDArray[numpy.uint8]"))
       .def("history", &LocalSearchQuantizer::history)
       .def_prop_ro("sweeps", [](const LocalSearchQuantizer& self) { return self.params().sweeps; })
       .def_prop_ro("perturbed", [](const LocalSearchQuantizer& self) { return self.params().perturbed; })

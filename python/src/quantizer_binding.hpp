@@ -55,6 +55,22 @@ std::optional<nb::object> encode(const Quantizer& self, const VectorArray& x, co
   });
 }
 
+template <typename Quantizer, typename... How>
+nb::object codes_of_file(const Quantizer& self, const nb::object& source, const CallOptions& options, const How&... how) {
+  const VectorFile file = vector_file_of(source);
+  Call call(options);
+  return within_limits("the codes", call.resources(), [&](const Resources& resources) {
+    auto codes = MatrixOutput::bytes(file.rows(), self.code_bytes(), "the codes", std::nullopt, resources);
+    call.run([&] { self.encode(file, codes.view(), how..., resources); });
+    return *codes.take();
+  });
+}
+
+template <typename Quantizer>
+nb::object encode_file(const Quantizer& self, const nb::object& source, const CallOptions& options) {
+  return codes_of_file(self, source, options);
+}
+
 template <typename Quantizer>
 std::optional<nb::object> decode(const Quantizer& self, const VectorArray& codes, const CallOptions& options,
                                  const std::optional<DeviceArray>& out) {
@@ -97,6 +113,8 @@ nb::class_<Quantizer> bind_quantizer(nb::module_& module, const char* name) {
            nb::sig("def encode(self, x: " KITH_PY_VECTORS
                    ", options: CallOptions, out: DeviceArray | None) -> "
                    "numpy.typing.NDArray[numpy.uint8] | None"))
+      .def("encode_file", &encode_file<Quantizer>, nb::arg("path"), nb::arg("options"),
+           nb::sig("def encode_file(self, path: object, options: CallOptions) -> numpy.typing.NDArray[numpy.uint8]"))
       .def("decode", &decode<Quantizer>, nb::arg("codes").noconvert(), nb::arg("options"), nb::arg("out").none(),
            nb::sig("def decode(self, codes: " KITH_PY_VECTORS
                    ", options: CallOptions, out: DeviceArray | None) -> "

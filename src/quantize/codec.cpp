@@ -106,6 +106,12 @@ void encode_on_parts(const Codec& codec, const MatrixView& rows, const MutableMa
 
 }  // namespace
 
+Device Codec::encoding_device(const MatrixView& rows, const LocalSearchEncoding* how, const Resources& resources) const {
+  CodeRecipe chosen = recipe();
+  if (how != nullptr) chosen.effort = static_cast<int>(std::min<int64_t>(how->rounds, INT32_MAX));
+  return resolve_codec_device(chosen, rows, {}, [&](Device) { return recipe().code->on_gpus(); }, resources);
+}
+
 void Codec::encode(const MatrixView& rows, const MutableMatrixView& codes, const Resources& resources,
                    const LocalSearchEncoding* how) const {
   const DefaultFloatMode mode;

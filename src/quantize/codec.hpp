@@ -62,6 +62,8 @@ class Codec {
   // automatic, where the rows lie. Can be counted as it stands.
   void encode(const MatrixView& rows, uint8_t* codes, const Resources& resources) const;
   void decode(const uint8_t* codes, int64_t count, const MutableMatrixView& out, const Resources& resources) const;
+  // Where encode() of such rows in host memory would be, the device being left to it.
+  Device encoding_device(const MatrixView& rows, const LocalSearchEncoding* how, const Resources& resources) const;
   // What encode() of such rows takes at least, likewise, beside them and the codes.
   Footprint encoding_footprint(const RowsInfo& rows, const Resources& resources) const {
     return recipe().code->encoding_footprint(recipe(), format(), rows, resources);

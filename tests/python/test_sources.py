@@ -59,10 +59,16 @@ def parquet_files(folder: Path, rows: Rows) -> Any:
     return str(folder / "rows-*.parquet")
 
 
+def memory_map(folder: Path, rows: Rows) -> Any:
+    np.save(folder / "rows.npy", rows)
+    return np.load(folder / "rows.npy", mmap_mode="r")
+
+
 SOURCES: dict[str, Callable[[Path, Rows], Any]] = {
     "pattern": lambda folder, rows: str(folder / "part-*.npy"),
     "list": lambda folder, rows: sorted(folder.glob("part-*.npy")),
     "sliced": lambda folder, rows: Sliced(rows),
+    "memmap": memory_map,
     "h5py": h5py_dataset,
     "zarr": zarr_array,
     "parquet": parquet_files,
@@ -87,6 +93,40 @@ def test_what_is_learnt_is_what_the_rows_teach(source: Any, rows: Rows) -> None:
     assert np.array_equal(model.predict(source), truth.predict(rows))
     codes = kith.ProductQuantizer(4, bits=4).train(source).encode(rows)
     assert np.array_equal(codes, kith.ProductQuantizer(4, bits=4).train(rows).encode(rows))
+
+
+@pytest.mark.parametrize("kind", ["product", "scalar", "local search", "residual"])
+def test_codes_of_a_source_are_those_of_the_rows(source: Any, rows: Rows, kind: str) -> None:
+    made: dict[str, Callable[[], Any]] = {
+        "product": lambda: kith.ProductQuantizer(4, bits=4),
+        "scalar": lambda: kith.ScalarQuantizer(8),
+        "local search": lambda: kith.LocalSearchQuantizer(3, bits=4, rounds=2, train_search_rounds=2, device="cpu"),
+        "residual": lambda: kith.ResidualQuantizer(3, bits=4),
+    }
+    quantizer, truth = made[kind]().train(source), made[kind]().train(rows)
+    codes = quantizer.encode(source)
+    assert isinstance(codes, np.ndarray) and codes.dtype == np.uint8
+    assert np.array_equal(codes, truth.encode(rows))
+
+
+def test_local_search_takes_rounds_and_rows_of_files(folder: Path, rows: Rows) -> None:
+    quantizer = kith.LocalSearchQuantizer(3, bits=4, rounds=2, train_search_rounds=2).train(rows)
+    given: dict[str, Any] = {"rounds": 3, "first_row": 11, "seed": 4, "start": "random"}
+    source = str(folder / "part-*.npy")
+    assert np.array_equal(quantizer.encode(source, **given), quantizer.encode(rows, **given))
+    few = {**given, "memory_limit": 400_000}
+    assert np.array_equal(quantizer.encode(source, **few), quantizer.encode(rows, **given))
+    with pytest.raises(ValueError, match="codes as start go with an array"):
+        quantizer.encode(source, start=quantizer.encode(rows))
+
+
+def test_encoding_needs_the_columns_of_the_training(folder: Path, rows: Rows) -> None:
+    quantizer = kith.ScalarQuantizer(8)
+    with pytest.raises(RuntimeError, match="not trained"):
+        quantizer.encode(str(folder / "part-*.npy"))
+    quantizer.train(rows[:, :5])
+    with pytest.raises(ValueError, match="holds rows of 8 columns"):
+        quantizer.encode(str(folder / "part-*.npy"))
 
 
 def test_an_index_of_a_source(source: Any, rows: Rows) -> None:
@@ -155,6 +195,7 @@ def test_errors_name_the_file_and_the_row_in_it(folder: Path, rows: Rows) -> Non
         lambda x: kith.KMeans(3).fit(x),
         lambda x: kith.knn_graph(x, k=3),
         lambda x: kith.Index("Flat").add(x),
+        lambda x: kith.ScalarQuantizer(8).train(rows).encode(x),
     ):
         with pytest.raises(ValueError, match=r"row 218 \(row 17 of '.*part-3.npy'\)"):
             work(str(folder / "part-*.npy"))
