@@ -113,8 +113,10 @@ Report run_graph_build(const GraphBuildOptions& options, const RunOptions& run) 
       hashes = graph_folder_info(options.folder).hashes;
       return;
     }
-    // A limit may be too little for all rows, and parts and several devices work from disk.
-    if (to_folder && (resources.parts() > 1 || run.memory_limit || !run.device_memory_limits.empty() || !work.part.alone())) {
+    // A limit may be too little for all rows, and parts, several devices and work that keeps steps go on from disk.
+    const bool limited = run.memory_limit || !run.device_memory_limits.empty();
+    const bool in_parts = resources.parts() > 1 || !work.part.alone();
+    if (to_folder && (limited || in_parts || keeps_graph_steps(options.folder, work))) {
       made = knn_graph_folder(data, options.folder, options.params, work, resources);
       hashes = graph_folder_info(options.folder).hashes;
       return;

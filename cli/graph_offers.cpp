@@ -44,7 +44,8 @@ void offer_graph_build(Commands& graph) {
   command.file("--out-ids", options->out.ids, "Instead of --out, a file for the ids: .npy, .ibin, .ivecs or .hdf5");
   command.file("--out-distances", options->out.distances, "With --out-ids, a file for the distances: .npy, .fbin, .fvecs or .hdf5");
   command.file("--work", options->work.folder,
-               "With --out, folder for the work of cells and ggm where a memory limit is too small for all rows (OUT/work)");
+               "With --out, keep the work of cells, ggm and exact in this folder, and go on there after a kill (OUT/work, where a "
+               "memory limit is too small for all rows)");
   command.flag("--keep-work", options->work.keep, "Keep the files in it once the graph is there");
   command.flag("--ids-only", options->work.form.ids_only, "With --out, write no distances.npy");
   command.flag("--int32-ids", options->work.form.int32_ids, "With --out, ids.npy holds int32: half as many bytes");

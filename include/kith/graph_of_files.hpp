@@ -24,15 +24,14 @@ KITH_EXPORT GraphReport knn_graph(const VectorFile& x, const NeighborsView& out,
 
 // Where work that does not fit in memory is kept, and what the graph's folder keeps.
 struct GraphWork {
-  std::string folder;  // empty: "work" in the graph's folder
+  std::string folder;  // empty: "work" in the graph's folder; one that is named is used without a limit too
   bool keep = false;   // its files, once the graph is there
   GraphFolderForm form = {};
   WorkPart part = {};  // of several processes, by `cells`: all name the same folders, and work from disk whatever the limit
 };
 
 // The graph goes to a folder (graph_folder.hpp), the same bytes under any limit. Where the limits on host and device have
-// no room for the rows and the graph, `exact` (or a recall of 1) goes over the files and writes rows as they are found,
-// `cells` works from disk, on the CPU or on a GPU, and `ggm` from disk, two shards at a time: the same call goes on after
+// no room for the rows and the graph, `exact` (or a recall of 1) goes over the files block by block, `cells` works from disk, on the CPU or on a GPU, and `ggm` from disk, two shards at a time: the same call goes on after
 // a kill, also with another limit or device, and its files are deleted at the end. `automatic` chooses among exact and
 // cells as it does in memory. Changed vectors, other parameters and a second process in the work folder are refused, but
 // for other parts of the same work: part 1 writes the graph, and all return its report once it is there. `nn_descent`,
@@ -41,6 +40,10 @@ KITH_EXPORT GraphReport knn_graph_folder(const VectorFile& x, const std::string&
                                          const KnnGraphParams& params = {}, const Resources& resources = Resources());
 KITH_EXPORT GraphReport knn_graph_folder(const VectorFile& x, const std::string& folder, const KnnGraphParams& params,
                                          const GraphWork& work, const Resources& resources = Resources());
+
+// Whether that is done in steps whatever the limit: where they are asked for, by a folder or to be kept, and where some are
+// there to go on with.
+KITH_EXPORT bool keeps_graph_steps(const std::string& folder, const GraphWork& work);
 
 // Files of vectors, and their graph: one in memory, or a mapped one (load_graph_folder), which no limit counts.
 struct GraphOfFile {

@@ -418,6 +418,23 @@ std::vector<std::string> WorkFolder::names(std::string_view beginning) const {
   return found;
 }
 
+bool WorkFolder::holds_work(Disk& disk, const std::string& path) {
+  return disk.exists(path + "/" + std::string(kManifestName));
+}
+
+int64_t WorkFolder::stored_bytes(std::string_view beginning) const {
+  int64_t bytes = 0;
+  for (const std::string& name : disk_.list(path_)) {
+    if (!name.starts_with(beginning) || name.ends_with(kPartEnding)) continue;
+    try {
+      bytes += disk_.open(path_of(name))->size();
+    } catch (const IoError& gone) {  // another part has deleted it just now
+      if (gone.code() != ENOENT) throw;
+    }
+  }
+  return bytes;
+}
+
 void WorkFolder::remove(const std::string& name) {
   disk_.remove(path_of(name));
   const std::string data = name + std::string(kDataEnding);

@@ -123,6 +123,8 @@ class StepFile {
   int64_t bytes(int64_t first, int64_t end) const { return offset(end) - offset(first); }
   // The memory that the table of so many sections takes, which no limit counts by itself.
   static constexpr int64_t table_bytes(int64_t sections) { return 16 * sections; }
+  // What a step of so many sections takes on the disk beside them.
+  static constexpr int64_t end_bytes(int64_t sections) { return table_bytes(sections) + 32; }
 
  private:
   friend class WorkFolder;
@@ -146,6 +148,9 @@ class WorkFolder {
   WorkFolder(Disk& disk, std::string path, const WorkManifest& manifest, const Resources& resources,
              const WorkPart& part = {});
 
+  // Whether work was begun in a folder, and not ended or kept.
+  static bool holds_work(Disk& disk, const std::string& path);
+
   const std::string& path() const { return path_; }
   // Whether there was work to go on with.
   bool resumed() const { return resumed_; }
@@ -167,6 +172,8 @@ class WorkFolder {
   void repair(const DamagedStep& damaged, int times);
   // From how many bytes on a step has another file, for tests.
   void divide_steps_by(int64_t bytes) { file_bytes_ = bytes; }
+  // What the finished steps that begin so take.
+  int64_t stored_bytes(std::string_view beginning) const;
   // IoError, with the bytes, where less is free.
   void require_space(int64_t bytes) const;
 

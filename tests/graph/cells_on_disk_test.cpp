@@ -231,6 +231,78 @@ TEST(CellsOnDisk, AFullDiskIsToldAndItGoesOn) {
   found.expect(knn_graph(rows.view(), task.params, under_limit(kNoLimit)));
 }
 
+// The room that a run has from its beginning to its end.
+int64_t room_of_a_run(const Task& task, int64_t least) {
+  for (int64_t room = 20'000;; room += room / 50) {
+    SimulatedDisk disk;
+    disk.set_capacity(room);
+    KeptGraph found;
+    try {
+      task.run(disk, found, least);
+      return room;
+    } catch (const IoError&) {
+    }
+  }
+}
+
+TEST(CellsOnDisk, WhatIsOnTheDiskAlreadyIsNotAskedForAgain) {
+  const TemporaryDirectory directory;
+  const auto rows = reference::make_floats(Shape::gaussian, 600, 8, 1);
+  const VectorFile x = file_of(directory, rows.view());
+  const Task task{x, by_cells(5, 8)};
+  const KnnGraph truth = knn_graph(rows.view(), task.params, under_limit(kNoLimit));
+  const int64_t room = room_of_a_run(task, task.least());
+  int64_t kills = 0;
+  for (int64_t rename = 0;; ++rename) {
+    SimulatedDisk disk;
+    disk.set_capacity(room);
+    disk.set_fault({.at = rename, .code = 0, .kind = testing::DiskCall::rename});
+    KeptGraph found;
+    try {
+      task.run(disk, found, task.least());
+      break;
+    } catch (const Crash&) {
+      disk.crash(Loss::bytes_that_are_not_synced);
+    }
+    ++kills;
+    task.run(disk, found, task.least());
+    found.expect(truth);
+  }
+  EXPECT_GT(kills, 8);
+}
+
+// A graph that takes so much on the disk of the work folder.
+class LargeGraph final : public GraphSink {
+ public:
+  explicit LargeGraph(int64_t bytes) : bytes_(bytes) {}
+  int64_t bytes_beside(const std::string&) const override { return bytes_; }
+  void begin() override { begun = true; }
+  void append(const NeighborsView&) override {}
+  void finish(const GraphReport&) override {}
+  bool begun = false;
+
+ private:
+  const int64_t bytes_;
+};
+
+TEST(CellsOnDisk, RoomForTheGraphIsAskedForBeforeRowsAreCompared) {
+  const TemporaryDirectory directory;
+  const auto rows = reference::make_floats(Shape::gaussian, 600, 8, 1);
+  const VectorFile x = file_of(directory, rows.view());
+  const Task task{x, by_cells(5, 8)};
+  SimulatedDisk disk;
+  disk.set_capacity(room_of_a_run(task, task.least()));
+  LargeGraph graph(1 << 20);
+  const auto full = testing::thrown<IoError>([&] { task.run(disk, graph, task.least()); });
+  ASSERT_TRUE(full);
+  EXPECT_EQ(full->code(), ENOSPC);
+  EXPECT_EQ(count_blocks(disk), 0);
+  EXPECT_FALSE(graph.begun);
+  disk.set_capacity(2 << 20);
+  task.run(disk, graph, task.least());
+  EXPECT_TRUE(graph.begun);
+}
+
 // Every step in turn is damaged, at its beginning, in its middle or at its end, at every moment that a crash can leave.
 TEST(CellsOnDisk, DamagedStepsAreMadeAgain) {
   const TemporaryDirectory directory;

@@ -185,6 +185,52 @@ TEST(Ggm, DamagedStepsAreMadeAgain) {
   }
 }
 
+// Between the pairs of one run, where nobody looks over all steps again.
+TEST(Ggm, ListsThatAreDamagedBetweenTwoPairsHearOfTheEarlierOnesAgain) {
+  const TemporaryDirectory directory;
+  const auto rows = reference::make_floats(Shape::gaussian, 400, 8, 1);
+  const VectorFile x = written(directory, rows.view());
+  const GgmTask task{x, by_ggm(5, 4)};
+  const KnnGraph truth = knn_graph(rows.view(), task.params, with_limit(kNoLimit));
+  for (const std::string lists : {"lists-0", "lists-1", "lists-2"}) {
+    for (const std::string after : {"pair-0-1", "pair-0-2", "pair-1-2"}) {
+      for (const bool at_the_end : {true, false}) {
+        SimulatedDisk disk;
+        bool damaged = false;
+        disk.set_watch([&] {
+          if (damaged || !disk.exists("w/" + after) || !disk.exists("w/" + lists)) return;
+          damaged = true;
+          std::string bytes = disk.content("w/" + lists);
+          (at_the_end ? bytes.back() : bytes.front()) ^= 4;
+          disk.set_content("w/" + lists, bytes);
+        });
+        KeptGraph found;
+        task.run(disk, found, kNoLimit);
+        EXPECT_TRUE(damaged);
+        found.expect(truth);
+      }
+    }
+  }
+}
+
+TEST(Ggm, AStepInThePlaceOfAnotherIsMadeAgain) {
+  const TemporaryDirectory directory;
+  const auto rows = reference::make_floats(Shape::gaussian, 400, 8, 1);
+  const VectorFile x = written(directory, rows.view());
+  const GgmTask task{x, by_ggm(5, 4)};  // shards of the same size
+  SimulatedDisk disk;
+  KeptGraph found;
+  task.run(disk, found, kNoLimit, true);
+  for (const std::string kind : {"lists-", "graph-"}) {
+    const std::string first = disk.content("w/" + kind + "0");
+    disk.set_content("w/" + kind + "0", disk.content("w/" + kind + "1"));
+    disk.set_content("w/" + kind + "1", first);
+    disk.remove("w/pair-0-1");
+    task.run(disk, found, kNoLimit, true);
+    found.expect(knn_graph(rows.view(), task.params, with_limit(kNoLimit)));
+  }
+}
+
 TEST(Ggm, ErrorsOfTheDiskAndOtherVectorsAreTold) {
   const TemporaryDirectory directory;
   auto rows = reference::make_floats(Shape::gaussian, 300, 8, 1);
@@ -214,6 +260,41 @@ TEST(Ggm, ErrorsOfTheDiskAndOtherVectorsAreTold) {
   SimulatedDisk other;
   expect_refusal<InvalidArgument>([&] { GgmTask{bad, by_ggm(5, 3)}.run(other, found, kNoLimit); }, "row 250");
   expect_refusal<InvalidArgument>([&] { (void)knn_graph(rows.view(), by_ggm(5, 3), with_limit(kNoLimit)); }, "row 250");
+}
+
+TEST(Ggm, WhatIsOnTheDiskAlreadyIsNotAskedForAgain) {
+  const TemporaryDirectory directory;
+  const auto rows = reference::make_floats(Shape::gaussian, 300, 8, 1);
+  const VectorFile x = written(directory, rows.view());
+  const GgmTask task{x, by_ggm(5, 3)};
+  const KnnGraph truth = knn_graph(rows.view(), task.params, with_limit(kNoLimit));
+  int64_t room = 10'000;
+  for (bool enough = false; !enough;) {
+    SimulatedDisk disk;
+    disk.set_capacity(room);
+    KeptGraph found;
+    try {
+      task.run(disk, found, kNoLimit);
+      enough = true;
+    } catch (const IoError& full) {
+      EXPECT_EQ(full.code(), ENOSPC);
+      room += room / 50;
+    }
+  }
+  for (int64_t rename = 0;; ++rename) {
+    SimulatedDisk disk;
+    disk.set_capacity(room);
+    disk.set_fault({.at = rename, .code = 0, .kind = testing::DiskCall::rename});
+    KeptGraph found;
+    try {
+      task.run(disk, found, kNoLimit);
+      break;
+    } catch (const Crash&) {
+      disk.crash(Loss::bytes_that_are_not_synced);
+    }
+    task.run(disk, found, kNoLimit);
+    found.expect(truth);
+  }
 }
 
 TEST(Ggm, AFolderUnderALimitHasTheHashOfMemory) {

@@ -163,6 +163,7 @@ class CellsOnDisk {
 
   // None where it did not go on. A part that does not lead leaves the sink alone.
   std::optional<Course> run(GraphSink& sink) {
+    graph_bytes_ = folder_->leads() ? sink.bytes_beside(folder_->path()) : 0;
     folder_->await({"survey"});
     folder_->await({"centres"});
     const bool surveyed = find_survey();
@@ -470,11 +471,40 @@ class CellsOnDisk {
     for (const std::string& found : folder_->names(ProbeSteps::beginning(probes))) folder_->remove(found);
   }
 
+  // What is to be written from here on, at its fullest: the first pass, the store beside it, lists beside the store, and
+  // the graph beside the lists. Less what is there already.
+  struct Room {
+    int64_t found = 0;
+    int64_t store = 0;
+    int64_t lists = 0;
+    int64_t graph = 0;
+  };
+  Room room_for(int64_t probes) const {
+    const StoredRecord record(row_bytes(), probes, wish_.cells);
+    const int64_t rows = x_.rows();
+    const int64_t found = rank_task(probes).ranks_all() ? record.all_probes_bytes() : record.probe_bytes;
+    const int64_t counts = ProbeSteps(x_, probes, step_rows_).count() * wish_.cells * int64_t{sizeof(int64_t)};
+    return {rows * found + counts, rows * record.bytes(), rows * (4 + 8 * wish_.k), graph_bytes_};
+  }
+  void require_room(int64_t probes, bool with_cells) const {
+    const Room room = room_for(probes);
+    const int64_t found = folder_->stored_bytes(ProbeSteps::beginning(probes));
+    const int64_t lists = folder_->stored_bytes(ListChain::beginning(probes));
+    if (keep_) {
+      const int64_t behind = std::max<int64_t>(room.lists - lists, 0) + room.graph;
+      return folder_->require_space(behind + (with_cells ? std::max<int64_t>(room.found - found, 0) + room.store : 0));
+    }
+    if (with_cells) {
+      const int64_t most = std::max({room.found + room.store, room.store + room.lists, room.lists + room.graph});
+      return folder_->require_space(most - found);
+    }
+    folder_->require_space(std::max(room.lists, room.lists + room.graph - room.store) - lists);
+  }
+
   // The first pass, the part that leads until all steps are there.
   void find_cells(int64_t probes) {
-    const StoredRecord record(row_bytes(), probes, wish_.cells);
     const ProbeSteps steps(x_, probes, step_rows_);
-    folder_->require_space(x_.rows() * (record.bytes() + record.all_probes_bytes() + 4 + 8 * wish_.k));
+    require_room(probes, true);
     ProgressMeter meter("cells", x_.rows(), resources_);
     const auto is_ours = [&](int64_t step) { return folder_->deals(step) && !folder_->find(steps.name(step)); };
     for (int64_t step = 0; step < steps.count(); ++step) {
@@ -554,6 +584,7 @@ class CellsOnDisk {
     const PieceLayout& layout = store.layout();
     const ListBlock share = share_of(layout);
     if (!chain.gap(share)) return;
+    require_room(probes, false);
     const BlockShape shape = block_shape(probes, layout.largest_cell());
     const int64_t rows =
         rows_that_fit(fewest_block_rows(shape), std::min(share.end - share.first, most_rows_), resources_,
@@ -593,6 +624,7 @@ class CellsOnDisk {
   Survey survey_;
   MatrixView centres_;
   std::vector<uint32_t> order_;
+  int64_t graph_bytes_ = 0;  // on the disk of the work folder
 };
 
 }  // namespace

@@ -46,6 +46,7 @@ struct DiskWork {
   // Asked once the probes are foreseen, and again once the pairs are known that they compare: whether cells are still
   // what is wanted. None: they are. For one process alone: parts do not ask.
   std::function<bool(const ProbeForecast& forecast, std::optional<int64_t> pairs)> goes_on = {};
+  bool exact_ends = false;  // an exact graph with which the method that takes least time ends
   int64_t file_bytes = 0;  // from which on steps have several files, for tests
 };
 
@@ -57,6 +58,11 @@ class GraphSink {
   virtual void begin() = 0;
   virtual void append(const NeighborsView& part) = 0;
   virtual void finish(const GraphReport& report) = 0;  // without its time and memory
+  // Bytes that it takes on the disk where this folder lies; 0 where it goes elsewhere. IoError where there is no room.
+  virtual int64_t bytes_beside(const std::string& folder) const {
+    (void)folder;
+    return 0;
+  }
   // Whether a graph that was finished before still is where it goes.
   virtual bool is_there() const { return true; }
 };

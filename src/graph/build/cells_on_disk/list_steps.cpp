@@ -34,7 +34,7 @@ ListChain::ListChain(WorkFolder& folder, int64_t probes, int64_t k, int64_t rows
 }
 
 void ListChain::look() {
-  for (const std::string& name : folder_.names(beginning())) {
+  for (const std::string& name : folder_.names(beginning(probes_))) {
     const auto known = [&](const ListBlock& block) { return name_of(block.first) == name; };
     if (std::any_of(blocks_.begin(), blocks_.end(), known)) continue;
     const std::optional<StepFile> step = folder_.find(name);
@@ -76,8 +76,8 @@ std::optional<ListBlock> ListChain::gap(const ListBlock& range) const {
   return ListBlock{at, range.end};
 }
 
-std::string ListChain::beginning() const { return fmt::format("lists-{}-", probes_); }
-std::string ListChain::name_of(int64_t place) const { return beginning() + std::to_string(place); }
+std::string ListChain::beginning(int64_t probes) { return fmt::format("lists-{}-", probes); }
+std::string ListChain::name_of(int64_t place) const { return beginning(probes_) + std::to_string(place); }
 
 StepFile ListChain::open(const ListBlock& block) const { return folder_.open(name_of(block.first)); }
 

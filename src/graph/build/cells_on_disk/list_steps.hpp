@@ -46,6 +46,9 @@ class BlockLists {
 
 class ListChain final : public BlockLists {
  public:
+  // Of the names of its steps.
+  static std::string beginning(int64_t probes);
+
   // Of lists of k made with so many probes, in a collection of so many rows. Looks at what is there.
   ListChain(WorkFolder& folder, int64_t probes, int64_t k, int64_t rows);
 
@@ -72,7 +75,6 @@ class ListChain final : public BlockLists {
 
  private:
   class Reader;
-  std::string beginning() const;
   std::string name_of(int64_t place) const;
   void put(const ListBlock& block);
   StepFile open(const ListBlock& block) const;

@@ -9,19 +9,24 @@
 
 namespace kith {
 
+// Of one row: k + 1 neighbours to k.
+inline void put_others(const int64_t* ids, const float* distances, int64_t row, int64_t k, int64_t* out_ids,
+                       float* out_distances) {
+  int64_t taken = 0;
+  for (int64_t j = 0; j <= k && taken < k; ++j) {
+    if (ids[j] == row) continue;
+    out_ids[taken] = ids[j];
+    out_distances[taken] = distances[j];
+    ++taken;
+  }
+}
+
 // Of the rows from `first` on, on the host, to their places in `out`.
 inline void put_without_self(const NeighborsView& found, int64_t first, const NeighborsView& out) {
   for (int64_t i = 0; i < found.queries; ++i) {
-    const int64_t* const ids = found.ids + i * found.k;
-    const float* const distances = found.distances + i * found.k;
     const int64_t row = first + i;
-    int64_t taken = 0;
-    for (int64_t j = 0; j <= out.k && taken < out.k; ++j) {
-      if (ids[j] == row) continue;
-      out.ids[row * out.k + taken] = ids[j];
-      out.distances[row * out.k + taken] = distances[j];
-      ++taken;
-    }
+    put_others(found.ids + i * found.k, found.distances + i * found.k, row, out.k, out.ids + row * out.k,
+               out.distances + row * out.k);
   }
 }
 inline void put_without_self(Neighbors found, int64_t first, const NeighborsView& out) {

@@ -112,6 +112,7 @@ class MergeOnDisk {
     const ReadMemory reading = source(0).reserve_memory(quiet_);
     forget_lost_lists();
     if (folder_->resumed()) verify_sources();
+    require_room(sink);
     make_graphs();
     ProgressMeter meter("merge", shards_ * (shards_ - 1) / 2, resources_);
     for (int64_t shard = 0; shard < shards_; ++shard) merge_with_later(shard, meter);
@@ -145,10 +146,43 @@ class MergeOnDisk {
     }
   }
 
+  // None where the shard has not been merged with any other. Lists that are lost while pairs count as merged must not
+  // begin anew: what those pairs found would be missing.
+  std::optional<StepFile> lists_so_far(int64_t shard) {
+    std::optional<StepFile> lists = folder_->find(lists_name(shard));
+    for (int64_t other = 0; !lists && other < shards_; ++other) {
+      if (other != shard && is_merged(shard, other)) return folder_->open(lists_name(shard));  // which throws
+    }
+    return lists;
+  }
+
   std::vector<uint64_t> hashes_in(const StepFile& step) const {
     std::vector<uint64_t> hashes(static_cast<size_t>(step.bytes(0)) / sizeof(uint64_t));
     step.read(0, hashes.data());
     return hashes;
+  }
+
+  // What is to be written from here on, at its fullest: graphs beside lists, of which those of a shard are there twice
+  // while they are written anew, and the graph of all beside the lists. Less what is there already.
+  void require_room(const GraphSink& sink) {
+    int64_t largest = 0;
+    int64_t graphs = 0;
+    int64_t all_lists = 0;
+    for (int64_t shard = 0; shard < shards_; ++shard) {
+      const int64_t sections = list_sections(shard).count();
+      const int64_t lists = size(shard) * k_ * 8 + StepFile::end_bytes(sections);
+      const int64_t hashes = divide_up(size(shard), rows_per_hash(source(shard)));
+      if (is_needed(shard) && !folder_->find(graph_name(shard))) graphs += lists + StepFile::end_bytes(1) + 8 * hashes;
+      largest = std::max(largest, lists);
+      all_lists += lists;
+    }
+    const int64_t pairs = shards_ * (shards_ - 1) / 2 * (int64_t{sizeof(PairTold)} + StepFile::end_bytes(1));
+    const int64_t stored = folder_->stored_bytes("lists-") + folder_->stored_bytes("pair-");
+    const int64_t lists = std::max<int64_t>(all_lists + pairs - stored, 0);
+    const int64_t merged = sink.bytes_beside(folder_->path());
+    const int64_t merging = graphs + lists + largest;
+    if (keep_) return folder_->require_space(merging + merged);
+    folder_->require_space(std::max(merging, lists + merged - folder_->stored_bytes("graph-")));
   }
 
   // Of another process: what it hashed.
@@ -187,7 +221,6 @@ class MergeOnDisk {
     ProgressMeter meter("graphs", shards_, resources_);
     for (int64_t shard = 0; shard < shards_; ++shard) {
       if (is_needed(shard) && !folder_->find(graph_name(shard))) {
-        folder_->require_space(size(shard) * k_ * 8);
         MatrixBuffer rows(source(shard).dtype(), size(shard), source(shard).cols(), "a shard", quiet_);
         const std::vector<uint64_t> hashes = load(shard, rows.mutable_view(), nullptr);
         write_graph(shard, given(shard) ? *given(shard) : make_graph(rows.view(), firsts_[static_cast<size_t>(shard)]),
@@ -268,7 +301,7 @@ class MergeOnDisk {
   // Offers what a merged graph has found for the rows of a shard, which begin at `begin` in it, to the shard's lists.
   void add_lists(int64_t shard, const KnnGraph& merged, int64_t begin, int64_t first, int64_t second) {
     const ListSections sections = list_sections(shard);
-    const std::optional<StepFile> before = folder_->find(lists_name(shard));
+    const std::optional<StepFile> before = lists_so_far(shard);
     const auto place = [&](int64_t row) {
       return row < size(first) ? firsts_[static_cast<size_t>(first)] + row
                                : firsts_[static_cast<size_t>(second)] + row - size(first);

@@ -1,15 +1,15 @@
 #include <kith/graph_of_files.hpp>
 
 #include "core/within_limits.hpp"
-#include "exact/exact_search.hpp"
 #include "exact/search_checks.hpp"
-#include "exact/search_footprint.hpp"
 #include "graph/build/cells_on_disk/cells_on_disk.hpp"
 #include "graph/build/cells_on_disk/source_pass.hpp"
 #include "graph/build/exact/exact_graph.hpp"
+#include "graph/build/exact_on_disk/exact_on_disk.hpp"
 #include "graph/build/ggm/ggm_on_disk.hpp"
 #include "graph/build/ggm/ggm_shards.hpp"
 #include "graph/build/method/build_graph.hpp"
+#include "graph/build/method/folder_sink.hpp"
 #include "graph/build/method/graph_on_ranks.hpp"
 #include "graph/build/nn_descent/nn_descent.hpp"
 #include "graph/handle/graph_folder.hpp"
@@ -47,7 +47,13 @@ auto with_rows(const VectorFile& x, const KnnGraphParams& params, const Resource
   });
 }
 
-bool is_exact(const KnnGraphParams& params) { return params.method == GraphMethod::exact || params.recall == 1; }
+// Asked for, or what `automatic` takes of so many rows.
+bool is_exact_from_disk(const VectorFile& x, const KnnGraphParams& params, const Resources& resources) {
+  if (params.method == GraphMethod::exact || params.recall == 1) return true;
+  if (params.method != GraphMethod::automatic) return false;
+  const Device device = graph_device(RowsInfo(x), params, resources);
+  return first_method({x.rows(), x.cols(), params.k, params.metric, params.recall}, device.kind) == GraphMethod::exact;
+}
 
 // What the graph needs at least where all rows are in memory; nothing where nobody counts.
 Footprint needed_in_memory(const VectorFile& x, const KnnGraphParams& params, const Resources& resources) {
@@ -56,66 +62,6 @@ Footprint needed_in_memory(const VectorFile& x, const KnnGraphParams& params, co
   return footprint_of_call(resources, call);
 }
 
-// Every row is searched among all, in pieces of the files, and what is found is written at once.
-void write_exact(const VectorFile& x, GraphFolderWriter& writer, const KnnGraphParams& params,
-                 const Resources& resources) {
-  check_graph_size(x.rows(), params.k);
-  const SearchShape shape = check_knn(RowsInfo(x), RowsInfo(x), {params.k, params.metric});
-  const SearchWish wish{
-      .k = params.k, .without_self = true, .check_finite = params.check_finite, .results_in_memory = false};
-  const auto search = [&](RowSource& queries, RowSource& base) {
-    search_knn(
-        shape, wish, {queries, base, RowFilter()}, [&](int64_t, const NeighborsView& part) { writer.append(part); },
-        resources);
-  };
-  const auto least = [&] { return search_footprint(shape, wish, RowFilter(), resources); };
-  naming_files({{"x", x}}, [&] {
-    naming_rows("x", [&] { search_files(x, x, resources, least, search); });
-  });
-}
-
-// Exact search, to a folder.
-GraphReport exact_to_folder(const VectorFile& x, const std::string& folder, const KnnGraphParams& params,
-                            const GraphWork& work, const Resources& resources) {
-  GraphFolderWriter writer(folder, x.rows(), params.k, work.form);
-  GraphReport report = measured(resources, [&](const Resources& counted) {
-    write_exact(x, writer, params, counted);
-    GraphReport exact;
-    exact.method = name_of(GraphMethod::exact);
-    exact.recall = exact_recall(x.rows());
-    return exact;
-  });
-  writer.finish(params.metric, report);
-  return report;
-}
-
-class FolderSink final : public GraphSink {
- public:
-  // `exact_follows` where the recall is missed: then nothing is left of this graph.
-  FolderSink(const GraphOutputShape& shape, Metric metric, std::string folder, const GraphFolderForm& form,
-             bool exact_follows = false)
-      : shape_(shape), metric_(metric), folder_(std::move(folder)), form_(form), exact_follows_(exact_follows) {}
-
-  bool is_there() const override { return holds_graph(folder_); }
-  void begin() override {
-    writer_.reset();
-    writer_ = std::make_unique<GraphFolderWriter>(folder_, shape_.rows, shape_.k, form_);
-  }
-  void append(const NeighborsView& part) override { writer_->append(part); }
-  void finish(const GraphReport& report) override {
-    if (report.reached || !exact_follows_) writer_->finish(metric_, report);
-    writer_.reset();
-  }
-
- private:
-  const GraphOutputShape shape_;
-  const Metric metric_;
-  const std::string folder_;
-  const GraphFolderForm form_;
-  const bool exact_follows_;
-  std::unique_ptr<GraphFolderWriter> writer_;
-};
-
 // Cells from disk that were asked for, or that may turn out to be soonest.
 struct DiskCells {
   Device device;
@@ -123,9 +69,10 @@ struct DiskCells {
   CellsWish wish;
 };
 
-// None where memory alone will do: another method, or so few rows that cells from disk would need more.
-std::optional<DiskCells> cells_from_disk(const VectorFile& x, const KnnGraphParams& params, const Footprint& in_memory,
-                                         const Resources& resources) {
+// None for another method, and where there are so few rows that cells from disk would need more than `in_memory`, if that
+// is what they are for.
+std::optional<DiskCells> cells_from_disk(const VectorFile& x, const KnnGraphParams& params,
+                                         const std::optional<Footprint>& in_memory, const Resources& resources) {
   const bool left_to_us = params.method == GraphMethod::automatic;
   if (!left_to_us && params.method != GraphMethod::cells) return std::nullopt;
   if (x.rows() - 1 <= params.k || params.recall == 1) return std::nullopt;
@@ -136,14 +83,40 @@ std::optional<DiskCells> cells_from_disk(const VectorFile& x, const KnnGraphPara
     cells.choice.emplace(problem, params, cells.device.kind);
     cells.wish = cells.choice->wish();
   }
+  if (!in_memory) return cells;
   const Footprint from_disk = cells_on_disk_footprint(x, cells.wish, resources.with_device(cells.device));
-  if (from_disk.host >= in_memory.host && from_disk.device >= in_memory.device) return std::nullopt;
+  if (from_disk.host >= in_memory->host && from_disk.device >= in_memory->device) return std::nullopt;
   return cells;
 }
 
+std::string steps_folder(const std::string& folder, const GraphWork& work) {
+  return work.folder.empty() ? folder + "/work" : work.folder;
+}
+
+// Where the exact graph is made that follows cells from disk.
+std::string ending_folder(const std::string& folder, const GraphWork& work) {
+  return steps_folder(folder, work) + ".exact";
+}
+
 DiskWork disk_work(const std::string& folder, const GraphWork& work) {
-  const std::string steps = work.folder.empty() ? folder + "/work" : work.folder;
-  return {.disk = real_disk(), .folder = steps, .keep = work.keep, .part = work.part};
+  return {.disk = real_disk(), .folder = steps_folder(folder, work), .keep = work.keep, .part = work.part};
+}
+
+// Where the graph is built in memory, though steps were to be kept.
+void refuse_steps(const VectorFile& x, const std::string& folder, const KnnGraphParams& params, const GraphWork& work,
+                  const Resources& resources) {
+  const std::string steps = steps_folder(folder, work);
+  if (WorkFolder::holds_work(real_disk(), steps)) {
+    throw InvalidArgument(fmt::format("the folder '{}' holds work that was not ended, and this graph, by {}, is built without "
+                                      "it; give the parameters that it was begun with, or remove the folder",
+                                      steps, name_of(params.method)));
+  }
+  if (params.method == GraphMethod::nn_descent) {
+    throw Unsupported("nn_descent builds its graph in memory and keeps no steps; leave work and keep_work out, or name the "
+                      "method cells, ggm or exact");
+  }
+  resources.log(LogLevel::info, fmt::format("the graph of {} rows is built in memory at once: no steps are kept in '{}'",
+                                            x.rows(), steps));
 }
 
 // The folder of work that is done, where nobody has named it; it stays where steps are kept, or parts are in it.
@@ -156,6 +129,23 @@ void remove_own_folder(const GraphWork& work, const std::string& folder) {
 bool is_merged_on_disk(const VectorFile& x, const KnnGraphParams& params) {
   const int64_t length = params.list_length.value_or(default_list_length(params.k));
   return params.method == GraphMethod::ggm && x.rows() - 1 > length && GgmShards(x.rows(), params).count > 1;
+}
+
+// Exact search, to a folder. `ends`: after cells from disk, whose own work may be kept.
+GraphReport exact_to_folder(const VectorFile& x, const std::string& folder, const KnnGraphParams& params,
+                            const GraphWork& work, bool ends, const Resources& resources) {
+  check_graph_size(x.rows(), params.k);
+  DiskWork kept = disk_work(folder, work);
+  kept.exact_ends = ends;
+  if (ends) kept.folder = ending_folder(folder, work);
+  FolderSink sink({x.rows(), params.k}, params.metric, folder, work.form);
+  const GraphReport report = measured(resources, [&](const Resources& counted) {
+    return naming_files({{"x", x}}, [&] {
+      return naming_rows("x", [&] { return exact_on_disk(x, params, kept, sink, counted); });
+    });
+  });
+  remove_own_folder(ends ? GraphWork() : work, kept.folder);
+  return report;
 }
 
 GraphReport ggm_to_folder(const VectorFile& x, const std::string& folder, const KnnGraphParams& params,
@@ -211,7 +201,7 @@ GraphReport graph_from_disk(const VectorFile& x, const std::string& folder, cons
     warn_if_missed(report, params.recall, "allow more probes, or use exact", resources);
     return report;
   }
-  if (by_cells || report.method == name_of(GraphMethod::exact)) return exact_to_folder(x, folder, params, work, resources);
+  if (by_cells || report.method == name_of(GraphMethod::exact)) return exact_to_folder(x, folder, params, work, true, resources);
   // Rounds need memory, which they name.
   const KnnGraph graph = knn_graph(x, params, resources);
   save_graph_folder(graph, folder, work.form, resources);
@@ -251,6 +241,12 @@ void check_work_part(const VectorFile& x, const KnnGraphParams& params, const Wo
 
 }  // namespace
 
+bool keeps_graph_steps(const std::string& folder, const GraphWork& work) {
+  const auto holds_work = [](const std::string& steps) { return WorkFolder::holds_work(real_disk(), steps); };
+  return !work.folder.empty() || work.keep || holds_work(steps_folder(folder, work)) ||
+         holds_work(ending_folder(folder, work));
+}
+
 GraphReport knn_graph_folder(const VectorFile& x, const std::string& folder, const KnnGraphParams& params,
                              const Resources& resources) {
   return knn_graph_folder(x, folder, params, GraphWork(), resources);
@@ -268,15 +264,18 @@ GraphReport knn_graph_folder(const VectorFile& x, const std::string& folder, con
     const DiskCells cells{graph_device(RowsInfo(x), params, resources), {}, cells_wish(x.rows(), params)};
     return graph_from_disk(x, folder, cells, params, work, resources);
   }
-  const Footprint needed = needed_in_memory(x, params, resources);
-  const bool in_memory = has_room_for(needed, resources);
-  if (!in_memory) {
-    if (is_merged_on_disk(x, params)) return ggm_to_folder(x, folder, params, work, resources);
-    if (const auto cells = cells_from_disk(x, params, needed, resources)) {
-      return graph_from_disk(x, folder, *cells, params, work, resources);
-    }
-    if (is_exact(params)) return exact_to_folder(x, folder, params, work, resources);
+  const bool keeps = keeps_graph_steps(folder, work);
+  const Footprint needed = keeps ? Footprint() : needed_in_memory(x, params, resources);
+  if (params.method == GraphMethod::automatic && WorkFolder::holds_work(real_disk(), ending_folder(folder, work))) {
+    return exact_to_folder(x, folder, params, work, true, resources);
   }
+  if (keeps || !has_room_for(needed, resources)) {
+    if (is_merged_on_disk(x, params)) return ggm_to_folder(x, folder, params, work, resources);
+    const auto cells = cells_from_disk(x, params, keeps ? std::nullopt : std::optional(needed), resources);
+    if (cells) return graph_from_disk(x, folder, *cells, params, work, resources);
+    if (is_exact_from_disk(x, params, resources)) return exact_to_folder(x, folder, params, work, false, resources);
+  }
+  if (keeps) refuse_steps(x, folder, params, work, resources);
   const KnnGraph graph = knn_graph(x, params, resources);
   save_graph_folder(graph, folder, work.form, resources);
   return graph.report();
@@ -356,8 +355,10 @@ GraphReport merge_graphs_folder(const std::vector<GraphOfFile>& parts, const std
   check_parts(parts);
   if (!work.part.alone()) throw Unsupported("graphs are not merged in parts of the work; leave the part out");
   const auto merge = [&](const Resources& used) { return merge_in_memory(parts, params, used); };
+  // Of one there is nothing to merge, and two are merged at once.
+  const bool keeps = parts.size() > 1 && keeps_graph_steps(folder, work);
   const bool in_memory =
-      parts.size() < 3 || !counts_memory(resources) || has_room_for(footprint_of_call(resources, merge), resources);
+      !keeps && (parts.size() < 3 || !counts_memory(resources) || has_room_for(footprint_of_call(resources, merge), resources));
   if (in_memory) {
     const KnnGraph graph = within_limits("merging graphs", resources, merge);
     save_graph_folder(graph, folder, work.form, resources);

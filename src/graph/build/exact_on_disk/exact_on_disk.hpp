@@ -1,0 +1,27 @@
+// The exact graph of vectors in files, by blocks of rows that are steps of a work folder: after a kill the rows that were
+// found are not searched again.
+//
+//   survey      hashes of the rows, which are verified when work goes on
+//   rows-4096   ids and distances of the rows from 4096 on, some at a time
+//
+// A step says by its size how many rows it is of: the next one may begin anywhere, so that limits may change.
+//
+// Reads: all rows once, and once more for each batch of rows that are searched together. Disk: 12 k bytes a row.
+#pragma once
+
+#include <kith/graph_report.hpp>
+#include <kith/knn_graph.hpp>
+#include <kith/resources.hpp>
+#include <kith/vector_file.hpp>
+
+#include "core/footprint.hpp"
+#include "graph/build/cells_on_disk/cells_on_disk.hpp"
+
+namespace kith {
+
+GraphReport exact_on_disk(const VectorFile& x, const KnnGraphParams& params, const DiskWork& work, GraphSink& sink,
+                          const Resources& resources);
+// What that needs at least.
+Footprint exact_on_disk_footprint(const VectorFile& x, const KnnGraphParams& params, const Resources& resources);
+
+}  // namespace kith

@@ -1,0 +1,117 @@
+"""Work that is killed at any moment, and done by few file handles: the same bytes, and nothing left behind."""
+
+import resource
+import subprocess
+
+import numpy as np
+import pytest
+
+from test_interrupt import hear_signals
+
+COLS = 48
+
+
+def shards(folder, rows):
+    random = np.random.default_rng(7)
+    x = random.standard_normal((100, COLS))[random.integers(0, 100, rows)] * 2
+    x = (x + random.standard_normal(x.shape)).astype(np.float32)
+    for number, part in enumerate(np.split(x, [10, rows // 2, rows // 2 + 1])):
+        np.save(folder / f"part-{number}.npy", part)
+    return folder / "part-*.npy"
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    return shards(tmp_path_factory.mktemp("few"), 3_000)
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory):
+    """More than an index takes at a time under the limits below."""
+    return shards(tmp_path_factory.mktemp("many"), 60_000)
+
+
+METHODS = {
+    "exact": ["--method", "exact"],
+    "ggm": ["--method", "ggm", "--shards", 3, "--list-length", 16, "--recall", 0.9],
+    "cells": ["--method", "cells", "--cells", 30, "--recall", 0.9],
+}
+
+
+def graph(files, method, out, *more):
+    return ["graph", "build", "--data", files, "-k", 8, *METHODS[method], "--device", "cpu", "--threads", 2, "--out", out,
+            *more]  # fmt: skip
+
+
+def index(files, trained, out, *more):
+    return ["index", "add", "--index", trained, "--base", files, "--out", out, "--device", "cpu", "--threads", 2, *more]
+
+
+def kill_again_and_again(kith, arguments_of, growth):
+    """Each run lives longer than the one before, until one ends by itself. Returns the number of kills."""
+    seconds, kills = 0.03, 0
+    for run in range(400):
+        process = subprocess.Popen([kith.path, *map(str, arguments_of(run))], stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.DEVNULL, preexec_fn=hear_signals)  # fmt: skip
+        try:
+            process.wait(seconds)
+            break
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            kills += 1
+            seconds = growth(seconds)
+    assert process.returncode == 0
+    return kills
+
+
+PATIENCE = [
+    pytest.param(lambda seconds: seconds * 1.6, id="few"),
+    pytest.param(lambda seconds: seconds + 0.01, id="many", marks=pytest.mark.slow),
+]
+
+
+@pytest.mark.parametrize("growth", PATIENCE)
+@pytest.mark.parametrize("method", METHODS)
+def test_a_graph(kith, files, tmp_path, method, growth):
+    """Without a limit at the end: what was begun under one is gone on with, and nothing is left of it."""
+    kith.ok(*graph(files, method, tmp_path / "truth"))
+    work = tmp_path / "g" / "work"
+    limits = [("--work", work, "--memory-limit", "20M"), ("--work", work, "--memory-limit", "24M"), ("--work", work), ()]
+    kill_again_and_again(kith, lambda run: graph(files, method, tmp_path / "g", *limits[run % 4]), growth)
+    for name in ("ids.npy", "distances.npy", "report.json"):
+        assert (tmp_path / "truth" / name).read_bytes() == (tmp_path / "g" / name).read_bytes(), name
+    left = {path.name for path in (tmp_path / "g").iterdir()} - {"ids.npy", "distances.npy", "report.json"}
+    assert not left or (left == {"work"} and not list((tmp_path / "g" / "work").iterdir()))
+
+
+@pytest.fixture(scope="module")
+def trained(kith, many, tmp_path_factory):
+    path = tmp_path_factory.mktemp("trained") / "empty.kith"
+    kith.ok("index", "build", "--base", many, "--factory", "IVF64,SQ8", "--out", path, "--device", "cpu", "--threads", 2)
+    return path
+
+
+@pytest.mark.parametrize("growth", PATIENCE)
+def test_an_index(kith, many, trained, tmp_path, growth):
+    (tmp_path / "out").mkdir()
+    truth, out = tmp_path / "truth.kith", tmp_path / "out" / "x.kith"
+    kith.ok(*index(many, trained, truth))
+    limits = [("--memory-limit", "26M"), ("--memory-limit", "30M"), ()]
+    kill_again_and_again(kith, lambda run: index(many, trained, out, *limits[run % 3]), growth)
+    assert truth.read_bytes() == out.read_bytes()
+    assert [path.name for path in out.parent.iterdir()] == ["x.kith"]
+
+
+def few_handles():
+    resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_64_file_handles(kith, files, tmp_path, method):
+    kith.ok(*graph(files, method, tmp_path / "truth"))
+    for limit in ("17M", "20M"):
+        arguments = graph(files, method, tmp_path / "g", "--memory-limit", limit, "--work", tmp_path / "w")
+        done = subprocess.run([kith.path, *map(str, arguments)], capture_output=True, text=True, preexec_fn=few_handles)
+        assert done.returncode == 0, done.stderr
+        assert (tmp_path / "truth" / "report.json").read_bytes() == (tmp_path / "g" / "report.json").read_bytes()
