@@ -82,12 +82,20 @@ class Chromium:
         assert "exceptionDetails" not in told, (script, told["exceptionDetails"])
         return told["result"].get("value")
 
-    def until(self, condition: str, seconds: float = 30) -> None:
+    def until(self, condition: str, seconds: float = 60) -> None:
         """Wait until an expression of JavaScript is true."""
         end = time.monotonic() + seconds
-        while not self.evaluate(f"!!({condition})"):
+        while not self._is_true(condition):
             assert time.monotonic() < end, f"did not come: {condition}; the page says {self.text()[:600]!r}"
             time.sleep(0.02)
+
+    def _is_true(self, condition: str) -> bool:
+        try:
+            return bool(self.evaluate(f"!!({condition})"))
+        except AssertionError as error:  # asked while the page was changing places
+            if "navigated" in str(error) or "context" in str(error):
+                return False
+            raise
 
     def text(self) -> str:
         return str(self.evaluate("document.body?.innerText ?? ''"))
