@@ -4,6 +4,8 @@
 
 #include "collection_commands.hpp"
 #include "core/byte_size.hpp"
+#include "core/memory_budget.hpp"
+#include "core/named_limit.hpp"
 #include "index_files.hpp"
 #include "item_lines.hpp"
 #include "rate_text.hpp"
@@ -20,8 +22,29 @@
 namespace kith::cli {
 namespace {
 
-// Larger pieces become segments of their own.
+// A piece of so many bytes becomes a segment at once. Smaller ones would stay in SQLite's transaction, and in memory, until
+// all are added.
 constexpr int64_t kAddBytes = int64_t{64} << 20;
+
+// The rows of a piece: those of a segment, or all there are, whatever the memory limit.
+int64_t rows_of_piece(const VectorFile& vectors, const CollectionParams& params) {
+  const int64_t stored = std::max<int64_t>(1, vectors.cols() * size_of(params.dtype));
+  return std::max<int64_t>(1, std::min(vectors.rows(), (kAddBytes + stored - 1) / stored));
+}
+
+// That the limit has room for a piece as it is read, as it is stored, and for the newest rows that the last one leaves.
+void require_piece(const VectorFile& vectors, const CollectionParams& params, int64_t piece, const Resources& resources) {
+  if (resources.options().host_memory_limit == kNoLimit) return;
+  const int64_t read = piece * vectors.cols() * size_of(vectors.dtype());
+  const int64_t stored = piece * vectors.cols() * size_of(params.dtype);
+  const int64_t last = vectors.rows() % piece * vectors.cols() * size_of(params.dtype);
+  const int64_t needed = read + std::max(vectors.dtype() == params.dtype ? 0 : stored, last) + last;
+  const MemoryBudget& budget = *resources.host_memory();
+  if (needed <= budget.available()) return;
+  throw NamedLimit("host", budget.used() + needed,
+                   fmt::format("not enough memory to add a segment's rows: {} needed, {} left of the host memory limit of {}",
+                               format_bytes_up(needed), format_bytes(budget.available()), format_bytes(budget.limit())));
+}
 
 OpenParams writing(double timeout) {
   if (timeout < 0 || timeout > 1e9) throw InvalidArgument(fmt::format("--timeout {} is no number of seconds", timeout));
@@ -113,9 +136,8 @@ Report run_collection_add(const CollectionAddOptions& options, const RunOptions&
     std::optional<ItemLinesReader> lines;
     if (!options.items.empty()) lines.emplace(options.items, params);
     const ReadMemory memory = vectors.reserve_memory(resources);
-    const int64_t row_bytes = std::max<int64_t>(1, vectors.cols() * size_of(vectors.dtype()));
-    const int64_t room = std::min(kAddBytes, resources.host_memory()->available() / 8);
-    const int64_t piece = std::clamp<int64_t>(room / row_bytes, 1, std::max<int64_t>(1, vectors.rows()));
+    const int64_t piece = rows_of_piece(vectors, params);
+    require_piece(vectors, params, piece, resources);
     MatrixBuffer rows(vectors.dtype(), piece, vectors.cols(), "vectors to add", resources);
     CollectionBatch batch = collection.batch();
     for (int64_t done = 0; done < vectors.rows(); done += piece) {

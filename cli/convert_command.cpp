@@ -33,6 +33,7 @@ struct Converted {
   int64_t cols = 0;
   std::string from;  // dtypes, or "ids"
   std::string to;
+  std::string note;  // of a table
 };
 
 Rows checked_range(const ConvertOptions& options, int64_t rows) {
@@ -102,7 +103,9 @@ class VectorOutput {
 };
 
 Converted convert_vectors(const ConvertOptions& options, const RunOptions& run) {
-  const VectorFile input = is_other_input(options.input) ? open_other_input(options.input) : VectorFile(options.input);
+  std::string note;
+  const VectorFile input = is_other_input(options.input) ? open_other_input(options.input, options.whole, &note)
+                                                         : VectorFile(options.input);
   const Rows rows = checked_range(options, input.rows());
   const DType otherwise = options.output == kPipe ? input.dtype() : dtype_in(options.output, input.dtype());
   const DType to = options.dtype.value_or(otherwise);
@@ -119,7 +122,7 @@ Converted convert_vectors(const ConvertOptions& options, const RunOptions& run) 
     });
     writer.commit();
   });
-  return {rows, cols, std::string(name_of(input.dtype())), std::string(name_of(to))};
+  return {rows, cols, std::string(name_of(input.dtype())), std::string(name_of(to)), note};
 }
 
 Converted convert_ids(const ConvertOptions& options, const RunOptions& run) {
@@ -136,7 +139,7 @@ Converted convert_ids(const ConvertOptions& options, const RunOptions& run) {
     });
     writer.commit();
   });
-  return {rows, input.cols(), "ids", "ids"};
+  return {rows, input.cols(), "ids", "ids", ""};
 }
 
 void check_contents(const ConvertOptions& options, FileContent content) {
@@ -166,6 +169,9 @@ Report run_convert(const ConvertOptions& options, const RunOptions& run) {
   const Stopwatch total;
   const bool to_pipe = options.output == kPipe;
   if (to_pipe && run.json) throw UsageError("--json and the vectors would both go to stdout; write them to a file");
+  if (options.whole && !is_table(options.input)) {
+    throw InvalidArgument(fmt::format("--whole is for tables (.csv, .tsv, .txt), and '{}' is none", options.input));
+  }
   if (!to_pipe) check_outputs({{"OUT", options.output}}, {{"IN", options.input}});
   const FileContent content = is_other_input(options.input) ? FileContent::vectors : content_of(options.input);
   check_contents(options, content);
@@ -176,7 +182,9 @@ Report run_convert(const ConvertOptions& options, const RunOptions& run) {
   if (to_pipe) return report;
   report.text = fmt::format("wrote {}: {} rows of {} {} ({}) in {:.3f} s\n", options.output, done.rows.count, done.cols,
                             content == FileContent::ids ? "ids" : "values", done.to, seconds);
+  if (!done.note.empty()) report.text += fmt::format("  {}\n", done.note);
   JsonObject result;
+  if (!done.note.empty()) result.text("note", done.note);
   result.text("input", options.input).text("output", options.output);
   result.text("content", content == FileContent::ids ? "ids" : "vectors").text("from", done.from).text("to", done.to);
   result.number("first", done.rows.first).number("rows", done.rows.count).number("cols", done.cols);
@@ -203,6 +211,7 @@ void offer_convert(Commands& commands) {
       .word("--dtype", options->dtype, parse_dtype, "",
             "Of the vectors to write: f32, f16, bf16, u8 or i8 (default: what OUT's extension says, else IN's)")
       .without_default();
+  command.flag("--whole", options->whole, "Of a table: take the first line, and the first column, for numbers too");
   command.number("--first", options->first, "First row to take");
   command.number("--count", options->count, "Rows to take; -1: up to the end");
   command.memory_limit();

@@ -20,6 +20,7 @@ struct ConvertOptions {
   int64_t first = 0;
   int64_t count = -1;          // -1: to the end
   std::optional<DType> dtype;  // of vectors; none: what the output's extension says, else the input's
+  bool whole = false;          // of a table: no line is a heading, no column holds names
 };
 
 Report run_convert(const ConvertOptions& options, const RunOptions& run);

@@ -2,6 +2,7 @@
 
 #include <kith/error.hpp>
 
+#include "python_program.hpp"
 #include "report.hpp"
 #include "run_options.hpp"
 
@@ -9,7 +10,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <utility>
@@ -28,13 +28,11 @@ except ImportError as error:
 sys.exit(main())
 )";
 
-std::string python_program() {
-  const char* const named = std::getenv("KITH_PYTHON");
-  return named != nullptr && *named != '\0' ? named : "python3";
-}
-
 // Returns by an error alone.
 Report run_explore(const ExploreOptions& options) {
+  if (options.vectors.empty() && options.collection.empty()) {
+    throw InvalidArgument("say what to look at: --vectors FILE, or the directory of a collection");
+  }
   const std::string python = python_program();
   std::vector<std::string> arguments = explore_arguments(options, python);
   std::vector<char*> pointers;
@@ -58,6 +56,7 @@ std::vector<std::string> explore_arguments(const ExploreOptions& options, const 
   give("--vectors", options.vectors);
   give("--items", options.items);
   give("--labels", options.labels);
+  give("--text", options.text);
   give("--xy", options.xy);
   give("--shape", options.shape);
   give("--metric", options.metric);
@@ -69,6 +68,10 @@ std::vector<std::string> explore_arguments(const ExploreOptions& options, const 
     arguments.emplace_back("--graph");
     arguments.insert(arguments.end(), options.graph.begin(), options.graph.end());
   }
+  if (!options.collection.empty()) {
+    arguments.emplace_back("--");
+    arguments.push_back(options.collection);
+  }
   return arguments;
 }
 
@@ -77,10 +80,13 @@ void offer_explore(Commands& commands) {
   OfferedCommand command =
       commands.offer("explore", "Look at vectors in the browser: neighbours, search, clusters, paths, a map",
                      [options](const RunOptions&) { return run_explore(*options); });
-  command.file("--vectors", options->vectors, "Vectors to look at").required();
+  command.text("collection", options->collection, "The directory of a collection to look at", "DIR").without_default();
+  command.file("--vectors", options->vectors,
+               "Or vectors, in any format, or one that kith convert takes: .npz, .csv, .parquet, .npy of float64");
   command.file("--items", options->items,
                "What they stand for: a folder of images, in the order of names, or a .txt or .jsonl file of texts");
-  command.file("--labels", options->labels, "The label of each row: a .txt file of a label a line, .npy or idx1-ubyte");
+  command.file("--labels", options->labels, "The label of each row: a .txt file of a label a line, .npy or idx1-ubyte; or a column");
+  command.text("--text", options->text, "The column of a collection that is shown (default: its payloads)", "COLUMN");
   command.files("--graph", options->graph, "A k-NN graph of them: its folder, or its files of ids and of distances");
   command.file("--xy", options->xy, "Where to draw each row on the map, two columns");
   command.text("--shape", options->shape, "Vectors are the pixels of images: height,width or height,width,3", "H,W");

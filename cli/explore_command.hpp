@@ -10,9 +10,11 @@
 namespace kith::cli {
 
 struct ExploreOptions {
+  std::string collection;
   std::string vectors;
   std::string items;
   std::string labels;
+  std::string text;
   std::vector<std::string> graph;
   std::string xy;
   std::string shape;

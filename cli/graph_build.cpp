@@ -98,7 +98,7 @@ Report run_graph_build(const GraphBuildOptions& options, const RunOptions& run) 
   options.params.validate();
   check_outputs(outputs, {{"--data", options.data}});
   const VectorFile data(options.data);
-  // Made before the work, so that a name that cannot be written costs none.
+  // Created first, so that an unwritable path fails before the work.
   NeighborFiles files(options.out, data.rows(), options.params.k);
   if (to_folder) make_output_folder(options.folder);
   GraphReport made;

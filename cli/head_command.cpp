@@ -79,7 +79,7 @@ Report run_head(const HeadOptions& options, const RunOptions& run) {
   std::vector<std::vector<std::string>> texts(static_cast<size_t>(count));
   std::vector<JsonObject> rows;
   with_resources(run, [&](const Resources& resources) {
-    // Of a row its text, and its values for JSON.
+    // Collects the text of a row, and its values for JSON.
     const auto show = [&](int64_t row, const auto* values) -> JsonObject& {
       for (int64_t column = 0; column < columns; ++column) {
         texts[static_cast<size_t>(row)].push_back(fmt::format("{}", values[column]));

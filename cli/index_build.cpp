@@ -122,6 +122,7 @@ Report run_index_build(const IndexBuildOptions& options, const RunOptions& run) 
   if (!options.ids.empty()) inputs.push_back({"--ids", options.ids});
   if (!options.start.empty()) inputs.push_back({"--start", options.start});
   check_outputs({{"--out", options.out}}, inputs);
+  check_index_name(options.out);
 
   const VectorFile base(options.base);
   std::optional<VectorFile> train;
@@ -169,6 +170,7 @@ Report run_index_add(const IndexAddOptions& options, const RunOptions& run) {
   if (!options.ids.empty()) inputs.push_back({"--ids", options.ids});
   const std::string out = options.out.empty() ? options.index : options.out;
   check_outputs({{options.out.empty() ? "--index" : "--out", out}}, inputs);
+  if (!options.out.empty()) check_index_name(options.out);
 
   if (options.replace && options.ids.empty()) throw UsageError("--replace goes by ids: give --ids");
   const VectorFile base(options.base);

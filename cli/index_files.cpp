@@ -48,6 +48,12 @@ Index open_index(const std::string& path, const Resources& resources, const Load
   return read_faiss_index(path, resources);
 }
 
+void check_index_name(const std::string& path) {
+  if (is_kith_file(path) || path.ends_with(".faiss") || path.ends_with(".index")) return;
+  throw InvalidArgument(fmt::format(
+      "'{0}' names no format of indexes: write '{0}.kith' for Kith's, '{0}.faiss' or '{0}.index' for FAISS's", path));
+}
+
 void write_index(const Index& index, const std::string& path, const Resources& resources) {
   if (is_kith_file(path)) {
     index.save(path, resources);

@@ -1,4 +1,5 @@
-// Indexes in files: those whose name ends in .kith are Kith's, all others FAISS's.
+// Indexes in files: those whose name ends in .kith are Kith's, in .faiss or .index FAISS's. Others are read as FAISS's, and
+// no command makes them.
 #pragma once
 
 #include <kith/index.hpp>
@@ -13,6 +14,9 @@ namespace kith::cli {
 
 // Whether the name is that of a file of Kith's own format; any other is one of FAISS's.
 bool is_kith_file(const std::string& path);
+
+// InvalidArgument for a name that says neither format. Before long work whose result goes there.
+void check_index_name(const std::string& path);
 
 Index open_index(const std::string& path, const Resources& resources, const LoadParams& params = {});
 void write_index(const Index& index, const std::string& path, const Resources& resources);

@@ -33,6 +33,7 @@ Report run_index_inspect(const IndexInspectOptions& options, const RunOptions& r
 Report run_index_convert(const IndexConvertOptions& options, const RunOptions& run) {
   const Stopwatch total;
   check_outputs({{"OUT", options.output}}, {{"IN", options.input}});
+  check_index_name(options.output);
   IndexInfo info;
   with_resources(run, [&](const Resources& resources) {
     const Index index = open_index(options.input, resources);

@@ -34,6 +34,7 @@ void in_words_of_the_program(const Merge& merge) {
 Report run_index_merge(const IndexMergeOptions& options, const RunOptions& run) {
   const Stopwatch total;
   check_outputs({{"--out", options.out}}, {{"INDEX", options.index}, {"OTHER", options.other}});
+  check_index_name(options.out);
   IndexInfo info;
   int64_t added = 0;
   const std::vector<std::string> log = with_resources(run, [&](const Resources& resources) {

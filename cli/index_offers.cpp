@@ -12,11 +12,11 @@ namespace kith::cli {
 namespace {
 
 void offer_index_path(OfferedCommand& command, std::string& path) {
-  command.file("--index", path, "File of an index: .kith, or any other name for FAISS's format").required();
+  command.file("--index", path, "File of an index: .kith, or one of FAISS's").required();
 }
 
 void offer_index_output(OfferedCommand& command, std::string& path) {
-  command.file("--out", path, "Where the index goes: .kith, or any other name for FAISS's format").required();
+  command.file("--out", path, "Where the index goes: .kith, or .faiss or .index for FAISS's format").required();
 }
 
 void offer_index_rows(OfferedCommand& command, std::string& base, std::string& ids) {
@@ -71,7 +71,7 @@ void offer_search(Commands& index) {
                                        [options](const RunOptions& run) { return run_index_search(*options, run); });
   command
       .file("--index", options->index,
-            "File of an index: .kith, a pattern of such files trained alike, or any other name for FAISS's format")
+            "File of an index: .kith, a pattern of such files trained alike, or one of FAISS's")
       .required();
   command.file("--queries", options->queries, "Vectors to search for").required();
   command.number("-k", options->params.k, "Neighbours per query");
@@ -163,7 +163,7 @@ void offer_inspect(Commands& index) {
 void offer_convert_index(Commands& index) {
   const auto options = std::make_shared<IndexConvertOptions>();
   OfferedCommand command =
-      index.offer("convert", "Write an index in another format: .kith, or any other name for FAISS's",
+      index.offer("convert", "Write an index in another format: .kith, or .faiss or .index for FAISS's",
                   [options](const RunOptions& run) { return run_index_convert(*options, run); });
   command.file("IN", options->input, "File of an index").required();
   command.file("OUT", options->output, "File to write").required();

@@ -20,6 +20,7 @@ Report run_index_remove(const IndexRemoveOptions& options, const RunOptions& run
   const Stopwatch total;
   const std::string out = options.out.empty() ? options.index : options.out;
   check_outputs({{options.out.empty() ? "--index" : "--out", out}}, {{"--ids", options.ids}});
+  if (!options.out.empty()) check_index_name(options.out);
   const IdFile file(options.ids);
   IndexInfo info;
   int64_t removed = 0;

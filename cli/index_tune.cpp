@@ -61,6 +61,7 @@ Report run_index_tune(const IndexTuneOptions& options, const RunOptions& run) {
   options.params.validate();
   const std::string out = options.out.empty() ? options.index : options.out;
   check_outputs({{options.out.empty() ? "--index" : "--out", out}}, {{"--queries", options.queries}});
+  if (!options.out.empty()) check_index_name(options.out);
   const VectorFile queries(options.queries);
   TuneReport tuned;
   IndexInfo info;

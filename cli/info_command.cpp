@@ -20,6 +20,7 @@
 #include <fstream>
 #include <memory>
 #include <string_view>
+#include <system_error>
 
 namespace kith::cli {
 namespace {
@@ -62,7 +63,27 @@ void describe_other_file(const std::string& path, Report& report, JsonObject& js
   json.text("content", kind.name);
 }
 
+// A folder holds a collection, a k-NN graph, or files that are told of by their names.
+void describe_folder(const std::string& path, Report& report, JsonObject& json) {
+  const std::filesystem::path folder(path);
+  std::error_code ignored;
+  const auto holds = [&](const char* name) { return std::filesystem::is_regular_file(folder / name, ignored); };
+  if (holds("collection.sqlite")) {
+    report.text += fmt::format("{}: a collection; kith collection info {} tells of it\n", path, path);
+    json.text("content", "collection");
+  } else if (holds("ids.npy") && holds("distances.npy")) {
+    report.text += fmt::format("{}: a k-NN graph; kith graph info {} tells of it\n", path, path);
+    json.text("content", "graph");
+  } else {
+    throw IoError(
+        fmt::format("'{}' is a directory, of no collection and no k-NN graph; name files in it, as in {}/*", path, path),
+        path, EISDIR);
+  }
+}
+
 void describe_file(const std::string& path, Report& report, JsonObject& json) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) return describe_folder(path, report, json);
   if (!is_known_extension(path)) return describe_other_file(path, report, json);
   if (path.ends_with(".npy") && is_other_input(path)) {
     const auto bytes = static_cast<int64_t>(std::filesystem::file_size(path));
@@ -86,7 +107,7 @@ JsonObject describe_error(const std::exception_ptr& error) {
   return json;
 }
 
-// A file that cannot be read does not keep the others from being told of.
+// Reports all files even if one cannot be read.
 Report describe_files(const std::vector<std::string>& files) {
   Report report;
   std::vector<JsonObject> list;

@@ -25,7 +25,7 @@ std::vector<NamedPath> outputs_of(const KMeansOptions& options) {
   return outputs;
 }
 
-// Of f32, one for each row of the data.
+// Reads f32 weights, one for each row of the data.
 MatrixBuffer read_weights(const std::string& path, int64_t rows, const Resources& resources) {
   MatrixBuffer weights = read_column(path, resources);
   if (weights.dtype() != DType::f32 || weights.rows() != rows) {

@@ -4,6 +4,7 @@
 #include <kith/row_reader.hpp>
 
 #include "npy_array.hpp"
+#include "python_program.hpp"
 
 #include <fmt/format.h>
 
@@ -25,7 +26,6 @@ namespace {
 bool ends_with_any(const std::string& path, std::initializer_list<std::string_view> endings) {
   return std::any_of(endings.begin(), endings.end(), [&](std::string_view one) { return path.ends_with(one); });
 }
-bool is_table(const std::string& path) { return ends_with_any(path, {".csv", ".tsv", ".txt"}); }
 bool is_for_python(const std::string& path) {
   return ends_with_any(path, {".npz", ".parquet"}) || path.find(".npz::") != std::string::npos ||
          path.find(".parquet::") != std::string::npos;
@@ -171,6 +171,7 @@ class NpyStream final : public OtherRows {
 class PythonRows final : public OtherRows {
  public:
   explicit PythonRows(const std::string& path) : OtherRows(path) {
+    const std::string python = python_program();
     int ends[2];
     if (::pipe(ends) != 0) throw IoError("cannot make a pipe", path, errno);
     child_ = ::fork();
@@ -179,7 +180,7 @@ class PythonRows final : public OtherRows {
       ::close(ends[0]);
       ::close(ends[1]);
       if (std::freopen("/dev/null", "w", stderr) == nullptr) ::_exit(126);
-      ::execlp("python3", "python3", "-m", "kith._to_npy", path.c_str(), nullptr);
+      ::execlp(python.c_str(), python.c_str(), "-m", "kith._to_npy", path.c_str(), nullptr);
       ::_exit(127);
     }
     ::close(ends[1]);
@@ -188,7 +189,9 @@ class PythonRows final : public OtherRows {
     if (first == '!') throw InvalidArgument(rest());
     if (first == EOF) {
       throw Unsupported(fmt::format(
-          "'{}' is read through Python's package kith, which python3 has not: install kith's wheel, or write .npy", path));
+          "'{}' is read through Python's package kith, which {} does not have: install kith's wheel there, name another "
+          "Python in KITH_PYTHON, or write .npy",
+          path, python));
     }
     std::ungetc(first, stream_.get());
     array_ = std::make_unique<NpyStream>(path, stream_.get());
@@ -218,12 +221,27 @@ class PythonRows final : public OtherRows {
   std::unique_ptr<NpyStream> array_;
 };
 
-// Numbers between commas, semicolons, tabs or spaces, a vector a line. A first line without a number is a heading.
+// Numbers between commas, semicolons, tabs or spaces, a vector a line. A first line that holds something else than numbers
+// is a heading, and so is 0,1,2,…, which pandas writes over columns without names. A first column under no name, or one
+// that tells an index, holds the numbers or names of rows. `whole` takes every line and column for numbers.
 class TableRows final : public OtherRows {
  public:
-  explicit TableRows(const std::string& path) : OtherRows(path), file_(opened(path)) {
+  TableRows(const std::string& path, bool whole) : OtherRows(path), file_(opened(path)) {
     std::vector<float> values;
-    heading_ = next_line() && !parse(values, false);
+    if (next_line() && !whole) {
+      const std::string first_line = line_;
+      const bool words = !parse(values, false);
+      const bool counts = !words && counts_up(values) && next_line();
+      heading_ = words || counts;
+      if (words && is_name_of_rows(first_word(first_line))) skipped_ = 1;
+      if (counts) {
+        note_ = fmt::format(
+            "the first line, 0 to {}, was taken for pandas' heading, and not for a vector (--whole takes it)",
+            values.size() - 1);
+      } else if (skipped_ > 0) {
+        note_ = "the first column was taken for the numbers or names of rows, and left out (--whole takes it)";
+      }
+    }
     rewind();
     while (next_line()) {
       if (rows_ == 0) {
@@ -236,6 +254,8 @@ class TableRows final : public OtherRows {
     rewind();
   }
 
+  // What was decided that a caller may not have meant; empty for nothing.
+  const std::string& note() const { return note_; }
   DType dtype() const override { return DType::f32; }
   int64_t rows() const override { return rows_; }
   int64_t cols() const override { return cols_; }
@@ -256,6 +276,22 @@ class TableRows final : public OtherRows {
   }
 
  private:
+  static bool counts_up(const std::vector<float>& values) {
+    for (size_t i = 0; i < values.size(); ++i) {
+      if (values[i] != static_cast<float>(i)) return false;
+    }
+    return values.size() > 1;
+  }
+  static std::string_view first_word(std::string_view line) {
+    if (line.starts_with("\xef\xbb\xbf")) line.remove_prefix(3);  // a byte order mark
+    std::string_view word = line.substr(0, line.find_first_of(",;\t"));
+    while (!word.empty() && (word.front() == ' ' || word.front() == '"')) word.remove_prefix(1);
+    while (!word.empty() && (word.back() == ' ' || word.back() == '"' || word.back() == '\r')) word.remove_suffix(1);
+    return word.size() < line.size() ? word : "no column before others";
+  }
+  static bool is_name_of_rows(std::string_view word) {
+    return word.empty() || word == "Unnamed: 0" || word == "index" || word == "id";
+  }
   void rewind() const {
     file_.clear();
     file_.seekg(0);
@@ -277,6 +313,7 @@ class TableRows final : public OtherRows {
     const std::string_view kBetween = line_.find_first_of(",;\t") == std::string::npos ? " \r" : ",;\t\r";
     std::string_view left = line_;
     if (left.starts_with("\xef\xbb\xbf")) left.remove_prefix(3);  // a byte order mark
+    for (int64_t i = 0; i < skipped_; ++i) left.remove_prefix(std::min(left.find_first_of(kBetween), left.size() - 1) + 1);
     while (!left.empty()) {
       const size_t end = left.find_first_of(kBetween);
       std::string_view word = left.substr(0, end);
@@ -290,7 +327,7 @@ class TableRows final : public OtherRows {
       if (error != std::errc() || after != word.data() + word.size()) {
         if (!must) return false;
         throw InvalidArgument(fmt::format("'{}', line {}: '{}' in column {} is no number; keep columns of numbers alone",
-                                          path(), line_number_, word.substr(0, 40), values.size()));
+                                          path(), line_number_, word.substr(0, 40), skipped_ + values.size()));
       }
       values.push_back(narrowed(value, path(), next_, static_cast<int64_t>(values.size())));
     }
@@ -302,6 +339,8 @@ class TableRows final : public OtherRows {
   mutable int64_t line_number_ = 0;
   mutable int64_t next_ = 0;
   bool heading_ = false;
+  int64_t skipped_ = 0;  // columns, from the first on
+  std::string note_;
   int64_t rows_ = 0;
   int64_t cols_ = 0;
 };
@@ -328,9 +367,15 @@ bool is_other_input(const std::string& path) {
   return path == "-" || is_table(path) || is_for_python(path) || is_other_array(path);
 }
 
-VectorFile open_other_input(const std::string& path) {
+bool is_table(const std::string& path) { return ends_with_any(path, {".csv", ".tsv", ".txt"}); }
+
+VectorFile open_other_input(const std::string& path, bool whole_table, std::string* note) {
   if (path == "-") return VectorFile(std::make_shared<const NpyStream>("-", stdin));
-  if (is_table(path)) return VectorFile(std::make_shared<const TableRows>(path));
+  if (is_table(path)) {
+    const auto table = std::make_shared<const TableRows>(path, whole_table);
+    if (note != nullptr) *note = table->note();
+    return VectorFile(table);
+  }
   if (is_for_python(path)) {
     const std::string file = path.substr(0, path.find("::"));
     if (::access(file.c_str(), R_OK) != 0) {

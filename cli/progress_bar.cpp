@@ -46,7 +46,7 @@ int terminal_columns() {
   return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : kUsual;
 }
 
-// In so many columns: the bar is shortened first, then the speed is left out, then the bar, then the end of the name.
+// Fits the line to `columns`: shortens the bar, drops the speed, drops the bar, then cuts the name.
 std::string fitted_line(const std::string& stage, double share, const std::string& speed, int columns) {
   const std::string percent = fmt::format("{:3.0f} %", share * 100);
   for (const std::string& end : {percent + speed, percent}) {
@@ -71,6 +71,7 @@ void ProgressBar::show(const Progress& progress) {
   if (begins) {
     stage_ = progress.stage;
     begin_ = now;
+    pace_ = {};
   }
   const double share =
       progress.total > 0
@@ -78,10 +79,11 @@ void ProgressBar::show(const Progress& progress) {
           : 0.0;
   if (plain_) return show_plain(share, begins);
   const double elapsed = std::chrono::duration<double>(now - begin_).count();
+  pace_.at(elapsed, share);
   std::string speed;
   if (progress.done > 0 && elapsed > 0) {
-    speed = fmt::format("  {}  {} left", format_rate(static_cast<double>(progress.done) / elapsed),
-                        format_duration(elapsed * (1 - share) / std::max(share, 1e-9)));
+    speed = fmt::format("  {}", format_rate(static_cast<double>(progress.done) / elapsed));
+    if (const auto left = pace_.seconds_left()) speed += fmt::format("  {} left", format_duration(*left));
   }
   std::fputs((kClearLine + fitted_line(stage_, share, speed, terminal_columns() - 1)).c_str(), stderr);
   std::fflush(stderr);

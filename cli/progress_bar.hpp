@@ -5,6 +5,8 @@
 
 #include <kith/progress.hpp>
 
+#include "pace.hpp"
+
 #include <chrono>
 #include <string>
 
@@ -31,6 +33,7 @@ class ProgressBar {
   int tenth_ = 0;  // the last that was told
   std::string stage_;
   std::chrono::steady_clock::time_point begin_;
+  Pace pace_;
 };
 
 }  // namespace kith::cli

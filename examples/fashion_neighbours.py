@@ -1,5 +1,8 @@
 """Finds, for 10,000 images of clothes, the ten nearest of 60,000 others, checks the answer and draws some of it.
 
+    pip install build/wheel/dist/kithnn-*.whl pillow
+    python fashion_neighbours.py [--dataset FOLDER] [--out FOLDER]
+
 The images are Fashion-MNIST, from Debian's package dataset-fashion-mnist; without it a small set of drawn letters takes
 their place. The search is done by the program `kith`; numpy checks a sample of it in float64, and `kith eval` compares.
 Then `kith kmeans` puts the 60,000 images into twenty clusters, whose mean images are drawn too.
@@ -8,6 +11,8 @@ Then `kith kmeans` puts the 60,000 images into twenty clusters, whose mean image
 import argparse
 import json
 import subprocess
+import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,15 +20,25 @@ from typing import Any
 import kith
 import numpy as np
 from numpy.typing import NDArray
-
-import glyphs
-from neighbour_picture import Centre, Row, draw
+from PIL import Image, ImageColor, ImageDraw, ImageFont
 
 FASHION = Path("/usr/share/datasets/fashion-mnist")
 FASHION_NAMES = ["T-shirt", "trousers", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "ankle boot"]
+LETTERS = "ACEHIKLOTX"
 K = 10
 CHECKED = 100  # queries that numpy searches too
 CLUSTERS = 20
+
+CELL = 120  # side of a drawn image, in pixels; the picture is twice as wide as a README shows it
+GAP = 12
+MARGIN = 36
+NAME_WIDTH = 170  # the column with the queries' names
+ARROW_WIDTH = 44  # between a query and its neighbours
+HEADER = 62
+CAPTION = 44  # below a neighbour: its name or distance
+CENTRE_CAPTION = 70  # below a centre: its class and size, one under the other
+PAPER, INK, QUIET, FRAME = "#fcfcfb", "#24292f", "#8b949e", "#dcdfe3"
+ACCENT, OTHER = "#2f6f9f", "#c4552d"  # the query; a neighbour of another class
 
 
 @dataclass
@@ -45,8 +60,22 @@ def load_images(folder: Path) -> Images:
         return Images(parts[0], parts[1][:, 0], parts[2], parts[3][:, 0], FASHION_NAMES, "Fashion-MNIST")
     print(f"Fashion-MNIST is not in {folder} (Debian's package dataset-fashion-mnist could not be had): "
           "using a small set of drawn letters instead")
-    base, queries = glyphs.draw(5000, seed=1), glyphs.draw(1000, seed=2)
-    return Images(base[0], base[1], queries[0], queries[1], glyphs.NAMES, "drawn letters")
+    base, queries = letters(5000, seed=1), letters(1000, seed=2)
+    return Images(base[0], base[1], queries[0], queries[1], list(LETTERS), "drawn letters")
+
+
+def letters(count: int, seed: int) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+    """Ten letters, moved about and turned, as rows of 16 x 16 bytes; and the number of each one's letter."""
+    random = np.random.default_rng(seed)
+    font = ImageFont.load_default(44)
+    labels = random.integers(len(LETTERS), size=count).astype(np.uint8)
+    images = np.zeros((count, 16, 16), np.uint8)
+    for image, label in zip(images, labels):
+        stamp = Image.new("L", (64, 64))
+        place = (32 + float(random.normal(0, 3)), 32 + float(random.normal(0, 3)))
+        ImageDraw.Draw(stamp).text(place, LETTERS[label], fill=int(random.integers(180, 255)), font=font, anchor="mm")
+        image += np.asarray(stamp.rotate(float(random.normal(0, 12))).resize((16, 16), Image.Resampling.BOX))
+    return images.reshape(count, -1), labels
 
 
 def true_neighbours(queries: NDArray[np.uint8], base: NDArray[np.uint8]) -> NDArray[np.int64]:
@@ -56,14 +85,34 @@ def true_neighbours(queries: NDArray[np.uint8], base: NDArray[np.uint8]) -> NDAr
     return np.argsort(squared.astype(np.float32), axis=1, kind="stable")[:, :K]
 
 
-def run(program: Path, *arguments: object) -> Any:
+def run(program: list[str], *arguments: object) -> Any:
     """What the program answers; its progress bar and errors go to the terminal."""
-    command = [str(program), *map(str, arguments), "--json"]
+    command = [*program, *map(str, arguments), "--json"]
     print("  $", *command, flush=True)
     result = subprocess.run(command, stdout=subprocess.PIPE, text=True)
     if result.returncode != 0:
-        raise SystemExit(f"{program} ended with exit code {result.returncode}")
+        raise SystemExit(f"{program[-1]} ended with exit code {result.returncode}")
     return json.loads(result.stdout)
+
+
+@dataclass
+class Row:
+    """A query and its neighbours, nearest first: square images of bytes, light on dark."""
+
+    name: str
+    image: NDArray[np.uint8]
+    neighbours: Sequence[NDArray[np.uint8]]
+    names: Sequence[str]
+    distances: Sequence[float]
+
+
+@dataclass
+class Centre:
+    """The mean image of a cluster, how many images it has and which class most of them are of."""
+
+    image: NDArray[np.uint8]
+    size: int
+    name: str
 
 
 def picture_rows(images: Images, found: kith.Neighbors) -> list[Row]:
@@ -73,8 +122,8 @@ def picture_rows(images: Images, found: kith.Neighbors) -> list[Row]:
     agreeing = (images.base_labels[ids] == images.query_labels[:, None]).sum(1)
     rows = []
     for label in [7, 9, 5, 8, 1, 3, 2, 0]:
-        mine = np.flatnonzero((images.query_labels == label) & (agreeing >= K - 2))
-        query = mine[0]
+        mine = np.flatnonzero(images.query_labels == label)
+        query = mine[np.argmax(agreeing[mine] >= K - 2)]
         rows.append(Row(
             images.names[label],
             images.queries[query].reshape(side, side),
@@ -84,7 +133,7 @@ def picture_rows(images: Images, found: kith.Neighbors) -> list[Row]:
     return rows
 
 
-def find_centres(program: Path, images: Images, out: Path) -> tuple[list[Centre], Any]:
+def find_centres(program: list[str], images: Images, out: Path) -> tuple[list[Centre], Any]:
     """The clusters of the images, the largest first, and what the program said of them."""
     answer = run(program, "kmeans", "--data", out / "base.u8bin", "-k", CLUSTERS, "--iterations", 20, "--seed", 1,
                  "--out", out / "centres.fbin", "--out-labels", out / "labels.ibin")
@@ -99,7 +148,7 @@ def find_centres(program: Path, images: Images, out: Path) -> tuple[list[Centre]
     return centres, answer
 
 
-def check(program: Path, images: Images, found: kith.Neighbors, out: Path) -> tuple[float, bool]:
+def check(program: list[str], images: Images, found: kith.Neighbors, out: Path) -> tuple[float, bool]:
     """The recall of a sample against numpy, and whether Python finds the same bytes as the program did."""
     sample = np.linspace(0, len(images.queries) - 1, CHECKED).astype(int)
     queries, ids, distances = images.queries[sample], found.ids[sample], found.distances[sample]
@@ -111,13 +160,75 @@ def check(program: Path, images: Images, found: kith.Neighbors, out: Path) -> tu
     return score["result"]["k-recall@k"]["recall"], same
 
 
+def draw(rows: Sequence[Row], title: str, centres: Sequence[Centre], centres_title: str, path: Path) -> None:
+    columns = max(len(row.neighbours) for row in rows)
+    first = MARGIN + NAME_WIDTH + CELL + ARROW_WIDTH  # where the neighbours begin
+    width = first + columns * (CELL + GAP) - GAP + MARGIN
+    centres_top = MARGIN + HEADER + len(rows) * (CELL + CAPTION) + GAP  # where the second part begins
+    lines = -(-len(centres) // columns)
+    height = centres_top + HEADER + lines * (CELL + CENTRE_CAPTION) - 4 + MARGIN
+    picture = Image.new("RGB", (width, height), PAPER)
+    pen = ImageDraw.Draw(picture)
+    bold, plain, small = (ImageFont.load_default(size) for size in (28, 25, 21))
+
+    pen.text((MARGIN + NAME_WIDTH + CELL / 2, MARGIN), "query", fill=ACCENT, font=bold, anchor="ma")
+    pen.text((first, MARGIN), title, fill=INK, font=bold, anchor="la")
+    for number, row in enumerate(rows):
+        top = MARGIN + HEADER + number * (CELL + CAPTION)
+        middle = top + CELL / 2
+        pen.text((MARGIN, middle), row.name, fill=INK, font=plain, anchor="lm")
+        _paste(picture, row.image, MARGIN + NAME_WIDTH, top, ACCENT, 3)
+        for arrow in (0, 9):
+            x = first - ARROW_WIDTH / 2 - 7 + arrow
+            pen.line([(x - 4, middle - 9), (x + 4, middle), (x - 4, middle + 9)], fill=FRAME, width=3, joint="curve")
+        for column, (image, name, distance) in enumerate(zip(row.neighbours, row.names, row.distances)):
+            left = first + column * (CELL + GAP)
+            same = name == row.name
+            _paste(picture, image, left, top, FRAME if same else OTHER, 2)
+            pen.text((left + CELL / 2, top + CELL + 6), f"{distance:.0f}" if same else f"{name} {distance:.0f}",
+                     fill=QUIET if same else OTHER, font=small, anchor="ma")
+
+    pen.line([(MARGIN, centres_top - GAP), (width - MARGIN, centres_top - GAP)], fill=FRAME, width=2)
+    pen.text((first, centres_top + GAP), centres_title, fill=INK, font=bold, anchor="la")
+    for number, centre in enumerate(centres):
+        left = first + number % columns * (CELL + GAP)
+        top = centres_top + HEADER + number // columns * (CELL + CENTRE_CAPTION)
+        _paste(picture, centre.image, left, top, FRAME, 2)
+        for line, (text, colour) in enumerate([(centre.name, INK), (f"{centre.size:,}", QUIET)]):
+            place = (left + CELL / 2, top + CELL + 6 + 26 * line)
+            pen.text(place, text, fill=colour, font=small, anchor="ma")
+    # Few colours are in it: a palette makes the file a third as large.
+    picture.quantize(palette=_palette(), dither=Image.Dither.NONE).save(path, optimize=True)
+
+
+def _palette() -> Image.Image:
+    """64 greys, and each colour used, pure and thinned towards the paper as the edges of letters are."""
+    colours = [(grey, grey, grey) for grey in np.linspace(0, 255, 64).astype(int).tolist()]
+    paper = np.array(ImageColor.getrgb(PAPER))
+    for colour in (PAPER, INK, QUIET, FRAME, ACCENT, OTHER):
+        for strength in (0.25, 0.5, 0.75, 1.0):
+            mixed = paper + strength * (np.array(ImageColor.getrgb(colour)) - paper)
+            colours.append(tuple(mixed.round().astype(int).tolist()))
+    palette = Image.new("P", (1, 1))
+    palette.putpalette([value for colour in colours for value in colour])
+    return palette
+
+
+def _paste(picture: Image.Image, image: NDArray[np.uint8], left: int, top: int, frame: str, line: int) -> None:
+    """Dark on white, smoothly enlarged, in a frame."""
+    enlarged = Image.fromarray(255 - image).resize((CELL, CELL), Image.Resampling.BICUBIC)
+    picture.paste(enlarged.convert("RGB"), (left, top))
+    ImageDraw.Draw(picture).rectangle((left - line, top - line, left + CELL + line - 1, top + CELL + line - 1),
+                                      outline=frame, width=line)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="Exact neighbours of images, checked and drawn.")
-    parser.add_argument("--program", type=Path, default=Path("build/release/kith"), help="the program kith")
-    parser.add_argument("--out", type=Path, default=Path("build/quickstart"), help="folder for what is made")
+    parser.add_argument("--program", help="the program kith (default: the package's)")
+    parser.add_argument("--out", type=Path, default=Path("fashion"), help="folder for what is made")
     parser.add_argument("--dataset", type=Path, default=FASHION, help="folder of Fashion-MNIST's files")
     options = parser.parse_args()
-    program: Path = options.program
+    program = [options.program] if options.program else [sys.executable, "-m", "kith"]
     out: Path = options.out
     out.mkdir(parents=True, exist_ok=True)
 

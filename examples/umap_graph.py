@@ -2,9 +2,10 @@
 
 UMAP spends much of its time on finding neighbours, and finds them approximately; here it is given the exact ones. The
 images are Fashion-MNIST, from Debian's package dataset-fashion-mnist; without it clouds of random points take their
-place. Needs umap-learn, which Kith does not: `pip install umap-learn`.
+place.
 
-    python examples/umap_graph.py [--rows 10000] [--out build/umap.npy]
+    pip install build/wheel/dist/kithnn-*.whl umap-learn
+    python umap_graph.py [--rows 10000] [--out umap.npy]
 """
 
 import argparse
@@ -18,21 +19,20 @@ import kith
 import numpy as np
 from numpy.typing import NDArray
 
-from fashion_neighbours import FASHION, load_images
-
+FASHION = Path("/usr/share/datasets/fashion-mnist")
 K = 15
 
 
 def load(rows: int) -> tuple[NDArray[np.uint8] | NDArray[np.float32], NDArray[np.int64]]:
     """Vectors and the class of each."""
     if FASHION.exists():
-        images = load_images(FASHION)
-        return images.base[:rows], images.base_labels[:rows].astype(np.int64)
+        images, labels = (kith.read_vectors(FASHION / f"train-{part}-ubyte.gz") for part in ("images-idx3", "labels-idx1"))
+        return images[:rows], labels[:rows, 0].astype(np.int64)
     print(f"Fashion-MNIST is not in {FASHION}: taking random points around ten centres instead")
     rng = np.random.default_rng(1)
     centres = rng.normal(0, 3, (10, 32))
-    labels = rng.integers(0, 10, rows)
-    return (centres[labels] + rng.standard_normal((rows, 32))).astype(np.float32), labels
+    drawn = rng.integers(0, 10, rows)
+    return (centres[drawn] + rng.standard_normal((rows, 32))).astype(np.float32), drawn
 
 
 def main() -> None:

@@ -24,10 +24,19 @@ ROOT = Path(__file__).parents[1]
 
 # What the pages are called, in the order in which they are listed.
 PAGES = {
-    "Start": {"README.md": "Kith", "docs/quickstart.md": "Quickstart",
+    "Start": {"README.md": "Kith", "docs/quickstart.md": "Quickstart", "docs/gallery.md": "Gallery", "docs/explore.md": "Look at vectors",
               "docs/coming-from.md": "Coming from FAISS, scikit-learn or hnswlib"},
+    "Choose": {"docs/metrics.md": "Metrics", "docs/indexes.md": "Indexes", "docs/knn-graph.md": "k-NN graphs",
+               "docs/collections.md": "Collections"},
+    "Tune": {"docs/tuning.md": "Tuning an index", "docs/performance.md": "What is fast when",
+             "docs/scaling.md": "Scaling", "docs/devices.md": "Several devices", "docs/clusters.md": "Clusters"},
+    "Each kind": {"docs/graph-index.md": "Graph indexes", "docs/quantizers.md": "Quantizers",
+                  "docs/lsq.md": "LSQ and RQ", "docs/transforms.md": "Transforms", "docs/kmeans.md": "k-means",
+                  "docs/graph-paths.md": "Paths and trees", "docs/exact-search-on-gpus.md": "Exact search on GPUs"},
     "Guides": {},  # the other pages of docs/, by their titles
-    "Reference": {"api/python.md": "Python", "api/cpp.md": "C++", "api/command-line.md": "Command line"},
+    "Reference": {"docs/python-arrays.md": "Arrays in Python", "docs/c-api.md": "C API",
+                  "docs/file-formats.md": "File formats", "docs/collection-schema.md": "A collection's directory",
+                  "api/python.md": "Python", "api/cpp.md": "C++", "api/command-line.md": "Command line"},
     "Project": {"CHANGELOG.md": "Changes", "ARCHITECTURE.md": "Architecture", "CONTRIBUTING.md": "Contributing",
                 "SECURITY.md": "Security", "LICENSE": "Licence"},
 }

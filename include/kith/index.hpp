@@ -260,7 +260,7 @@ class KITH_EXPORT Index {
   // graph was built have none, nor has an index of fewer than 4,096 rows. Unsupported for other kinds.
   IndexEdges edges(const Resources& resources = Resources()) const;
 
-  // Of one version, to a .kith file (docs/file-formats.md), written under another name and renamed.
+  // Saves one version to a .kith file (docs/file-formats.md), written under another name and renamed.
   void save(const std::string& path, const Resources& resources = Resources()) const;
   // The file that save() would write after add(rows, ids), also where the index would not fit into the memory limit:
   // rows that are coded go to files beside it, which have no names, and these become one. The index stays as it is, and
@@ -277,8 +277,8 @@ class KITH_EXPORT Index {
   static Index load(const std::string& path, const LoadParams& params, const Resources& resources = Resources());
   static Index load(const std::vector<std::string>& files, const LoadParams& params,
                     const Resources& resources = Resources());
-  // The file that merge() of one after the other would leave, written without their vectors ever in memory all
-  // together. Unsupported for graph indexes.
+  // Writes the file that merging them one by one would give, without loading all vectors at
+  // once. Unsupported for graph indexes.
   static void merge_files(const std::vector<std::string>& files, const std::string& path,
                           const MergeParams& params = {}, const Resources& resources = Resources());
 

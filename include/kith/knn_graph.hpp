@@ -60,11 +60,11 @@ struct KnnGraphParams {
   double recall = 0.99;
   uint64_t seed = 0;
 
-  // Of cells: how many there are, and how many each row is compared with at most.
+  // For cells: how many there are, and how many each row is compared with at most.
   std::optional<int64_t> cells = {};
   std::optional<int64_t> probes = {};
 
-  // Of nn_descent; those but `start` and `update` of ggm too.
+  // For nn_descent; all but `start` and `update` for ggm too.
   std::optional<GraphStart> start = {};
   std::optional<int64_t> samples = {};      // new and old neighbours of a list that meet in a round, each
   std::optional<int64_t> list_length = {};  // of the working lists, at least k
@@ -72,7 +72,7 @@ struct KnnGraphParams {
   std::optional<double> delta = {};         // ends when at most delta rows k neighbours have entered in a round
   std::optional<GraphUpdate> update = {};
 
-  // Of ggm: consecutive rows, as many in each; memory is that of two. By default one for every 160,000,000 / list_length.
+  // For ggm: equal shards of consecutive rows; memory holds two. Default: one for every 160,000,000 / list_length rows.
   std::optional<int64_t> shards = {};
 
   KITH_EXPORT void validate() const;
@@ -83,7 +83,7 @@ struct KnnGraphParams {
 class KnnGraph {
  public:
   KnnGraph() = default;
-  // Of neighbours that were found elsewhere, which validate() looks at.
+  // A graph of neighbours that were found elsewhere; validate() checks them.
   KITH_EXPORT KnnGraph(Neighbors neighbors, Metric metric, const Resources& resources = Resources());
   // The same of memory that `owner` keeps; rows and k are the view's. On a device it is not looked at.
   KITH_EXPORT KnnGraph(const NeighborsView& neighbors, std::shared_ptr<const void> owner, Metric metric,

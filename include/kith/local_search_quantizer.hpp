@@ -37,7 +37,7 @@ KITH_EXPORT std::string_view name_of(CodeStart start);
 // "greedy", "random", "given".
 KITH_EXPORT CodeStart parse_code_start(std::string_view name);
 
-// Of the codebooks in a sweep.
+// Order in which a sweep visits the codebooks.
 enum class SweepOrder : uint8_t { fixed, random };
 KITH_EXPORT std::string_view name_of(SweepOrder order);
 // "fixed", "random".

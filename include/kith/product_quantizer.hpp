@@ -26,9 +26,9 @@ struct ProductQuantizerParams {
   KITH_EXPORT void validate() const;
 };
 
-// Of more than 256 rows for each codeword train() uses a sample. Fewer rows than codewords are InvalidArgument; fewer
-// than 39 for each are warned of. A vector has (parts * bits + 7) / 8 bytes; values() are the codewords, and decode()
-// puts them side by side.
+// From more than 256 rows for each codeword train() takes a sample. Fewer rows than codewords are InvalidArgument;
+// fewer than 39 for each are warned of. A vector has (parts * bits + 7) / 8 bytes; values() are the codewords, and
+// decode() puts them side by side.
 class KITH_EXPORT ProductQuantizer : public VectorQuantizer {
  public:
   // Throws InvalidArgument for parameters that make no sense.

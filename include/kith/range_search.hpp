@@ -71,7 +71,7 @@ class RangeNeighbors {
   int64_t* offsets() const { return on_device() ? static_cast<int64_t*>(on_device_[0].get()) : offsets_.as<int64_t>(); }
   int64_t* ids() const { return on_device() ? static_cast<int64_t*>(on_device_[1].get()) : ids_.as<int64_t>(); }
   float* distances() const { return on_device() ? static_cast<float*>(on_device_[2].get()) : distances_.as<float>(); }
-  // Of a result in host memory.
+  // Only for results in host memory.
   RangeView view() const { return {offsets(), ids(), distances(), queries_}; }
 
  private:

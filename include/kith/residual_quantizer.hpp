@@ -24,10 +24,10 @@ struct ResidualQuantizerParams {
   KITH_EXPORT void validate() const;
 };
 
-// Of more than 65,536 rows train() uses a sample. Fewer rows than codewords of a book are InvalidArgument; fewer than 39
-// for each are warned of. A vector has (codebooks * bits + 7) / 8 bytes; values() are the codebooks, and decode() adds
-// their codewords up in the order of the books. lookup_table() takes inner_product
-// alone: squared distances to a sum of codewords are no sums (Unsupported).
+// From more than 65,536 rows train() takes a sample. Fewer rows than codewords of a book are InvalidArgument; fewer
+// than 39 for each are warned of. A vector has (codebooks * bits + 7) / 8 bytes; values() are the codebooks, and
+// decode() adds their codewords up in the order of the books. lookup_table() takes inner_product alone: squared
+// distances to a sum of codewords are no sums (Unsupported).
 class KITH_EXPORT ResidualQuantizer : public VectorQuantizer {
  public:
   // Throws InvalidArgument for parameters that make no sense.

@@ -65,8 +65,8 @@ class KITH_EXPORT Resources {
   // For Kith's own use.
   ThreadPool& pool() const { return *pool_; }
   const std::shared_ptr<MemoryBudget>& host_memory() const { return host_memory_; }
-  // Each GPU has a budget of its own. Without a number: that of the GPU that calls run on, the first where that is left
-  // open.
+  // Budget of one GPU. Without an index: of the GPU that calls run on, or of the first if none
+  // was chosen.
   const std::shared_ptr<MemoryBudget>& device_memory(int device) const;
   const std::shared_ptr<MemoryBudget>& device_memory() const;
   // The parts of all devices together: 1 where calls are not shared.

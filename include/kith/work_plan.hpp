@@ -29,7 +29,7 @@ struct PlanQuestion {
   double recall = 0.99;  // 1: exact
   double probes = 0;     // of cells, where a run has told them; 0: those of data like SIFT
 
-  int64_t host_memory_limit = kNoLimit;    // or what there is
+  int64_t host_memory_limit = kNoLimit;    // default: no limit
   int64_t device_memory_limit = kNoLimit;  // of the GPU
   bool gpu = false;                      // an H200; else the CPU
   int threads = 1;

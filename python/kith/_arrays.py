@@ -89,8 +89,18 @@ def to_numpy(x: VectorsLike, name: str, reader: str = "kith.read_vectors(path)")
         return np.asarray(x)
     except ValueError as error:
         if isinstance(x, (list, tuple)):
-            raise ValueError(f"{name} is no matrix, its rows have different lengths ({error})") from None
-        raise
+            raise ValueError(f"{name} is no matrix, its rows have different lengths{_unlike_rows(x)}") from None
+        raise ValueError(f"{name} is a {type(x).__name__} that is no array of numbers: {error}") from None
+
+
+def _unlike_rows(x: list[Any] | tuple[Any, ...]) -> str:
+    """Which row is the first that differs."""
+    lengths = [len(row) if hasattr(row, "__len__") else None for row in x]
+    other = next((place for place, length in enumerate(lengths) if length != lengths[0]), None)
+    if other is None:
+        return " further down"
+    told = ["no values" if length is None else f"{length} values" for length in (lengths[0], lengths[other])]
+    return f": row 0 has {told[0]} and row {other} {told[1]}"
 
 
 def _from_dlpack(x: Any, memory: int, name: str) -> Matrix:

@@ -206,13 +206,13 @@ class Collection(CollectionReads):
 
     def _write(self, write: Any, vectors: Any, ids: Any, columns: dict[str, Any] | None, payloads: Any) -> GivenIds:
         reader = self._reader()
-        table = as_table(vectors)
+        kinds = {name: kind for name, kind, _ in reader.columns}
+        table = as_table(vectors, [name for name, kind in kinds.items() if kind == "json"])
         if table is not None:
             if ids is not None or columns is not None or payloads is not None:
                 raise ValueError("a table has ids, columns and payloads of its own; give it alone")
             vectors, ids, columns, payloads = table
         matrix = _host_vectors(vectors, reader.dimension)
-        kinds = {name: kind for name, kind, _ in reader.columns}
         given: dict[str, list[Any]] = {}
         for name, values in (columns or {}).items():
             if name not in kinds:

@@ -322,7 +322,7 @@ class CollectionReads(ABC):
         radius : float
             In the metric's unit, and included.
         where, params, ids, filter, timeout
-            As in `search`, with one list of `params` for all queries.
+            As in `search`.
         probes, device, threads, memory_limit, device_memory_limit, progress
             As in `search`.
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,8 +24,11 @@ class GivenTable(NamedTuple):
     payloads: Any
 
 
-def as_table(x: Any) -> GivenTable | None:
-    """A data frame of pandas', or a table or record batch of pyarrow's, taken apart; None for what is neither."""
+def as_table(x: Any, json_columns: Collection[str] = ()) -> GivenTable | None:
+    """A data frame of pandas', or a table or record batch of pyarrow's, taken apart; None for what is neither.
+
+    In pyarrow's, text in one of `json_columns` is JSON, as `arrow_table` writes it.
+    """
     if _is_of(x, "pandas", ("DataFrame",)):
         vectors = _vectors_of_objects(_column(x, VECTOR, list(x.columns)).tolist())
         others = {str(name): x[name] for name in x.columns if name not in (VECTOR, ID, PAYLOAD)}
@@ -38,6 +42,9 @@ def as_table(x: Any) -> GivenTable | None:
         names = x.schema.names
         vectors = _vectors_of_arrow(_column(x, VECTOR, names))
         others = {name: x.column(name).to_pylist() for name in names if name not in (VECTOR, ID, PAYLOAD)}
+        for name in others:
+            if name in json_columns and str(x.schema.field(name).type) in ("string", "large_string", "string_view"):
+                others[name] = _loaded(others[name], name)
         return GivenTable(
             vectors,
             x.column(ID).to_pylist() if ID in names else None,
@@ -45,6 +52,17 @@ def as_table(x: Any) -> GivenTable | None:
             x.column(PAYLOAD).to_pylist() if PAYLOAD in names else None,
         )
     return None
+
+
+def _loaded(texts: list[str | None], name: str) -> list[Any]:
+    """The values of a column of JSON texts."""
+    values = []
+    for row, text in enumerate(texts):
+        try:
+            values.append(None if text is None else json.loads(text))
+        except ValueError as error:
+            raise ValueError(f"column {name!r}, row {row}: {text[:60]!r} is no JSON ({error})") from None
+    return values
 
 
 def _is_of(x: Any, library: str, names: tuple[str, ...]) -> bool:

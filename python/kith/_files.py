@@ -24,12 +24,30 @@ DTYPE_NAMES: dict[np.dtype[Any], str] = {
 }
 
 
-def path_bytes(path: PathLike) -> bytes:
+def path_bytes(path: PathLike, name: str = "path") -> bytes:
     """The path as the system knows it."""
-    encoded = os.fsencode(path)
+    try:
+        encoded = os.fsencode(path)
+    except TypeError:
+        raise TypeError(f"{name} is a {type(path).__name__}; it must be a path, a str or an os.PathLike") from None
+    if not encoded:
+        raise ValueError(f"{name} is empty; it must name a file")
     if b"\0" in encoded:
-        raise ValueError(f"the path {path!r} holds a null character")
+        raise ValueError(f"{name} is {path!r}, which holds a null character")
     return encoded
+
+
+def index_file(path: PathLike, name: str = "path") -> tuple[bytes, bool]:
+    """The path of an index to be written, and whether its name says FAISS's format; Kith's own is ``.kith``."""
+    encoded = path_bytes(path, name)
+    ending = os.path.splitext(encoded)[1]
+    if ending not in (b".kith", b".faiss", b".index"):
+        given = os.fsdecode(encoded)
+        raise ValueError(
+            f"{name} is {given!r}, which names no format of indexes: write '{given}.kith' for Kith's, '{given}.faiss' or "
+            f"'{given}.index' for FAISS's"
+        )
+    return encoded, ending != b".kith"
 
 
 def read_vectors(

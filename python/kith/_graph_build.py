@@ -169,13 +169,13 @@ def knn_graph(
         if out is not None:
             if source is None:
                 raise ValueError("out needs files, or a numpy array of float32, float16, uint8 or int8")
-            kept = b"" if work is None else path_bytes(work)
+            kept = b"" if work is None else path_bytes(work, "work")
             form = (False, narrow)
             told = _kith.knn_graph_folder(
-                source, path_bytes(out), kept, keeps, form, share, waits, number, name, way, finite, wish, options,
+                source, path_bytes(out, "out"), kept, keeps, form, share, waits, number, name, way, finite, wish, options,
                 comm,
             )  # fmt: skip
-            (ids, distances), _ = _kith.load_graph_folder(path_bytes(out), options)
+            (ids, distances), _ = _kith.load_graph_folder(path_bytes(out, "out"), options)
             return KnnGraph._found(ids.view(np.int64), distances, name, GraphReport._of(told))
         if source is not None:
             (ids, distances), told = _kith.knn_graph_file(source, number, name, way, finite, wish, options)
@@ -267,9 +267,9 @@ def knn_graph_ids(
         source = wrapped(x)
         if source is None:
             raise ValueError("out needs files, or a numpy array of float32, float16, uint8 or int8")
-        kept = b"" if work is None else path_bytes(work)
+        kept = b"" if work is None else path_bytes(work, "work")
         told = _kith.knn_graph_folder(
-            source, path_bytes(out), kept, keeps, (True, narrow), "", True, number, name, way, finite, wish, options
+            source, path_bytes(out, "out"), kept, keeps, (True, narrow), "", True, number, name, way, finite, wish, options
         )
     return GraphIds(np.load(os.path.join(os.fsdecode(out), "ids.npy"), mmap_mode="r"), GraphReport._of(told))
 

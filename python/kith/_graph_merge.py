@@ -96,7 +96,7 @@ def merge_graphs(
     refuse_unknown("kith.merge_graphs()", unknown)
     if len(more) % 2 != 0:
         raise TypeError("graphs and vectors come in pairs: merge_graphs(graph1, x1, graph2, x2, graph3, x3, ...)")
-    graphs = [_graph(graph, "graph") for graph in (graph1, graph2, *more[0::2])]
+    graphs = [_graph(graph, f"graph{number}") for number, graph in enumerate((graph1, graph2, *more[0::2]), 1)]
     arrays = [x1, x2, *more[1::2]]
     wish = given_wish(
         recall=recall, seed=seed, samples=samples, list_length=list_length, iterations=iterations, delta=delta
@@ -110,10 +110,10 @@ def merge_graphs(
             sources = [wrapped(x) for x in arrays]
             if any(source is None for source in sources):
                 raise ValueError("out needs files, or numpy arrays of float32, float16, uint8 or int8")
-            kept = b"" if work is None else path_bytes(work)
+            kept = b"" if work is None else path_bytes(work, "work")
             given = [graph._given() for graph in graphs]
-            told = _kith.merge_graphs_folder(given, sources, path_bytes(out), kept, keeps, wish, finite, options)
-            (ids, distances), _ = _kith.load_graph_folder(path_bytes(out), options)
+            told = _kith.merge_graphs_folder(given, sources, path_bytes(out, "out"), kept, keeps, wish, finite, options)
+            (ids, distances), _ = _kith.load_graph_folder(path_bytes(out, "out"), options)
             return KnnGraph._found(ids.view(np.int64), distances, graphs[0].metric, GraphReport._of(told))
     with calling(device, threads, memory_limit, device_memory_limit, progress, arrays=_arrays_of(arrays, graphs)) as options:
         rows = [as_vectors(arrays[0], "x1", options.stream)[0]]

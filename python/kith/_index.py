@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from kith import _index_searches, _index_tune, _kith
 from kith._arrays import Array, VectorsLike, as_rows, as_vectors
-from kith._files import PathLike, path_bytes
+from kith._files import PathLike, index_file, path_bytes
 from kith._ids import IdsLike, as_ids
 from kith._index_info import IndexInfo
 from kith._knn_graph import KnnGraph
@@ -363,7 +363,9 @@ class Index:
         progress: Progress = False,
         **unknown: NoReturn,
     ) -> None:
-        """Write the index to a ``.kith`` file, which `kith.load` reads on any machine; to FAISS's format as ``x.faiss``.
+        """Write the index to a ``.kith`` file, which `kith.load` reads on any machine.
+
+        As the program does, it writes FAISS's format where the name ends in ``.faiss`` or ``.index``.
 
         A temporary file is filled beside the target and put in its place at the end: what was there before stays whole
         until then.
@@ -371,14 +373,15 @@ class Index:
         Parameters
         ----------
         path : str or path-like
-            The file. With a name that ends in ``.faiss`` it is one of FAISS's, as `write_faiss` writes it.
+            The file: ``.kith``, or ``.faiss`` or ``.index`` for FAISS's format, as `write_faiss` writes it. Another name is
+            a ValueError.
         threads, memory_limit, device_memory_limit, progress
             As in `knn`.
         """
         refuse_unknown("save()", unknown)
-        file = path_bytes(path)
+        file, of_faiss = index_file(path)
         with calling(self._device, threads, memory_limit, device_memory_limit, progress) as options:
-            if file.endswith(b".faiss"):
+            if of_faiss:
                 self._index.write_faiss(file, options)
             else:
                 self._index.save(file, options)
@@ -417,12 +420,15 @@ class Index:
         >>> index.save_added("large.kith", "parts/*.npy", memory_limit=2**30)  # doctest: +SKIP
         """
         refuse_unknown("save_added()", unknown)
+        file, of_faiss = index_file(path)
+        if of_faiss:
+            raise ValueError(f"{path!r} is a name of FAISS's format, and save_added() writes Kith's: name the file .kith")
         names = None if ids is None else as_ids(ids)[0]
         source = as_source(x)
         if source is None:
             raise TypeError("x is an array, which is in memory: add() it and save(); save_added() takes files")
         with calling(self._device, threads, memory_limit, device_memory_limit, progress) as options:
-            self._index.save_added(source, names, path_bytes(path), options)
+            self._index.save_added(source, names, file, options)
 
     def edges(
         self, *, threads: SupportsIndex = 0, memory_limit: ByteSize | None = None
@@ -657,7 +663,10 @@ def read_index(
     **settings: Any,
 ) -> Index:
     """The index of a .kith file, or of several."""
-    paths = path_bytes(path) if isinstance(path, (str, os.PathLike)) else [path_bytes(one) for one in path]
+    if isinstance(path, (list, tuple)):
+        paths: bytes | list[bytes] = [path_bytes(one, f"path[{number}]") for number, one in enumerate(path)]
+    else:
+        paths = path_bytes(path)  # type: ignore[arg-type]
     where = check_device(device)
     with calling(where, **settings) as options:
         index = _kith.load_index(paths, mmap, lists == "disk", verify, options)

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from typing import Literal, NoReturn, SupportsIndex
 
 from kith import _kith
-from kith._files import PathLike, path_bytes
+from kith._files import PathLike, index_file, path_bytes
 from kith._index import Index, read_index
+from kith._metrics import Metric, metric_name
 from kith._options import calling, check_device, flag
 from kith._other_names import refuse_unknown
 from kith._progress import Progress
@@ -120,9 +121,14 @@ def merge_files(
     refuse_unknown("kith.merge_files()", unknown)
     if isinstance(paths, (str, bytes, os.PathLike)):
         raise TypeError("paths is one path; it must be a list of them")
+    if not isinstance(paths, (list, tuple)):
+        raise TypeError(f"paths is a {type(paths).__name__}; it must be a list of paths")
     shift = flag(shift_ids, "shift_ids")
+    file, of_faiss = index_file(out, "out")
+    if of_faiss:
+        raise ValueError(f"out is {out!r}, a name of FAISS's format, and merge_files() writes Kith's: name the file .kith")
     with calling("cpu", threads, memory_limit, progress=progress) as options:
-        _kith.merge_index_files([path_bytes(path) for path in paths], path_bytes(out), shift, options)
+        _kith.merge_index_files([path_bytes(path, f"paths[{number}]") for number, path in enumerate(paths)], file, shift, options)
 
 
 def read_faiss(
@@ -207,7 +213,7 @@ def write_faiss(
 
 def read_hnswlib(
     path: PathLike,
-    metric: str,
+    metric: Metric,
     device: DeviceNames = "auto",
     *,
     threads: SupportsIndex = 0,
@@ -246,7 +252,7 @@ def read_hnswlib(
     refuse_unknown("kith.read_hnswlib()", unknown)
     where = check_device(device)
     with calling(where, threads, memory_limit, progress=progress) as options:
-        index = _kith.read_hnswlib(path_bytes(path), metric, options)
+        index = _kith.read_hnswlib(path_bytes(path), metric_name(metric), options)
     return Index._of(index, where)
 
 

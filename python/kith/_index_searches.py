@@ -160,6 +160,7 @@ def search(
         and comm is None
         and refine_from is None
         and filter is None
+        and filter_strict is False
         and width is None
         and recall is None
         and memory_limit is None
@@ -203,7 +204,7 @@ def _search_in_full(
     wide, step_width = count_or_default(beam, "beam"), count_or_default(width, "width")
     share = share_or_default(recall, "recall")
     rows, strict = as_filters(filter), flag(filter_strict, "filter_strict")
-    originals = None if refine_from is None else path_bytes(refine_from)
+    originals = None if refine_from is None else path_bytes(refine_from, "refine_from")
     arrays = (queries, *(out if isinstance(out, tuple) else ()))
     with calling(self._device, threads, memory_limit, device_memory_limit, progress, arrays=arrays) as options:
 
@@ -299,7 +300,7 @@ def knn_graph(
     refuse_unknown("knn_graph()", unknown)
     number, draw = whole_number(k, "k"), seed_number(seed)
     lists, times = count_or_default(probes, "probes"), count_or_default(refine, "refine")
-    originals = None if refine_from is None else path_bytes(refine_from)
+    originals = None if refine_from is None else path_bytes(refine_from, "refine_from")
     told: dict[str, Any] = {}
 
     def step(matrix: Vectors, out: Given | None) -> Found | None:

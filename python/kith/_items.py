@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import threading
 from collections.abc import Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -23,6 +24,9 @@ from kith._png import png
 IMAGE_ENDINGS = frozenset({".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp", ".tif", ".tiff"})
 _SAMPLE = 256  # images whose values tell the range of all
 _LARGEST_FILE = 64 << 20
+_MOST_PIXELS = 64_000_000  # of an image that is decoded
+_FORMATS = ("PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF", "PPM", "AVIF")  # that need no program of their own, as EPS does
+_decoding = threading.BoundedSemaphore(4)  # large images want memory
 
 
 class ItemError(ValueError):
@@ -58,8 +62,14 @@ class Items:
         self._each: Sequence[Any] | None = None  # images of any kind and size
         self._array: npt.NDArray[Any] | None = None  # or all in one array
         self._range: tuple[float, float] | None = None
+        self._loading = threading.Lock()
         if isinstance(given, (str, os.PathLike)):
             given = _from_path(Path(given), name)
+        if isinstance(given, (dict, set)) or not (hasattr(given, "__iter__") or hasattr(given, "__getitem__") or _is_array(given)):
+            raise TypeError(
+                f"{name} is a {type(given).__name__}; give images (an array, or a list of arrays, PIL's, files as paths or bytes) "
+                "or texts"
+            )
         array = _one_array(given)
         if array is None:
             self._take_sequence(list(given) if not isinstance(given, Sequence) else given, name, shape)
@@ -73,7 +83,11 @@ class Items:
         if isinstance(first, str) and not _are_files(given):
             self.texts = _Texts(given, name)
         elif isinstance(first, (list, tuple, int, float)):  # nested lists of numbers
-            self._array = images_of(np.asarray(given), name, shape)
+            try:
+                pixels = np.asarray(given)
+            except ValueError:
+                raise ValueError(f"{name} are lists of different lengths; give an array for each image") from None
+            self._array = images_of(pixels, name, shape)
         elif isinstance(first, (str, os.PathLike, bytes, np.ndarray)) or hasattr(first, "__array_interface__"):
             self._each = given
         else:
@@ -103,6 +117,10 @@ class Items:
         given = None if self._each is None else self._each[row]
         return Path(given).name if isinstance(given, (str, os.PathLike)) else ""
 
+    def captions(self) -> Iterator[str]:
+        """Those of all rows, one after the other."""
+        return iter(self.texts) if self.texts is not None else map(self.caption, range(len(self)))
+
     def pixels(self, row: int) -> npt.NDArray[Any]:
         """The image of a row as (height, width) or (height, width, 3 or 4), with the values that it was given with.
 
@@ -115,8 +133,7 @@ class Items:
             return np.asarray(images_of(given[np.newaxis], f"item {row}", None)[0])
         if isinstance(given, bytes):
             given = opened(given, f"item {row}")
-        plain = given.convert("L" if given.mode in ("1", "L", "I", "F", "I;16") else "RGBA" if "A" in given.mode else "RGB")
-        return np.asarray(plain)
+        return _plain(given)
 
     def picture(self, row: int, side: int | None = None) -> Picture:
         """The image of a row for a browser, at most `side` pixels wide and high where Pillow can make it smaller.
@@ -128,6 +145,8 @@ class Items:
             if isinstance(given, bytes):
                 return _encoded(given, side, f"item {row}")
             if hasattr(given, "thumbnail"):
+                with self._loading:  # one that PIL has not read yet can be read by one thread alone
+                    given.load()
                 return _shrunk(given, side)
         return Picture(png(self._as_bytes(self.pixels(row))), "image/png")
 
@@ -156,10 +175,16 @@ class Items:
         return grey
 
 
+def _is_array(given: Any) -> bool:
+    return hasattr(given, "__array__") or hasattr(given, "__dlpack__") or hasattr(given, "__array_interface__")
+
+
 def images_of(array: npt.NDArray[Any], name: str, shape: tuple[int, ...] | None) -> npt.NDArray[Any]:
     """The images in an array as (rows, height, width) or (rows, height, width, 3 or 4); ValueError where it holds none."""
     if array.dtype.kind not in "fiub" or array.ndim not in (2, 3, 4):
         raise ValueError(f"{name} are {array.dtype} of shape {array.shape}; give images, vectors of pixels, or texts")
+    if 0 in array.shape[1:]:
+        raise ValueError(f"{name} have shape {array.shape}, without a pixel; give images, vectors of pixels, or texts")
     if shape is not None:
         values = int(np.prod(array.shape[1:]))
         if int(np.prod(shape)) != values:
@@ -192,17 +217,32 @@ def value_range(array: npt.NDArray[Any]) -> tuple[float, float]:
     return low, high if high > low else low + 1
 
 
-def opened(data: bytes, name: str) -> Any:
-    """PIL's image of an encoded file. ItemError where it is broken, or where Pillow is not installed."""
+def opened(data: bytes, name: str, side: int | None = None) -> Any:
+    """PIL's image of an encoded file, at most about `side` pixels wide and high where that is given.
+
+    ItemError where it is broken or too large, or where Pillow is not installed.
+    """
     try:
         images: Any = import_module("PIL.Image")
         operations: Any = import_module("PIL.ImageOps")
     except ImportError:
         raise ItemError(f"{name}: reading image files needs Pillow: pip install pillow") from None
     try:
-        image = images.open(io.BytesIO(data))
-        image.load()
+        with _decoding:
+            images.init()
+            image = images.open(io.BytesIO(data), formats=[one for one in _FORMATS if one in images.OPEN])
+            if side is not None and not image.info.get("progressive"):
+                image.draft(None, (side, side))  # a JPEG is decoded smaller at once
+            if image.width * image.height > _MOST_PIXELS:
+                raise ItemError(f"{name} has {image.width} x {image.height} pixels; images of up to {_MOST_PIXELS // 10**6} million are shown")
+            if side is not None:
+                image = _smaller(image, side)
+            image.load()
         return operations.exif_transpose(image)
+    except ItemError:
+        raise
+    except images.UnidentifiedImageError:  # whose words name an object in memory
+        raise ItemError(f"{name} is no image that Pillow can read") from None
     except Exception as error:  # Pillow raises a dozen kinds for broken files
         raise ItemError(f"{name} is no image that Pillow can read: {error}") from None
 
@@ -213,7 +253,7 @@ def _encoded(data: bytes, side: int | None, name: str) -> Picture:
     if known is not None and (side is None or len(data) <= 100 * side):
         return Picture(data, known)
     try:
-        return _shrunk(opened(data, name), side)
+        return _shrunk(opened(data, name, side), side)
     except ItemError:
         if known is None:
             raise
@@ -234,10 +274,37 @@ def media_type(data: bytes) -> str | None:
 
 
 def _shrunk(image: Any, side: int | None) -> Picture:
-    made = image.convert("RGBA" if "A" in image.mode or image.mode == "P" else "L" if image.mode in ("1", "L") else "RGB")
-    if side is not None and max(made.size) > side:
-        made.thumbnail((side, side))
-    return Picture(png(np.asarray(made)), "image/png")
+    return Picture(png(_plain(image if side is None else _smaller(image, side))), "image/png")
+
+
+def _plain(image: Any) -> npt.NDArray[Any]:
+    """The values of PIL's image, from 0 to 255: grey, colours, or colours and how opaque they are."""
+    if image.mode in ("I", "F") or image.mode.startswith("I;16"):
+        return _eight_bits(np.asarray(image))
+    if image.mode == "P" or "A" in image.mode or "a" in image.mode:
+        return np.asarray(image.convert("RGBA"))
+    return np.asarray(image.convert("L" if image.mode in ("1", "L") else "RGB"))
+
+
+def _eight_bits(values: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
+    """Grey values that Pillow would cut at 255: of 16 bits, or of any range."""
+    low, high = 0.0, 65535.0
+    if values.dtype.kind == "f" or values.size and (values.min() < 0 or values.max() > 65535):
+        low, high = value_range(values[np.newaxis])
+    with np.errstate(invalid="ignore", over="ignore"):
+        scaled = (values.astype(np.float64) - low) * (255 / (high - low))
+    grey: npt.NDArray[np.uint8] = np.nan_to_num(np.clip(np.rint(scaled), 0, 255)).astype(np.uint8)
+    return grey
+
+
+def _smaller(image: Any, side: int) -> Any:
+    """The image, at most `side` pixels wide and high; the given one stays as it is."""
+    if max(image.size) <= side:
+        return image
+    if image.mode in ("1", "P", "PA"):  # their values cannot be mixed
+        image = image.convert("L" if image.mode == "1" else "RGBA")
+    share = side / max(image.size)
+    return image.resize(tuple(max(1, round(length * share)) for length in image.size), reducing_gap=2.0)
 
 
 def _read_file(path: Path) -> bytes:

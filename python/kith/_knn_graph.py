@@ -107,12 +107,12 @@ class KnnGraph:
         """
         with calling("cpu", threads, memory_limit) as options:
             if distances is None:
-                found, name = _kith.load_graph_folder(path_bytes(ids), options)
+                found, name = _kith.load_graph_folder(path_bytes(ids, "ids"), options)
                 if metric is not None and metric_name(metric) != name:
                     raise ValueError(f"the graph in {os.fspath(ids)!r} is of the metric {name!r}, not {metric!r}")
             else:
                 name = "l2" if metric is None else metric
-                found = _kith.load_graph(path_bytes(ids), path_bytes(distances), metric_name(name), options)
+                found = _kith.load_graph(path_bytes(ids, "ids"), path_bytes(distances, "distances"), metric_name(name), options)
         return cls._found(found[0].view(np.int64), found[1], name, GraphReport())
 
     def save(
@@ -129,7 +129,7 @@ class KnnGraph:
         `validate` refuses. `threads` and `memory_limit` are as in `knn`.
         """
         with calling("cpu", threads, memory_limit) as options:
-            self._given().save(path_bytes(ids), path_bytes(distances), options)
+            self._given().save(path_bytes(ids, "ids"), path_bytes(distances, "distances"), options)
 
     def validate(self) -> None:
         """Check that this is a graph: ValueError, which names the first row that is wrong, unless it is.
@@ -346,6 +346,8 @@ class KnnGraph:
             )
         if adata is not None and getattr(adata, "n_obs", len(self)) != len(self):
             raise ValueError(f"the graph has {len(self)} rows, and adata has {adata.n_obs} observations; it is of other vectors")
+        if adata is not None and not (hasattr(adata, "obsp") and hasattr(adata, "uns")):
+            raise TypeError(f"adata is a {type(adata).__name__}; it must be an anndata.AnnData")
         if count < self.k + 1:
             first = KnnGraph(self._ids[:, : count - 1], self._distances[:, : count - 1], self._metric)
             return first.to_scanpy(adata, use_rep=use_rep)

@@ -1,4 +1,4 @@
-"""Vectors in Parquet files: a column of fixed-size lists, read through pyarrow, row group by row group."""
+"""Vectors in Parquet files: a column of lists of numbers, read through pyarrow, row group by row group."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ import numpy as np
 from kith._arrays import Matrix
 from kith._files import DTYPE_NAMES
 
-_DTYPES = {"float": "f32", "halffloat": "f16", "uint8": "u8", "int8": "i8"}
+# What a list's values become: as they are where Kith has the dtype, else float32. pandas writes lists of double.
+_DTYPES = {"float": "f32", "halffloat": "f16", "uint8": "u8", "int8": "i8", "double": "f32"}
+_INTEGERS = {f"{sign}int{bits}": "f32" for sign in ("", "u") for bits in (8, 16, 32, 64)}
 _NUMPY = {name: dtype for dtype, name in DTYPE_NAMES.items()}
 
 
@@ -25,8 +27,9 @@ def is_parquet(path: Any) -> bool:
 class ParquetRows:
     """The vectors of a column of one or several files, as the library asks for them.
 
-    The column is the one behind ``::``, or the only one of fixed-size lists of float32, float16, uint8 or int8. One row
-    group is in memory at a time, which no memory limit counts.
+    The column is the one behind ``::``, or the only one of fixed-size lists, or of lists of floating-point numbers, or of
+    integers. Lists of any length must all have the length of the first. One row group is in memory at a time, which no memory
+    limit counts.
     """
 
     def __init__(self, paths: list[Any]) -> None:
@@ -50,7 +53,7 @@ class ParquetRows:
         matches = [pattern] if os.path.exists(pattern) else sorted(glob.glob(pattern), key=os.fsencode)
         for path in matches or [pattern]:
             file = _parquet().ParquetFile(path)
-            name, cols, dtype = _vectors_of(file.schema_arrow, path, column)
+            name, cols, dtype = _vectors_of(file, path, column)
             if self.dtype and (cols, dtype) != (self._cols, self.dtype):
                 raise ValueError(
                     f"{path!r} holds vectors of {cols} x {dtype}, and those before it {self._cols} x {self.dtype}; files "
@@ -83,28 +86,57 @@ class ParquetRows:
             path, column, group = self._files[number]
             with _parquet().ParquetFile(path) as file:
                 lists = file.read_row_group(group, columns=[column]).column(0).combine_chunks()
-            if lists.null_count or lists.flatten().null_count:
+            flat = lists.flatten()
+            if lists.null_count or flat.null_count:
                 raise ValueError(f"{path!r}: column {column!r} has missing values in row group {group}; fill or drop them")
-            values = lists.flatten().to_numpy(zero_copy_only=False)
-            kept = number, values.reshape(-1, self._cols)
+            lengths = lists.value_lengths().to_numpy(zero_copy_only=False)
+            if (lengths != self._cols).any():
+                row = int(np.argmax(lengths != self._cols))
+                raise ValueError(
+                    f"{path!r}: column {column!r} holds {lengths[row]} numbers in row {row} of row group {group}, and "
+                    f"{self._cols} in the first; vectors have one length"
+                )
+            values = flat.to_numpy(zero_copy_only=False)
+            with np.errstate(over="ignore"):
+                narrow = values.astype(_NUMPY[self.dtype], copy=False)
+            if narrow.dtype != values.dtype and values.dtype.kind == "f" and (np.isinf(narrow) & np.isfinite(values)).any():
+                raise ValueError(f"{path!r}: column {column!r} holds numbers beyond float32 in row group {group}; scale them")
+            kept = number, narrow.reshape(-1, self._cols)
             self._kept = kept
         return kept[1]
 
 
-def _vectors_of(schema: Any, path: str, column: str) -> tuple[str, int, str]:
+def _vectors_of(file: Any, path: str, column: str) -> tuple[str, int, str]:
     """Name, columns and dtype of the column of vectors."""
-    found = []
-    for field in schema:
-        size = getattr(field.type, "list_size", None)  # fixed-size lists alone have one
-        if size is not None and str(field.type.value_type) in _DTYPES and column in ("", field.name):
-            found.append((field.name, int(size), _DTYPES[str(field.type.value_type)]))
+    fixed, floats, integers = [], [], []
+    for field in file.schema_arrow:
+        if column not in ("", field.name) or not hasattr(field.type, "value_type"):
+            continue
+        value, size = str(field.type.value_type), getattr(field.type, "list_size", None)  # fixed-size lists alone have one
+        if size is not None and value in _DTYPES:
+            fixed.append((field.name, int(size), _DTYPES[value]))
+        elif value in ("float", "halffloat", "double"):
+            floats.append((field.name, int(size or 0), _DTYPES[value]))
+        elif value in _INTEGERS:
+            integers.append((field.name, int(size or 0), _INTEGERS[value]))
+    found = fixed or floats or integers
     if len(found) == 1:
-        return found[0]
+        name, cols, dtype = found[0]
+        return name, cols or _first_length(file, path, name), dtype
     if found:
         names = ", ".join(name for name, _, _ in found)
         raise ValueError(f"{path!r} has several columns of vectors ({names}); name one: {path}::{found[0][0]}")
     wanted = f"column {column!r} of" if column else "a column of"
-    raise ValueError(f"{path!r} has not {wanted} fixed-size lists of float32, float16, uint8 or int8")
+    raise ValueError(f"{path!r} has not {wanted} lists of numbers; it has {', '.join(f'{f.name} ({f.type})' for f in file.schema_arrow)}")
+
+
+def _first_length(file: Any, path: str, column: str) -> int:
+    for batch in file.iter_batches(batch_size=1, columns=[column]):
+        length = batch.column(0).value_lengths()[0].as_py()
+        if length:
+            return int(length)
+        break
+    raise ValueError(f"{path!r}: column {column!r} has no first vector, whose length would be that of all")
 
 
 def _parquet() -> Any:

@@ -8,7 +8,7 @@ from typing import NoReturn, SupportsIndex
 from kith import _kith
 from kith._info import info
 from kith._metrics import Metric
-from kith._options import byte_size, flag, text, whole_number
+from kith._options import byte_size, flag, real_number, text, whole_number
 from kith._other_names import refuse_unknown
 from kith._typing import ByteSize
 
@@ -47,6 +47,8 @@ class WorkPlan:
     host_bytes: int
     device_bytes: int
     disk_bytes: int
+
+_MOST_THREADS = 1 << 16
 
 
 def plan(
@@ -101,6 +103,8 @@ def plan(
     """
     refuse_unknown("kith.plan()", unknown)
     count = whole_number(threads, "threads")
+    if not 0 <= count <= _MOST_THREADS:
+        raise ValueError(f"threads = {count}; allowed are 0 (those of this machine) to {_MOST_THREADS}")
     told = _kith.plan(
         whole_number(rows, "rows"),
         whole_number(cols, "cols"),
@@ -108,13 +112,13 @@ def plan(
         text(factory, "factory"),
         whole_number(k, "k"),
         text(metric, "metric"),
-        float(recall),
-        float(probes),
+        real_number(recall, "recall"),
+        real_number(probes, "probes"),
         None if memory_limit is None else byte_size(memory_limit, "memory_limit"),
         None if device_memory_limit is None else byte_size(device_memory_limit, "device_memory_limit"),
         flag(gpu, "gpu"),
         count if count != 0 else info()["threads"],
-        float(disk_read),
-        float(disk_write),
+        real_number(disk_read, "disk_read"),
+        real_number(disk_write, "disk_write"),
     )
     return WorkPlan(**{**told, "phases": [PlanPhase(**phase) for phase in told["phases"]]})

@@ -80,7 +80,8 @@ def source_pair(queries: VectorsLike | SourceLike, base: VectorsLike | SourceLik
     if all(source is None or isinstance(source, SlicedRows) for source in sources):
         pair = wrapped(queries), wrapped(base)
         return None if pair[0] is None or pair[1] is None else (pair[0], pair[1])
-    raise TypeError("an array and a path; pass two paths, or read the file with kith.read_vectors(path)")
+    file, array = ("queries", "base") if sources[1] is None else ("base", "queries")
+    raise TypeError(f"{file} is a path and {array} an array; pass two paths, or read the file with kith.read_vectors(path)")
 
 
 def search_with(

@@ -106,6 +106,9 @@ def show(
     most, width = whole_number(rows, "rows"), whole_number(columns, "columns")
     if most < 1 or width < 1:
         raise ValueError(f"rows is {rows} and columns is {columns}; each must be at least 1")
+    for given, name in ((labels, "labels"), (query_labels, "query_labels")):
+        if given is not None and (isinstance(given, (str, bytes)) or not hasattr(given, "__getitem__")):
+            raise TypeError(f"{name} is a {type(given).__name__}; it must be a sequence with a label for each")
     things = Items(items, "items", shape)
     asked = things if queries is None else Items(queries, "queries", shape)
     if query_labels is None and queries is None:
@@ -202,7 +205,7 @@ def _neighbours(found: Any) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray
     given = getattr(found, "ids", found)
     ids = np.asarray(library_of(given).to_host(given) if hasattr(given, "shape") else given)
     if ids.dtype.kind not in "iu" or ids.ndim not in (1, 2):
-        raise ValueError(f"neighbours are {ids.dtype} of shape {ids.shape}; they must be ids, (queries, k)")
+        raise ValueError(f"found is {ids.dtype} of shape {ids.shape}; neighbours must be ids, (queries, k)")
     distances = getattr(found, "distances", None)
     if distances is not None:
         distances = library_of(distances).to_host(distances)

@@ -13,7 +13,7 @@ import numpy as np
 _STEP = 1 << 16  # rows that are written at a time
 
 
-def _array_in(path: str) -> Any:
+def array_in(path: str) -> Any:
     """The array of an .npz that is named behind ``::``, or its only one of two axes."""
     file, _, name = path.partition(".npz::")
     arrays = np.load(path if not name else file + ".npz", allow_pickle=False)
@@ -53,7 +53,7 @@ class _Slices:
 
 def main(path: str, out: BinaryIO) -> None:
     try:
-        array = _array_in(path) if ".npz" in path else _Slices(path)
+        array = array_in(path) if ".npz" in path else _Slices(path)
         if len(array.shape) != 2:
             raise ValueError(f"'{path}' holds an array of {len(array.shape)} axes; vectors are rows of two")
     except Exception as error:

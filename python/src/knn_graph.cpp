@@ -48,7 +48,7 @@ KnnGraphParams params_of(int64_t k, const std::string& metric, const std::string
   return params;
 }
 
-// Of rows that lie somewhere, or of files.
+// Builds the graph of an array or of a file.
 template <typename Rows>
 nb::tuple graph_of(const Rows& rows, const KnnGraphParams& params, const CallOptions& options, const GivenOutput& out) {
   check_result_size(rows.rows(), params.k);

@@ -70,7 +70,7 @@ class PlainMatrix {
   MutableMatrixView view_;
 };
 
-// Of a Python int and str; none where it is another object, or does not fit.
+// The value of a Python int or str; none if it is another object, or does not fit.
 std::optional<int64_t> plain_number(nb::handle value);
 std::optional<std::string_view> plain_text(nb::handle value);
 

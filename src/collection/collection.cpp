@@ -3,6 +3,7 @@
 #include <kith/error.hpp>
 
 #include "collection/collection_access.hpp"
+#include "collection/item_table.hpp"
 #include "collection/maintenance.hpp"
 #include "collection/search.hpp"
 #include "collection/state.hpp"
@@ -338,37 +339,7 @@ int64_t CollectionView::count(const ItemFilter& filter, const Resources& resourc
 }
 
 ItemTable CollectionView::get(const ItemIds& ids, const Resources& resources) const {
-  const CollectionState& state = *impl_->state;
-  const CollectionParams& params = *state.params;
-  check_ids(ids, params.ids);
-  ItemTable table;
-  table.ids = ids.empty() && params.ids == IdType::text ? ItemIds(std::vector<std::string>()) : ids;
-  table.vectors = MatrixBuffer(params.dtype, ids.size(), params.dimension, "the items' vectors", resources);
-  std::string columns;
-  for (const Column& column : params.columns) {
-    columns += ", " + quoted(column.name);
-    table.columns.push_back({column.name, {}});
-  }
-  state.reading([&](Database& db) {
-    const std::vector<int64_t> rows = rows_of_ids(db, ids, state.version);
-    Statement item = db.prepare(fmt::format("SELECT _payload{} FROM items WHERE _row = ?", columns));
-    for (int64_t i = 0; i < ids.size(); ++i) {
-      const int64_t row = rows[static_cast<size_t>(i)];
-      if (row < 0) throw InvalidArgument(fmt::format("the collection has no item with the id {}", id_text(ids, i)));
-      const std::optional<RowAt> at = state.find(row);
-      if (!at || !item.bind(1, row).step()) {
-        throw_corrupt(db.path(), 0, fmt::format("the vector of the item with the id {} is stored nowhere", id_text(ids, i)));
-      }
-      state.parts[at->part].rows->read_vector(at->place, table.vectors.mutable_view().row(i));
-      const std::span<const std::byte> payload = item.blob(0);
-      table.payloads.emplace_back(reinterpret_cast<const char*>(payload.data()), payload.size());
-      for (size_t c = 0; c < params.columns.size(); ++c) {
-        table.columns[c].values.push_back(item.value(static_cast<int>(1 + c), params.columns[c].type));
-      }
-      item.reset();
-    }
-  });
-  return table;
+  return read_items(*impl_->state, ids, resources);
 }
 
 CollectionNeighbors CollectionView::search(const MatrixView& queries, const CollectionSearchParams& params,

@@ -2,7 +2,7 @@
 
 #include <kith/error.hpp>
 
-#include "collection/search.hpp"
+#include "collection/search_queries.hpp"
 #include "collection/sqlite.hpp"
 #include "io/container/xxh3.hpp"
 #include "io/dtype_conversion.hpp"

@@ -31,7 +31,7 @@ class CheckedItems {
   int64_t vector_bytes() const { return vectors_.cols() * size_of(vectors_.dtype()); }
   const ColumnValue& value(int64_t i, size_t column) const;
   std::string_view payload(int64_t i) const;
-  // Of all that is stored of an item.
+  // Hash of everything stored for an item.
   uint64_t hash(int64_t i) const;
 
   // In memory, with the rows from `first_row` on.

@@ -12,7 +12,4 @@ CollectionNeighbors search_state(const CollectionState& state, const MatrixView&
 CollectionRange range_search_state(const CollectionState& state, const MatrixView& queries,
                                    const CollectionRangeParams& params, const Resources& resources);
 
-// InvalidArgument naming the first row with a NaN or an infinity; of rows in host memory.
-void check_finite_rows(const MatrixView& rows, const char* what);
-
 }  // namespace kith

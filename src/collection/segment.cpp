@@ -1,7 +1,9 @@
 #include "collection/segment.hpp"
 
+#include <kith/device.hpp>
 #include <kith/error.hpp>
 
+#include "core/machine_memory.hpp"
 #include "io/file_error.hpp"
 
 #include <fmt/format.h>
@@ -11,6 +13,7 @@
 #include <algorithm>
 #include <atomic>
 #include <filesystem>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -42,54 +45,81 @@ void copy_file(Disk& from, const std::string& source, Disk& to, const std::strin
   write->write(0, bytes.data(), read->size());
 }
 
+constexpr int64_t kBesideCodes = 29;  // bytes of a row that a copy for searches keeps beside its values (IndexParams)
+
 }  // namespace
 
-std::shared_ptr<const Index> Segment::flat(const Resources& resources) const {
+std::shared_ptr<const Index> Segment::flat(int64_t queries, const Resources& resources) const {
   const MatrixView view = file_->view();
   if (view.empty()) return nullptr;
   const std::lock_guard lock(mutex_);
-  if (flat_ == nullptr) {
-    IndexParams params;
-    params.metric = metric_;
-    params.check_finite = false;  // rows were checked when they were added
-    auto made = std::make_shared<Index>("Flat", params);
-    made->add(view, Ownership::borrow, resources);
-    flat_ = std::move(made);
+  if (flat_ != nullptr) return flat_;
+  // A GPU searches copies of its own, which an index keeps and makes when it is first searched there.
+  const DeviceKind kind = resources.device().kind;
+  const bool gpu = kind == DeviceKind::cuda || (kind == DeviceKind::automatic && !cuda_devices().empty());
+  if (!gpu) {
+    constexpr int64_t kAsLongAsCopying = 16;
+    if (asked_.fetch_add(queries) + queries < kAsLongAsCopying) return nullptr;
+    // The copy has a byte for each value, and must leave room for others: rows may be more than memory holds.
+    const int64_t copy = view.rows() * (view.cols() + kBesideCodes);
+    if (copy > free_host_memory() / 4) {
+      asked_ = std::numeric_limits<int64_t>::min() / 2;  // never again
+      return nullptr;
+    }
   }
+  IndexParams params;
+  params.metric = metric_;
+  params.check_finite = false;  // rows were checked when they were added
+  auto made = std::make_shared<Index>("Flat", params);
+  made->add(view, Ownership::borrow, resources);
+  flat_ = std::move(made);
   return flat_;
 }
 
-std::shared_ptr<const Index> Segment::index(const Resources& resources) const {
+std::shared_ptr<const Index> Segment::open_index(bool mapped, const Resources& resources) const {
   const SegmentRow& entry = file_->entry();
-  if (entry.index_file.empty()) return nullptr;
+  const std::string path = directory_->segments() + "/" + entry.index_file;
+  Disk& disk = directory_->disk();
+  const ContainerFile container(disk.open(path));
+  if (container.head_hash() != static_cast<uint64_t>(entry.index_hash)) {
+    container.corrupt("it is not the index that the collection's database names");
+  }
+  LoadParams params;
+  params.mmap = mapped;
+  std::shared_ptr<const Index> loaded;
+  if (&disk == &real_disk()) {
+    loaded = std::make_shared<const Index>(Index::load(path, params, resources));
+  } else {
+    const ScratchFile scratch;
+    copy_file(disk, path, real_disk(), scratch.path());
+    loaded = std::make_shared<const Index>(Index::load(scratch.path(), params, resources));
+  }
+  if (loaded->size() != entry.rows || loaded->params().metric != metric_) {
+    container.corrupt("it is the index of other rows");
+  }
+  return loaded;
+}
+
+SegmentIndex Segment::index(const Resources& resources) const {
+  if (file_->entry().index_file.empty()) return {};
   const bool limited = resources.options().host_memory_limit != kNoLimit;
   const std::lock_guard lock(mutex_);
-  if (bad_index_) return nullptr;
-  const std::shared_ptr<MemoryBudget> budget = limited ? resources.host_memory() : nullptr;
-  if (index_ != nullptr && (index_budget_ == budget || index_budget_ == nullptr)) return index_;
-  const std::string path = directory_->segments() + "/" + entry.index_file;
+  if (bad_index_) return {};
   try {
-    Disk& disk = directory_->disk();
-    const ContainerFile container(disk.open(path));
-    if (container.head_hash() != static_cast<uint64_t>(entry.index_hash)) {
-      container.corrupt("it is not the index that the collection's database names");
+    if (loaded_index_ != nullptr) {
+      SegmentIndex found{loaded_index_, {}};
+      if (limited && loaded_budget_ != resources.host_memory()) {
+        found.counted = HostBuffer(loaded_index_->bytes().host, "an index of the collection", resources);
+      }
+      return found;
     }
-    LoadParams params;
-    params.mmap = !limited;
-    std::shared_ptr<const Index> loaded;
-    if (&disk == &real_disk()) {
-      loaded = std::make_shared<const Index>(Index::load(path, params, resources));
-    } else {
-      const ScratchFile scratch;
-      copy_file(disk, path, real_disk(), scratch.path());
-      loaded = std::make_shared<const Index>(Index::load(scratch.path(), params, resources));
+    if (limited) {
+      loaded_index_ = open_index(false, resources);
+      loaded_budget_ = resources.host_memory();
+      return {loaded_index_, {}};
     }
-    if (loaded->size() != entry.rows || loaded->params().metric != metric_) {
-      container.corrupt("it is the index of other rows");
-    }
-    index_ = std::move(loaded);
-    index_budget_ = budget;
-    return index_;
+    if (mapped_index_ == nullptr) mapped_index_ = open_index(true, resources);
+    return {mapped_index_, {}};
   } catch (const OutOfMemory&) {
     throw;
   } catch (const Cancelled&) {
@@ -98,8 +128,8 @@ std::shared_ptr<const Index> Segment::index(const Resources& resources) const {
     bad_index_ = true;
     resources.log(LogLevel::warning,
                   fmt::format("{}; the rows of {} are searched exactly until reindex() builds it again", error.what(),
-                              entry.file));
-    return nullptr;
+                              file_->entry().file));
+    return {};
   }
 }
 
@@ -107,7 +137,8 @@ void Segment::distrust_index(const std::string& reason, const Resources& resourc
   const std::lock_guard lock(mutex_);
   if (bad_index_) return;
   bad_index_ = true;
-  index_ = nullptr;
+  mapped_index_ = nullptr;
+  loaded_index_ = nullptr;
   resources.log(LogLevel::warning, fmt::format("{}; the rows of {} are searched exactly until reindex() builds it again",
                                                reason, file_->entry().file));
 }

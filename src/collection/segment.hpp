@@ -1,16 +1,25 @@
 // A segment as searches use it: its file, an index over its vectors where there is one, and a Flat index that refers to
-// them where it is searched exactly. Both are made when they are first asked for.
+// them where it is searched exactly by many queries. Both are made when they are first asked for.
 #pragma once
 
+#include <kith/host_buffer.hpp>
 #include <kith/index.hpp>
 
 #include "collection/directory.hpp"
 #include "collection/stored_rows.hpp"
 
+#include <atomic>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 
 namespace kith {
+
+// An index as one search uses it. `counted`: its memory, against the limit of a call that did not load it itself.
+struct SegmentIndex {
+  std::shared_ptr<const Index> index;  // null: there is none
+  HostBuffer counted;
+};
 
 class Segment {
  public:
@@ -19,22 +28,27 @@ class Segment {
 
   const std::shared_ptr<const SegmentFile>& file() const { return file_; }
   const SegmentRow& entry() const { return file_->entry(); }
-  // Over the mapped rows, which it borrows; null where they are not mapped.
-  std::shared_ptr<const Index> flat(const Resources& resources) const;
-  // Null where there is none, or where its file is missing or damaged: a warning says so once, and the segment is
-  // searched exactly.
-  std::shared_ptr<const Index> index(const Resources& resources) const;
+  // Over the mapped rows, which it borrows, with a copy laid out for searches; null where there is none yet. Making it
+  // reads every row: on the CPU it comes when as many queries were asked as make up for that, and where memory is free.
+  std::shared_ptr<const Index> flat(int64_t queries, const Resources& resources) const;
+  // Without one where there is none, or where its file is missing or damaged: a warning says so once, and the segment is
+  // searched exactly. Without a memory limit it is mapped; under limits it is loaded once, for all of them.
+  SegmentIndex index(const Resources& resources) const;
   // The same for one that turned out to be damaged.
   void distrust_index(const std::string& reason, const Resources& resources) const;
 
  private:
+  std::shared_ptr<const Index> open_index(bool mapped, const Resources& resources) const;
+
   std::shared_ptr<const CollectionDirectory> directory_;
   std::shared_ptr<const SegmentFile> file_;
   Metric metric_;
+  mutable std::atomic<int64_t> asked_{0};  // queries that were searched without a copy
   mutable std::mutex mutex_;
   mutable std::shared_ptr<const Index> flat_;
-  mutable std::shared_ptr<const Index> index_;
-  mutable std::shared_ptr<MemoryBudget> index_budget_;  // that a loaded index counts against
+  mutable std::shared_ptr<const Index> mapped_index_;
+  mutable std::shared_ptr<const Index> loaded_index_;
+  mutable std::shared_ptr<MemoryBudget> loaded_budget_;  // that it counts against
   mutable bool bad_index_ = false;
 };
 

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <span>
 #include <utility>
 
@@ -125,43 +126,33 @@ MatrixView SegmentFile::view() const {
 
 namespace {
 
-// One item of one source.
-struct Pick {
-  int64_t row;
-  int32_t source;
-  int64_t place;
-};
-
-// The order of rows over all sources. They rarely lie in between each other: then no sort is needed.
-std::vector<Pick> order_of(const std::vector<SegmentSource>& sources) {
-  std::vector<Pick> picks;
-  int64_t total = 0;
-  for (const SegmentSource& source : sources) total += source.size();
-  picks.reserve(static_cast<size_t>(total));
-  for (size_t s = 0; s < sources.size(); ++s) {
-    for (int64_t i = 0; i < sources[s].size(); ++i) {
-      const int64_t place = sources[s].place(i);
-      picks.push_back({sources[s].rows->row(place), static_cast<int32_t>(s), place});
-    }
-  }
-  const auto before = [](const Pick& a, const Pick& b) { return a.row < b.row; };
-  if (!std::is_sorted(picks.begin(), picks.end(), before)) std::sort(picks.begin(), picks.end(), before);
-  return picks;
-}
-
 constexpr int64_t kWriteStep = int64_t{4} << 20;
 
-// Calls put(bytes) with what `fill` makes of each run of neighbours of one source.
+// Calls use(source, place, run) for runs of neighbouring places of one source, `most` long at most, in the order of rows
+// over all sources. Each source ascends, so they are merged as they lie: nothing is kept for an item.
 template <typename Use>
-void for_runs(const std::vector<Pick>& picks, int64_t most, const Use& use) {
-  for (size_t i = 0; i < picks.size();) {
-    size_t end = i + 1;
-    while (end < picks.size() && end - i < static_cast<size_t>(most) && picks[end].source == picks[i].source &&
-           picks[end].place == picks[end - 1].place + 1) {
-      ++end;
+void for_runs(const std::vector<SegmentSource>& sources, int64_t most, const Use& use) {
+  constexpr int64_t kBehindAll = std::numeric_limits<int64_t>::max();
+  const auto row_at = [&](size_t s, int64_t i) {
+    return i == sources[s].size() ? kBehindAll : sources[s].rows->row(sources[s].place(i));
+  };
+  std::vector<int64_t> next(sources.size(), 0);
+  std::vector<int64_t> rows;
+  for (size_t s = 0; s < sources.size(); ++s) rows.push_back(row_at(s, 0));
+  for (;;) {
+    const auto first = static_cast<size_t>(std::min_element(rows.begin(), rows.end()) - rows.begin());
+    if (rows.empty() || rows[first] == kBehindAll) return;
+    int64_t bound = kBehindAll;  // the first row of another source
+    for (size_t s = 0; s < rows.size(); ++s) {
+      if (s != first) bound = std::min(bound, rows[s]);
     }
-    use(picks[i].source, picks[i].place, static_cast<int64_t>(end - i));
-    i = end;
+    const int64_t place = sources[first].place(next[first]);
+    int64_t run = 0;
+    do {
+      ++run;
+      rows[first] = row_at(first, ++next[first]);
+    } while (run < most && rows[first] < bound && sources[first].place(next[first]) == place + run);
+    use(first, place, run);
   }
 }
 
@@ -169,17 +160,24 @@ void for_runs(const std::vector<Pick>& picks, int64_t most, const Use& use) {
 
 void write_segment_file(DiskFile& file, const std::vector<SegmentSource>& sources, const CollectionParams& params,
                         SegmentRow& entry, const Resources& resources) {
-  const std::vector<Pick> picks = order_of(sources);
-  const auto count = static_cast<int64_t>(picks.size());
+  int64_t count = 0;
+  entry.first_row = std::numeric_limits<int64_t>::max();
+  entry.last_row = 0;
+  for (const SegmentSource& source : sources) {
+    if (source.size() == 0) continue;
+    count += source.size();
+    entry.first_row = std::min(entry.first_row, source.rows->row(source.place(0)));
+    entry.last_row = std::max(entry.last_row, source.rows->row(source.place(source.size() - 1)));
+  }
   const int64_t row_bytes = params.dimension * size_of(params.dtype);
   ContainerWriter writer("segment");
   using Put = ContainerWriter::Put;
-  const auto rows_of = [&](int32_t s) -> const StoredRows& { return *sources[static_cast<size_t>(s)].rows; };
+  const auto rows_of = [&](size_t s) -> const StoredRows& { return *sources[s].rows; };
 
   writer.produce("vectors", [&](const Put& put) {
     const int64_t most = std::max<int64_t>(kWriteStep / row_bytes, 1);
     HostBuffer buffer;
-    for_runs(picks, most, [&](int32_t s, int64_t place, int64_t run) {
+    for_runs(sources, most, [&](size_t s, int64_t place, int64_t run) {
       const MatrixView view = rows_of(s).view();
       if (!view.empty() && view.row_stride() == view.cols()) {
         put({view.row(place), static_cast<size_t>(run * row_bytes)});
@@ -190,6 +188,11 @@ void write_segment_file(DiskFile& file, const std::vector<SegmentSource>& source
       put({buffer.data(), static_cast<size_t>(run * row_bytes)});
     });
   });
+  const auto for_items = [&](const auto& use) {
+    for_runs(sources, count, [&](size_t s, int64_t place, int64_t run) {
+      for (int64_t i = place; i < place + run; ++i) use(rows_of(s), i);
+    });
+  };
   // Numbers of each item, some thousand at a time.
   const auto numbers = [&](const auto& number_of) {
     return [number_of](const Put& put) {
@@ -207,26 +210,28 @@ void write_segment_file(DiskFile& file, const std::vector<SegmentSource>& source
       give();
     };
   };
-  writer.produce("rows", numbers([&picks](const auto& add) {
-    for (const Pick& pick : picks) add(pick.row);
+  writer.produce("rows", numbers([&](const auto& add) {
+    for_items([&](const StoredRows& rows, int64_t place) { add(rows.row(place)); });
   }));
   writer.produce("ids", numbers([&](const auto& add) {
-    for (const Pick& pick : picks) add(rows_of(pick.source).number_id(pick.place));
+    for_items([&](const StoredRows& rows, int64_t place) { add(rows.number_id(place)); });
   }));
   int64_t text_bytes = 0;
   if (params.ids == IdType::text) {
-    for (const Pick& pick : picks) text_bytes += static_cast<int64_t>(rows_of(pick.source).text_id(pick.place).size());
+    for_items([&](const StoredRows& rows, int64_t place) {
+      text_bytes += static_cast<int64_t>(rows.text_id(place).size());
+    });
   }
   writer.produce("id.offsets", numbers([&](const auto& add) {
     int64_t at = 0;
     add(at);
-    for (const Pick& pick : picks) add(at += static_cast<int64_t>(rows_of(pick.source).text_id(pick.place).size()));
+    for_items([&](const StoredRows& rows, int64_t place) { add(at += static_cast<int64_t>(rows.text_id(place).size())); });
   }));
   writer.produce("id.text", [&](const Put& put) {
-    for (const Pick& pick : picks) {
-      const std::string text = rows_of(pick.source).text_id(pick.place);
+    for_items([&](const StoredRows& rows, int64_t place) {
+      const std::string text = rows.text_id(place);
       put(std::as_bytes(std::span(text)));
-    }
+    });
   });
 
   writer.add("vectors", section_type(params.dtype), {count, params.dimension}, {});
@@ -238,8 +243,6 @@ void write_segment_file(DiskFile& file, const std::vector<SegmentSource>& source
     writer.add("id.text", SectionType::u8, {text_bytes}, {});
   }
   entry.rows = count;
-  entry.first_row = picks.front().row;
-  entry.last_row = picks.back().row;
   entry.bytes = writer.file_bytes();
   file.reserve(entry.bytes);
   entry.hash = static_cast<int64_t>(writer.write_to(file, resources));

@@ -2,6 +2,8 @@
 
 #include <kith/error.hpp>
 
+#include "collection/schema.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -33,15 +35,17 @@ size_t quoted_end(const std::string& where, size_t at) {
 
 bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '$'; }
 
-// What SQLite asks while it prepares the statement.
+// What SQLite asks while it prepares the statement. Items are read through one common table expression, whose name the
+// expression cannot spell: so whatever it writes, and however it quotes it, it sees the version's items and their columns.
 struct Allowed {
+  std::string source;  // the name of that table expression
   std::string refused;
 };
 
-int authorize(void* context, int action, const char* first, const char* second, const char*, const char*) {
+int authorize(void* context, int action, const char* first, const char* second, const char*, const char* source) {
   auto& allowed = *static_cast<Allowed*>(context);
   const auto deny = [&](std::string what) {
-    allowed.refused = std::move(what);
+    if (allowed.refused.empty()) allowed.refused = std::move(what);
     return SQLITE_DENY;
   };
   const auto says = [](const char* text) { return std::string_view(text == nullptr ? "" : text); };
@@ -50,7 +54,7 @@ int authorize(void* context, int action, const char* first, const char* second, 
     case SQLITE_RECURSIVE: return SQLITE_OK;
     case SQLITE_READ: {
       if (says(first) == "json_each" || says(first) == "json_tree") return SQLITE_OK;
-      if (says(first) == "items") return SQLITE_OK;  // hidden columns are refused by their names
+      if (says(first) == "items" && says(source) == allowed.source) return SQLITE_OK;
       return deny(fmt::format("it reads the table '{}'; a filter sees the collection's columns and id", says(first)));
     }
     case SQLITE_FUNCTION: {
@@ -66,8 +70,8 @@ int authorize(void* context, int action, const char* first, const char* second, 
 }
 
 struct Watch {
-  std::chrono::steady_clock::time_point end;
   const Resources& resources;
+  std::chrono::steady_clock::time_point end = std::chrono::steady_clock::time_point::max();
   bool late = false;
   bool cancelled = false;
 };
@@ -84,39 +88,35 @@ int watch(void* context) {
   return watched.late ? 1 : 0;
 }
 
-// Takes the connection's hooks away again.
-class Guarded {
- public:
-  Guarded(sqlite3* db, Allowed& allowed, Watch& watched) : db_(db) {
-    constexpr int kInstructions = 4096;  // between two looks at the clock
-    sqlite3_set_authorizer(db, authorize, &allowed);
-    sqlite3_progress_handler(db, kInstructions, watch, &watched);
-  }
-  ~Guarded() {
-    sqlite3_set_authorizer(db_, nullptr, nullptr);
-    sqlite3_progress_handler(db_, 0, nullptr, nullptr);
-  }
-  Guarded(const Guarded&) = delete;
-  Guarded& operator=(const Guarded&) = delete;
+std::string lower(std::string text) {
+  for (char& letter : text) letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+  return text;
+}
 
- private:
-  sqlite3* db_;
-};
+// A name that does not occur in the expression, in whatever case.
+std::string other_than(const std::string& where) {
+  const std::string text = lower(where);
+  std::string name = "_items";
+  while (text.find(name) != std::string::npos) name += "_";
+  return name;
+}
 
-class Prepared {
- public:
-  ~Prepared() { sqlite3_finalize(statement); }
-  sqlite3_stmt* statement = nullptr;
-};
+std::string names_of_columns(const Database& db) {
+  std::string names = "_row, id";
+  Statement read = db.prepare("SELECT name FROM columns ORDER BY place");
+  while (read.step()) names += ", " + quoted(std::string(read.text(0)));
+  return names;
+}
 
-void bind_all(sqlite3_stmt* statement, const WhereQuery& query) {
+void bind_all(sqlite3_stmt* statement, const std::string& where, const std::vector<ColumnValue>& params) {
   const int wanted = sqlite3_bind_parameter_count(statement);
-  if (static_cast<size_t>(wanted) != query.params.size()) {
-    throw InvalidArgument(fmt::format("where \"{}\" has {} parameter{}; {} were given", query.where, wanted,
-                                      wanted == 1 ? "" : "s", query.params.size()));
+  if (static_cast<size_t>(wanted) != params.size()) {
+    throw InvalidArgument(fmt::format("where \"{}\" has {} parameter{}; {} were given", where, wanted,
+                                      wanted == 1 ? "" : "s", params.size()));
   }
+  sqlite3_clear_bindings(statement);
   for (int i = 0; i < wanted; ++i) {
-    const ColumnValue& value = query.params[static_cast<size_t>(i)];
+    const ColumnValue& value = params[static_cast<size_t>(i)];
     if (const auto* const number = std::get_if<int64_t>(&value)) sqlite3_bind_int64(statement, i + 1, *number);
     if (const auto* const real = std::get_if<double>(&value)) sqlite3_bind_double(statement, i + 1, *real);
     if (const auto* const truth = std::get_if<bool>(&value)) sqlite3_bind_int64(statement, i + 1, *truth ? 1 : 0);
@@ -149,8 +149,7 @@ void check_expression(const std::string& where) {
     if (is_word(c)) {
       const size_t begin = i;
       while (i < where.size() && is_word(where[i])) ++i;
-      std::string word = where.substr(begin, i - begin);
-      for (char& letter : word) letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+      const std::string word = lower(where.substr(begin, i - begin));
       if (word.starts_with('_')) refuse(where, begin, "names that begin with an underscore are Kith's own");
       if (word == "items" || word == "rowid" || word == "oid") {
         refuse(where, begin, "it is not a column of the collection; a filter sees columns and id");
@@ -167,37 +166,78 @@ std::string seen_by(int64_t version) {
   return fmt::format("+_added <= {0} AND (+_removed = 0 OR +_removed > {0})", version);
 }
 
+struct WhereStatement::Hooks {
+  Allowed allowed;
+  Watch watched;
+};
+
+WhereStatement::WhereStatement(Database& db, const WhereQuery& query, const Resources& resources)
+    : db_(db), where_(query.where), time_limit_(query.time_limit), hooks_(new Hooks{{}, {resources}}) {
+  check_expression(where_);
+  const std::string source = other_than(where_);
+  hooks_->allowed.source = source;
+  std::string sql = fmt::format("WITH {0} AS (SELECT {1} FROM main.items WHERE {2}) SELECT _row FROM {0}", source,
+                                names_of_columns(db), seen_by(query.version));
+  if (!where_.empty()) {
+    sql += " WHERE (";
+    offset_ = sql.size();
+    sql += where_ + ")";
+  }
+  // The first use of a table-valued function declares its table, which the authorizer would see.
+  if (lower(where_).find("json_") != std::string::npos) db.run("SELECT 1 FROM json_each('[]'), json_tree('[]')");
+  constexpr int kInstructions = 4096;  // between two looks at the clock
+  hooks_->watched.end = std::chrono::steady_clock::now() + time_limit_;
+  sqlite3_set_authorizer(db.get(), authorize, &hooks_->allowed);
+  sqlite3_progress_handler(db.get(), kInstructions, watch, &hooks_->watched);
+  const int code = sqlite3_prepare_v3(db.get(), sql.data(), static_cast<int>(sql.size()), 0, &statement_, nullptr);
+  if (code == SQLITE_OK) return;
+  try {
+    fail(code);
+  } catch (...) {
+    sqlite3_set_authorizer(db.get(), nullptr, nullptr);
+    sqlite3_progress_handler(db.get(), 0, nullptr, nullptr);
+    throw;
+  }
+}
+
+WhereStatement::~WhereStatement() {
+  sqlite3_finalize(statement_);
+  sqlite3_set_authorizer(db_.get(), nullptr, nullptr);
+  sqlite3_progress_handler(db_.get(), 0, nullptr, nullptr);
+}
+
+void WhereStatement::fail(int code) const {
+  if (hooks_->watched.cancelled) throw Cancelled();
+  if (hooks_->watched.late) {
+    throw InvalidState(fmt::format("where \"{}\" takes longer than {} ms; index the columns that it compares "
+                                   "(create_index), or give it more time", where_, time_limit_.count()));
+  }
+  if (!hooks_->allowed.refused.empty()) {
+    throw InvalidArgument(fmt::format("where \"{}\" cannot be a filter: {}", where_, hooks_->allowed.refused));
+  }
+  if ((code & 0xff) != SQLITE_ERROR && (code & 0xff) != SQLITE_MISMATCH) db_.fail(code, "use");
+  const int offset = sqlite3_error_offset(db_.get()) - static_cast<int>(offset_);
+  const std::string place = offset < 0 ? "" : fmt::format(", character {}", offset + 1);
+  throw InvalidArgument(fmt::format("where \"{}\"{}: {}", where_, place, sqlite3_errmsg(db_.get())));
+}
+
+void WhereStatement::for_each(const std::vector<ColumnValue>& params, const std::function<void(int64_t row)>& use) {
+  bind_all(statement_, where_, params);
+  hooks_->watched.end = std::chrono::steady_clock::now() + time_limit_;
+  int code = SQLITE_OK;
+  try {
+    while ((code = sqlite3_step(statement_)) == SQLITE_ROW) use(sqlite3_column_int64(statement_, 0));
+    if (code != SQLITE_DONE) fail(code);
+  } catch (...) {
+    sqlite3_reset(statement_);
+    throw;
+  }
+  sqlite3_reset(statement_);
+}
+
 void for_each_where(Database& db, const WhereQuery& query, const std::function<void(int64_t row)>& use,
                     const Resources& resources) {
-  check_expression(query.where);
-  constexpr std::string_view kBefore = "SELECT _row FROM items WHERE (";
-  const std::string sql = fmt::format("{}{}) AND {}", kBefore, query.where.empty() ? "1" : query.where,
-                                      seen_by(query.version));
-  // The first use of a table-valued function declares its table, which the authorizer would see.
-  if (query.where.find("json_") != std::string::npos) db.run("SELECT 1 FROM json_each('[]'), json_tree('[]')");
-  Allowed allowed;
-  Watch watched{std::chrono::steady_clock::now() + query.time_limit, resources};
-  const Guarded guarded(db.get(), allowed, watched);
-  const auto fail = [&](int code) {
-    if (watched.cancelled) throw Cancelled();
-    if (watched.late) {
-      throw InvalidState(fmt::format("where \"{}\" takes longer than {} ms; index the columns that it compares "
-                                     "(create_index), or give it more time", query.where, query.time_limit.count()));
-    }
-    if (!allowed.refused.empty()) {
-      throw InvalidArgument(fmt::format("where \"{}\" cannot be a filter: {}", query.where, allowed.refused));
-    }
-    if ((code & 0xff) != SQLITE_ERROR && (code & 0xff) != SQLITE_MISMATCH) db.fail(code, "use");
-    const int offset = sqlite3_error_offset(db.get()) - static_cast<int>(kBefore.size());
-    const std::string place = offset < 0 ? "" : fmt::format(", character {}", offset + 1);
-    throw InvalidArgument(fmt::format("where \"{}\"{}: {}", query.where, place, sqlite3_errmsg(db.get())));
-  };
-  Prepared prepared;
-  int code = sqlite3_prepare_v3(db.get(), sql.data(), static_cast<int>(sql.size()), 0, &prepared.statement, nullptr);
-  if (code != SQLITE_OK) fail(code);
-  bind_all(prepared.statement, query);
-  while ((code = sqlite3_step(prepared.statement)) == SQLITE_ROW) use(sqlite3_column_int64(prepared.statement, 0));
-  if (code != SQLITE_DONE) fail(code);
+  WhereStatement(db, query, resources).for_each(query.params, use);
 }
 
 }  // namespace kith

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -28,7 +29,31 @@ struct WhereQuery {
   std::chrono::milliseconds time_limit;
 };
 
-// Calls use(row) for every item that the version sees and the expression keeps, in any order.
+// An expression that is prepared once and run with several lists of parameters. The connection is its own meanwhile.
+class WhereStatement {
+ public:
+  // Of `query` the parameters are not used. All but the query must outlive it.
+  WhereStatement(Database& db, const WhereQuery& query, const Resources& resources);
+  ~WhereStatement();
+  WhereStatement(const WhereStatement&) = delete;
+  WhereStatement& operator=(const WhereStatement&) = delete;
+
+  // Calls use(row) for every item that the version sees and the expression keeps, in any order.
+  void for_each(const std::vector<ColumnValue>& params, const std::function<void(int64_t row)>& use);
+
+ private:
+  struct Hooks;
+  [[noreturn]] void fail(int code) const;
+
+  Database& db_;
+  const std::string where_;
+  const std::chrono::milliseconds time_limit_;
+  std::unique_ptr<Hooks> hooks_;
+  size_t offset_ = 0;  // of the expression in the statement
+  sqlite3_stmt* statement_ = nullptr;
+};
+
+// The same for one list of parameters.
 void for_each_where(Database& db, const WhereQuery& query, const std::function<void(int64_t row)>& use,
                     const Resources& resources);
 

@@ -2,6 +2,7 @@
 
 #include <kith/error.hpp>
 
+#include "core/arm_core_name.hpp"
 #include "core/cpu_target.hpp"
 #include "core/machine_memory.hpp"
 
@@ -25,7 +26,8 @@ std::string cpu_name() {
     const size_t first = text.find(':', line) + 2;
     return text.substr(first, text.find('\n', first) - first);
   }
-  // ARM's list has no names.
+  // ARM's list has numbers.
+  if (const std::string core = arm_core_name(text); !core.empty()) return core;
   utsname machine;
   return uname(&machine) == 0 ? fmt::format("{} CPU", machine.machine) : "CPU";
 }

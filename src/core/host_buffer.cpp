@@ -46,7 +46,7 @@ void* map_aligned(int64_t bytes) {
   return first + before;
 }
 
-// Of those that lie within the memory. A hint: refusal costs speed alone.
+// Asks for huge pages inside the block. A hint: if refused, only speed is lost.
 void ask_for_huge_pages(std::byte* memory, int64_t bytes) {
   const int64_t before = -reinterpret_cast<intptr_t>(memory) & (kHugePage - 1);
   madvise(memory + before, static_cast<size_t>((bytes - before) / kHugePage * kHugePage), MADV_HUGEPAGE);

@@ -23,7 +23,7 @@ class MemoryBudget {
  public:
   // `name` says which limit an error speaks of: "host" or "device".
   MemoryBudget(std::string_view name, int64_t limit) : MemoryBudget(name, limit, limit != INT64_MAX) {}
-  // Of what an operation has planned for: whether someone has set a limit is told apart.
+  // A sub-budget for one planned operation. `promised`: the user set a limit (the number alone does not say).
   MemoryBudget(std::string_view name, int64_t limit, bool promised) : name_(name), limit_(limit), promised_(promised) {}
   // Without a limit, for memory that is counted and never taken: see core/footprint.hpp.
   struct Counting {};

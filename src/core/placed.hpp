@@ -43,7 +43,7 @@ class Placed {
     return copies_.emplace_back(device, std::move(made)).second;
   }
 
-  // Made by make() where there is none yet. What only counts memory is not kept.
+  // Returns the copy, made by make() if there is none. Copies made while only counting memory are not kept.
   template <typename Make>
   Copy get(Device device, const Resources& resources, const Make& make) const {
     if (Copy found = find(device)) return found;
@@ -57,7 +57,7 @@ class Placed {
     return all;
   }
 
-  // Of all copies in the host's memory, or on GPUs.
+  // Bytes of all copies in the host's memory, or on GPUs.
   int64_t bytes(DeviceKind kind) const {
     const std::lock_guard lock(mutex_);
     int64_t total = 0;

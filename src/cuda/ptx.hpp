@@ -66,7 +66,7 @@ __device__ inline void prefetch(const void* global) { asm volatile("prefetch.glo
 // The compiler takes such a value as it is, and does not put together what it was made from in another way.
 __device__ inline void keep_whole(uint32_t& value) { asm volatile("" : "+r"(value)); }
 
-// Eight bytes of shared memory that nobody writes any more.
+// Reads eight bytes of shared memory that no thread writes any more.
 __device__ inline uint2 load_constant_8(uint32_t shared) {
   uint2 value;
   asm("ld.shared.v2.u32 {%0,%1}, [%2];" : "=r"(value.x), "=r"(value.y) : "r"(shared));

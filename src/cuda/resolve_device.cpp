@@ -21,7 +21,7 @@ DeviceInfo checked(Device asked, DeviceInfo (*describe)(int index)) {
                                     name_of(asked), cuda_devices().size()));
 }
 
-// Of several devices a call that one of them does runs where its data lies.
+// True if `device` is one of several: a call that a single one serves then runs where its data is.
 bool is_one_of(Device device, const Resources& resources) {
   if (resources.parts() == 1) return false;
   const std::vector<DeviceParts> all = resources.devices();

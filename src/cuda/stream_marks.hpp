@@ -27,7 +27,7 @@ class StreamMarks {
   StreamMarks(const StreamMarks&) = delete;
   StreamMarks& operator=(const StreamMarks&) = delete;
 
-  // In place of those that have been passed. As a search waits for its stream on the way, few are left. Null is none.
+  // Adds a mark and drops those already reached. Searches wait for their stream, so few remain. Null is ignored.
   void add(const std::shared_ptr<const StreamMark>& mark) noexcept;
 
  private:

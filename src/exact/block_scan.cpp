@@ -36,7 +36,7 @@ constexpr int64_t kSampled = 8;  // rows of a stretch
 // Memory: dense_block_bytes() a task, once a query needs it, in the task's `memory`.
 class DenseScan {
  public:
-  // Of `count` queries from `first_query` on, which below count from there.
+  // For `count` queries from `first_query` on. Query numbers below are relative to it.
   DenseScan(CpuScanner& scanner, int64_t first_query, int64_t count, int64_t split, int slot, HostBuffer& memory)
       : scanner_(scanner),
         memory_(memory),
@@ -236,7 +236,7 @@ class FloatBlockScan final : public ScreenHits, private BlockScan<float> {
   }
 
   // Rows that lie close together beside their distance from the origin: products say little of them, differences do.
-  // And few rows of a panel that would have to be made.
+  // Also used for a few rows of a panel that is not packed yet.
   void on_rows(int64_t query, int64_t panel, uint64_t rows) override {
     if (dense_.takes(query, first_row_of(panel))) return;
     rows &= live_rows(panel);

@@ -66,7 +66,7 @@ class BlockScan {
     scanner_.meter().checkpoint();
   }
 
-  // Of a panel: its rows, and the first one's number in the scanned base.
+  // A panel's rows, and the number of its first row in the scanned base.
   int64_t rows_in(int64_t panel) const {
     return std::min(packed_.rows_per_panel(), packed_.rows() - panel * packed_.rows_per_panel());
   }

@@ -115,14 +115,14 @@ class CpuScanner {
   HostBuffer scratch_memory_;
   ReusedVector<CandidateScratch> scratch_;       // one for each thread
   ReusedVector<std::atomic<float>> thresholds_;  // the lowest of each query's lists
-  // Of the scan that is under way.
+  // State of the scan in progress.
   MatrixView base_;
   int64_t first_row_ = 0;
   ProgressMeter* meter_ = nullptr;
   CandidateUser* user_ = nullptr;
 };
 
-// Which rows to come are the k-th of a list once more, and have lost: of many equal rows this spares the keys of most.
+// Detects rows identical to the current k-th neighbour. They tie and lose by row number; their keys are not computed.
 class KthAgain {
  public:
   KthAgain(const MatrixView& base, const CandidateList& list)

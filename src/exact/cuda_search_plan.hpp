@@ -59,7 +59,7 @@ struct RangeProduct {
   CandidateRoom candidates;
 };
 
-// Of the product engine.
+// What the product engine does.
 struct ProductPlan {
   ProductEngine engine = ProductEngine::automatic;
   OperandType operands = OperandType::half;

@@ -22,8 +22,8 @@ namespace {
 // Above this share of kept rows it is cheaper to scan all of them than to copy those kept together.
 double mask_from(const SearchTask& task, CpuEngine engine, const CpuExtensions& cpu) {
   if (engine == CpuEngine::panels) return 0.6;
-  // Copying a row takes as long as comparing it with so many queries as it lies, or behind a screen of bytes; more where
-  // other cores are at the memory.
+  // Cost of copying one row, in distance computations: higher behind a screen of bytes, and when other cores use the
+  // memory.
   const double copy = few_want_prepared_cpu(task, cpu) ? 11 : 5;
   const auto queries = static_cast<double>(task.shape.queries);
   return queries / (queries + copy);
@@ -66,7 +66,7 @@ SettledSearch::SettledSearch(const SearchShape& shape, const SearchWish& wish, c
   const bool cuda = device.kind == DeviceKind::cuda;
   BaseLayouts* const layouts = input.layouts;
   const auto prepare = [&] { return layouts != nullptr && layouts->prepare(task_, device, resources); };
-  // A GPU goes by what there is; what is there for the CPU is made where it will be used.
+  // A GPU uses the layout that exists. For the CPU it is built once the filter path is known.
   bool prepared = cuda && prepare();
   const bool can_be = cuda ? prepared : layouts != nullptr && layouts->can_prepare();
   const FilterPath path = filter_path(task_, kept_.count(), device, can_be, cpu_extensions());
@@ -103,7 +103,7 @@ void SettledSearch::open(int64_t batch) const {
 void SettledSearch::scan(SearchBackend& backend, int64_t first_query, int64_t queries, ProgressMeter& meter) const {
   backend.begin(input_.queries.fetch(first_query, queries), first_query);
   if (task_.gathers()) return scan_gathered(backend, meter);
-  // Of a list the backend takes the rows that it wants.
+  // From a list the backend takes the rows that it wants.
   const bool whole = task_.filter == FilterPath::list;
   const int64_t chunk = whole ? INT64_MAX : plan().base_chunk;
   for (int64_t first = 0; first < input_.base.rows();) {

@@ -38,7 +38,7 @@ struct SearchInput {
 // `cpu` is what searches where that is the CPU.
 FilterPath filter_path(const SearchTask& task, int64_t kept, Device device, bool prepared, const CpuExtensions& cpu);
 
-// A search whose filter, device and plan are settled. What is referred to must outlive it.
+// A planned search: filter, device and plan are chosen. Referenced objects must outlive it.
 class SettledSearch {
  public:
   SettledSearch(const SearchShape& shape, const SearchWish& wish, const SearchInput& input, const Resources& resources);

@@ -422,7 +422,7 @@ class KnnCuda final : public KnnBackend {
 
   void pad(const DeviceLists& lists) const { rows_.context().fill(lists.neighbors, 0xFF, lists.queries * lists.k); }
 
-  // Of a tile: ordered, or plain where tiles are selected from at once.
+  // Keys of a tile: ordered, or plain where tiles are selected from at once.
   uint32_t* keys() const { return rows_.at(layout_.keys); }
   float* plain_keys() const { return rows_.at(Slot<float>{layout_.keys.offset, layout_.keys.count}); }
   // Where k is no larger than 2,048, the k nearest of a tile of plain keys are selected as from any matrix

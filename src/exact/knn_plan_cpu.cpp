@@ -42,7 +42,7 @@ constexpr int64_t kFastQueryBlock = 256;
 constexpr int64_t kFastBlockBytes = 128 << 10;
 // Enough tasks that the last one does not leave the other threads idle for long.
 constexpr int64_t kTasksPerThread = 16;
-// Of faster products: every split of the rows has lists of its own to fill and to finish, which costs more beside them.
+// Tasks per thread for fast products. Each split fills and finishes its own lists, which is relatively more expensive.
 constexpr int64_t kFastTasksPerThread = 4;
 constexpr int64_t kRowsPerSplit = 4096;
 constexpr int64_t kColumnsPerSplit = 1 << 19;  // of all its queries and rows: less is done before a thread wakes up
@@ -126,7 +126,7 @@ struct RowCosts {
   bool packing_pays(int64_t queries) const { return static_cast<double>(queries) * (direct - product) > pack; }
 };
 
-// Of a packed vector and what is beside it.
+// Bytes of a packed vector, its screen included.
 int64_t vector_bytes(PanelFormat format, int64_t cols) {
   return packed_bytes(format, cols) + screen_bytes(format, cols);
 }

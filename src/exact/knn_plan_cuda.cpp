@@ -201,7 +201,7 @@ CandidateRoom retry_candidates(const SearchTask& task, int64_t most_shared) {
   return {capacity, std::min(capacity, rerank_room(task.shape.cols, most_shared))};
 }
 
-// Of a second product, where the smallest groups that there may be are so many.
+// Room for candidates of a second product over at most `groups` groups.
 CandidateRoom second_candidates(const SearchTask& task, int64_t most_shared, int64_t groups) {
   CandidateRoom candidates;
   candidates.capacity = kCandidatesPerNeighbor * task.k + kSpareCandidates;

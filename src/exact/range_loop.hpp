@@ -15,7 +15,7 @@ namespace kith {
 // The shape of a range search. InvalidArgument or Unsupported where there is no such search.
 SearchShape check_range(const RowsInfo& queries, const RowsInfo& base, const RangeParams& params);
 
-// Of the params the radius and whether values are checked; the filter is the input's.
+// From the params it takes the radius and whether values are checked; the filter is the input's.
 RangeNeighbors search_range(const SearchShape& shape, const RangeParams& params, const SearchInput& input,
                             const Resources& resources);
 void search_range(const SearchShape& shape, const RangeParams& params, const SearchInput& input, const RangeSink& sink,

@@ -18,7 +18,7 @@ class RangeRuns {
     uint32_t query;
     uint32_t count;
   };
-  // Of a part: its runs one after the other.
+  // A part's runs, one after the other.
   struct Part {
     HostArray<Run> runs;
     HostArray<uint64_t> neighbors;

@@ -87,7 +87,7 @@ std::vector<int64_t> DeviceRangeRuns::place(int64_t queries) {
   return offsets;
 }
 
-// Of all rows. A query has one bit at least, since a key has up to 32 and a row 31.
+// The word for all rows. A query has one bit at least, since a key has up to 32 and a row 31.
 RangeWord DeviceRangeRuns::word() const {
   uint32_t found[2];
   context_->copy_values(found, extremes(), std::size(found));
@@ -117,7 +117,7 @@ void DeviceRangeRuns::sort_only_words(int64_t queries) {
 }
 
 void DeviceRangeRuns::sort_ahead(int64_t queries) {
-  // Of more the result may find no room beside what they are sorted with, and its memory takes no time beside the sort.
+  // Above this, sorting ahead could leave no room for the result, and allocating it later is cheap beside the sort.
   constexpr int64_t kMostAhead = int64_t{1} << 27;
   if (!words_ || sorted_ != nullptr || counted_ > kMostAhead) return;
   try {

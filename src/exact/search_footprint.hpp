@@ -12,7 +12,7 @@
 
 namespace kith {
 
-// Of a search on the device where its data lies, or that `resources` ask for; else on the CPU.
+// Memory of a search on the device where its data is, or that `resources` ask for; else on the CPU.
 Footprint search_footprint(const SearchShape& shape, const SearchWish& wish, const RowFilter& filter,
                            const Resources& resources);
 

@@ -74,7 +74,7 @@ struct SearchTask {
   int64_t k = 0;          // neighbours looked for: no more than there are
   bool prepared = false;  // an index holds the base in the layout of the device
 
-  // Settles that the filter, which keeps so many rows, is applied in this way.
+  // Applies the filter by `path`; it keeps `kept` rows.
   void apply_filter(FilterPath path, int64_t kept) {
     const bool fewer = path == FilterPath::gather || path == FilterPath::list;
     const int64_t wanted = wish.what == Wanted::nearest ? wish.k + (wish.without_self ? 1 : 0) : 0;
@@ -100,7 +100,7 @@ struct SearchTask {
   bool base_checked() const { return shape.base_checked || gathers(); }
 };
 
-// What every plan settles: in which batches the loop goes, and what memory that takes.
+// What every plan decides: the batches of the loop and their memory.
 struct KnnPlan {
   Device device = Device::cpu();
   int64_t query_batch = 0;  // queries searched together; the base is passed over once per batch
@@ -109,7 +109,7 @@ struct KnnPlan {
   int64_t device_bytes = 0;
 };
 
-// Of all rows.
+// A search of all rows, without a filter.
 inline SearchTask search_of(const SearchShape& shape, const SearchWish& wish) {
   SearchTask task{shape, wish};
   task.apply_filter(FilterPath::none, shape.rows);

@@ -118,8 +118,8 @@ struct Vicinities::Leaders {
   }
 };
 
-// Takes failed queries, evenly spaced, but for those whose reach is as wide as the base, and those that can follow
-// another.
+// Samples failed queries evenly as leaders. Skips queries whose reach spans the base and queries that another leader
+// covers.
 Vicinities::Leaders Vicinities::choose_leaders(int64_t count, const DeviceRowsView& queries,
                                                const ProductBase& base) const {
   const int64_t sampled = std::min({kMostLeaders, count, plan_.query_tile, product().queries});
@@ -166,8 +166,8 @@ Vicinities::Leaders Vicinities::choose_leaders(int64_t count, const DeviceRowsVi
   return leaders;
 }
 
-// What a leader's followers need hardly depends on its own reach where that is a key: then it is what would do for the
-// next one of the leaders.
+// For inner products a leader's own reach says little about its followers, so the reach of the next leader is
+// used.
 double Vicinities::radius_of(const Leaders& leaders, int64_t leader, double reach, const float* keys) const {
   if (kind_ != KeyKind::inner_product) return kRadius * reach;
   const int64_t count = leaders.rows.count;

@@ -12,7 +12,7 @@ inline constexpr int64_t kWider = 4;
 
 enum class AfterWalk : uint8_t { done, wider, exact };
 
-// Of a beam with so many places that the filter keeps; `done` where there is none.
+// What follows a walk whose beam has this many places that the filter keeps; `done`: nothing.
 KITH_HOST_DEVICE inline AfterWalk after_walk(int64_t kept_in_beam, int64_t fewest_kept) {
   if (kept_in_beam >= fewest_kept) return AfterWalk::done;
   return kept_in_beam * kWider >= fewest_kept ? AfterWalk::wider : AfterWalk::exact;

@@ -28,8 +28,8 @@ class GraphComparer {
   // `vectors` and `coder` must outlive it.
   GraphComparer(const GraphVectors& vectors, const WalkCoder& coder, const Wish& wish, const Resources& resources);
 
-  // Of the rows at the first places that the filter keeps (`kept`: its bits, null without one), until they are the
-  // candidates; returns the sorted first k, packed, and how many they are.
+  // Compares the rows at the first places that the filter keeps (`kept`: its bits, null without one), until they are
+  // the candidates; returns the sorted first k, packed, and how many they are.
   std::pair<const uint64_t*, int64_t> compare(const MatrixView& queries, int64_t query, const Beam& places,
                                               const PlaceRows& rows, const uint64_t* kept, int slot) const;
 

@@ -12,8 +12,8 @@
 
 namespace kith {
 
-// Of so many rows, the first of which lie at places. The first row of a place is joined to those of the neighbouring
-// places; rows at one place form a chain. Rows behind the graph's have no edges.
+// Edges between `rows` rows, the first of which are in the graph. The first row of a place is joined to those of the
+// neighbouring places; rows at one place form a chain. Rows behind the graph's have no edges.
 IndexEdges edges_between_rows(const PlaceRows& places, const uint32_t* edges, int64_t degree, int64_t rows,
                               const Resources& resources);
 IndexEdges edges_between_rows(const GraphParts& graph, int64_t rows, const Resources& resources);

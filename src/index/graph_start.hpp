@@ -8,7 +8,7 @@
 
 namespace kith {
 
-// Of rows in host memory, and a graph there. InvalidArgument where it is of other rows: another number of them, another
+// Checks a graph and rows, both in host memory. InvalidArgument if it is of other rows: another number of them, another
 // metric, neighbours that are no rows, or distances of a sample that are not those of the rows. Cost: a look at each
 // neighbour, and some hundred distances.
 void check_start(const KnnGraph& start, const MatrixView& rows, Metric metric);

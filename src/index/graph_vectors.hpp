@@ -28,7 +28,7 @@ class GraphVectors {
   static constexpr int64_t kTogether = 64;
   void keys(KeyKind kind, const CanonicalQuery& query, const uint32_t* rows, int64_t count, float* floats,
             float* keys) const;
-  // So many values `floats` has room for.
+  // Number of values that `floats` has room for.
   int64_t float_room() const { return codec_ == nullptr ? 0 : kTogether * cols_; }
   // Asks for the memory of a row.
   void prefetch(uint32_t row) const;

@@ -47,7 +47,7 @@ class IdTable {
   IdTable joined(const IdTable& other, bool shift, const Resources& resources) const;
   // With the rows of these ids dead; ids that are not there are no error.
   IdTable without(const int64_t* ids, int64_t count, const Resources& resources) const;
-  // Of the rows that are kept, numbered anew: all are live.
+  // The ids of the rows that are kept, numbered anew: all are live.
   IdTable kept(const KeptRows& kept, const Resources& resources) const;
 
  private:

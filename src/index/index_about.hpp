@@ -18,7 +18,7 @@ struct AboutText {
   uint32_t version = 0;  // the first of the container that knows every line of it
 };
 
-// Of IndexParts, QuantizerParts and SavedTransforms.
+// For IndexParts, QuantizerParts and SavedTransforms.
 template <typename Parts>
 AboutText about_parts(const Parts& parts);
 // Gives parts without their arrays; throws AboutProblem.

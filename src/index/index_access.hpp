@@ -27,7 +27,7 @@ class IndexAccess {
 
   // One version, whole. InvalidState for an index that must be trained and is not.
   static IndexParts parts(const Index& index, const Resources& resources);
-  // Of a version without dead rows, but for its ids.
+  // Parts of a version without dead rows, but for its ids.
   static IndexParts parts_of(const Index::Impl& impl, const IndexVersion& version, const Resources& resources);
   // Parts that were checked. The factory string is theirs.
   static Index from_parts(IndexParts parts, const Resources& resources);

@@ -151,7 +151,7 @@ class PartsReader {
     for (const Section& section : file_.sections()) all += section.bytes;
     return all;
   }
-  // Of sections that are not read.
+  // Bytes of the sections that are not read.
   int64_t bytes_elsewhere() const {
     int64_t all = 0;
     const auto count = [&](std::string_view name, RowArrays where) {

@@ -60,7 +60,7 @@ void put_others(const NeighborsView& found, int64_t first, const NeighborsView& 
 
 GraphReport search_graph(const Index& index, const MatrixView& given, const NeighborsView& out,
                          const IndexGraphParams& params, const Resources& resources) {
-  // Of this version, whatever is added meanwhile.
+  // Searches this version, whatever is added meanwhile.
   const auto version = IndexAccess::without_offset(index, resources);
   const Index& still = version.first;
   const Offset& offset = version.second;

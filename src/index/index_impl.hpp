@@ -74,7 +74,7 @@ struct Index::Impl {
     return is_several() && on_device.devices() == placement.devices ? placement.copies : on_device.parts();
   }
 
-  // Of an index that lies on disk: its files stay as they are.
+  // Refuses to change an index on disk: its files are read-only.
   void refuse_on_disk(std::string_view what) const {
     if (files.empty()) return;
     throw InvalidState(fmt::format(

@@ -30,7 +30,7 @@ class IndexKind {
 
   // The state `before` with `rows` behind its own. `before` is of this kind and stays as it is; it is null where there
   // is none, which a kind that needs training never sees. There is at least one row; shape, dtype and place fit those
-  // before. Values have been checked in host memory, and are to be checked here, or at the search, in a device's.
+  // before. Host rows are already checked for NaN and infinities; device rows are checked here or by the first search.
   virtual SharedState added(const IndexState* before, const MatrixView& rows, Ownership ownership,
                             const Resources& resources) const = 0;
   // The least memory that this takes, with the new state, on the host and on a GPU.

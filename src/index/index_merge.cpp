@@ -29,7 +29,7 @@ Footprint merged_footprint(const IndexKind& kind, const IndexVersion* mine, cons
     const IndexBytes bytes = version->state->bytes();
     const MemorySpace space = version->state->content().space;
     const Footprint ids = array_footprint<int64_t>(version->ids.live().stored(), 4);
-    // A copy that comes to the host, and what becomes of it there.
+    // Rows that must come to the host: the copy and what is built from it.
     if (!space.host_readable() && !kind.merges_in_place()) return ids.beside({2 * bytes.device});
     return ids.beside({bytes.host}).beside(Footprint::in(space, bytes.device));
   };

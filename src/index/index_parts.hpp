@@ -215,7 +215,7 @@ struct TunedParts {
     }
     return parts;
   }
-  // Of values that were checked.
+  // The table of values that were checked.
   TuneTable table() const {
     TuneTable table{k, rows, {}};
     for (const double* at = values.data(); at != values.data() + values.size(); at += kValues) {
@@ -243,7 +243,7 @@ struct IndexParts : IndexParams {
   // What was subtracted from every vector, and is from queries (rows/narrowed_rows.hpp): `cols` values, or none.
   std::vector<double> subtracted;
 
-  // Of what the lists or the flat rows hold.
+  // Columns of what the lists or the flat rows hold.
   int64_t stored_cols() const { return transforms.empty() ? cols : transforms.back().out; }
 };
 

@@ -34,7 +34,7 @@ class IndexPublisher {
   // Null before the first is published.
   std::shared_ptr<const IndexVersion> current() const;
 
-  // Of a thread that is about to write, from before its first sink is called: InvalidState where it writes already.
+  // Held by a thread that is about to write, from before its first sink is called: InvalidState if it writes already.
   class Writer {
    public:
     explicit Writer(IndexPublisher& publisher);

@@ -215,7 +215,7 @@ void refuse_full_disk(const std::string& path, int64_t bytes) {
       path, ENOSPC);
 }
 
-// Of the arrays with a value for each row.
+// Bytes of the sections that have one value per row.
 int64_t bytes_of_rows(const ContainerFile& file) {
   int64_t bytes = 0;
   for (const Section& section : file.sections()) bytes += is_of_rows(section.name) ? section.bytes : 0;

@@ -66,7 +66,7 @@ class IndexRuns {
   int64_t rows_ = 0;
 };
 
-// Of the files of one index the first that has seen vectors: a Flat index without any does not know their columns.
+// The first file of an index that has seen vectors: a Flat index without any does not know their columns.
 const std::string& first_with_columns(const std::vector<std::string>& files, const Resources& resources);
 
 // Unsupported where one index cannot have so many rows.

@@ -28,14 +28,14 @@ IndexParts trained_parts(const std::string& path, const Resources& resources) {
   return load_parts(path, resources, {RowArrays::left_out, RowArrays::left_out});
 }
 
-// Of a section with a value for each row; 0 where there is none.
+// Bytes of a section with a value for each row; 0 if there is none.
 int64_t section_bytes_in(const std::string& path, std::string_view name) {
   const ContainerFile file(path);
   const Section* const section = file.find(name);
   return section == nullptr ? 0 : section->bytes;
 }
 
-// Of an index on disk: all files as one, with what a version knows beside their rows.
+// Saves an index on disk: all files as one, with what a version knows beside their rows.
 void save_files(const std::vector<std::string>& files, const IndexVersion& version, const std::string& path,
                 const Resources& resources) {
   const std::string& first = first_with_columns(files, resources);
@@ -117,7 +117,7 @@ IndexParts IndexAccess::parts(const Index& index, const Resources& resources) {
 
 namespace {
 
-// Of the factory string, which goes with what there is.
+// The kind that the stored factory string names.
 std::shared_ptr<const IndexKind> kind_of(const IndexParts& parts) {
   FactorySpec spec;
   try {

@@ -180,7 +180,7 @@ class FileVectors final : public RefineVectors {
     int64_t place = 0;  // among the rows
   };
 
-  // Of several files each is read from once, not as candidates come.
+  // With several files, sorts by id so that each file is read once rather than in candidate order.
   ReusedVector<IdPlace> in_order_of_ids(const int64_t* rows, int64_t count) const {
     ReusedVector<IdPlace> ids(static_cast<size_t>(count));
     for (int64_t i = 0; i < count; ++i) ids[static_cast<size_t>(i)] = {version_.ids.id(rows[i]), i};

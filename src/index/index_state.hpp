@@ -44,8 +44,8 @@ class IndexState {
 
   const IndexContent& content() const { return content_; }
 
-  // Of at least one row. `queries` have the content's columns and `out` has a place for params.k neighbours of each.
-  // What is found, and what a filter lists, are rows.
+  // Searches at least one row. `queries` have the content's columns and `out` has a place for params.k neighbours of
+  // each. What is found, and what a filter lists, are rows.
   virtual void search(const MatrixView& queries, const NeighborsView& out, const SearchParams& params,
                       const Resources& resources) const = 0;
   virtual RangeNeighbors range_search(const MatrixView& queries, const RangeSearchParams& params,

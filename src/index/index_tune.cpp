@@ -189,7 +189,7 @@ std::vector<TunedSearch> measured_searches(const TuneSpace& space, TuneBench& be
                                            const Resources& resources) {
   std::vector<TunedSearch> searches;
   bench.warm_up(space.at(0, space.usual_width(), space.usual_refine()));
-  // Of what the recall asks for: how far the work went, and what it has cost at least.
+  // For the recall asked for: how far the work went, and the fewest comparisons that reached it.
   size_t reached = space.work.size() - 1;
   double fewest = HUGE_VAL;
   const auto note = [&](const TunedSearch& search, size_t step) {

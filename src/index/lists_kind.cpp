@@ -361,8 +361,8 @@ class ListsState final : public IndexState {
                          {}, resources);
   }
 
-  // Calls search(lists, queries, what is wanted) where that is to be done; the queries are as lists on that device take
-  // them, and checked.
+  // Chooses the device and calls search(lists, queries, what is wanted) there, with queries checked and converted for
+  // it.
   template <typename Search>
   auto search_somewhere(const MatrixView& queries, const MemorySpace& out, IvfSearch wanted, const RowFilter& filter,
                         const Resources& resources, const Search& search) const
@@ -436,14 +436,14 @@ class ListsState final : public IndexState {
     return segments;
   }
 
-  // Of copies of the segments that lie on a GPU alone.
+  // Bytes of host copies of the segments that only a GPU holds.
   int64_t copied_bytes() const {
     return segments_.sum([&](const SegmentCopies& segment) {
       return segment.copies().find(Device::cpu()) != nullptr ? 0 : segment_bytes(segment.size());
     });
   }
 
-  // Of the segments that no GPU has.
+  // Bytes of the segments that no GPU has.
   int64_t bytes_to_come() const {
     return segments_.sum([](const SegmentCopies& segment) {
       return segment.copies().bytes(DeviceKind::cuda) > 0 ? 0 : segment.copies().bytes(DeviceKind::cpu);

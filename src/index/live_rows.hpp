@@ -18,7 +18,7 @@ namespace kith {
 
 class LiveRows {
  public:
-  // So many rows, all live.
+  // `stored` rows, all live.
   explicit LiveRows(int64_t stored = 0) : stored_(stored) {}
 
   int64_t stored() const { return stored_; }

@@ -32,7 +32,7 @@ inline constexpr int64_t kDefaultRefine = 4;  // times k
 
 // What a second look begins with.
 struct RefineTask {
-  // Of params.refine times k candidates, `usual` times where that says nothing, or all rows where these are fewer.
+  // Looks at params.refine times k candidates, `usual` times k if it is 0, or all rows if these are fewer.
   RefineTask(const IndexState& state, const SearchParams& params, int64_t usual, int64_t rows, Metric metric);
 
   const IndexState& first;  // that finds the candidates,
@@ -44,7 +44,7 @@ struct RefineTask {
 void search_and_refine(const RefineTask& task, const RefineVectors& vectors, const MatrixView& queries,
                        const NeighborsView& out, const Resources& resources);
 
-// Of what was found within a radius, in host memory, that which is within it by these vectors too. `near` is used up.
+// Keeps what is within the radius by these vectors too, of a range result in host memory. `near` is used up.
 RangeNeighbors refine_range(const RefineVectors& vectors, Metric metric, float radius, const MatrixView& queries,
                             RangeNeighbors near, const Resources& resources);
 

@@ -49,7 +49,7 @@ class RowCodes {
   int64_t bytes() const { return bytes_; }
   const uint8_t* data() const { return data_; }
 
-  // Of codes on the host, to a GPU.
+  // Copies codes on the host to a GPU.
   std::shared_ptr<const RowCodes> copied_to(Device device, const Resources& resources) const;
 
  private:
@@ -81,8 +81,8 @@ bool suits_gpu_refine(const CodeFormat& format, Metric metric, int64_t candidate
 void search_and_refine_on_gpu(const RefineTask& task, const GpuCodes& codes, const MatrixView& queries,
                               const NeighborsView& out, const Resources& resources);
 
-// Of the candidates, rows padded with -1, the first out.k by (distance, row). All on the codes' device, queries f32.
-// Returns when it is done.
+// Selects from candidates, rows padded with -1, the first out.k by (distance, row). All on the codes' device, queries
+// f32. Returns when it is done.
 void refine_on_gpu(const GpuCodes& codes, Metric metric, const MatrixView& queries, const NeighborsView& candidates,
                    const NeighborsView& out, const Resources& resources);
 

@@ -6,7 +6,7 @@
 
 namespace kith {
 
-// Of device memory.
+// A view of device memory.
 CodecView codec_view(const CodecOnDevice& codec);
 
 }  // namespace kith

@@ -62,7 +62,7 @@ class CodeStore {
   int64_t rows() const { return codes_.rows(); }
   int64_t bytes() const { return rows() * codec_->format().bytes(); }
   int64_t bytes_in_memory() const { return bytes() - mapped_bytes_; }
-  // Of copies on GPUs.
+  // Bytes of copies on GPUs.
   int64_t device_bytes() const { return codec_there_->bytes(DeviceKind::cuda) + codes_.bytes(DeviceKind::cuda); }
 
   // With rows of any dtype, in host memory, behind the others.
@@ -94,7 +94,7 @@ class CodeStore {
     const size_t segment = codes_.number_of(row);
     return codes_.all()[segment]->made().data() + (row - codes_.first_row(segment)) * codec_->format().bytes();
   }
-  // Of all rows, one after the other.
+  // The codes of all rows, one after the other.
   HostArray<uint8_t> copy(const Resources& resources) const {
     HostArray<uint8_t> all(bytes(), "codes to be saved", resources);
     copy_from(0, all.data());
@@ -128,7 +128,7 @@ class CodeStore {
     after.codes_ = codes_.with(stay, std::make_shared<Codes>(std::make_shared<const RowCodes>(std::move(codes), rows)));
     return after;
   }
-  // Of all from that one on; returns their end.
+  // Copies all from that segment on; returns their end.
   uint8_t* copy_from(size_t segment, uint8_t* to) const {
     for (; segment < codes_.count(); ++segment) {
       const RowCodes& codes = codes_.all()[segment]->made();
@@ -237,7 +237,7 @@ class RefinedState final : public IndexState {
     search_and_refine(task, StoredVectors(vectors_), queries, out, resources);
   }
 
-  // Of the vectors that are kept for the second look.
+  // Searches the vectors that are kept for the second look.
   void search_all(const MatrixView& queries, const NeighborsView& out, const SearchParams& params,
                   const Resources& resources) const override {
     const HostRows on_host(queries, resources);

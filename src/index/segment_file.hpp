@@ -17,7 +17,7 @@
 
 namespace kith {
 
-// Of a payload in host memory. Under a temporary name, synced, renamed.
+// Writes a payload in host memory. Under a temporary name, synced, renamed.
 void write_segment(const VectorRows& vectors, const std::string& path, const Resources& resources);
 void write_segment(const RowCodes& codes, const std::string& path, const Resources& resources);
 void write_segment(const ListSegment& lists, const std::string& path, const Resources& resources);

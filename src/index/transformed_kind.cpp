@@ -25,7 +25,7 @@ namespace {
 
 using Chain = std::shared_ptr<const TransformChain>;
 
-// Of the memory that is free, for transformed vectors: the search behind needs most of it.
+// Share of the free memory for transformed vectors: the search behind needs most of it.
 constexpr int64_t kTransformedShare = 8;
 
 constexpr std::string_view kTransformedPurpose = "transformed vectors";
@@ -117,7 +117,7 @@ class TransformedSource final : public RowSource {
 // a moment; once where there is one part.
 class RangeParts {
  public:
-  // Of the queries behind those before, in host memory.
+  // Adds the result of the next queries, in host memory.
   void add(RangeNeighbors part) { parts_.push_back(std::move(part)); }
 
   RangeNeighbors joined(const Resources& resources) && {

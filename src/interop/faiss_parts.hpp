@@ -68,7 +68,7 @@ struct FastScanLayout {
   constexpr int64_t code_bytes() const { return pairs(); }
 };
 
-// Of blocks of so many vectors, in which codes of these parts and bits can lie.
+// Layout of blocks of `block_rows` vectors, in which codes of these parts and bits can be stored.
 FastScanLayout fast_scan_layout(FaissSource& source, const CodeFormat& format, int32_t block_rows);
 // The codes of so many vectors, one behind the other, from their blocks.
 void unpack_fast_scan(const FastScanLayout& layout, const uint8_t* blocks, int64_t rows, uint8_t* codes);

@@ -60,13 +60,13 @@ struct FileLayout {
   int64_t row_header_bytes = 0;  // before the values of each row
 
   constexpr int64_t element_bytes() const { return traits_of(element).bytes; }
-  // Of the values of a row alone.
+  // Bytes of the values of a row alone.
   constexpr int64_t row_bytes() const { return saturating_multiply(cols, element_bytes()); }
   // From one row to the next.
   constexpr int64_t row_step() const {
     return row_bytes() > INT64_MAX - row_header_bytes ? INT64_MAX : row_header_bytes + row_bytes();
   }
-  // Of the whole file; INT64_MAX where it would overflow.
+  // Bytes of the whole file; INT64_MAX if it would overflow.
   constexpr int64_t file_bytes() const {
     const int64_t data = saturating_multiply(rows, row_step());
     return data > INT64_MAX - data_offset ? INT64_MAX : data_offset + data;

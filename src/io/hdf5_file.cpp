@@ -201,7 +201,7 @@ class ChunkedValues final : public ValueReader {
     return dataset_.storage == Hdf5Storage::chunked ? dataset_.chunking.chunks_along(1) : 1;
   }
 
-  // At least one value, then what is there already once more, and again.
+  // Writes one fill value, then doubles what is written until the block is full.
   void fill(std::byte* to, int64_t count) const {
     const int64_t bytes = element_bytes();
     std::memcpy(to, dataset_.fill.data(), static_cast<size_t>(bytes));

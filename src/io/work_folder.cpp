@@ -310,7 +310,7 @@ void WorkFolder::lock_part() {
   }
 }
 
-// Steps without a manifest are of nobody's work; a folder of something else is left alone.
+// Throws if the folder holds foreign files. Steps without a manifest belong to no work.
 void WorkFolder::refuse_foreign() const {
   for (const std::string& name : disk_.list(path_)) {
     const bool beginning = name.starts_with(kManifestName) && name.ends_with(kPartEnding);
@@ -326,7 +326,7 @@ void WorkFolder::remove_leftovers() {
   const std::string same = fmt::format("of{}", part_.count);
   const std::string others = same + std::string(kPartEnding);
   for (const std::string& name : disk_.list(path_)) {
-    // Signs of parts of another number, which never came back.
+    // Markers of a different number of parts, which never resumed.
     const bool ours = !part_.alone() && name.ends_with(same);
     if (is_sign(name) && !ours) disk_.remove(path_of(name));
     if (part_.alone()) {
@@ -335,7 +335,7 @@ void WorkFolder::remove_leftovers() {
       continue;  // being written, perhaps
     }
     if (name.ends_with(kPartEnding)) disk_.remove(path_of(name));
-    // Of a step that was not finished, or not wholly removed.
+    // Data of a step that was not finished, or not wholly removed.
     const bool alone = part_.alone() && is_data(name);
     if (alone && !disk_.exists(path_of(name.substr(0, name.find(kDataEnding))))) disk_.remove(path_of(name));
   }

@@ -28,7 +28,7 @@ void lower(T& place, T value) {
 
 uint64_t pair_of(uint32_t a, uint32_t b) { return static_cast<uint64_t>(std::min(a, b)) << 32 | std::max(a, b); }
 
-// Of each part, twice as far as is known.
+// The parent and depth of each part, twice as far as is known.
 struct FartherWays {
   FartherWays(int64_t parts, const Resources& resources)
       : parent(parts, "where parts' edges lead", resources), depth(parts, "how deep parts hang", resources) {}

@@ -181,7 +181,7 @@ class BoruvkaBackend {
  public:
   virtual ~BoruvkaBackend() = default;
 
-  // Fills key, near and far of a level that has as many parts as there are.
+  // Fills `key`, `near` and `far` for every current part.
   virtual void find_least_edges(MergeLevel& level) = 0;
   // Joins parts by these edges: fills parent and depth. Parts that nothing leaves are done, and have no parent. Returns
   // how many parts are left.
@@ -219,7 +219,7 @@ struct DeviceMergeTree {
 std::unique_ptr<BoruvkaBackend> make_boruvka_cuda(const KnnGraph& graph, DeviceMergeTree& tree,
                                                   const Resources& resources);
 
-// Of pairs of rows that are there, on the host.
+// For pairs of rows that are in the tree, on the host.
 void widths_cuda(const DeviceMergeTree& tree, const int64_t* pairs, int64_t count, float* out,
                  const Resources& resources);
 

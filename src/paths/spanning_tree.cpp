@@ -332,7 +332,7 @@ RowLabels SpanningTree::labels(double height, const Resources& resources) const 
 HostBuffer SpanningTree::single_linkage(const Resources& given) const {
   return within_limits("the linkage", given, [&](const Resources& resources) {
     HostBuffer result(array_bytes<double>(size() * 4), "the linkage", resources);
-    // Of each cluster, rows first: the one that it was joined into, and its rows.
+    // For each cluster, rows first: the one that it was joined into, and its rows.
     const HostArray<uint32_t> parent(2 * rows_, "clusters", resources);
     const HostArray<uint32_t> counts(2 * rows_, "clusters", resources);
     if (only_counts(resources)) return result;

@@ -11,7 +11,7 @@
 
 namespace kith {
 
-// The question as those who choose methods ask it.
+// The question in the form that the choice of method takes.
 GraphProblem graph_problem(const PlanQuestion& question);
 
 // What the phases are counted from.

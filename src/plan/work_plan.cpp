@@ -28,7 +28,7 @@ int64_t data_bytes(const PlanQuestion& question) { return question.rows * questi
 
 // --- graphs
 
-// Who plans so large a graph asks for it: no number of pairs is refused.
+// Plans are requested explicitly, so no number of pairs is refused.
 GraphMethod method_of(const PlanQuestion& question) {
   return first_method(graph_problem(question), question.gpu ? DeviceKind::cuda : DeviceKind::cpu);
 }

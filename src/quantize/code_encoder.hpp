@@ -112,7 +112,7 @@ class CodeEncoder {
   // Fills `trained` as it goes: where it throws, values are there if they are of use.
   virtual void train(const CodeRecipe& recipe, RowSource& rows, uint64_t seed, TrainedValues& trained,
                      const Resources& resources) const = 0;
-  // What that takes at least, on a GPU where the rows lie there or the resources name one.
+  // Least memory that training takes; on a GPU if the rows are there or the resources name one.
   virtual Footprint training_footprint(const CodeRecipe&, const RowsInfo&, const Resources&) const { return {}; }
 
   // How many codewords, as long as the row, finding a code compares it with; at least 1.

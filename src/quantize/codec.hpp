@@ -23,15 +23,15 @@ class Codec {
  public:
   // Rows of any dtype, as they are: their values have been checked. The source must not have been opened.
   // InvalidArgument for a recipe that wants levels of norms, which are of vectors with their centres
-  // (ivf/model/norm_training.hpp). `trained` gets what there is of the values, and keeps them where an exception leaves
-  // a use for them.
+  // (ivf/model/norm_training.hpp). `trained` receives the values as they are learned; after an exception it keeps
+  // those that are usable.
   static std::shared_ptr<const Codec> train(const CodeRecipe& recipe, RowSource& rows, uint64_t seed,
                                             TrainedValues& trained, const Resources& resources);
   static std::shared_ptr<const Codec> train(const CodeRecipe& recipe, RowSource& rows, uint64_t seed,
                                             const Resources& resources);
   static std::shared_ptr<const Codec> train(const CodeRecipe& recipe, const MatrixView& rows, uint64_t seed,
                                             const Resources& resources);
-  // What that takes at least, on a GPU where the rows lie there or the resources name one.
+  // Least memory that training takes; on a GPU if the rows are there or the resources name one.
   static Footprint training_footprint(const CodeRecipe& recipe, const RowsInfo& rows, const Resources& resources) {
     return recipe.code->tables_footprint(recipe.format_for(rows.cols))
         .then(recipe.code->training_footprint(recipe, rows, resources));

@@ -50,7 +50,7 @@ struct SharedMemory {
   int64_t used = 0;  // by the call itself
 };
 
-// As one device would throw it, with the name of the part where that says something: of its memory, or of the device.
+// Rethrows the error as one device would, naming the part if the error is about its memory or its device.
 [[noreturn]] void throw_of_part(const std::exception_ptr& error, const std::string& name, const SharedMemory& shared) {
   try {
     std::rethrow_exception(error);

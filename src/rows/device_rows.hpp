@@ -12,7 +12,7 @@
 
 namespace kith {
 
-// Of a dtype known at run time.
+// Rows of a dtype known at run time.
 struct DeviceRowsView {
   const void* data = nullptr;
   DType dtype = DType::f32;
@@ -32,7 +32,7 @@ struct DeviceRowsView {
   }
 };
 
-// Of a matrix in device memory.
+// The view of a matrix in device memory.
 inline DeviceRowsView device_rows(const MatrixView& matrix) {
   return {matrix.data(), matrix.dtype(), matrix.row_stride(), matrix.rows(), nullptr};
 }

@@ -30,11 +30,11 @@ class KeptRows {
   const uint32_t* list(const Resources& resources);
   // Bit i % 64 of word i / 64 for row i.
   const uint64_t* bits(const Resources& resources);
-  // The same, null where they have not been made. At least one of them has, where some rows are left out.
+  // The same if already made, else null. If a filter drops rows, at least one of them exists.
   const uint32_t* list() const { return list_.as<uint32_t>(); }
   const uint64_t* bits() const { return bits_.as<uint64_t>(); }
 
-  // Of bits, ranks and the list together; most searches make one of them.
+  // Counts bits, ranks and list together, though most searches make only one.
   static Footprint footprint(const RowFilter& filter, int64_t rows) {
     if (filter.form() == RowFilter::Form::none) return {};
     const int64_t listed = filter.form() == RowFilter::Form::rows ? filter.size() : rows;
@@ -48,7 +48,7 @@ class KeptRows {
   static constexpr int64_t kRankRows = 4096;
   static int64_t words_for(int64_t rows) { return (rows + 63) / 64; }
   static int64_t ranks_for(int64_t rows) { return divide_up(rows, kRankRows); }
-  // Of rows kRankRows * i: how many are kept before. There where the bits have been made first.
+  // For each row kRankRows * i: how many are kept before it. Exists once the bits have been made.
   const uint32_t* ranks() const { return ranks_.as<uint32_t>(); }
 
   // How many are kept before a row; the number of the kept row at a place in the list.

@@ -88,7 +88,7 @@ MatrixView FileSource::fetch(int64_t first, int64_t count) {
       used_ = 1 - used_;
       read.get();
     } else {
-      read.wait();  // what it threw, if anything, was about rows that nobody wants
+      read.wait();  // its error, if any, concerned rows that are no longer needed
       file_.read(first, piece(used_, count));
     }
   } else {

@@ -96,7 +96,7 @@ class Segments {
   auto begin() const { return shared_.begin(); }
   auto end() const { return shared_.end(); }
   int64_t first_row(size_t segment) const { return segment == 0 ? 0 : ends_[segment - 1]; }
-  // Of what of(segment) says.
+  // Sum of of(segment) over all segments.
   template <typename Of>
   int64_t sum(const Of& of) const {
     int64_t total = 0;

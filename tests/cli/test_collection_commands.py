@@ -134,3 +134,19 @@ def test_errors(kith, films, tmp_path):
     missing = kith("collection", "info", tmp_path / "none")
     assert missing.code != 0 and str(tmp_path / "none") in missing.err
     assert "100" in kith.fails(2, "collection", "add", path, "--vectors", tmp_path / "x.fbin", "--items", tmp_path / "items.jsonl")
+
+
+@pytest.mark.slow
+def test_large_adds_are_segments_at_once(kith, films, tmp_path):
+    """Rows that no 64 MiB are a multiple of: a piece that is a little smaller would stay in SQLite until the end."""
+    path, vectors = tmp_path / "large", tmp_path / "large.u8bin"
+    rows = (64 << 20) // (384 * 4) + 110
+    x = np.random.default_rng(2).integers(0, 255, (rows, 384), dtype=np.uint8)
+    write_matrix(vectors, x)
+    kith.ok("collection", "create", path, "--dimension", 384)
+    kith.ok("collection", "add", path, "--vectors", vectors, "--memory-limit", "400M")
+    info = kith.ok("collection", "info", path, "--json").json["result"]
+    assert [segment["rows"] for segment in info["segments"]] == [rows - 109] and info["newest"] == 109
+    wanted = kith("collection", "add", path, "--vectors", vectors, "--memory-limit", "60M")
+    assert wanted.code != 0 and "would do" in wanted.err
+    assert kith.ok("collection", "info", path, "--json").json["result"]["size"] == rows

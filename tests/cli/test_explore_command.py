@@ -47,6 +47,9 @@ def test_it_serves_until_it_is_interrupted(kith, files):
         (["--vectors", "x.npy", "--shape", "2,2"], 2, "6 values each"),
         (["--vectors", "x.npy", "--metric", "nearness"], 2, "nearness"),
         (["--vectors", "."], 2, "is a folder"),
+        (["."], 2, "is a folder, but no collection"),
+        (["nowhere"], 3, "there is no collection"),
+        (["x.npy"], 2, "say --vectors x.npy"),
         (["--vectors", "x.npy", "--graph", "a", "b", "c"], 2, "--graph has 3 files"),
     ],
 )
@@ -55,6 +58,21 @@ def test_mistakes_are_one_line(kith, files, arguments, code, says):
     done = subprocess.run([kith.path, "explore", *arguments, "--no-browser"], cwd=files, env=environment(), capture_output=True, text=True, timeout=60)
     assert done.returncode == code, done
     assert done.stderr.startswith("kith explore: ") and done.stderr.count("\n") == 1 and says in done.stderr, done.stderr
+
+
+def test_a_collection(kith, files):
+    kith("collection", "create", "notes", "--dimension", "6", cwd=files)
+    kith("collection", "add", "notes", "--vectors", "x.npy", cwd=files)
+    command = [kith.path, "explore", "notes", "--no-browser"]
+    running = subprocess.Popen(command, cwd=files, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        address = running.stdout.readline().removeprefix("kith explore: ").strip()
+        with urllib.request.urlopen(address + "api/item/3", timeout=30) as reply:
+            assert reply.read() == b'{"row": 3, "text": "3", "id": "3"}'
+    finally:
+        running.send_signal(signal.SIGINT)
+        out, err = running.communicate(timeout=60)
+    assert running.returncode == 0 and "Traceback" not in err, err
 
 
 def test_options_that_there_are_not(kith):

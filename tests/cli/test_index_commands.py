@@ -325,3 +325,19 @@ def test_remove_replace_and_range(kith, tmp_path):
     assert np.load(tmp_path / "d.npy").max() == 0
     said = kith.ok("index", "range", "--index", index, "--queries", tmp_path / "new.npy", "--radius", "-1", *outputs).out
     assert "radius is -1" in said and np.load(tmp_path / "i.npy").size == 0
+
+
+def test_an_index_is_written_under_a_name_that_says_its_format(kith, tmp_path):
+    base = write_matrix(tmp_path / "b.fbin", np.random.default_rng(0).standard_normal((300, 8)).astype(np.float32))
+    build = ["index", "build", "--base", base, "--factory", "Flat", "--out"]
+    refused = kith.fails(2, *build, tmp_path / "x.bin")
+    assert "x.bin.kith' for Kith's" in refused and "x.bin.index' for FAISS's" in refused
+    assert not (tmp_path / "x.bin").exists()
+    for name in ("x.kith", "x.faiss", "x.index"):
+        kith.ok(*build, tmp_path / name)
+        assert "300 vectors" in kith.ok("info", tmp_path / name).out
+    assert (tmp_path / "x.index").read_bytes() == (tmp_path / "x.faiss").read_bytes() != (tmp_path / "x.kith").read_bytes()
+    (tmp_path / "x.index").rename(tmp_path / "old.name")  # read, and changed in its place
+    kith.ok("index", "add", "--index", tmp_path / "old.name", "--base", base)
+    assert "600 vectors" in kith.ok("index", "inspect", tmp_path / "old.name").out
+    assert "names no format" in kith.fails(2, "index", "convert", tmp_path / "x.kith", tmp_path / "y.name")

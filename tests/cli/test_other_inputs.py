@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -51,6 +52,36 @@ def test_tables(kith, tmp_path, text):
     np.testing.assert_array_equal(converted(kith, tmp_path / "x.csv", tmp_path), np.array([[1, 2.5, -3], [4, 5, 60]], np.float32))
 
 
+# As pandas writes a frame without names (with and without its index), and one with.
+@pytest.mark.parametrize(
+    "text, note",
+    [
+        ("0,1,2\n1,2.5,-3\n4,5,60\n", "first line, 0 to 2"),
+        (",0,1,2\n0,1,2.5,-3\n1,4,5,60\n", "first column"),
+        ("Unnamed: 0,a,b,c\n0,1,2.5,-3\n1,4,5,60\n", "first column"),
+        ('"id";"a";"b";"c"\n"one";1;2.5;-3\n"two";4;5;60\n', "first column"),
+        ("\ufeff,a,b,c\r\n7,1,2.5,-3\r\n8,4,5,60\r\n", "first column"),
+    ],
+)
+def test_what_pandas_writes_around_the_numbers_is_left_out_and_said(kith, tmp_path, text, note):
+    (tmp_path / "x.csv").write_bytes(text.encode())
+    said = kith.ok("convert", tmp_path / "x.csv", tmp_path / "out.fbin").out
+    assert note in said and "--whole" in said
+    np.testing.assert_array_equal(read_matrix(tmp_path / "out.fbin"), np.array([[1, 2.5, -3], [4, 5, 60]], np.float32))
+    assert note in kith.ok("convert", tmp_path / "x.csv", tmp_path / "out.fbin", "--json").json["result"]["note"]
+
+
+def test_a_whole_table_is_taken_where_that_is_asked_for(kith, tmp_path):
+    (tmp_path / "x.csv").write_text("0,1,2\n1,2.5,-3\n")
+    np.testing.assert_array_equal(converted(kith, tmp_path / "x.csv", tmp_path, "--whole"), np.array([[0, 1, 2], [1, 2.5, -3]], np.float32))
+    (tmp_path / "one.csv").write_text("0,1,2\n")  # nothing would be left
+    np.testing.assert_array_equal(converted(kith, tmp_path / "one.csv", tmp_path), np.array([[0, 1, 2]], np.float32))
+    (tmp_path / "names.csv").write_text(",0,1\n0,1,2\n")
+    assert "line 1: '' in column 0 is no number" in kith.fails(2, "convert", tmp_path / "names.csv", tmp_path / "x.fbin", "--whole")
+    np.save(tmp_path / "x.npy", np.eye(3))
+    assert "--whole is for tables" in kith.fails(2, "convert", tmp_path / "x.npy", tmp_path / "x.fbin", "--whole")
+
+
 def test_tables_that_are_refused(kith, tmp_path):
     for text, says in [
         ("1,2\n3\n", "line 2: 1 numbers, and the first has 2"),
@@ -83,6 +114,27 @@ def test_archives_go_through_python(kith, tmp_path, monkeypatch):
         return
     np.testing.assert_array_equal(converted(kith, tmp_path / "x.npz", tmp_path), np.eye(3, dtype=np.float32))
     assert "no array 'y'" in kith.fails(2, "convert", f"{tmp_path / 'x.npz'}::y", tmp_path / "x.fbin")
+
+
+def test_archives_are_read_by_the_python_that_is_named(kith, tmp_path, monkeypatch):
+    np.savez(tmp_path / "x.npz", x=np.eye(3))
+    monkeypatch.setenv("KITH_PYTHON", sys.executable)
+    if subprocess.run([sys.executable, "-c", "import kith"], capture_output=True).returncode == 0:
+        np.testing.assert_array_equal(converted(kith, tmp_path / "x.npz", tmp_path), np.eye(3, dtype=np.float32))
+    monkeypatch.setenv("KITH_PYTHON", "/no/such/python")
+    refused = kith.fails(2, "convert", tmp_path / "x.npz", tmp_path / "x.fbin")
+    assert "/no/such/python does not have" in refused and "KITH_PYTHON" in refused
+
+
+def test_info_tells_what_a_folder_is(kith, tmp_path):
+    np.save(tmp_path / "x.npy", np.random.default_rng(1).standard_normal((200, 8)).astype(np.float32))
+    kith.ok("graph", "build", "--data", tmp_path / "x.npy", "-k", 4, "--out", tmp_path / "graph")
+    assert "a k-NN graph; kith graph info" in kith.ok("info", tmp_path / "graph").out
+    created = kith("collection", "create", tmp_path / "films", "--dimension", 8)
+    if created.code == 0:  # built with SQLite
+        assert "a collection; kith collection info" in kith.ok("info", tmp_path / "films").out
+    (tmp_path / "empty").mkdir()
+    assert "is a directory, of no collection and no k-NN graph" in kith.fails(3, "info", tmp_path / "empty")
 
 
 def test_a_missing_file_is_said_to_be_missing(kith, tmp_path):

@@ -58,6 +58,15 @@ def test_bar_on_a_terminal(kith, vectors, tmp_path):
     assert frames[-2].startswith(f"convert [{'#' * 30}] 100 %  ") and "/s  0:00 left" in frames[-2]
 
 
+def test_no_time_left_is_told_before_it_can_be_known(kith, tmp_path):
+    path = write_matrix(tmp_path / "v.fbin", np.random.default_rng(0).standard_normal((20_000, 32)).astype(np.float32))
+    code, _, drawn = run_on_terminal(kith, "graph", "build", "--data", path, "-k", "10", "--out", tmp_path / "g", columns=100)
+    assert code == 0
+    for frame in drawn.split(CLEAR_LINE)[1:-1]:
+        share = int(frame.partition("%")[0].split()[-1])
+        assert share >= 10 or "left" not in frame, frame
+
+
 @pytest.mark.parametrize("columns", [200, 80, 60, 40, 30, 20, 12, 6, 1])
 def test_no_line_is_wider_than_the_terminal(kith, vectors, tmp_path, columns):
     code, _, drawn = run_on_terminal(kith, "convert", vectors, tmp_path / "v.npy", columns=columns)

@@ -1,6 +1,7 @@
 #include <kith/device.hpp>
 #include <kith/error.hpp>
 
+#include "core/arm_core_name.hpp"
 #include "core/cpu_target.hpp"
 
 #include <gmock/gmock.h>
@@ -29,6 +30,18 @@ TEST(Device, TheCpuHasThreadsMemoryAndAnInstructionSet) {
   EXPECT_GE(info.threads, 1);
   EXPECT_GT(info.memory_total, 0);
   EXPECT_FALSE(info.instruction_set.empty());
+}
+
+TEST(Device, CoresOfArmHaveNames) {
+  const auto of = [](const char* maker, const char* part) {
+    return arm_core_name(std::string("processor\t: 0\nCPU implementer\t: ") + maker + "\nCPU architecture: 8\nCPU part\t: " +
+                         part + "\nCPU revision\t: 1\n\nprocessor\t: 1\n");
+  };
+  EXPECT_EQ(of("0x41", "0xd40"), "ARM Neoverse V1");
+  EXPECT_EQ(of("0xc0", "0xac3"), "Ampere-1");
+  EXPECT_EQ(of("0x41", "0xfff"), "ARM core 0x41 part 0xfff");
+  EXPECT_EQ(arm_core_name("processor : 0\nmodel name : A B\n"), "");
+  EXPECT_EQ(arm_core_name("CPU implementer : none\nCPU part : 0xd40\n"), "");
 }
 
 TEST(CpuTarget, CanBeForcedAndGivenBack) {

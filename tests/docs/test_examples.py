@@ -1,7 +1,7 @@
 """Every example in README.md and docs/, fenced or indented, runs as it stands.
 
 KITH_PROGRAM is the program kith, KITH_PREFIX where the library is installed. A fence of "python gpu" needs torch and a GPU, one
-of "text" or "cuda" is not run. An indented block is lines of a shell: of the program kith, which are run, or of pip, cmake and
+of "text", "sql" or "cuda" is not run. An indented block is lines of a shell: of the program kith, which are run, or of pip, cmake and
 scripts of the repository, which are checked for what they name.
 """
 
@@ -129,7 +129,7 @@ def test_python_on_a_gpu(code: str, tmp_path: Path) -> None:
 
 
 def test_every_fence_is_of_a_kind_that_is_known() -> None:
-    known = {"python", "python gpu", "sh", "c", "cpp", "cmake", "text", "cuda"}
+    known = {"python", "python gpu", "sh", "c", "cpp", "cmake", "text", "cuda", "sql"}
     for page in PAGES:
         opened = re.findall(r"^```(.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)[::2]
         assert set(opened) <= known, (page.name, opened)

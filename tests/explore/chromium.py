@@ -53,6 +53,11 @@ class Chromium:
         self.resize(width, height)
         self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
 
+    @property
+    def process_id(self) -> int:
+        """Of the browser, which starts others."""
+        return self._process.pid
+
     def resize(self, width: int, height: int) -> None:
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
 

@@ -51,6 +51,12 @@ def test_browsing(page):
     assert spread[0] == 0 and spread[-1] == 299 and len(spread) == 4
 
 
+@pytest.mark.parametrize("rows, count, expected", [(14, 96, range(14)), (14, 14, range(14)), (1, 96, [0]), (2, 1, [0]), (5, 3, [0, 2, 4])])
+def test_the_first_page_shows_all_of_a_few(explore, rows, count, expected):
+    page = explore(None, np.arange(rows, dtype=np.float32)[:, None])
+    assert rows_of(page.get(f"api/spread?count={count}")["items"]) == list(expected)
+
+
 def test_images_are_png(page, images):
     pil = pytest.importorskip("PIL.Image")
     reply = page.ask("image/17?side=240")
@@ -269,3 +275,129 @@ def test_the_module_is_called_as_the_function():
         assert page.url.startswith("http://127.0.0.1:")
     with pytest.raises(ValueError, match="there are 1 items and 2 vectors"):
         kith.explore(["a"], np.eye(2))
+
+
+def test_numbers_of_any_length_can_be_searched_for(page):
+    for digits in (b"9" * 5000, b"0" * 5000, b"9" * 19):
+        assert page.post("api/search/text", digits)["found"] == []
+    assert rows_of(page.post("api/search/text", b"000017")["found"])[0] == 17
+
+
+def test_encode_that_makes_no_numbers(explore, rng):
+    made = [None]
+    page = explore([f"text {row}" for row in range(9)], rng.standard_normal((9, 3)), encode=lambda _: made[0])
+    for made[0] in (["a", "b", "c"], np.array([1j, 2, 3]), np.array(["1", "2", "3"]), [None] * 3, [1, "x", 2], [True, False, True], np.array([1e300, 0, 0]), object()):
+        reply = page.ask("api/search/text", method="POST", body=b"text 4")
+        assert reply.status in (200, 400), (made, reply.content)
+        told = json.loads(reply.content)
+        assert "encode=" in told.get("words", told.get("error", "")), made
+    made[0] = [1, 0, 1]
+    assert page.post("api/search/text", b"text 4")["how"] == "encoded"
+
+
+def test_a_long_label_takes_its_room_once(tracked):
+    from kith._explore.given import Labels
+
+    given = ["x" * 200_000] + ["a"] * 1999
+    labels = Labels(given, 2000)
+    assert labels.names == ["a", given[0]] and labels[0] == given[0] and labels[5] == "a"
+    assert tracked() < 8 << 20
+
+
+@pytest.fixture
+def tracked():
+    import tracemalloc
+
+    tracemalloc.start()
+    yield lambda: tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+
+
+def test_labels_of_every_kind(explore):
+    from kith._explore.given import Labels
+
+    for given, names in (
+        (["b", None, "a", "b"], ["", "a", "b"]),
+        ([b"b", "a", 3, 2.5], ["2.5", "3", "a", "b"]),
+        ([True, False, True, True], ["False", "True"]),
+        (np.array(["z", "y", "z", "z"]), ["y", "z"]),
+        (np.array([3, 1, 3, 3]), ["1", "3"]),
+        (np.array([0.1, 2.5, 0.1, 1 / 3]), ["0.1", "0.333333333", "2.5"]),
+        (np.array([3.0, 1, 3, 3]), ["1", "3"]),
+    ):
+        labels = Labels(given, 4)
+        assert labels.names == names
+        assert [labels[row] for row in range(4)] == [names[code] for code in labels.codes.tolist()]
+    assert Labels(np.arange(20) / 3, 20).values is not None and Labels(np.arange(20.0), 20).values is None
+
+
+def test_many_labels_are_not_told_every_half_second(explore, rng):
+    names = [f"a label of its own, number {row} {'x' * 300}" for row in range(4000)]
+    page = explore(None, rng.standard_normal((4000, 4)), labels=names).computed()
+    content = page.ask("api/state").content
+    assert len(content) < 3000 and page.get("api/state")["classes"] == 4000
+    sheet = page.get("api/clusters/5")["sheets"][0]
+    assert len(sheet["shares"]) == 4 and sheet["shares"][0]["share"] == pytest.approx(1 / sheet["size"])
+    few = explore(None, rng.standard_normal((40, 4)), labels=["y" * 300, "z"] * 20).computed()
+    assert few.get("api/state")["labels"] == [few.get("api/item/0")["label"], "z"], "the page finds a label's colour"
+
+
+def test_the_largest_step_may_be_behind_what_is_drawn(explore):
+    rows = 1000
+    lengths = np.ones(rows, np.float32)
+    lengths[700] = 5
+    places = np.concatenate([[0], np.cumsum(lengths[:-1])])
+    ids = np.arange(rows)[:, None] + [-1, 1]
+    ids[-1, 1] = -1
+    distances = np.where(ids < 0, np.inf, np.abs(places[ids] - places[:, None])).astype(np.float32)
+    order = np.argsort(distances, axis=1, kind="stable")
+    graph = kith.KnnGraph(np.take_along_axis(ids, order, 1), np.take_along_axis(distances, order, 1))
+    page = explore(None, places[:, None], graph=graph).computed()
+    told = page.get(f"api/path/0/{rows - 1}")
+    assert told["cut"] and len(told["steps"]) == 400 and len(told["items"]) == 401 and told["width"] == 5
+    assert told["largest"] == 700 and rows_of(told["beyond"]) == [700, 701] and told["rows"] == list(range(rows))
+    near = page.get("api/path/690/720")
+    assert near["largest"] == 10 and near["beyond"] == [] and near["steps"][10] == 5
+
+
+def test_the_map_is_made_once(page):
+    page.computed()
+    answers = page.explorer._server.routes._answers
+    assert answers.map_points() is answers.map_points()
+
+
+def test_the_map_takes_its_colours_when_clusters_come(explore, images, monkeypatch):
+    import threading
+
+    from kith._explore.work import Work
+
+    go_on, real = threading.Event(), Work._cells_of
+    monkeypatch.setattr(Work, "_cells_of", lambda self, count, report: go_on.wait(60) and real(self, count, report))
+    page = explore(images, images.reshape(300, -1))
+    try:
+        for _ in range(1000):
+            reply = page.ask("api/points")
+            if reply.status == 200:
+                break
+        assert set(reply.content[12 * 300 :]) == {0}
+    finally:
+        go_on.set()
+    page.computed()
+    assert len(set(page.ask("api/points").content[12 * 300 :])) > 1
+
+
+@pytest.mark.parametrize(
+    "given, says",
+    [
+        ({"texts": []}, "Kith's way is items"),
+        ({"hue": []}, "Kith's way is labels"),
+        ({"encoder": len}, "Kith's way is encode"),
+        ({"umap": 1}, "Kith's way is xy"),
+        ({"n_neighbors": 3}, "it has items, x"),
+        ({"label": 3}, "did you mean 'labels'"),
+        ({"open_browser": False}, "Kith's way is browser"),
+    ],
+)
+def test_names_of_other_libraries(given, says):
+    with pytest.raises(TypeError, match=says):
+        kith.explore(["a", "b"], np.eye(2), **given)

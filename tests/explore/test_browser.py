@@ -58,6 +58,7 @@ class Walk:
     def keep(self, name: str) -> None:
         folder = os.environ.get("KITH_PICTURES")
         if folder:
+            self.browser.mouse("mouseMoved", 1, 1)  # so that nothing is raised
             time.sleep(0.6)  # for what is still being loaded or drawn
             Path(folder).mkdir(parents=True, exist_ok=True)
             self.browser.picture(Path(folder) / f"{self.name}_{name}.png")
@@ -209,10 +210,16 @@ def walk_everything(walk: Walk, rows: int, upload: Path | None) -> None:
     assert browser.evaluate("document.documentElement.scrollWidth <= innerWidth"), "nothing runs over the side"
     browser.click("#theme")
     walk.keep("narrow")
-    for route in ("#/clusters", "#/path/7/12", "#/map", "#/near", "#/search", ""):
+    for name, route in (("clusters", "#/clusters"), ("path", "#/path/7/12"), ("map", "#/map"), ("near", "#/near"), ("search", "#/search"), ("first", "")):
         walk.open(route)
         assert browser.evaluate("document.documentElement.scrollWidth <= innerWidth"), route
+        walk.keep(f"narrow_{name}")
     browser.resize(1280, 800)
+    if os.environ.get("KITH_PICTURES"):
+        for name, route in (("neighbours", "#/neighbours/12"), ("path", "#/path/7/12"), ("map", "#/map"), ("linkage", "#/clusters/linkage"), ("search", "#/search")):
+            walk.open(route)
+            browser.click("#theme")
+            walk.keep(f"dark_{name}")
     walk.finished()
 
 
@@ -253,9 +260,9 @@ def test_wrong_addresses_are_told_in_words(page: Any, browser: chromium.Chromium
         assert says in browser.text(), route
     walk.finished()  # what follows is told by the console too: the server says that these are not there
     walk.open("#/neighbours/300")
-    assert "there is no row 300; rows are 0 to 299" in browser.text()
+    assert "There is no row 300; rows are 0 to 299" in browser.text()
     walk.open("#/path/0/999999999999999999999")
-    assert "there is no row" in browser.text()
+    assert "There is no row" in browser.text()
 
 
 def test_no_path_and_what_is_being_computed(explore: Callable[..., Any], browser: chromium.Chromium, rng: np.random.Generator) -> None:
@@ -266,8 +273,99 @@ def test_no_path_and_what_is_being_computed(explore: Callable[..., Any], browser
     assert "There is no path" in browser.text() and "2 parts" in browser.text()
     walk.open("#/path/1/9")
     assert re.search(r"\d+ steps?, none longer than", browser.text())
-    if any("503" in problem for problem in browser.problems):
-        browser.problems.clear()  # asked while the graph was being built
+    walk.finished()
+
+
+def test_a_server_that_has_ended_is_told_in_words(explore: Callable[..., Any], browser: chromium.Chromium, rng: np.random.Generator) -> None:
+    """Buttons for more stay, and nothing is left unanswered in the console but the questions themselves."""
+    page = explore([f"text {row}" for row in range(300)], rng.standard_normal((300, 4))).computed()
+    walk = Walk(browser, page, "ended")
+    for route in ("#/outliers", "#/near", "#/?order=rows"):
+        walk.open(route)
+        browser.click(".more button")
+        browser.until("!document.querySelector('.more button').disabled && document.querySelector('.more span').textContent === ''")
+    walk.finished()
+    page.explorer.close()
+    for _ in range(2):
+        browser.click(".more button")
+        browser.until("/does not answer/.test(document.querySelector('.more span').textContent) && !document.querySelector('.more button').disabled")
+    assert all("ERR_CONNECTION_REFUSED" in problem for problem in browser.problems), browser.problems
+
+
+def test_the_page_goes_on_asking_how_far_the_work_is(explore: Callable[..., Any], browser: chromium.Chromium, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
+    import threading
+
+    from kith._explore import work
+
+    go_on, real = threading.Event(), work.knn_graph
+    monkeypatch.setattr(work, "knn_graph", lambda *given, **more: go_on.wait(60) and real(*given, **more))
+    page = explore([f"text {row}" for row in range(80)], rng.standard_normal((80, 4)))
+    walk = Walk(browser, page, "asking")
+    browser.goto(page.url + "#/outliers")
+    browser.until("document.querySelector('main .notice progress')")
+    answers = page.explorer._server.routes._answers
+    real_state = answers.state
+    failures = [1]
+
+    def state() -> Any:
+        failures[0] -= 1
+        if failures[0] >= 0:
+            raise RuntimeError("for a while")
+        return real_state()
+
+    answers.state = state
+    browser.until("/for a while/.test(document.getElementById('work').innerText)")
+    go_on.set()
+    walk.until_at("#/outliers")
+    browser.until("document.querySelector('main .card') && !document.querySelector('#work.on')")
+
+
+def test_clusters_that_take_long_open_by_themselves(explore: Callable[..., Any], browser: chromium.Chromium, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
+    import threading
+
+    page = explore([f"text {row}" for row in range(80)], rng.standard_normal((80, 4))).computed()
+    walk, work, go_on = Walk(browser, page, "long"), page.explorer.work, threading.Event()
+    real = work._cells_of
+    monkeypatch.setattr(work, "_cells_of", lambda count, report: report("", 1, 4) or go_on.wait(60) and real(count, report))
+    browser.goto(page.url + "#/clusters/9")
+    browser.until("document.querySelector('main .notice progress')?.value === 0.25 && /9 clusters: being computed/.test(document.body.innerText)")
+    go_on.set()
+    browser.until("document.querySelectorAll('.sheet').length === 9")
+    walk.finished()
+
+
+def test_what_is_pasted_elsewhere_is_not_searched_for(page: Any, browser: chromium.Chromium) -> None:
+    walk = Walk(browser, page.computed(), "paste")
+    paste = (
+        "(() => { const given = new DataTransfer(); given.items.add(new File(['no image'], 'a.png', {type: 'image/png'}));"
+        " document.dispatchEvent(new ClipboardEvent('paste', {clipboardData: given, bubbles: true})); })()"
+    )
+    walk.open("#/search")
+    browser.evaluate(paste)
+    browser.until("/no image/.test(document.querySelector('.drop').innerText)")
+    browser.problems.clear()  # 400
+    browser.evaluate("location.hash = '#/outliers'")
+    walk.until_at("#/outliers")
+    browser.evaluate(paste)
+    time.sleep(0.3)
+    walk.finished()
+
+
+def test_a_collection_shows_its_ids(explore: Callable[..., Any], browser: chromium.Chromium, rng: np.random.Generator, tmp_path: Path) -> None:
+    import kith
+
+    if not kith._kith.has_collections:
+        pytest.skip("this build has no collections")
+    with kith.open(tmp_path / "notes", dimension=4, ids="text", columns={"kind": str}) as made:
+        made.add(rng.standard_normal((40, 4)), ids=[f"note-{row}" for row in range(40)], columns={"kind": ["a", None] * 20}, payloads=[b"words"] * 40)
+    walk = Walk(browser, explore(tmp_path / "notes", labels="kind").computed(), "ids")
+    walk.open("")
+    assert browser.evaluate("document.querySelectorAll('.grid .card').length") == 30
+    assert "note-0" in browser.text() and "(none)" in browser.text()
+    walk.open("#/search/note-17")
+    browser.click("#results a.card")
+    walk.until_at("#/neighbours/17")
+    assert "note-17" in browser.text() and walk.title().startswith("Neighbours of item note-17")
     walk.finished()
 
 

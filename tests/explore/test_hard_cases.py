@@ -96,7 +96,7 @@ def test_images_missing_broken_and_of_several_sizes(explore, tmp_path, rng):
         assert reply.status == 200 and reply.headers["Content-Type"] == "image/png"
     assert "No such file" in page.refused("image/2", 404)
     assert page.ask("image/3?side=240").headers["Content-Type"] in ("image/png", "application/json")
-    assert "Pillow" in page.refused("image/4", 404), "never sent as what it says it is"
+    assert page.refused("image/4", 404) == "item 4 is no image that Pillow can read", "never sent as what it says it is"
     assert "is empty" in page.refused("image/5", 404)
 
 
@@ -168,11 +168,83 @@ def test_the_page_works_while_things_are_computed(explore, images, monkeypatch):
     page = explore(images, images.reshape(300, -1))
     try:
         assert len(page.get("api/neighbours/5?k=20")["found"]) == 20
-        words = page.refused("api/path/0/1", 503)
+        words = page.refused("api/path/0/1", 202)
         assert "being computed" in words
     finally:
         go_on.set()
     assert page.computed().get("api/path/0/3")["count"] >= 2
+
+
+def test_a_first_search_that_fails_holds_up_nothing(explore, images, monkeypatch):
+    from kith._explore import work
+
+    real = work.Index.search
+
+    def broken(self, queries, *given, **more):
+        if len(queries) > 1:
+            raise RuntimeError("no search of many")
+        return real(self, queries, *given, **more)
+
+    monkeypatch.setattr(work.Index, "search", broken)
+    page = explore(images, images.reshape(300, -1)).computed()
+    assert all(stage["state"] == "done" for stage in page.get("api/state")["stages"])
+
+
+def test_files_of_programs_are_not_opened(explore, rng, tmp_path, monkeypatch):
+    """Pillow would start Ghostscript for PostScript, whatever a file is called."""
+    eps = pytest.importorskip("PIL.EpsImagePlugin")
+    monkeypatch.setattr(eps, "Ghostscript", lambda *_, **__: pytest.fail("Ghostscript is started"))
+    script = b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n%%EndComments\n%%EOF\n"
+    (tmp_path / "0.png").write_bytes(script)
+    (tmp_path / "1.png").write_bytes(png(np.zeros((2, 2), np.uint8)))
+    page = explore(tmp_path, rng.standard_normal((2, 4)), encode=lambda image: np.zeros(4))
+    assert "no image that Pillow can read" in page.refused("image/0?side=96", 404)
+    assert "no image that Pillow can read" in page.refused("api/search/image", 400, method="POST", body=script)
+
+
+def test_images_of_too_many_pixels(explore, rng):
+    pil = pytest.importorskip("PIL.Image")
+    import io
+
+    file = io.BytesIO()
+    pil.new("1", (9000, 8000)).save(file, "PNG")
+    page = explore([file.getvalue()], rng.standard_normal((1, 4)), encode=lambda image: np.zeros(4))
+    assert "9000 x 8000 pixels" in page.refused("api/search/image", 400, method="POST", body=file.getvalue())
+
+
+def test_photographs_are_decoded_smaller(explore, rng, monkeypatch):
+    pil = pytest.importorskip("PIL.Image")
+    import io
+
+    file, decoded = io.BytesIO(), []
+    made = pil.linear_gradient("L").resize((2400, 1800)).convert("RGB")
+    made.save(file, "JPEG", quality=95, exif=_turned(pil))
+    monkeypatch.setattr(pil.Image, "resize", lambda self, *given, _real=pil.Image.resize, **more: decoded.append(self.size) or _real(self, *given, **more))
+    page = explore([file.getvalue()], rng.standard_normal((1, 4)))
+    shown = pil.open(io.BytesIO(page.ask("image/0?side=240").content))
+    assert shown.size == (180, 240), "upright, as its camera was held"
+    assert max(decoded[0]) < 1000
+
+
+def _turned(pil):
+    exif = pil.Exif()
+    exif[274] = 6
+    return exif
+
+
+@pytest.mark.parametrize("mode, values", [("I;16", [0, 32896, 65535]), ("F", [-1.0, 0.0, 1.0]), ("I", [-500, 0, 500])])
+def test_grey_values_of_more_than_eight_bits(explore, mode, values):
+    pil = pytest.importorskip("PIL.Image")
+    import io
+
+    kind = {"I;16": np.uint16, "F": np.float32, "I": np.int32}[mode]
+    file = io.BytesIO()
+    pil.fromarray(np.array([values], kind)).save(file, "TIFF")
+    given = pil.fromarray(np.array([values], kind))
+    for item in (file.getvalue(), given):
+        shown = pil.open(io.BytesIO(explore([item], np.eye(1)).ask("image/0?side=96").content))
+        grey = np.asarray(shown)[0].tolist()
+        assert grey[0] == 0 and abs(grey[1] - 128) <= 1 and grey[2] == 255
 
 
 @pytest.mark.slow

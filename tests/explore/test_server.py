@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import json
 import random
 import socket
 import string
@@ -79,7 +80,7 @@ def test_the_browser_is_started_with_a_word_that_works_once(page, monkeypatch):
     assert page.refused("/", 403) and page.get("api/state")["rows"] == 300
 
 
-@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1", "127.0.0.1:1", "127.0.0.1.evil.example:{port}", "localhost.:{port}", "", "a b:{port}", "[::1]:x", "192.168.0.1:{port}", "user@127.0.0.1:{port}"])
+@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1:", "127.0.0.1:123456", "127.0.0.1.evil.example:{port}", "localhost.:{port}", "", "a b:{port}", "[::1]:x", "192.168.0.1:{port}", "user@127.0.0.1:{port}"])
 def test_other_hosts_are_refused(page, host):
     port = page.host.split(":")[1]
     page.refused("api/state", 403, headers={"Host": host.format(port=port)})
@@ -89,6 +90,15 @@ def test_hosts_of_this_machine_are_taken(page):
     port = page.host.split(":")[1]
     for name in ("127.0.0.1", "localhost", "LOCALHOST", "[::1]"):
         assert page.ask("api/state", headers={"Host": f"{name}:{port}"}).status == 200
+
+
+def test_a_tunnel_may_have_another_port(page):
+    """ssh -L 9000:127.0.0.1:8000: the browser names the port of the tunnel."""
+    for host in ("localhost:9000", "127.0.0.1:80", "127.0.0.1"):
+        assert page.ask("api/state", headers={"Host": host}).status == 200
+    assert page.ask("api/search/text", method="POST", body=b"1", headers={"Host": "localhost:9000", "Origin": "http://localhost:9000"}).status == 200
+    assert "tunnel" in page.refused("api/state", 403, headers={"Host": "myserver:9000"})
+    page.refused("api/state", 403, headers={"Host": "localhost:9000", "Origin": "http://localhost:9001"})
 
 
 def test_no_host_or_two(page):
@@ -213,6 +223,32 @@ def test_a_thousand_random_requests(page, capfd):
     assert page.get("api/state")["rows"] == 300
     told = capfd.readouterr()
     assert told.err == "" and "Traceback" not in told.out
+
+
+def test_random_searches(explore, images, capfd):
+    """Bodies of any bytes, with and without headers of images, are answered or refused in words."""
+    heads = [b"", b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff\xe0", b"GIF89a", b"BM", b"RIFF\0\0\0\0WEBP", b"II*\0", b"P6 9 9 255\n", b"%!PS", b"<svg>"]
+    dice = random.Random(11)
+    page = explore(images, images.reshape(300, -1), encode=lambda query: dice.choice([query, None, [1.0] * 64, [float("nan")] * 64, "x" * 64])).computed()
+    capfd.readouterr()
+    for number in range(200):
+        body = dice.choice(heads) + bytes(dice.choices(range(256), k=dice.choice([0, 9, 3000])))
+        address = f"api/search/{dice.choice(['text', 'image'])}?k={dice.choice(['1', '200', '0'])}"
+        reply = page.ask(address, method="POST", body=body)
+        assert reply.status in (200, 400), (body[:40], reply.status, reply.content[:200])
+        assert json.loads(reply.content).keys() & {"found", "error"}
+    assert capfd.readouterr().err == ""
+
+
+def test_rows_that_are_none_wherever_rows_are_asked_for(page):
+    page.computed()
+    rows = ["300", "-1", "9" * 18, "9" * 19, "9" * 5000, "0x10", "1e2", "%30", "+1", " 1"]
+    addresses = ["api/item/{}", "api/neighbours/{}", "image/{}", "text/{}", "api/path/{}/1", "api/path/1/{}", "api/cluster/3/{}", "api/linked/{}?height=1"]
+    for address in addresses:
+        for row in rows:
+            line = f"GET {page.path}{address.format(row)} HTTP/1.1\r\nHost: {page.host}\r\nConnection: close\r\n\r\n"
+            status = raw(page, line.encode()).split(b"\r\n")[0]
+            assert b" 404 " in status or b" 400 " in status, (address, row[:30], status)
 
 
 def test_listening_to_others_is_warned_of(explore, images):

@@ -23,10 +23,22 @@ def exported(library: Path) -> list[str]:
     return [line.split(maxsplit=2)[2] for line in lines.splitlines()]
 
 
+COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+TYPE = re.compile(r"\b(?:struct|class|enum class|enum|union)\s+(?:KITH_EXPORT\s+)?(\w+)")
+FUNCTION = re.compile(r"\b(operator|\w+)\s*(?:[^\s\w(]{1,3}\s*)?\(")
+CALL = re.compile(r"\breturn\b[^;]*;")
+
+
+def declared(header: str) -> set[str]:
+    """The types and functions that a header's text declares: comments, strings and what functions call do not count."""
+    code = CALL.sub(";", re.sub(r'"(?:[^"\\]|\\.)*"', '""', COMMENT.sub("", header)))
+    return {*TYPE.findall(code), *FUNCTION.findall(code)}
+
+
 def not_public(symbols: list[str], headers: str, c_header: str) -> list[str]:
-    """The symbols that no header names; `headers` and `c_header` are their texts."""
-    words = set(re.findall(r"\w+", headers))
-    functions = set(re.findall(r"\b(kith_\w+)\(", c_header))
+    """The symbols that no header declares; `headers` and `c_header` are their texts."""
+    words = declared(headers)
+    functions = set(re.findall(r"\b(kith_\w+)\(", COMMENT.sub("", c_header)))
     found = []
     for symbol in symbols:
         # What is declared stands before the first parenthesis or template argument; "typeinfo for" and the like before it.
@@ -46,6 +58,7 @@ def main() -> None:
     symbols = exported(library)
     if len(sys.argv) > 3:  # a library beside libkith has no C functions
         c_header = ""
+    c_header = COMMENT.sub("", c_header)
     missing = set(re.findall(r"^KITH_C_API[^;(]*?\b(kith_\w+)\(", c_header, re.MULTILINE)) - set(symbols)
     wrong = not_public(symbols, headers, c_header)
     for symbol in wrong:

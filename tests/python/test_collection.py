@@ -392,9 +392,15 @@ def test_arrow(filled):
     collection.remove(where="true")
     with pytest.raises(ValueError, match="alone"):
         collection.add(table, ids=[1])
-    json_out = table.schema.get_field_index("tags")
-    assert collection.add(table.remove_column(json_out)).tolist() == list(range(60))
-    assert (collection.get(list(range(60))).vectors == x).all() and collection.get(4).payloads == b"\4\0\xff"
+    assert collection.add(table).tolist() == list(range(60))
+    assert collection.to_arrow().equals(table)
+    items = collection.get(list(range(60)))
+    assert (items.vectors == x).all() and items.columns == values(60) and items.payloads[4] == b"\4\0\xff"
+    tags = table.schema.get_field_index("tags")
+    with pytest.raises(ValueError, match="column 'tags', row 0: .* is no JSON"):
+        collection.upsert(table.set_column(tags, "tags", pa.array(["{n"] * 60)))
+    collection.upsert(table.set_column(tags, "tags", pa.array([{"n": [i]} for i in range(60)])))  # values as they are
+    assert collection.get(5).columns["tags"] == {"n": [5]}
     with pytest.raises(ValueError, match="no column 'vector'"):
         collection.add(pa.table({"embedding": [[1.0] * 8]}))
     with pytest.raises(ValueError, match="differ in length"):

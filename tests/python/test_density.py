@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import sys
 
 import numpy as np
 import pytest
@@ -119,3 +120,25 @@ def test_what_a_tree_or_scikit_learn_does_better(rng):
     assert shares.backend_ == "scikit-learn"
     bits = ours.NearestNeighbors(n_neighbors=2, metric="hamming").fit(rng.integers(0, 256, (50, 8), dtype=np.uint8))
     assert bits.backend_ == "kith"
+
+
+@pytest.mark.parametrize("method", ["eom", "leaf"])
+@pytest.mark.parametrize("single", [False, True])
+@pytest.mark.parametrize("least", [2, 5, 30])
+@pytest.mark.parametrize("most", [None, 300])
+def test_labels_without_scikit_learns_private_module_are_the_same(blobs, method, single, least, most):
+    settings = {"cluster_selection_method": method, "allow_single_cluster": single, "min_cluster_size": least, "max_cluster_size": most}
+    for x in (blobs, make_moons(400, noise=0.08, random_state=0)[0], np.round(blobs[:300])):
+        theirs = ours.HDBSCAN(**settings).fit(x)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setitem(sys.modules, "sklearn.cluster._hdbscan._tree", None)
+            mine = ours.HDBSCAN(**settings).fit(x)
+        np.testing.assert_array_equal(mine.labels_, theirs.labels_)
+        np.testing.assert_allclose(mine.probabilities_, theirs.probabilities_)
+
+
+def test_a_selection_epsilon_joins_clusters_that_split_below_it(blobs):
+    fine = ours.HDBSCAN(min_cluster_size=5).fit(blobs)
+    coarse = ours.HDBSCAN(min_cluster_size=5, cluster_selection_epsilon=2.5).fit(blobs)
+    assert 1 <= coarse.labels_.max() <= fine.labels_.max()
+    assert ours.HDBSCAN(cluster_selection_epsilon=1e6, allow_single_cluster=True).fit(blobs).labels_.max() == 0

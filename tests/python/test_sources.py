@@ -223,3 +223,40 @@ def test_parquet_columns(folder: Path, rows: Rows) -> None:
     assert np.array_equal(named.cluster_centers_, kith.KMeans(3).fit(np.ascontiguousarray(rows[:, :4])).cluster_centers_)
     with pytest.raises(ValueError, match="has not column 'c'"):
         kith.KMeans(3).fit(str(folder / "two.parquet") + "::c")
+
+
+def test_parquet_as_pandas_writes_it(tmp_path, rng):
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    x = rng.standard_normal((500, 6))
+    frame = pandas.DataFrame({"id": range(500), "v": list(x), "tags": [[i, i + 1] for i in range(500)]})
+    frame.to_parquet(tmp_path / "x.parquet", row_group_size=100)
+    found = kith.knn(str(tmp_path / "x.parquet"), str(tmp_path / "x.parquet"), k=3)
+    narrow = x.astype(np.float32)
+    assert (found.ids == kith.knn(narrow, narrow, k=3).ids).all()
+    whole = str(tmp_path / "x.parquet::tags")  # whole numbers, where they are asked for
+    assert (kith.knn(whole, whole, k=1).distances == 0).all()
+
+
+def test_parquet_lists_that_are_no_vectors(tmp_path):
+    arrow = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as parquet
+
+    def written(values, kind=None):
+        path = tmp_path / "x.parquet"
+        parquet.write_table(arrow.table({"v": arrow.array(values, kind)}), path)
+        return str(path)
+
+    for values, says in (
+        ([[1.0, 2.0], [3.0]], "1 numbers in row 1 of row group 0, and 2 in the first"),
+        ([[1.0, 2.0], None], "missing values"),
+        ([[1.0, None]], "missing values"),
+        ([[1.0, 1e300]], "beyond float32"),
+        ([[]], "no first vector"),
+    ):
+        path = written(values, arrow.list_(arrow.float64()))
+        with pytest.raises((ValueError, OSError), match=says):
+            kith.knn(path, path, k=1)
+    path = written(["a", "b"])
+    with pytest.raises(ValueError, match=r"a column of lists of numbers; it has v \(string\)"):
+        kith.knn(path, path, k=1)

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, SupportsIndex
+from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex
 
 from kith._knn_graph import KnnGraph
 from kith._metrics import Metric
+from kith._other_names import refuse_unknown
 from kith._typing import DeviceNames
 
 if TYPE_CHECKING:
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
 
 def explore(
     items: Any,
-    x: Any,
-    labels: Sequence[Any] | None = None,
+    x: Any = None,
+    labels: Sequence[Any] | str | None = None,
     graph: KnnGraph | None = None,
     xy: Any = None,
     encode: Callable[[Any], Any] | None = None,
@@ -32,7 +33,9 @@ def explore(
     port: SupportsIndex = 0,
     browser: bool = True,
     shape: tuple[int, ...] | None = None,
+    text: str | None = None,
     block: bool | None = None,
+    **unknown: NoReturn,
 ) -> Explorer:
     """Open a page in the browser that shows the items behind vectors: neighbours, search, clusters, paths, a map.
 
@@ -45,10 +48,13 @@ def explore(
         What each row of `x` stands for. Images: arrays (rows, height, width) or (rows, height, width, 3), vectors of their
         pixels, sequences of arrays, of PIL's images or of files, or a folder of images in the order of their names. Texts: a
         sequence of str, a .txt file of a text a line, or a .jsonl file. None shows row numbers, and images where `shape` is given.
+        Or a `Collection`, a view of one or its path, which has vectors, ids and metric of its own: its payloads are shown where they
+        are images or texts, else its first column of texts.
     x : array_like (rows, dimension), or path
-        The vectors.
+        The vectors; not with a collection.
     labels : sequence, optional
-        The class of each row, or a number for each; marked beside items, and the colours of the map.
+        The class of each row, or a number for each; marked beside items, and the colours of the map. Of a collection the name
+        of a column.
     graph : KnnGraph, optional
         A graph of `x`; computed if not given.
     xy : array_like (rows, 2), optional
@@ -69,6 +75,8 @@ def explore(
         Open the browser.
     shape : tuple of int, optional
         (height, width) or (height, width, 3) of images given as vectors.
+    text : str, optional
+        The column of a collection that is shown.
     block : bool, optional
         Wait for Ctrl-C. By default in scripts alone.
 
@@ -95,13 +103,24 @@ def explore(
     from kith._explore.given import Given
     from kith._explore.server import Explorer
 
-    given = Given(items, x, labels, graph, xy, encode, metric=metric, device=device, shape=shape)
-    page = Explorer(given, host, port)
-    print(f"kith explore: {page.url}", flush=True)
-    if browser:
-        page.open_browser()
-    if block if block is not None else not _interactive():
-        page.wait()
+    refuse_unknown("kith.explore()", unknown)
+    given = Given(items, x, labels, graph, xy, encode, metric=metric, device=device, shape=shape, text=text)
+    try:
+        page = Explorer(given, host, port)
+    except BaseException:
+        given.close()
+        raise
+    waits = block if block is not None else not _interactive()
+    try:
+        print(f"kith explore: {page.url}", flush=True)
+        if browser:
+            page.open_browser()
+        if waits:
+            page.wait()
+    except KeyboardInterrupt:  # before it waits
+        page.close()
+        if not waits:
+            raise
     return page
 
 

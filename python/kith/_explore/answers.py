@@ -10,7 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from kith._explore.given import Given
-from kith._explore.work import Clusters, NotReady, Work
+from kith._explore.clusterings import Clusters
+from kith._explore.jobs import NotReady
+from kith._explore.work import Work
 from kith._knn import knn
 
 _CARD_LETTERS = 240  # of a text on a card
@@ -20,8 +22,11 @@ _SEARCH_SECONDS = 3.0
 _SHEET = 16  # items on a contact sheet
 _SHEETS = 60
 _STRIP = 400  # steps of a path that are drawn
+_MAP_STEPS = 20_000  # and on the map
 _MAP_POINTS = 2_000_000
 _MOST_CLASSES = 12  # colours of the map
+_LABEL_LETTERS = 120
+_MOST_DIGITS = 18  # of a row's number, as far as it could be one
 
 
 class Refused(Exception):
@@ -38,20 +43,24 @@ class Answers:
     def __init__(self, given: Given, work: Work) -> None:
         self._given = given
         self._work = work
+        self._points: tuple[str, bytes] | None = None
 
     def state(self) -> dict[str, Any]:
         """What there is, and how far the work is."""
-        given = self._given
+        given, labels = self._given, self._given.labels
         return {
             "rows": len(given),
             "columns": int(given.x.shape[1]),
             "dtype": str(given.x.dtype),
             "metric": given.metric,
             "kind": given.items.kind,
-            "labels": [] if given.labels is None else given.labels.names,
-            "scale": given.labels is not None and given.labels.values is not None,
+            # Names are told where each has its colour: of a million classes none has.
+            "classes": 0 if labels is None else len(labels.names),
+            "labels": [] if labels is None or len(labels.names) > _MOST_CLASSES else list(map(_label, labels.names)),
+            "scale": labels is not None and labels.values is not None,
             "search_image": given.encode is not None,
             "search_text": given.encodes_texts,
+            "ids": given.ids is not None,
             "clusters": self._work.default_count(),
             "stages": [
                 {
@@ -76,7 +85,8 @@ class Answers:
     def spread(self, count: int) -> dict[str, Any]:
         """Rows evenly spread over all."""
         total = len(self._given)
-        rows = sorted({round(place * (total - 1) / max(1, count - 1)) for place in range(min(count, total))})
+        count = min(count, total)
+        rows = sorted({round(place * (total - 1) / max(1, count - 1)) for place in range(count)})
         return {"rows": total, "items": [self._card(row) for row in rows]}
 
     def item(self, row: int) -> dict[str, Any]:
@@ -153,17 +163,19 @@ class Answers:
             labels = self._work.parts()
             sizes = [int((labels == labels[row]).sum()) for row in (a, b)]
             return {**answer, "parts": paths.parts, "sizes": sizes, "steps": [], "width": None}
-        steps = self._step_lengths(rows[: _STRIP + 1])
+        steps = self._step_lengths(rows)
         largest = int(np.argmax(steps)) if len(steps) else -1
-        direct = self._direct(a, b)
         return {
             **answer,
             "width": _number(found.width),
             "items": [self._card(int(row)) for row in rows[: _STRIP + 1]],
-            "steps": [_number(step) for step in steps],
+            "rows": rows[:_MAP_STEPS].tolist(),
+            "steps": [_number(step) for step in steps[:_STRIP]],
             "largest": largest,
             "cut": len(rows) > _STRIP + 1,
-            "direct": _number(direct),
+            # The largest step where it is behind those that are drawn.
+            "beyond": [self._card(int(row)) for row in rows[largest : largest + 2]] if largest >= _STRIP else [],
+            "direct": _number(self._direct(a, b)),
         }
 
     def pairs(self, first: int, page: int) -> dict[str, Any]:
@@ -221,15 +233,20 @@ class Answers:
         """Places and colours in a random order, whose first thousand, say, are a fair sample: x and y as float32, rows as
         uint32, colours as bytes, array after array."""
         places, _ = self._work.places()
+        codes, _, by = self._colours()
+        kept = self._points  # of the same colours: clusters come later than places
+        if kept is not None and kept[0] == by:
+            return kept[1]
         order = np.random.default_rng(0).permutation(len(places))[:_MAP_POINTS]
-        codes, _, _ = self._colours()
         arrays = (
             places[order, 0].astype("<f4"),
             places[order, 1].astype("<f4"),
             order.astype("<u4"),
             codes[order].astype(np.uint8),
         )
-        return b"".join(array.tobytes() for array in arrays)
+        content = b"".join(array.tobytes() for array in arrays)
+        self._points = by, content
+        return content
 
     def _colours(self) -> tuple[npt.NDArray[np.int32], list[str], str]:
         """A colour's number for each row, the names of the classes, and what they are."""
@@ -260,7 +277,9 @@ class Answers:
         if len(caption) > letters:
             card["letters"] = len(caption)
         if self._given.labels is not None:
-            card["label"] = self._given.labels[row][:200]
+            card["label"] = _label(self._given.labels[row])
+        if self._given.ids is not None:
+            card["id"] = str(self._given.ids[row])[:_LABEL_LETTERS]
         return card
 
     def _cards(self, ids: npt.NDArray[Any], distances: npt.NDArray[Any]) -> list[dict[str, Any]]:
@@ -280,9 +299,12 @@ class Answers:
             sheet["spread"] = _number(clusters.spreads[cell])
         labels = self._given.labels
         if labels is not None and labels.codes is not None:
-            counts = np.bincount(labels.codes[rows], minlength=len(labels.names))
-            top = [int(code) for code in np.argsort(-counts, kind="stable")[:4] if counts[code] > 0]
-            sheet["shares"] = [{"label": labels.names[code][:80], "share": counts[code] / len(rows)} for code in top]
+            codes, counts = np.unique(labels.codes[rows], return_counts=True)
+            top = np.argsort(-counts, kind="stable")[:4]
+            sheet["shares"] = [
+                {"label": _label(labels.names[code]), "share": float(count / len(rows))}
+                for code, count in zip(codes[top].tolist(), counts[top].tolist())
+            ]
         return sheet
 
     def _one_of(self, clusters: Clusters, cell: int, first: int, page: int) -> dict[str, Any]:
@@ -292,16 +314,18 @@ class Answers:
         return {"sheet": self._sheet(clusters, cell), "first": first, "items": [self._card(int(row)) for row in rows]}
 
     def _containing(self, text: str) -> dict[str, Any]:
-        """Rows whose number, text or label has it, as far as a few seconds reach."""
+        """Rows whose number or id it is, or whose text or label has it, as far as a few seconds reach."""
         found: list[int] = []
         wanted = text.strip()
-        if wanted.isascii() and wanted.isdigit() and int(wanted) < len(self._given):
+        if self._given.ids is not None:
+            found += self._given.rows_of_id(wanted)
+        elif wanted.isascii() and wanted.isdigit() and len(wanted) <= _MOST_DIGITS and int(wanted) < len(self._given):
             found.append(int(wanted))
         folded, until, looked = wanted.casefold(), time.monotonic() + _SEARCH_SECONDS, len(self._given)
         labels = self._given.labels
         wearing = set() if labels is None else {code for code, name in enumerate(labels.names) if folded in name.casefold()}
-        for row in range(len(self._given)):
-            if folded in self._given.items.caption(row).casefold() or (
+        for row, caption in enumerate(self._given.items.captions()):
+            if folded in caption.casefold() or (
                 wearing and labels is not None and labels.codes is not None and int(labels.codes[row]) in wearing
             ):
                 if row not in found[:1]:
@@ -317,20 +341,24 @@ class Answers:
         return answer
 
     def _near(self, vector: npt.NDArray[Any], k: int) -> dict[str, Any]:
-        found = self._work.index.search(vector, min(k, len(self._given)))
+        try:
+            found = self._work.index.search(vector, min(k, len(self._given)))
+        except (ValueError, TypeError) as error:
+            raise Refused(400, f"the vector that encode= made cannot be searched for: {error}") from None
         return {"found": self._cards(np.asarray(found.ids[0]), np.asarray(found.distances[0]))}
 
-    def _step_lengths(self, rows: npt.NDArray[np.int64]) -> list[float]:
-        return [self._between(int(a), int(b)) for a, b in zip(rows[:-1], rows[1:])]
+    def _step_lengths(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+        """The lengths of a path's steps, which are edges of the graph and kept with either of their rows."""
+        graph = self._work.graph()
+        lengths = np.full(max(0, len(rows) - 1), np.inf)
+        for ends, others in ((rows[:-1], rows[1:]), (rows[1:], rows[:-1])):
+            found = np.asarray(graph.ids[ends]) == others[:, np.newaxis]
+            here = np.where(found, np.asarray(graph.distances[ends], np.float64), np.inf)
+            lengths = np.minimum(lengths, here.min(axis=1, initial=np.inf))
+        return lengths
 
     def _between(self, a: int, b: int) -> float:
-        """The length of an edge of the graph, which may be kept with either row."""
-        graph = self._work.graph()
-        for row, other in ((a, b), (b, a)):
-            place = np.flatnonzero(np.asarray(graph.ids[row]) == other)
-            if place.size:
-                return float(graph.distances[row, place[0]])
-        return math.inf
+        return float(self._step_lengths(np.array([a, b]))[0])
 
     def _direct(self, a: int, b: int) -> float:
         """How far two rows are from each other, straight."""
@@ -345,11 +373,16 @@ def _number(value: Any) -> float | None:
     return number if math.isfinite(number) else None
 
 
+def _label(name: str) -> str:
+    """A label as the page shows it."""
+    return name[:_LABEL_LETTERS] or "(none)"
+
+
 def _few_classes(codes: npt.NDArray[np.int32], names: list[str]) -> tuple[npt.NDArray[np.int32], list[str]]:
     """The largest classes by name, and all others as one: no more than there are colours."""
     if len(names) <= _MOST_CLASSES:
-        return codes, [name[:80] for name in names]
+        return codes, list(map(_label, names))
     largest = np.sort(np.argsort(-np.bincount(codes, minlength=len(names)), kind="stable")[: _MOST_CLASSES - 1])
     number = np.full(len(names), _MOST_CLASSES - 1, np.int32)
     number[largest] = np.arange(_MOST_CLASSES - 1, dtype=np.int32)
-    return number[codes], [names[code][:80] for code in largest] + [f"{len(names) - _MOST_CLASSES + 1} others"]
+    return number[codes], [_label(names[code]) for code in largest] + [f"{len(names) - _MOST_CLASSES + 1} others"]

@@ -12,8 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from kith import _kith
 from kith._explore import explore
-from kith._files import read_vectors
+from kith._explore.collected import is_collection
+from kith._explore.vector_files import vectors_in
 from kith._items import Items
 from kith._knn_graph import KnnGraph
 
@@ -22,12 +24,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs until Ctrl-C; the exit code is the program's: 2 for wrong usage, 3 for a file, 4 for memory."""
     given = _parser().parse_args(arguments)
     try:
+        if given.collection is not None and given.vectors is not None:
+            raise ValueError("--vectors and a collection are two things to look at; give one")
         explore(
-            given.items,
-            _vectors(given.vectors),
-            None if given.labels is None else _labels(given.labels),
+            _collection(given) if given.vectors is None else given.items,
+            None if given.vectors is None else vectors_in(given.vectors),
+            _labels(given.labels, given.vectors is None),
             _graph(given.graph),
-            None if given.xy is None else read_vectors(given.xy),
+            None if given.xy is None else vectors_in(given.xy),
+            text=given.text,
             metric=given.metric,
             device=given.device,
             host=given.host,
@@ -38,6 +43,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
     except KeyboardInterrupt:
         return 130
+    except NotImplementedError as error:
+        print(f"kith explore: {error}", file=sys.stderr)
+        return 2
     except (ValueError, TypeError, OSError, MemoryError) as error:
         print(f"kith explore: {error if str(error) else type(error).__name__}", file=sys.stderr)
         return 4 if isinstance(error, MemoryError) else 3 if isinstance(error, OSError) else 2
@@ -48,11 +56,13 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="kith explore",
         description="Look at vectors in the browser: neighbours, search, clusters, paths, a map.",
-        epilog="example: kith explore --vectors x.npy --items thumbs/",
+        epilog="example: kith explore --vectors x.npy --items thumbs/, or kith explore photos of a collection",
     )
-    parser.add_argument("--vectors", metavar="FILE", required=True, help="vectors, in any format that Kith reads")
+    parser.add_argument("collection", metavar="DIR", nargs="?", help="a collection, in the place of --vectors and --items")
+    parser.add_argument("--vectors", metavar="FILE", help="vectors, in any format that Kith reads or kith convert takes")
     parser.add_argument("--items", metavar="PATH", help="a folder of images, in the order of names, or a .txt or .jsonl file")
-    parser.add_argument("--labels", metavar="FILE", help="a label for each row: a .txt file of a label a line, .npy or idx1-ubyte")
+    parser.add_argument("--labels", metavar="FILE", help="a label for each row: a .txt file of a label a line, .npy or idx1-ubyte; or a column")
+    parser.add_argument("--text", metavar="COLUMN", help="the column of a collection that is shown; by default its payloads")
     parser.add_argument("--graph", metavar="FILE", nargs="+", help="a k-NN graph: its folder, or its files of ids and distances")
     parser.add_argument("--xy", metavar="FILE", help="where to draw each row on the map, two columns")
     parser.add_argument("--shape", metavar="H,W", type=_shape, help="vectors are pixels of images: height,width[,3]")
@@ -68,13 +78,27 @@ def _shape(words: str) -> tuple[int, ...]:
     return tuple(int(word) for word in words.replace("x", ",").split(","))
 
 
-def _vectors(path: str) -> Any:
-    if os.path.isdir(path):
-        raise ValueError(f"{path!r} is a folder; --vectors is a file of vectors, and --items the folder of images")
-    return read_vectors(path)
+def _collection(given: argparse.Namespace) -> str:
+    """The path of a collection, in the place of which there may be something else."""
+    path: str | None = given.collection
+    if path is None:
+        raise ValueError("say what to look at: --vectors FILE, or the directory of a collection")
+    if given.items is not None:
+        raise ValueError("--items belong to --vectors; what a collection shows is its payloads, or a column: --text COLUMN")
+    if not _kith.has_collections:
+        raise NotImplementedError("this build of Kith has no collections, since it was built without SQLite; say --vectors FILE")
+    if not os.path.exists(path):
+        raise FileNotFoundError(f"there is no collection {path!r}")
+    if os.path.isdir(path) and not is_collection(path):
+        raise ValueError(f"{path!r} is a folder, but no collection; of a folder of images say --vectors FILE --items {path}")
+    if os.path.isfile(path):
+        raise ValueError(f"{path!r} is a file; say --vectors {path}")
+    return path
 
 
-def _labels(path: str) -> Any:
+def _labels(path: str | None, of_collection: bool) -> Any:
+    if path is None or (of_collection and not os.path.exists(path)):
+        return path
     if Path(path).suffix == ".npy":
         return np.load(path, allow_pickle=False)
     if "idx1-ubyte" in Path(path).name:

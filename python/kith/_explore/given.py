@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any, cast
@@ -10,8 +11,9 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from kith._arrays import to_numpy
-from kith._files import read_vectors
+from kith._arrays import is_bfloat16, to_numpy
+from kith._explore.collected import collected, is_collection
+from kith._explore.vector_files import vectors_in
 from kith._items import Items, opened
 from kith._knn_graph import KnnGraph
 from kith._libraries import library_of
@@ -19,17 +21,18 @@ from kith._metrics import Metric, metric_name
 from kith._options import check_device
 from kith._typing import DeviceNames
 
-_MOST_CLASSES = 64  # numbers of more distinct values are a scale, not names
+_MOST_CLASSES = 64  # whole numbers of more distinct values are a scale, not names
+_MOST_FRACTIONS = 12  # and others
 
 
 class Given:
-    """Items, vectors, and what goes with them. A collection that opens by its path would be another maker of one."""
+    """Items, vectors, and what goes with them; or a collection, which holds all of these."""
 
     def __init__(
         self,
         items: Any,
-        x: Any,
-        labels: Sequence[Any] | None = None,
+        x: Any = None,
+        labels: Sequence[Any] | str | None = None,
         graph: KnnGraph | None = None,
         xy: Any = None,
         encode: Callable[[Any], Any] | None = None,
@@ -37,6 +40,41 @@ class Given:
         metric: Metric | None = None,
         device: DeviceNames = "auto",
         shape: tuple[int, ...] | None = None,
+        text: str | None = None,
+    ) -> None:
+        self.ids: Any = None
+        self.close: Callable[[], None] = lambda: None
+        """Ends the reading of a collection that was opened here."""
+        if is_collection(items) or x is None:
+            if x is not None:
+                raise TypeError("x is given, and a collection has vectors of its own; leave x out, or give items that are no collection")
+            if not is_collection(items):
+                raise TypeError(f"x is missing: kith.explore(items, x) takes the vectors of the items{_no_collection(items)}")
+            held = collected(items, text, labels if isinstance(labels, str) else None)
+            items, x, self.ids, self.close = held.items, held.x, held.ids, held.close
+            labels = held.labels if isinstance(labels, str) else labels
+            metric = held.metric if metric is None and graph is None else metric  # type: ignore[assignment]
+        elif text is not None:
+            raise TypeError("text names a column of a collection, and items are none")
+        elif isinstance(labels, str):
+            raise TypeError(f"labels is {labels!r}; give a label for each row of x, or of a collection the name of a column")
+        try:
+            self._check(items, x, labels, graph, xy, encode, metric, device, shape)
+        except BaseException:
+            self.close()
+            raise
+
+    def _check(
+        self,
+        items: Any,
+        x: Any,
+        labels: Sequence[Any] | None,
+        graph: KnnGraph | None,
+        xy: Any,
+        encode: Callable[[Any], Any] | None,
+        metric: Metric | None,
+        device: DeviceNames,
+        shape: tuple[int, ...] | None,
     ) -> None:
         self.x = _vectors(x)
         self.device = check_device(device)
@@ -54,6 +92,14 @@ class Given:
 
     def __len__(self) -> int:
         return len(self.x)
+
+    def rows_of_id(self, wanted: str) -> list[int]:
+        """The row of an id that was typed, if there is one."""
+        if not isinstance(self.ids, np.ndarray):
+            return [self.ids.index(wanted)] if wanted in self.ids else []
+        if not re.fullmatch("-?[0-9]{1,18}", wanted, re.ASCII):
+            return []
+        return [int(row) for row in np.flatnonzero(self.ids == int(wanted))]
 
     def _encoder_of_pixels(self) -> Callable[[Any], Any] | None:
         """An uploaded image is a vector too where vectors are the pixels of the items."""
@@ -91,6 +137,8 @@ class Given:
             vector = np.asarray(library_of(made).to_host(made) if hasattr(made, "shape") else made)
         except Exception as error:  # the caller's own code
             raise ValueError(f"encode= could not make a vector of this {kind}: {type(error).__name__}: {error}") from error
+        if vector.dtype.kind not in "fiu" and not is_bfloat16(vector.dtype):
+            raise ValueError(f"encode= made {vector.dtype} of this {kind}, and vectors are numbers")
         if vector.size != self.x.shape[1]:
             raise ValueError(f"encode= made {vector.size} values of this {kind}, and vectors have {self.x.shape[1]}")
         flat = vector.reshape(1, -1)
@@ -107,17 +155,18 @@ class Labels:
         if array.ndim != 1 or len(array) != rows:
             raise ValueError(f"labels have shape {array.shape}, and there are {rows} vectors; give a label for each row of x")
         self.values: npt.NDArray[np.float64] | None = None
-        if array.dtype.kind in "fiu" and len(np.unique(array)) > _MOST_CLASSES:
-            self.values = array.astype(np.float64)
-        if array.dtype.kind == "O":
-            array = np.array(["" if label is None else str(label) for label in array.tolist()])
-        self._given = array
         self.names: list[str] = []
         self.codes: npt.NDArray[np.int32] | None = None
-        if self.values is None:
+        self._given = array
+        if array.dtype.kind in "fiu":
             distinct, codes = np.unique(array, return_inverse=True)
-            self.names = [str(name) for name in distinct.tolist()]
-            self.codes = codes.reshape(-1).astype(np.int32)
+            whole = bool((distinct == np.rint(distinct)).all())
+            if len(distinct) > (_MOST_CLASSES if whole else _MOST_FRACTIONS):
+                self.values = array.astype(np.float64)
+                return
+            self.names, self.codes = [f"{name:.9g}" for name in distinct.tolist()], codes.reshape(-1).astype(np.int32)
+        else:
+            self.names, self.codes = _classes(array)
 
     def __getitem__(self, row: int) -> str:
         if self.codes is not None:
@@ -126,8 +175,25 @@ class Labels:
         return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
+def _classes(array: npt.NDArray[Any]) -> tuple[list[str], npt.NDArray[np.int32]]:
+    """The distinct names in their order, and which of them each row has. Each name is held once: an array of strings would give
+    every row the room of the longest."""
+    number: dict[str, int] = {}
+    found = np.fromiter((number.setdefault(_name(label), len(number)) for label in array.flat), np.int32, len(array))
+    names = sorted(number)
+    place = np.empty(len(names), np.int32)
+    place[[number[name] for name in names]] = np.arange(len(names), dtype=np.int32)
+    return names, place[found]
+
+
+def _name(label: Any) -> str:
+    if label is None:
+        return ""
+    return label.decode("utf-8", "replace") if isinstance(label, bytes) else str(label)
+
+
 def _plain(given: Sequence[Any]) -> Any:
-    """Labels of one kind as they are, others as objects, so that numpy makes no arrays of names of several lengths."""
+    """Numbers as they are, others as objects, so that numpy makes no arrays of names of several lengths."""
     made = list(given)
     if all(isinstance(label, (bool, int, float)) for label in made):
         return made
@@ -138,7 +204,7 @@ def _plain(given: Sequence[Any]) -> Any:
 
 def _vectors(x: Any) -> npt.NDArray[Any]:
     if isinstance(x, (str, os.PathLike)):
-        x = read_vectors(x)
+        x = vectors_in(os.fspath(x))
     array = to_numpy(library_of(x).to_host(x) if hasattr(x, "shape") else x, "x")
     if array.ndim != 2 or array.size == 0:
         raise ValueError(f"x has shape {array.shape}; it must be vectors, (rows, dimension), one at least")
@@ -164,7 +230,13 @@ def _metric(metric: Metric | None, graph: KnnGraph | None) -> str:
     return name
 
 
+def _no_collection(items: Any) -> str:
+    return f"; {os.fspath(items)!r} is no collection" if isinstance(items, (str, os.PathLike)) else ""
+
+
 def _items(items: Any, x: npt.NDArray[Any], shape: tuple[int, ...] | None) -> Items:
+    if isinstance(items, Items):
+        return items
     if items is not None:
         return Items(items, "items", shape)
     return Items(x, "x", shape) if shape is not None else Items([f"row {row}" for row in range(len(x))])

@@ -8,36 +8,28 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from kith._explore.clusterings import Clusters, Linkage, by_size, in_order_of_size, measured
 from kith._explore.given import Given
+from kith._explore.jobs import Jobs, NotReady, Report
 from kith._graph_build import knn_graph
 from kith._index import Index
 from kith._kmeans import KMeans
 from kith._knn_graph import KnnGraph
 from kith._smooth_paths import SmoothPaths
-from kith._spanning_tree import SpanningTree
 from kith._transform import PCA
 
 NEIGHBOURS = 20  # in the graph that is computed
 _LEARNT_FROM = 20_000  # rows that principal components are learnt from
 _MOST_BITS = 1 << 30  # of hashes whose bits are taken apart for clusters and the map
-_HEIGHTS = 48  # at which the curve of the linkage is measured; half as many of many rows
-_KEPT = 6  # clusterings, of other numbers of clusters and other heights
-
-
-class NotReady(Exception):
-    """What was asked for is being computed, or cannot be: the words are for the page."""
-
-    def __init__(self, words: str, *, coming: bool) -> None:
-        super().__init__(words)
-        self.coming = coming
 
 
 @dataclass
@@ -51,36 +43,6 @@ class Stage:
     total: int = 0
     seconds: float = 0.0
     words: str = ""
-
-
-class Clusters(NamedTuple):
-    """Rows by the cluster that they belong to."""
-
-    labels: npt.NDArray[np.int32]
-    order: npt.NDArray[np.int64]
-    """Rows, cluster after cluster: in each from its middle outwards, or as they are numbered."""
-    begins: npt.NDArray[np.int64]
-    """Where in `order` each cluster begins, and the end."""
-    spreads: npt.NDArray[np.float64] | None
-    """How far the rows of a cluster are from its centre: the root of their mean square."""
-
-    def rows(self, cluster: int) -> npt.NDArray[np.int64]:
-        return self.order[self.begins[cluster] : self.begins[cluster + 1]]
-
-    def __len__(self) -> int:
-        return len(self.begins) - 1
-
-
-class Linkage(NamedTuple):
-    """The tree that single linkage is cut from, and what cuts at some heights give."""
-
-    tree: SpanningTree
-    heights: list[float]
-    clusters: list[int]
-    """Of at least `smallest` rows, at each height."""
-    largest: list[int]
-    smallest: int
-    suggested: float
 
 
 class Work:
@@ -106,8 +68,7 @@ class Work:
         self._results: dict[str, Any] = {}
         self._changed = threading.Condition()
         self._closed = False
-        self._clusterings: OrderedDict[tuple[str, float], Clusters] = OrderedDict()
-        self._clustering = threading.Lock()
+        self._jobs = Jobs()
         self._bar = _Bar()
         self._thread = threading.Thread(target=self._run, name="kith explore", daemon=True)
 
@@ -117,6 +78,7 @@ class Work:
     def close(self) -> None:
         """Ends what is being computed, at its next word of progress."""
         self._closed = True
+        self._jobs.close()
         if self._thread.is_alive():
             self._thread.join(timeout=10)
 
@@ -150,18 +112,19 @@ class Work:
         """The cells of k-means; of another number than the default computed when they are asked for first."""
         if count == self.default_count() or self.stages["clusters"].state in ("failed", "left out"):
             return self._result("clusters")  # type: ignore[no-any-return]
-        return self._kept(("cells", count), lambda: self._cells_of(count, lambda *_: None))
+        make = partial(self._cells_of, count)
+        return self._jobs.get(("cells", count), f"{count} clusters", make, kept=False, alone=True)  # type: ignore[no-any-return]
 
     def cut(self, height: float) -> Clusters:
         """The clusters of single linkage at a height, the largest first."""
         tree = self.linkage().tree
-        return self._kept(("cut", height), lambda: _by_size(tree.labels(height)))
+        return self._jobs.get(("cut", height), "The cut", lambda _: by_size(tree.labels(height)), kept=False)  # type: ignore[no-any-return]
 
     def pairs(self) -> npt.NDArray[np.int64]:
         """The closest pairs of rows, (pairs, 2), the closest first: each row with its nearest neighbour."""
         graph = self._of_distances()
 
-        def closest() -> npt.NDArray[np.int64]:
+        def closest(report: Report) -> npt.NDArray[np.int64]:
             nearest = np.asarray(graph.ids[:, 0])
             rows = np.flatnonzero(nearest >= 0)
             length = np.asarray(graph.distances[:, 0])[rows]
@@ -170,43 +133,28 @@ class Work:
             _, first = np.unique(pairs, axis=0, return_index=True)
             return np.asarray(pairs[np.sort(first)], np.int64)
 
-        return self._once("pairs", closest)  # type: ignore[no-any-return]
+        return self._jobs.get("pairs", "The closest pairs", closest)  # type: ignore[no-any-return]
 
     def outliers(self) -> tuple[npt.NDArray[np.int64], int]:
         """Rows by how far their neighbours are, the farthest first, and which neighbour that is counted by."""
         graph = self._of_distances()
         place = min(10, graph.k)
 
-        def farthest() -> npt.NDArray[np.int64]:
+        def farthest(report: Report) -> npt.NDArray[np.int64]:
             far = np.asarray(graph.distances[:, place - 1])
             return np.argsort(-far, kind="stable")[:5_000]
 
-        return self._once("outliers", farthest), place
+        return self._jobs.get("outliers", "Outliers", farthest), place
 
     def parts(self) -> npt.NDArray[np.int64]:
         """The connected component of the graph that each row lies in."""
-        return self._once("parts", lambda: self.graph().components()[1])  # type: ignore[no-any-return]
+        return self._jobs.get("parts", "The parts of the graph", lambda _: self.graph().components()[1])  # type: ignore[no-any-return]
 
     def _of_distances(self) -> KnnGraph:
         graph = self.graph()
         if graph.metric == "inner_product":
             raise NotReady("inner_product is no distance, so that nothing is near or far: start with metric cosine or l2", coming=False)
         return graph
-
-    def _once(self, name: str, make: Callable[[], Any]) -> Any:
-        with self._clustering:
-            if name not in self._results:
-                self._results[name] = make()
-            return self._results[name]
-
-    def _kept(self, key: tuple[str, float], make: Callable[[], Clusters]) -> Clusters:
-        with self._clustering:
-            if key not in self._clusterings:
-                self._clusterings[key] = make()
-            self._clusterings.move_to_end(key)
-            while len(self._clusterings) > _KEPT:
-                self._clusterings.popitem(last=False)
-            return self._clusterings[key]
 
     def _result(self, name: str) -> Any:
         stage = self.stages[name]
@@ -220,8 +168,9 @@ class Work:
         return all(stage.state not in ("waiting", "running") for stage in self.stages.values())
 
     def _run(self) -> None:
-        # The first batch prepares the index: single searches, which are made before there is a graph, are faster then.
-        self.index.search(self.given.x[:32], 1)
+        with suppress(Exception):  # a search that the page asks for says what is wrong
+            # The first batch prepares the index: single searches, which are made before there is a graph, are faster then.
+            self.index.search(self.given.x[:32], 1)
         for name, make in (
             ("map", self._make_places),
             ("clusters", lambda report: self._cells_of(self.default_count(), report)),
@@ -234,7 +183,7 @@ class Work:
             self._do(self.stages[name], make)
         self._bar.end()
 
-    def _do(self, stage: Stage, make: Callable[[Callable[[str, int, int], None]], Any]) -> None:
+    def _do(self, stage: Stage, make: Callable[[Report], Any]) -> None:
         began = time.monotonic()
 
         def report(_: str, done: int, total: int) -> None:
@@ -260,7 +209,7 @@ class Work:
             stage.state = ended
             self._changed.notify_all()
 
-    def _make_places(self, _: Callable[[str, int, int], None]) -> tuple[npt.NDArray[np.float32], str]:
+    def _make_places(self, _: Report) -> tuple[npt.NDArray[np.float32], str]:
         if self.given.xy is not None:
             return self.given.xy, "places that were given with xy="
         x = self._numbers()
@@ -270,7 +219,7 @@ class Work:
         places = np.asarray(PCA(2, device=self.given.device).train(sample).apply(x), np.float32)
         return places, f"the first two principal components, {_share_kept(places, sample)}"
 
-    def _cells_of(self, count: int, report: Callable[[str, int, int], None]) -> Clusters:
+    def _cells_of(self, count: int, report: Report) -> Clusters:
         x = self._numbers()
         spherical = self.given.metric in ("cosine", "inner_product")
         model = KMeans(
@@ -285,13 +234,14 @@ class Work:
         model.fit(x, progress=report)
         labels, distances = (np.asarray(part) for part in model.assign(x))
         far = 1 - distances.astype(np.float64) if spherical else distances.astype(np.float64)
+        labels = in_order_of_size(labels, count)
         order = np.lexsort((far, labels))
         counts = np.bincount(labels, minlength=count)
         sums = np.bincount(labels, weights=np.maximum(far, 0) if spherical else far**2, minlength=count)
         spreads = np.sqrt(sums / np.maximum(counts, 1))
         return Clusters(labels.astype(np.int32), order, np.concatenate([[0], np.cumsum(counts)]), spreads)
 
-    def _make_graph(self, report: Callable[[str, int, int], None]) -> KnnGraph:
+    def _make_graph(self, report: Report) -> KnnGraph:
         if self.given.graph is not None:
             return self.given.graph
         rows = len(self.given)
@@ -300,14 +250,14 @@ class Work:
         k = min(NEIGHBOURS, rows - 1)
         return knn_graph(self.given.x, k=k, metric=self.given.metric, device=self.given.device, progress=report).to_host()
 
-    def _make_paths(self, report: Callable[[str, int, int], None]) -> SmoothPaths:
+    def _make_paths(self, report: Report) -> SmoothPaths:
         paths = SmoothPaths(self._needed_graph("paths want a distance"), device="cpu", progress=report)
         paths.path(0, len(paths) - 1)  # the first path lists the edges, which shall not be waited for
         return paths
 
-    def _make_linkage(self, report: Callable[[str, int, int], None]) -> Linkage:
+    def _make_linkage(self, report: Report) -> Linkage:
         graph = self._needed_graph("linkage wants a distance")
-        return _measured(graph.spanning_tree(unconnected="at_inf", progress=report), len(graph))
+        return measured(graph.spanning_tree(unconnected="at_inf", progress=report), len(graph))
 
     def _needed_graph(self, want: str) -> KnnGraph:
         graph = self.graph_if_ready()
@@ -333,39 +283,6 @@ def _share_kept(places: npt.NDArray[np.float32], sample: npt.NDArray[Any]) -> st
     whole = float(sample[:2000].astype(np.float64).var(axis=0).sum())
     kept = float(places.astype(np.float64).var(axis=0).sum())
     return "which hold nothing: all rows are equal" if whole == 0 else f"{min(1.0, kept / whole):.0%} of the variance"
-
-
-def _by_size(labels: npt.NDArray[np.int64]) -> Clusters:
-    """Clusters in the order of their sizes."""
-    counts = np.bincount(labels)
-    by_size = np.argsort(-counts, kind="stable")
-    place = np.empty(len(counts), np.int32)
-    place[by_size] = np.arange(len(counts), dtype=np.int32)
-    renamed = place[labels]
-    order = np.argsort(renamed, kind="stable")
-    return Clusters(renamed, order, np.concatenate([[0], np.cumsum(counts[by_size])]), None)
-
-
-def _measured(tree: SpanningTree, rows: int) -> Linkage:
-    """What cuts give, by height. One is suggested that leaves many clusters and few rows outside of them."""
-    weights = np.asarray(tree.weights, np.float64)
-    finite = weights[np.isfinite(weights)]
-    if finite.size == 0:
-        raise NotReady("no two rows are joined", coming=False)
-    smallest = 5 if rows < 2000 else 10 if rows < 100_000 else 50
-    # Few rows change what is joined at most heights: places in the order of edges, closer together towards the long ones.
-    count = _HEIGHTS if rows < 200_000 else _HEIGHTS // 2
-    places = np.unique(((1 - np.linspace(1, 0, count) ** 2) * (finite.size - 1)).astype(np.int64))
-    heights = np.unique(finite[places])
-    clusters, largest, scores = [], [], []
-    for height in heights:
-        counts = np.bincount(tree.labels(float(height)))
-        large = counts[counts >= smallest]
-        clusters.append(len(large))
-        largest.append(int(counts.max()))
-        scores.append(len(large) * (large.sum() / rows) ** 2)
-    best = len(scores) - 1 - int(np.argmax(scores[::-1]))
-    return Linkage(tree, [float(height) for height in heights], clusters, largest, smallest, float(heights[best]))
 
 
 class _Bar:

@@ -16,13 +16,13 @@ from scipy.sparse import csr_array, issparse  # type: ignore[import-untyped]
 from scipy.sparse.csgraph import connected_components  # type: ignore[import-untyped]
 from sklearn import cluster as theirs  # type: ignore[import-untyped]
 from sklearn.base import _fit_context  # type: ignore[import-untyped]
-from sklearn.cluster._hdbscan._tree import HIERARCHY_dtype, tree_to_labels  # type: ignore[import-untyped]
 from sklearn.utils._param_validation import StrOptions  # type: ignore[import-untyped]
 from sklearn.utils.validation import _check_sample_weight, validate_data  # type: ignore[import-untyped]
 
 from kith._graph_build import knn_graph
 from kith.sklearn._neighbors import NearestNeighbors
 from kith.sklearn._parameters import OWN_METRICS, effective_metric, metric_of, refuse_device, threads_of
+from kith.sklearn._tree_labels import labels_of
 
 _LEAST_NEIGHBOURS = 15  # of HDBSCAN's graph: with few its parts are many
 
@@ -281,13 +281,8 @@ class HDBSCAN(theirs.HDBSCAN):  # type: ignore[misc]
         tree = graph.to_host().spanning_tree(
             "mutual_reachability", min_samples=samples - 1, unconnected="nearest", x=rows, threads=threads
         )
-        linkage = tree.single_linkage()
-        hierarchy = np.empty(len(linkage), HIERARCHY_dtype)
-        hierarchy["left_node"], hierarchy["right_node"] = linkage[:, 0], linkage[:, 1]
-        hierarchy["value"], hierarchy["cluster_size"] = linkage[:, 2], linkage[:, 3]
-        self._single_linkage_tree_ = hierarchy
-        self.labels_, self.probabilities_ = tree_to_labels(
-            hierarchy,
+        self.labels_, self.probabilities_, self._single_linkage_tree_ = labels_of(
+            tree.single_linkage(),
             self.min_cluster_size,
             self.cluster_selection_method,
             self.allow_single_cluster,

@@ -72,7 +72,7 @@ struct Reach {
   float far = 0;   // from any centre
 };
 
-// Of the finite values of a centre; values whose difference is not are as far apart as can be.
+// Distance to the farthest finite value of a centre. Values whose difference overflows are as far apart as can be.
 float farthest_from(const float* centre, const std::vector<float>& origin) {
   const auto cols = static_cast<int64_t>(origin.size());
   const float all = farthest_apart(centre, origin.data(), cols);

@@ -27,7 +27,7 @@ struct DataSample {
   float largest = 0;          // magnitude of a value minus its column's origin
 };
 
-// Of up to 256 rows, wherever they lie.
+// A sample of up to 256 rows in any memory.
 DataSample sample_data(RowSource& rows, int64_t cols, const Resources& resources);
 // The last of the rows that these are of so many.
 int64_t last_sampled_row(int64_t rows);
@@ -37,7 +37,7 @@ float farthest_apart(const float* a, const float* b, int64_t count);
 
 class DataSurvey {
  public:
-  // Of rows moved by `origin`, so that a mean far larger than the spread costs no digits; or of directions, which are
+  // Surveys rows moved by `origin`, so that a mean far larger than the spread costs no digits; or directions, which are
   // not moved.
   DataSurvey(const std::vector<float>& origin, bool directions, int64_t piece_rows, const Resources& resources);
 

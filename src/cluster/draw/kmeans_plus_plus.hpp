@@ -31,7 +31,7 @@ namespace kith {
 // Rows that are tried for each centre but the first.
 int64_t plus_plus_trials(int64_t clusters);
 
-// Of a draw by number: in [0, 1), 53 bits.
+// The random share of the draw with this number: in [0, 1), 53 bits.
 double plus_plus_share(const CounterRng& rng, uint64_t number);
 
 // The first centre: each of so many rows is as likely as its weight, if there are weights, else

@@ -38,8 +38,8 @@ struct PlusPlusShape {
   bool listed = false;    // else: they are gathered by their numbers from a matrix on the device
 };
 
-// Where it keeps its things in the one block of device memory it takes: the plan counts these bytes, and the work lays
-// out by them.
+// Layout of its one block of device memory. The plan counts these bytes, and the work lays out
+// by them.
 struct PlusPlusWorkspace : WorkspaceLayout {
   int64_t stride = 0;  // of distances: whole blocks
 

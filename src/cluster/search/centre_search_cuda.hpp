@@ -52,7 +52,7 @@ class CentreSearchCuda {
   void set_centres(const float* centres, int64_t count);
 
   void run(const CentreSearchTask& task, ProgressMeter& meter);
-  // Of the last run, which had a probe: RowsSeen tells that its rows need no scale, if the centres' values do not.
+  // After a run with a probe: RowsSeen tells that its rows need no scale, if the centres' values need none.
   bool plain_rows() const { return plain_; }
 
  private:

@@ -14,7 +14,7 @@ namespace {
 // The centres are cut into so many parts at most, where there are no more query tiles than this.
 constexpr int64_t kMostNearestParts = 8;
 constexpr int64_t kFewQueryTiles = 256;
-// Of canonical sums: an H200 does them in 25 microseconds.
+// Steps of canonical sums: an H200 does as many in 25 microseconds.
 constexpr int64_t kDirectSteps = int64_t{1} << 24;
 
 // The form that compares all pairs in one kernel, if one suits, on a device of this compute capability.

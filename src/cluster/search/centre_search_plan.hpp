@@ -45,8 +45,8 @@ struct CentreSearchPlan {
 // Whether a plan does, where the device is fast with doubles.
 bool compares_pairs(const CentreSearchShape& shape);
 
-// Of unsettled rows so many at a time, in the budget's device memory, or else in the least that will do. `asked` is for
-// tests: the engine that the plan would otherwise choose itself.
+// Takes `unsettled_rows` undecided rows at a time, within the budget's device memory, or the least that works. `asked`
+// is for tests: the engine that the plan would otherwise choose itself.
 CentreSearchPlan plan_centre_search(const CentreSearchShape& shape, const DeviceInfo& device, const PlanBudget& budget,
                                     int64_t unsettled_rows = 16384, ProductEngine asked = ProductEngine::automatic);
 
@@ -57,7 +57,7 @@ SearchTask unsettled_search(const CentreSearchShape& shape, Device device, int64
 // wide ones that those which are multiplied at a time would not stay in the L2 cache.
 ProductSchedule schedule_nearest(int64_t rows, int64_t centres, int64_t cols, int multiprocessors);
 
-// Of one call: how many rows are unsettled, how many have several candidates, the items of the product that marks
+// Counters of one call: undecided rows, rows with several candidates, the items of the product that marks
 // candidates, and what was seen of the rows; where there are products that is the first that is not finite.
 struct CentreSearchCounts {
   uint32_t unsettled;

@@ -53,7 +53,7 @@ class KMeansOnDevices final : public DealtBackend {
     DealtBackend::get_labels();
   }
 
-  // Of all rows, for which the plan of a part has no memory.
+  // Draws from all rows, for which the plan of a part has no memory.
   std::unique_ptr<CandidateDraws> make_draws(const KMeansRowArrays& rows, const Resources&) override {
     return DealtBackend::make_draws(rows, outer_);
   }
@@ -121,7 +121,7 @@ std::unique_ptr<KMeansBackend> KMeansSharedByDevices::share(std::unique_ptr<KMea
 
 void KMeansSharedByDevices::survey(DataSurvey& survey, int64_t rows, int64_t cols,
                                    const SurveyPart& survey_part) const {
-  if (!rows_on_host_) return survey_part(0, rows);  // sooner than it is told
+  if (!rows_on_host_) return survey_part(0, rows);  // cheaper than exchanging the results
   survey_on_ranks(ranks_, survey, rows, cols, survey_part);
 }
 

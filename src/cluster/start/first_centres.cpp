@@ -241,7 +241,7 @@ StartChoice choose_start(const KMeansParams& params, int64_t rows, int64_t cols)
   }
   const int64_t least = std::max(kSampledPerCentre * k, kLeastSampled);
   if (params.batch_size > 0) return sampled(least);
-  // As many as are cheap.
+  // The number of rows that is cheap.
   const auto columns = static_cast<double>(cols);
   const double per_row = columns * static_cast<double>(k) * static_cast<double>(plus_plus_trials(k));
   const auto cheap = static_cast<int64_t>(std::min(kMostStartWork / per_row, kMostValues / columns));

@@ -89,7 +89,7 @@ class KMeansBackend {
  public:
   virtual ~KMeansBackend() = default;
   virtual void set_rows(const KMeansRowArrays& rows) = 0;
-  // As many as were planned for, or fewer for a pass that does not add up.
+  // Takes the planned number of centres, or fewer for a pass that does not add up.
   // The values of `centres` must not change before the next call, but by move_to_means and move_by_batch.
   virtual void set_centres(const MatrixView& centres) = 0;
 
@@ -102,12 +102,12 @@ class KMeansBackend {
   // Whether the scan of all rows, only assigned on a device, has shown that they need no scale (rows_seen.hpp), if the
   // centres do not.
   virtual bool plain_rows() const { return false; }
-  // Of the pass, which ends, or 0 where it was not asked for: the sum of weight x key, in blocks of kSumBlock rows
-  // whose sums are added in order.
+  // Ends the pass and returns its objective, 0 if none was asked for: the sum of weight x key, in blocks of kSumBlock
+  // rows whose sums are added in order.
   virtual double objective() = 0;
 
-  // Of the pass: the weight of each centre's rows; and all sums on the host, where they may be changed. Changes count
-  // once put_sums() is called.
+  // After the pass: the weight of each centre's rows; and all sums on the host, where they may be changed. Changes
+  // count once put_sums() is called.
   virtual const double* weights() = 0;
   virtual SumsView sums() = 0;
   virtual void put_sums() = 0;

@@ -78,7 +78,7 @@ Resources planning_resources(int threads);
 // surveyed, a piece of so many rows at a time.
 Footprint start_footprint(const KMeansShape& shape, const KMeansWish& wish, const Footprint& plus_plus, int64_t piece,
                           const Resources& resources);
-// Of k-means++ on the host.
+// Memory of k-means++ on the host.
 Footprint plus_plus_footprint(const KMeansShape& shape, const KMeansWish& wish, const KMeansPlan& plan,
                               const Resources& resources);
 // By which a device is chosen.

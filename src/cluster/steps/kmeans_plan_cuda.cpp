@@ -56,7 +56,7 @@ Footprint host_footprint(const KMeansShape& shape, const KMeansWish& wish, const
       .beside(wish.candidates > 0 ? loop.beside(start) : loop.then(start));
 }
 
-// Of k-means++, which is done before the passes begin.
+// Memory of k-means++, which is done before the passes begin.
 int64_t plus_plus_bytes(const KMeansShape& shape, const KMeansWish& wish) {
   PlusPlusShape choice;
   choice.rows = wish.candidates > 0 ? wish.candidates : wish.sampled_rows;
@@ -97,7 +97,7 @@ KMeansPlan plan_kmeans_cuda(const KMeansShape& shape, const KMeansWish& wish, co
     const bool little = saturating_multiply(rows, shape.cols) <= kListedValues && asked == ProductEngine::automatic;
     return (cuda.search.is_few() || little) && shape.clusters <= kFewCentres;
   };
-  // So many rows at a time are left to exact search, in so much memory.
+  // Plans exact search of `unsettled` rows at a time in `bytes` of memory.
   const auto with_unsettled = [&](int64_t unsettled, int64_t bytes) {
     PlanBudget some = budget;
     some.device = bytes;

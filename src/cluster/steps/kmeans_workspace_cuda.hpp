@@ -29,7 +29,7 @@ struct KMeansWorkspace : WorkspaceLayout {
   Slot<std::byte> rows;        // as they came: all, or a piece
   Slot<std::byte> rows_ahead;  // every other piece, where they come ahead
 
-  // Of a piece.
+  // For a piece.
   Slot<std::byte> search;    // CentreSearchLayout
   Slot<std::byte> gathered;  // a mini-batch of rows that lie on the device
   Slot<uint32_t> gather_list;
@@ -40,7 +40,7 @@ struct KMeansWorkspace : WorkspaceLayout {
   Slot<double> run_sums;      // run_capacity x cols
   Slot<double> run_weights;   // run_capacity
 
-  // Of candidates for the first centres, where they are drawn in rounds.
+  // For candidates of the first centres, where they are drawn in rounds.
   Slot<float> nearest;            // of every row
   Slot<int32_t> owners;           // likewise
   Slot<double> draw_sums;         // of the draws' tree
@@ -48,7 +48,7 @@ struct KMeansWorkspace : WorkspaceLayout {
   Slot<uint32_t> drawn;           // likewise
   Slot<uint32_t> candidate_rows;  // of each candidate
 
-  // Of the centres.
+  // For the centres.
   Slot<float> centres[2];  // as they are, and as they will be
   Slot<double> open_sums;  // of a block that has not ended: as the sums
   Slot<double> counts;

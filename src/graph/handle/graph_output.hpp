@@ -38,7 +38,7 @@ class GraphOutput {
   GraphOutput& operator=(const GraphOutput&) = delete;
 
   const NeighborsView& view() const { return view_; }
-  // Of what was written, which need not be looked at. The graph keeps the arrays.
+  // A graph of what was written, which need not be checked. The graph keeps the arrays.
   KnnGraph graph(Metric metric, GraphReport report) const;
 
  private:

@@ -17,7 +17,7 @@ constexpr int64_t kGathered = 4096;  // vectors at a time, unless one list has m
 
 int64_t rows_together(int64_t k) { return std::max<int64_t>(1, kGathered / (k + 1)); }
 
-// Of some rows, one after the other.
+// Ids of some rows, one after the other.
 HostArray<int64_t> ids_of(const NeighborsView& graph, const std::vector<uint32_t>& rows, const Resources& resources) {
   const int64_t row_bytes = array_bytes<int64_t>(graph.k);
   const auto count = static_cast<int64_t>(rows.size());

@@ -78,7 +78,7 @@ class ControlRows {
     return static_cast<double>(found) / static_cast<double>(k_ * static_cast<int64_t>(rows_.size()));
   }
   RecallEstimate measure(const WorkingLists& lists) const;
-  // Of the control rows' lists alone, one after the other.
+  // For the control rows' lists alone, one after the other.
   RecallEstimate measure(const uint64_t* lists, int64_t length) const;
 
  private:

@@ -88,8 +88,8 @@ __global__ void __launch_bounds__(kThreads)
   named[i] = id < 0 ? kNobody : static_cast<uint32_t>(first + id);
 }
 
-// The sets of lists first, first + 1, ...: a list's row, then the `places` rows that are named to it, kNobody behind
-// them, for a metric of the user's.
+// For a user's metric: the set of each list from `first` on, which is its own row and then the `places` rows named for
+// it, padded with kNobody.
 __global__ void __launch_bounds__(kThreads)
     named_sets_kernel(const uint32_t* named, int64_t places, int64_t first, int64_t count, CustomSetsRef sets) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;

@@ -10,7 +10,7 @@ namespace kith {
 
 inline constexpr uint32_t kNobody = 0xFFFFFFFFu;
 
-// Of the draws that lists begin with.
+// Stream of the draws that lists begin with.
 inline constexpr uint64_t kStartStream = 0x57A47;
 
 // The draw-th of the first rows of `row` (Floyd's algorithm: each set of distinct others is as likely): a number below

@@ -82,7 +82,7 @@ class ContainerWriter {
 
   // The values in one piece or in several, one behind the other. They must stay as they are until write() is done.
   void add(std::string_view name, SectionType type, std::vector<int64_t> shape, std::vector<Piece> pieces);
-  // Of a section that is added afterwards: its bytes come from here, whatever pieces it is given.
+  // For a section that is added afterwards: its bytes come from here, whatever pieces it is given.
   void produce(std::string_view name, Produce bytes) {
     produced_.insert_or_assign(std::string(name), std::move(bytes));
   }

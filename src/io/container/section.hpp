@@ -74,7 +74,7 @@ struct Section {
   uint64_t hash = 0;
 };
 
-// Of an array of that shape; INT64_MAX where it would overflow.
+// Bytes of an array of that shape; INT64_MAX if it would overflow.
 inline int64_t section_bytes(SectionType type, const std::vector<int64_t>& shape) {
   int64_t bytes = size_of(type);
   for (const int64_t axis : shape) bytes = saturating_multiply(bytes, axis);

@@ -260,7 +260,7 @@ Hdf5Chunk find_in_extensible_array(const Hdf5Source& source, Hdf5BlockCache& cac
   int64_t data_at = kHdf5Nowhere;
   if (super < skipped_super_blocks) {
     if (paged) source.unsupported(chunking.index_at, "an array of chunks whose first blocks have pages");
-    // So many blocks are in the super blocks before: 1, 1, 2, 2, 4, 4, ...
+    // Number of blocks in the super blocks before: 1, 1, 2, 2, 4, 4, ...
     const int64_t before = super % 2 == 0 ? 2 * (blocks - 1) : 3 * blocks - 2;
     index.skip((before + block) * o);
     data_at = index.address();

@@ -25,7 +25,7 @@ struct Hdf5Link {
 
 // A link message, as it stands in a group's header or in its heap.
 Hdf5Link parse_link(const Hdf5Source& source, Hdf5Cursor message);
-// Of a group of the old style: `message` is its symbol table message. The first names, up to `most` of them.
+// Looks in a group of the old style: `message` is its symbol table message. The first names, up to `most` of them.
 std::optional<Hdf5Link> find_symbol(const Hdf5Source& source, Hdf5Cursor message, std::string_view name);
 std::vector<std::string> symbol_names(const Hdf5Source& source, Hdf5Cursor message, size_t most);
 

@@ -67,7 +67,7 @@ class Hdf5Cursor {
   bool accept(std::string_view signature);
   void expect(std::string_view signature);
 
-  // Of 0 to 8 bytes; what is larger than int64_t becomes its largest.
+  // A number of 0 to 8 bytes; larger than int64_t becomes its largest.
   int64_t number(int64_t bytes);
   int64_t u8() { return number(1); }
   int64_t u16() { return number(2); }
@@ -112,7 +112,7 @@ class Hdf5BlockCache {
   std::list<Entry> kept_;  // the latest first
 };
 
-// Of a power of two; else rounded down.
+// Logarithm of a power of two; else rounded down.
 inline int64_t hdf5_log2(int64_t value) {
   return static_cast<int64_t>(std::bit_width(static_cast<uint64_t>(value))) - 1;
 }

@@ -17,7 +17,7 @@ uint16_t bf16_of(float value) {
 
 bool is_additive(const CodeFormat& format) { return format.adds_codewords(); }
 
-// Of a codeword.
+// Columns of a codeword.
 int64_t width_of(const CodeFormat& format) { return is_additive(format) ? format.cols : format.part_cols(); }
 
 }  // namespace

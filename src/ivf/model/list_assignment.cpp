@@ -232,7 +232,7 @@ void assign_lists(Metric metric, const MatrixView& centres, const MatrixView& ro
                   const Resources& resources) {
   if (assign_by_products(metric, centres, rows, lists, resources)) return;
   rank_by_search(metric, centres, rows, 1, lists, resources);
-  // A row that is not finite, where nobody has asked for a check, has no nearest list.
+  // Without a check a row that is not finite has no nearest list; it goes to list 0.
   std::transform(lists, lists + rows.rows(), lists, [](int32_t list) { return std::max(list, 0); });
 }
 

@@ -51,7 +51,7 @@ class CodeTableScan : public ListProduct {
   const CodeFormat& format() const { return format_; }
   int64_t entries() const { return format_.parts * format_.codewords(); }  // of a table
   float* table(int64_t i) const { return held_->sums.data() + i * entries(); }
-  // Of codes that have them.
+  // For codes that have scales.
   virtual void read_scales(const uint8_t* /*codes*/, int64_t /*count*/, float* /*scales*/, float* /*shifts*/) const {}
   // Once a table is filled.
   void round_table(int64_t i);

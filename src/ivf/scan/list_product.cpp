@@ -215,7 +215,7 @@ ListProductShape ListProductShape::choose(const IvfModel& model, int64_t queries
   const CodeFormat& format = model.codec->format();
   const bool terms = screened && (format.copies_codewords() || format.adds_codewords());
   if (screened) shape.few_engine = terms ? ListEngine::terms : ListEngine::bytes;
-  // Of more queries tables are filled again.
+  // For more queries tables are filled again.
   const int64_t kept_tables = terms ? std::min(tables_kept(format), queries) : 0;
   const int64_t most = terms && queries <= kept_tables ? most_for_terms(format, cpu)
                        : terms && format.adds_codewords() ? 0  // filling them takes as long as decoding a list

@@ -71,7 +71,7 @@ class ListTables {
   // What tables of product codes are made for queries less of: the screens' origin, zeros where there is none.
   const ReusedVector<float>& mean() const { return origin_; }
 
-  // Of product codes, in the forms that were wanted; else null.
+  // For product codes, in the forms that were wanted; else null.
   const CodeWords::Forms* words() const { return words_; }
   // Whether tiles put vectors together from rounded codewords: nothing but their own centre is taken off them.
   static bool rounds_words(const IvfModel& model);

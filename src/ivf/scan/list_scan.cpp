@@ -39,7 +39,7 @@ bool compares_codes(const ListedVectors& vectors, const ListProductShape& shape,
   const IvfModel& model = vectors.model();
   const CodeFormat& format = model.codec->format();
   if (shape.few_queries == 0) return false;
-  // Of a list: a query is prepared for each, which takes as long as comparing so many by their values, or decoding
+  // Preparing a query takes, for each list, as long as comparing this many vectors by their values, or decoding
   // them. A query's tables take as long as decoding so many in all.
   if (shape.few_engine == ListEngine::bytes) {
     const int64_t fewest = !format.stores_values() ? 5 : format.dtype == DType::f32 ? 12 : 8;

@@ -55,7 +55,7 @@ __device__ inline float look_up_four(const float* tables, uint32_t word) {
          (tables[512 + (word >> 16 & 255u)] + tables[768 + (word >> 24)]);
 }
 
-// Of a code of a multiple of four bytes, which lies at a multiple of as many as can be read at once.
+// For a code of a multiple of four bytes, aligned to as many as can be read at once.
 __device__ inline float look_up(const float* tables, const uint8_t* code, int64_t parts) {
   const auto bytes = static_cast<int>(parts);
   float sum = 0;

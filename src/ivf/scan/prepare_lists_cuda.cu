@@ -21,7 +21,7 @@ constexpr int kThreads = 256;
 constexpr int kWarps = kThreads / 32;
 constexpr int kWarpVectors = 32;  // one after the other
 
-// Of floats that are not negative; NaN counts as infinite.
+// For floats that are not negative; NaN counts as infinite.
 __device__ void raise(float* to, float value) {
   if (!(value < HUGE_VALF)) value = HUGE_VALF;
   atomicMax(vectors<int>(to), __float_as_int(value));
@@ -201,7 +201,7 @@ __global__ void __launch_bounds__(kThreads)
       const double norm = code_norm(lists.codec, lists.codes + position * code_bytes);
       const auto term = static_cast<float>((moved_square + (norm - stored_square)) * scale * scale / 2);
       prepared.terms[position] = term;
-      // And what float64 loses of norms that are far larger than what is left of them.
+      // Adds what float64 loses when a norm is far larger than the remaining difference.
       const double largest = 2 * fabs(static_cast<double>(term)) + stored_square * scale * scale * 0x1p-23;
       raise(&prepared.facts[list].factor, static_cast<float>(largest * (1 + 0x1p-20)));
     } else if (prepared.terms != nullptr) {
@@ -289,7 +289,7 @@ constexpr int kGroups = 1024;  // of equal codes; where more than these are larg
 constexpr int64_t kMostLength = int64_t{1} << 30;
 constexpr uint32_t kNone = 0xFFFFFFFFu;
 
-// Of one list, by a block.
+// The codes of one list, read by a block.
 class ListCodes {
  public:
   __device__ ListCodes(const DeviceListsView& lists, int64_t list, int64_t code_bytes)
@@ -339,7 +339,7 @@ class ListCodes {
   }
 
  private:
-  // Of one column: the value that cosine's keys are made of (canonical.hpp), which is about 1 or -1, or 0.
+  // For one column: the value that cosine's keys are made of (canonical.hpp), which is about 1 or -1, or 0.
   __device__ uint64_t direction(int i) const {
     const double value = decode_four(codec_, codes_ + static_cast<int64_t>(i) * bytes_, 0).values[0];
     return static_cast<uint64_t>(__double_as_longlong(value * canonical_inverse_norm(value * value)));

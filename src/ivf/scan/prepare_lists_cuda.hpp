@@ -106,7 +106,7 @@ inline constexpr uint32_t kLeastRepeats = 256;  // fewer have room among a query
 // Enqueues and returns.
 void launch_count_repeats(const DeviceListsView& lists, uint32_t* most, cudaStream_t stream);
 
-// Of each vector how many equal ones with smaller rows its list has, up to 65,535; 0 where that is not known. Enqueues
+// For each vector, how many equal ones with smaller rows its list has, up to 65,535; 0 if that is not known. Enqueues
 // and returns.
 void launch_rank_repeats(const DeviceListsView& lists, uint16_t* ranks, cudaStream_t stream);
 

@@ -172,7 +172,7 @@ inline int64_t half_table_values(const CodeFormat& format) {
 
 enum class UnitOrder : uint8_t { side_by_side, paired, apart };
 
-// Of codes that are looked up in tables, and of all that have no order of their own.
+// The order of codes that are looked up in tables, and of all that have no order of their own.
 KITH_HOST_DEVICE inline UnitOrder unit_order(const CodeFormat& format) {
   const bool apart = format.copies_codewords() && format.bits == 8 && format.cols == kNarrowSteps * 16 &&
                      (format.part_cols() == 4 || format.part_cols() == 2);

@@ -250,7 +250,7 @@ class StagedDecoder : public DecoderTraits {
     const float4 loaded = load_vector<float4>(held.code + first * 4);
     return rounded({{loaded.x, loaded.y, loaded.z, loaded.w}}, first);
   }
-  // Of an even step and the next.
+  // Decodes an even step and the next.
   template <bool kFull>
   __device__ void two(const Held& held, int step, uint2 (&halves)[2]) const {
     const int first = 16 * step + static_cast<int>(threadIdx.x) % 4 * 8;

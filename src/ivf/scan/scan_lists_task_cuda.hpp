@@ -72,7 +72,7 @@ struct ListCandidates {
   }
 };
 
-// Of a query's tables of additive codes (scan_lists_sums_cuda.cu).
+// Floats of a query's tables of additive codes (scan_lists_sums_cuda.cu).
 KITH_HOST_DEVICE inline int64_t sum_table_floats(const CodeFormat& format) { return format.parts * (256 + 1) + 1; }
 
 // What the scan knows of a query and one of its lists.
@@ -94,7 +94,7 @@ struct PairOperands {
   uint32_t* listed = nullptr;    // 2 x lists, zeroed before: first and later pairs that are not left out
 };
 
-// Of lookups in product codes pairs are not sorted: value_starts are all that they have.
+// For lookups in product codes pairs are not sorted: value_starts are all that they have.
 struct ScanListsTask : ProbePairsTask {
   float* values = nullptr;  // queries x value_stride; NaN for what a filter leaves out
   int64_t value_stride = 0;

@@ -66,7 +66,7 @@ class StagedTiles {
     ptx::turn_wait(1 + static_cast<int>(threadIdx.x) / kGroupThreads, kGroupThreads);
   }
 
-  // Of the next item: how many of its tiles it finds asked for.
+  // How many tiles of the next item have been asked for.
   __device__ int ahead() const { return ahead_; }
   __device__ void ask_ahead(const uint8_t* from, uint32_t bytes) {
     ask(from, bytes);
@@ -95,7 +95,7 @@ struct NothingStaged {
   __device__ void skip_item() {}
 };
 
-// Of a tile, ahead of its use.
+// Codes of a tile, read ahead of their use.
 template <typename Decoder>
 struct HeldTile {
   HeldCodes<Decoder, 2> codes;
@@ -232,7 +232,7 @@ __device__ inline void scan_item(const ScanListsTask& task, const ScanItem& item
                                  int queries, int64_t code_bytes, const Decoder& decoder,
                                  const WarpgroupOperands& operands, const ScanMemory& memory, uint2* hits,
                                  Staged& staged) {
-  // So many queries at a time that sums and vectors stay in registers; of the first pass few lists have more than
+  // Queries at a time, such that sums and vectors stay in registers; in the first pass few lists have more than
   // eight.
   constexpr int kMost = kFirst ? 2 : 8;  // of eight
   const int tiles_of_queries = (queries + kTileQueries - 1) / kTileQueries;

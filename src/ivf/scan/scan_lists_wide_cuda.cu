@@ -327,7 +327,7 @@ class Producer {
   __device__ ScanItem take() {
     Barriers& barriers = *memory_.barriers;
     if (producer() < 32) {
-      // Only who writes an item waits for its place: another warp could come so late that the next phase has begun.
+      // Only the writing warp waits for the slot: another warp could arrive after the next phase has begun.
       ptx::barrier_wait(&barriers.item_empty[slot_.at], slot_.parity ^ 1);
       ScanItem item{};
       while (item.queries == 0) {
@@ -412,7 +412,7 @@ class Multiplier {
   }
 
  private:
-  // What all tiles compare with. The other item's may still be read.
+  // Loads the queries that all tiles compare with. The previous item's buffer may still be in use.
   __device__ void load_queries(const ScanItem& item, int turn) {
     const auto place = static_cast<int>(threadIdx.x);
     const bool there = place < item.queries;

@@ -49,7 +49,7 @@ struct ScanMemory {
   int* listed;     // queries that are not left out
 };
 
-// Of floats that are not negative. `seen` is what it was not long ago: never more than now.
+// For floats that are not negative. `seen` is what it was not long ago: never more than now.
 __device__ inline void raise(float* to, float seen, float value) {
   if (value > seen) atomicMax(vectors<int>(to), __float_as_int(value));
 }
@@ -229,8 +229,8 @@ __device__ inline void load_near_queries(const ScanListsTask& task, const ScanIt
   }
 }
 
-// Bounds of what a query's products with a list say, which the steps that follow are told too. Returns the query's
-// limit in the second pass; NaN: nothing is below it. `cols` are those of the operands.
+// Computes the error bounds of a query's products with a list and publishes them to later steps. Returns the query's
+// limit in the second pass; NaN: no value qualifies. `cols` are those of the operands.
 template <bool kFirst>
 __device__ inline float bound_products(const ScanListsTask& task, uint32_t list, int64_t cols,
                                        const LoadedQuery& loaded, ScanQuery& query) {

@@ -42,7 +42,7 @@ class WarpgroupOperands {
   }
   __device__ void fence() const { ptx::shared_writes_fence(); }
 
-  // Of one step, from query `first` on, a multiple of eight. Only the lower half of a descriptor has the address.
+  // Descriptor of one step, from query `first` on, a multiple of eight. Only its lower half has the address.
   __device__ uint64_t descriptor(uint32_t start, int first, int step) const {
     constexpr uint64_t kUpper = uint64_t{0x40000040} << 32;
     const int bytes = step / kQueryChunkSteps * kQueryChunkBytes + step % kQueryChunkSteps * 32;

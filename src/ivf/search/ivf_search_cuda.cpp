@@ -187,7 +187,7 @@ void cut_lists(const IvfSearchShape& shape, IvfSearchPlan& plan) {
     cut.sample_every = static_cast<int>(std::clamp(std::min(room, enough), 1.0, 4.0));
   }
   const double rows_of_list = mean / cut.sample_every;
-  // Most lists whole: what the first pass does not keep of one is another item.
+  // Sized so that most lists fit the first pass; the remainder of a longer one is a work item of its own.
   const double kept_rows = std::min((shape.slots == 1 ? 2 : 1.5) * rows_of_list + 64,
                                     one_long_list ? static_cast<double>(kLongSample) : kMostFirstValues / 2.0);
   cut.kept_rows = round_up(static_cast<int64_t>(kept_rows), kSampleRows);
@@ -219,7 +219,7 @@ void cut_lists(const IvfSearchShape& shape, IvfSearchPlan& plan) {
   }
 }
 
-// Of the current device.
+// The engine for the current device.
 ProductEngine engine_for(const ScanListsTask& task) {
   int device = 0;
   int major = 0;
@@ -273,7 +273,7 @@ IvfSearchPlan plan_ivf_search(const IvfSearchShape& shape, int64_t most_bytes) {
   const bool can_look_up = suits_tables(shape.format) && has_differences(shape.kind);
   plan.tables = !plan.direct && can_look_up && (shape.tables < 0 ? prefers_tables(shape) : shape.tables > 0);
   if (plan.tables) plan.term = shape.term;
-  // Of one or a few queries: the bytes of codes take less time to read than their halves, which more queries share.
+  // For one or a few queries: the bytes of codes take less time to read than their halves, which more queries share.
   constexpr int64_t kFewForSums = 8;
   const bool few = shape.lists == 1 && shape.queries <= kFewForSums;
   plan.sums = suits_sums(shape.format) && (shape.tables < 0 ? few : shape.tables > 0);
@@ -428,7 +428,7 @@ void launch_ivf_search(const IvfSearchTask& task, const IvfSearchShape& shape, c
     select.reaches = at.reaches.in(memory);
     select.candidates = {at.candidate_counts.in(memory), at.candidates.in(memory), at.candidate_lists.in(memory),
                          plan.candidates,
-                         // Of equal vectors a filter may keep the later ones alone.
+                         // Among equal vectors a filter may keep the later ones alone.
                          task.kept == nullptr ? task.repeats : nullptr, shape.k};
     select.lists_candidates = !plan.cut.samples();
     launch_list_select(select, stream);

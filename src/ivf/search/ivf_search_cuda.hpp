@@ -28,7 +28,7 @@
 
 namespace kith {
 
-// Of all queries; the number of these and of their lists, and of multiprocessors, are the shape's.
+// Applies to all queries. `shape` has their number, the lists per query and the multiprocessors.
 struct IvfSearchTask : ProbedLists {
   uint64_t* neighbors = nullptr;      // queries x k, sorted, padded
   const uint16_t* repeats = nullptr;  // of each vector (launch_rank_repeats), where it is known
@@ -45,12 +45,12 @@ inline constexpr int kIvfStages = 6;
 void launch_ivf_search(const IvfSearchTask& task, const IvfSearchShape& shape, const IvfSearchPlan& plan,
                        std::byte* memory, cudaStream_t stream, const cudaEvent_t* stages = nullptr);
 
-// The last step of a search that left it out, of all queries that are left: their lists by task.probes, which may be
-// fewer. `begun`: task.neighbors hold what was found of them in other lists, sorted and padded.
+// Runs the last step that a search skipped, for all undecided queries, over the lists in task.probes (possibly
+// fewer). `begun`: task.neighbors hold what was found of them in other lists, sorted and padded.
 void launch_ivf_direct(const IvfSearchTask& task, const IvfSearchShape& shape, const IvfSearchPlan& plan,
                        std::byte* memory, cudaStream_t stream, bool begun = false);
 
-// What that step counts in: kSharedQueries zeros before it is launched once more.
+// Counters of that step. Set all kSharedQueries to 0 before launching it again.
 uint32_t* directly_arrived(std::byte* memory, const IvfSearchShape& shape, const IvfSearchPlan& plan);
 
 // Which queries of the last batch, once it is done, were searched directly, or were to be.

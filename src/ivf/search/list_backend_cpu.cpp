@@ -314,7 +314,7 @@ class CpuBackend final : public ListsBackend {
     return values <= kShortCompared && decoded <= kShortDecoded;
   }
 
-  // Of the lists that were ranked and not counted yet: a search of one query does not look at every list.
+  // Counts the lists that were ranked and not counted yet: a search of one query does not look at every list.
   void count_kept() const {
     ReusedVector<int32_t> lists;
     for (int64_t i = 0; i < probes_.queries * probes_.width; ++i) {

@@ -29,7 +29,7 @@ constexpr int64_t kListSharedBytes = int64_t{160} << 10;
 
 int64_t list_room(int64_t k) { return k + kSpareEntries; }
 
-// As many as their lists of k can be brought together in one block's.
+// Parts whose lists of k can be brought together in the lists of one block.
 int64_t parts_for(int64_t k) { return std::clamp<int64_t>(1 + kSpareEntries / k, 1, kMostParts); }
 
 bool needs_lists(int64_t k, int64_t cols) { return 8 * (list_room(k) + padded_cols(cols)) > kListSharedBytes; }

@@ -36,7 +36,7 @@ struct ListRuns {
   int64_t ends[kSlotsTogether];
   int starts[kSlotsTogether + 1];
 
-  // Of slots `first`, first + 1, ... of a query; by a warp.
+  // Counts slots `first`, first + 1, ... of a query; by a warp.
   __device__ void count(const ListRerankTask& task, int64_t query, int64_t first) {
     const int lane = lane_index();
     const uint64_t probe = first + lane < task.slots ? task.probes[query * task.slots + first + lane] : kPadding;

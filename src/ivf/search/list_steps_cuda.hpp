@@ -105,7 +105,7 @@ inline constexpr int64_t kSharedQueries = 128;
 int64_t direct_part_entries(int64_t k);
 int64_t direct_list_entries(int64_t k, int64_t cols, int multiprocessors);  // 0 where shared memory has room
 
-// Of the queries that are left, whose number is read on the device, or of all where there are no candidates' entries.
+// For the undecided queries, whose number is read on the device, or for all where there are no candidates' entries.
 // Enqueues and returns.
 void launch_list_direct(const ListRerankTask& task, const DirectMemory& memory, cudaStream_t stream);
 

@@ -31,8 +31,8 @@ class ListLabels {
   ListLabels(const IvfModel& model, const GpuModelCuda& there, int64_t most, DType dtype,
              std::shared_ptr<const DeviceContext> context, const Resources& resources);
 
-  // Of rows on the device. Labels are there in the order of the stream; one that is no list's number is of a row that
-  // is not finite.
+  // Finds the lists of rows on the device. Labels are there in the order of the stream; one that is no list's number is
+  // of a row that is not finite.
   void find(const MatrixView& rows, int32_t* labels, ProgressMeter& meter);
   // Counts what find() takes beside the members, where memory is only counted.
   void count_finding() const;

@@ -61,7 +61,7 @@ struct ListKey {
   KITH_HOST_DEVICE constexpr double stretch() const { return by_row ? 1 + kRowShare : 1; }
 };
 
-// Of all vectors of a list: the largest, in the scaled unit; infinite where a vector has no halves.
+// Bounds over all vectors of a list: the largest, in the scaled unit; infinite where a vector has no halves.
 struct ListFacts {
   float norm;      // |b|; cosine: f |b|
   float residual;  // what rounding moved a vector by; cosine: f times that
@@ -70,7 +70,7 @@ struct ListFacts {
 
 inline constexpr double kUnitMoved = 0x1p-23;  // of a vector of length 1
 
-// Of eight f32 operations.
+// Rounding of eight f32 operations.
 inline constexpr double kEstimateRounding = 0x1p-21;
 
 // What the estimate of a squared distance is off by at most, as a share of |a|^2 + |b|^2.
@@ -84,7 +84,7 @@ KITH_HOST_DEVICE inline double row_slack(int64_t cols, double squared_norm, doub
   return (estimate_share(cols) * squared_norm + squared_residual * (1 + 1 / kRowShare)) * (1 + 0x1p-10) + 0x1p-120;
 }
 
-// Of a query's halves for one list.
+// Bounds of a query's halves for one list.
 struct PairFacts {
   double squared_norm;  // |a|^2, to within 2^-20 of it
   double residual;      // what rounding moved the query by
@@ -166,7 +166,7 @@ KITH_HOST_DEVICE inline PairBounds with_own_error(const PairBounds& bounds) {
   return folded;
 }
 
-// Of distances by lookup tables: sums, in f32, of squared distances between a query's parts that were scaled and
+// Bounds of distances by lookup tables: sums, in f32, of squared distances between a query's parts that were scaled and
 // centred in f32 and the vectors' halves. All of the sum's terms are positive, so that what its additions lose is a
 // share of it. Where tables are of products (scan_cut.hpp) the terms are |x - c|^2, those of the vector, |b|^2 + 2 <c,
 // b>, and 2 <x, b>, of x and c less the middle: |c| is at most |x| + |x - c|, so that none of the sums exceeds
@@ -187,7 +187,7 @@ KITH_HOST_DEVICE inline PairBounds table_bounds(int64_t cols, int64_t parts, con
   return bounds;
 }
 
-// Of sums of lookups in a query's products with codewords, in f32 throughout, from the vector's term on.
+// Bounds of sums of lookups in a query's products with codewords, in f32 throughout, from the vector's term on.
 struct SumFacts {
   double squared_norm;  // of the scaled query
   double longest;       // the sum of the books' longest codewords, scaled

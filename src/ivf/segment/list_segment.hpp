@@ -72,7 +72,7 @@ class ListSegment {
   const uint8_t* codes() const { return arrays_.codes; }
   const ListArrays& to_fill() const { return to_fill_; }  // on a GPU
 
-  // Of one on the host.
+  // For a segment on the host.
   int64_t size_of(int64_t list) const { return offsets()[list + 1] - offsets()[list]; }
   const uint8_t* code(int64_t place) const { return codes() + place * code_bytes_; }
   int64_t list_of(int64_t place) const;  // the list that holds a place
@@ -80,7 +80,7 @@ class ListSegment {
     return array_bytes<int64_t>(lists + 1) + rows * (code_bytes + 4) + 4 * (divide_up(rows, kMarkEvery) + 1);
   }
 
-  // Of a mapped file; of others these do nothing. What is expected is read from the disk while the caller goes on. A
+  // For a mapped file; for others these do nothing. What is expected is read from the disk while the caller goes on. A
   // list is checked before anything is made of its rows.
   bool is_mapped() const { return !unchecked_.path.empty(); }
   void expect_list(int64_t list) const;
@@ -98,7 +98,7 @@ class ListSegment {
  private:
   static constexpr int64_t kMarkEvery = 256;
 
-  // Of what lies on the host; checks it.
+  // Marks what is on the host; checks it.
   void mark_lists(const Resources& resources);
   bool ascends(int64_t list) const;
 

@@ -244,7 +244,7 @@ constexpr int64_t kShrinkRun = 1024;  // vectors that are counted together
 constexpr int kShrinkThreads = static_cast<int>(kShrinkRun);
 constexpr int kShrinkWarps = kShrinkThreads / 32;
 
-// Of this block's vectors that are kept: those before this thread's. All threads.
+// How many of this block's vectors that are kept come before this thread's. All threads.
 __device__ uint32_t kept_before_in_run(bool stays, uint32_t* warps) {
   const auto warp = static_cast<int>(threadIdx.x) / 32;
   const unsigned who = __ballot_sync(0xFFFFFFFFu, stays);
@@ -335,7 +335,7 @@ Segment without_on_device(const ListSegment& segment, const KeptRows& kept, int6
   constexpr std::string_view kPurpose = "the removal from lists";
   const DeviceArray<uint64_t> bits(KeptRows::words_for(rows), kPurpose, context, resources);
   const DeviceArray<uint32_t> ranks(KeptRows::ranks_for(rows), kPurpose, context, resources);
-  // Of each run how many are kept before it, and behind the last how many there are.
+  // For each run how many are kept before it, and behind the last how many there are.
   const DeviceArray<uint32_t> before(runs + 1, kPurpose, context, resources);
   context->copy_values<uint64_t>(bits.data(), kept.bits(), bits.size());
   context->copy_values<uint32_t>(ranks.data(), kept.ranks(), ranks.size());

@@ -20,7 +20,7 @@ class PlaceTable final : public PreparedSegment {
  public:
   static constexpr int64_t kNowhere = -1;
 
-  // Of a segment's rows, on the host.
+  // Places of a segment's rows, on the host.
   PlaceTable(const uint32_t* rows, int64_t count, const Resources& resources);
 
   int64_t bytes() const override { return places_.bytes(); }

@@ -45,7 +45,7 @@ Segment make_on_gpu(int device, const IvfModel& model, const MatrixView& rows, i
   return parts.size() == 1 ? parts[0] : merge_segments(parts, resources);
 }
 
-// Of all segments there, those that it lacks copied.
+// Merges all segments there, and copies those that it lacks.
 Segment merged_on(Device device, const std::vector<SharedSegment>& segments, const Resources& resources) {
   std::vector<Segment> there;
   there.reserve(segments.size());

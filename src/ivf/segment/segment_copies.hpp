@@ -28,8 +28,8 @@ SharedSegment make_segment(const IvfModel& model, const MatrixView& rows, int64_
 // What that takes at least, with the segment.
 Footprint make_segment_footprint(const IvfModel& model, const RowsInfo& rows, const Resources& resources);
 
-// One of several, given in the order of their rows, where the last of them lies. A GPU that holds copies of the others
-// gets one of the whole too, where it has room: what was there is not uploaded again.
+// Merges segments, given in row order, in the memory of the last one. A GPU that has copies of the others gets the
+// merged segment too if it has room, so nothing is uploaded twice.
 SharedSegment merge_copies(const std::vector<SharedSegment>& segments, const Resources& resources);
 
 // What is left of one where `kept` keeps some of an index's rows, where it lies; on the host where a GPU has no room

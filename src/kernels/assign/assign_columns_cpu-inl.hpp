@@ -278,7 +278,7 @@ HWY_INLINE hn::Vec<hn::Rebind<float, F64>> short_keys(int64_t cols, const Column
   return hn::DemoteTo(hn::Rebind<float, F64>(), lanes[0]);
 }
 
-// Of a vector of rows, of up to kShortColumns columns, to the centres of these labels.
+// Keys of a vector of rows, of up to kShortColumns columns, to the centres of these labels.
 HWY_INLINE void keys_of_columns(const CompareTask& task, const float* columns, hn::Vec<I32> label, float* keys) {
   const F32 d;
   const F64 dd;

@@ -24,7 +24,7 @@ inline constexpr int32_t kNoLabel = -1;
 // only which centres become candidates for a row, never the result.
 PanelFormat centre_format(int64_t cols, const CpuExtensions& cpu);
 
-// Of many centres.
+// The nearest of many centres.
 //
 // A block of rows is packed like queries and multiplied by all packed centres. The product's values never leave the
 // registers except where one is low enough, within its error bound, to be the nearest (kernels/panels). Where these are
@@ -61,7 +61,7 @@ class NearestCentre {
   };
   class Block;
 
-  // Of a block of rows.
+  // For a block of rows.
   int64_t block_;
   PackedQueries packed_;
   HostArray<std::byte> scratch_;     // for packing

@@ -105,7 +105,7 @@ HWY_INLINE float canonical_of(const PairWith<Value>& pair, int64_t whole) {
   return key;
 }
 
-// Of any number of pairs; keys as they are reported.
+// Keys of any number of pairs, as they are reported.
 template <KeyKind kKind>
 HWY_INLINE void canonical_of_all(const CanonicalPair* pairs, int64_t count, int64_t whole, float* keys) {
   int64_t p = 0;

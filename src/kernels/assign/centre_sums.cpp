@@ -78,7 +78,7 @@ constexpr int64_t kTasksPerThread = 16;
 constexpr int64_t kRowsAhead = 4;
 constexpr int64_t kRowsBytes = 32 << 10;  // assigned and added up while they are in the nearest cache
 
-// Of one thread; no two share a cache line.
+// Scratch floats per thread, rounded up so that threads never share a cache line.
 int64_t scratch_floats(int64_t cols) { return round_up(cols + 16, 16); }
 
 // Rows `first` and those after it.

@@ -52,7 +52,7 @@ class CentreSums {
   // the assigner has them; weights may be null.
   void add(CentreAssigner& assigner, const MatrixView& rows, int64_t first, int32_t* labels, float* keys,
            const float* weights, ProgressMeter& meter, const Resources& resources);
-  // Of all rows since clear(), after which no more are added.
+  // Sums of all rows since clear(), after which no more are added.
   SumsView finish();
 
   // By centre: what add() does in three steps. The next rows' labels; then, for any centres of which all rows before

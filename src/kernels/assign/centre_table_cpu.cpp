@@ -292,7 +292,7 @@ HWY_INLINE CanonicalPair pair_of(const CompareTask& task, const RowGroup<T>& gro
   }
 }
 
-// Which of the few are near enough to be a row's.
+// How a row's label was decided: by bounds, or by exact keys of some or all centres.
 enum class Settled : uint8_t { one, best_of_some, best_of_all };
 
 // The row's label, of canonical keys where several are within the slack or values are beyond what bounds hold for;

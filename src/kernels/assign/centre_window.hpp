@@ -43,7 +43,7 @@ KITH_HOST_DEVICE inline double centre_error(int64_t cols, const OperandFacts& ro
   return (row.norm * slopes.norm + row.residual * slopes.residual + fixed) * (1 + kCentreLoss);
 }
 
-// How much larger the error of a row is than that of the typical one, whatever the centre.
+// By how much a row's error exceeds the typical row's, for any centre.
 KITH_HOST_DEVICE inline double row_excess(int64_t cols, const OperandFacts& row, const OperandFacts& typical,
                                           const OperandFacts& largest) {
   const double longer = static_cast<double>(row.norm) - typical.norm;
@@ -77,7 +77,7 @@ KITH_HOST_DEVICE inline double key_slack(const WindowProblem& problem, const Ope
   return (reach * reach - square) / 2 + square * 0x1p-40;
 }
 
-// Of the nearest centres of a row, where the V of some centre is known to be at most `value`.
+// Window for the nearest centres of a row, given that the V of some centre is at most `value`.
 KITH_HOST_DEVICE inline CandidateWindow centres_within(const WindowProblem& problem, const OperandFacts& row,
                                                        double value, double excess) {
   const double length = static_cast<double>(row.norm) + row.residual;

@@ -217,7 +217,7 @@ int64_t padded_columns(int64_t cols) {
   return padded <= 32 ? padded : cols;
 }
 
-// So many blocks side by side that rows alone need not fill the GPU.
+// Launches enough blocks side by side that rows alone need not fill the GPU.
 Grid grid_for(const ProductTableLayout& layout, int64_t rows, int64_t rows_each) {
   constexpr int64_t kBlocks = 1024;
   const int64_t row_blocks = divide_up(rows, rows_each);

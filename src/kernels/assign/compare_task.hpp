@@ -57,7 +57,7 @@ inline float* group_of(float* groups, int64_t centre, int64_t cols) {
   return groups + centre / kCentreGroup * kCentreGroup * (cols + 1) + centre % kCentreGroup;
 }
 
-// Of values term + row x factors, whose products are added one by one, for centres whose largest squared norm this is:
+// Error of values term + row x factors, products added one by one, for centres whose largest squared norm this is:
 // c (|q| + |x|)^2, or c |q| |x| by inner products. Rows and centres stand the other way round in error_bound.hpp.
 inline ErrorBound assign_bound(KeyKind kind, int64_t cols, double largest_squared_norm) {
   const bool bounded = largest_squared_norm < kLargestSquaredNorm;  // false for a NaN

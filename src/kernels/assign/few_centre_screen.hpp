@@ -18,7 +18,7 @@ namespace kith {
 inline constexpr int64_t kFewCentreCols = 64;
 inline constexpr int64_t kFewCentres = 256;
 inline constexpr int64_t kFewCentreValues = 4096;
-// Of one column so many: products of halves cannot tell some hundred centres apart there.
+// Most centres of one column: products of halves cannot tell some hundred of them apart there.
 inline constexpr int64_t kFewCentresOfOneColumn = 12288;
 
 // Columns as they are stored with zeros after the last: one kernel for each number.

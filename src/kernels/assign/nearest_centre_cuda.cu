@@ -30,7 +30,7 @@ __device__ WindowProblem window_problem(KeyKind kind, int64_t cols, const QueryF
 
 constexpr int kTypicalSamples = 64;
 
-// Of the samples in shared memory the one that nine tenths do not exceed, and some more; in all threads.
+// A value that nine tenths of the samples in shared memory do not exceed, and some more; in all threads.
 __device__ float typical_of(const float* samples, int count, float* found) {
   const int i = static_cast<int>(threadIdx.x);
   if (i < count) {

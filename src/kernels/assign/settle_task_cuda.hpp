@@ -37,7 +37,7 @@ struct SettleTask {
   uint32_t* unsettled_count = nullptr;
   uint32_t* several = nullptr;  // rows with more than one candidate, on the way
   uint32_t* several_count = nullptr;
-  // Of each row: which products its candidates have; -inf where it has one, less than any product where it has few,
+  // For each row: which products its candidates have; -inf where it has one, less than any product where it has few,
   // +inf where nothing is sure.
   float* thresholds = nullptr;
 };

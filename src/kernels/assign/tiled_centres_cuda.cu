@@ -133,7 +133,7 @@ struct LeastSums {
       const float other_next = __shfl_xor_sync(threads, next, apart);
       const uint32_t other_centre = __shfl_xor_sync(threads, centre, apart);
       next = fminf(fminf(next, other_next), fmaxf(least, other_least));
-      // Of equal ones the first, so that all threads agree.
+      // Among equal ones takes the first, so that all threads agree.
       const bool others = other_least < least || (other_least == least && other_centre < centre);
       centre = others ? other_centre : centre;
       least = fminf(least, other_least);

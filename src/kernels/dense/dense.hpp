@@ -99,7 +99,7 @@ double dot(const double* x, const double* y, int64_t count);
 // y += scale x.
 void add_scaled(double scale, const double* x, int64_t count, double* y);
 
-// Of the rows `row` and `row + 1`: the first becomes cosine first - sine second, the second sine first + cosine second.
+// Rotates `row` and `row + 1`: the first becomes cosine first - sine second, the second sine first + cosine second.
 struct RowRotation {
   int64_t row = 0;
   double cosine = 1;

@@ -11,7 +11,7 @@ namespace kith {
 
 inline constexpr int kSumsTogether = 16;
 
-// Of a and then of b, a quarter and the next one.
+// Adds halves of a and then of b, a quarter and the next one.
 KITH_FOR("avx512f") inline __m512i add_halves(__m512i a, __m512i b) {
   return _mm512_add_epi32(_mm512_shuffle_i32x4(a, b, 0x88), _mm512_shuffle_i32x4(a, b, 0xDD));
 }

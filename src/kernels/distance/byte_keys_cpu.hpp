@@ -31,7 +31,7 @@ struct ByteKeyQuery {
   const int16_t* words = nullptr;
 };
 
-// Of the rows with these numbers.
+// Keys of the rows with these numbers.
 void byte_keys_cpu(ByteKeyKind kind, const ByteKeyQuery& query, const ByteKeyRows& rows, const uint32_t* numbers,
                    int64_t count, int32_t* keys);
 

@@ -54,7 +54,7 @@ struct CertainShared {
   double norms[kVectors];  // squared; for inner products not
   uint16_t uncertain[kMost];
 
-  // Of a query and a row of the tile, once the values are done with.
+  // Product of a query and a row of the tile, in the place of the values once these are used.
   __device__ __forceinline__ double* product(int query, int row) {
     constexpr int kApart = Tile<kQueries>::kRows + 8;  // neighbouring queries in other banks
     static_assert(sizeof values >= sizeof(double) * kQueries * kApart);

@@ -76,7 +76,7 @@ struct BlockLayout {
   explicit BlockLayout(int64_t cols) {
     const int64_t width = packed_columns(cols);
     const int64_t most = queries_at_a_time(cols);
-    // Of any instruction set: tiles of four queries fill up to four, those of six to eight.
+    // For any instruction set: tiles of four queries fill up to four, those of six to eight.
     const int64_t padded = most / kMostTileQueries * kMostQueryWidth;
     ScratchLayout layout;
     const auto take = [&](int64_t count) { return layout.take<double>(round_up(count, 8)); };

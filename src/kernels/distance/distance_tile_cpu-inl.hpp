@@ -228,7 +228,7 @@ HWY_NOINLINE bool prove_tile(const TilePlace& place, int64_t width, int64_t cols
 // Short vectors, from 16 columns on: a lane has a few columns, so that joining lanes takes as long as adding them up. A
 // part of the tile is so small that all sums which the tree waits with stay in registers; the tree is unrolled.
 
-// Of a tile some queries and vectors of rows whose sums, and those that the tree waits with, fit the registers.
+// A part of a tile: queries and vectors of rows whose sums, and those that the tree waits with, fit the registers.
 constexpr int kPartQueries = 2;
 constexpr int kPartVectors = HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM_A64 ? 2 : 1;
 static_assert(kTileQueries % kPartQueries == 0 && kTileVectors % kPartVectors == 0);

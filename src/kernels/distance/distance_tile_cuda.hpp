@@ -165,7 +165,7 @@ class TileStager {
   bool aligned_[2];
 };
 
-// Of kCount sums of a thread those of the lower or the upper half remain, joined with the lane `apart` of it.
+// Halves a thread's kCount sums: keeps the lower or upper half, added to those of the lane `apart` away.
 template <KeyKind kStep, int kCount, int kSums, typename Block>
 KITH_DEVICE_INLINE void join_lanes(const Block& block, double (&sums)[kSums], int apart) {
   constexpr int kHalf = kCount / 2;

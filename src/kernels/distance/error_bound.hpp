@@ -24,13 +24,13 @@ constexpr bool has_segments(int64_t cols) { return cols > 2 * kSegmentColumns; }
 constexpr int64_t sum_roundings(int64_t cols) {
   return has_segments(cols) ? kSegmentColumns + cols / kSegmentColumns + 1 : cols;
 }
-// Of tiles, which add up three products for each column, and whose segments are shorter by less than a step.
+// Roundings in a tile's sum: three products per column, in segments shorter by less than one step.
 constexpr int64_t tile_sum_roundings(int64_t cols) {
   constexpr int64_t kLongestStep = 32;
   return has_segments(cols) ? kSegmentColumns + 3 * (cols / (kSegmentColumns - kLongestStep) + 1) : 3 * cols;
 }
 
-// Of a sum of `cols` products, relative to |q| |x|; infinite where so many roundings leave nothing sure.
+// Error of a sum of `cols` products, relative to |q| |x|; infinite if so many roundings leave nothing sure.
 inline double product_error(int64_t cols) {
   const double first_order = (static_cast<double>(cols) + kExtraTerms) * kUnitRoundoff;
   return first_order < 0.25 ? kSlack * first_order / (1 - 2 * first_order) : std::numeric_limits<double>::infinity();
@@ -39,7 +39,7 @@ inline double product_error(int64_t cols) {
 // What underflow can add over `cols` products and their norms.
 inline double underflow_error(int64_t cols) { return 4 * (static_cast<double>(cols) + kExtraTerms) * 0x1p-126; }
 
-// Of a sum, or the largest, of terms that are not negative, each rounded a few times: relative to it. What
+// Error of a sum, or of the largest, of terms that are not negative, each rounded a few times: relative to it. What
 // underflows comes on top (underflow_error): chi-square's terms can, differences are exact.
 inline float direct_error(int64_t cols) { return static_cast<float>(product_error(cols)); }
 

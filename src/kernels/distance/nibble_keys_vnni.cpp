@@ -71,7 +71,7 @@ template <ByteKeyKind kKind>
 KITH_FOR_NIBBLE_KEYS void nibble_keys_by_vnni(const int8_t* query, const ByteKeyRows& rows, const uint32_t* numbers,
                                               int64_t count, int32_t* keys) {
   const int64_t whole = rows.stride / kNibbleVnniBytes * kNibbleVnniBytes;
-  // Of the last vector; as words of eight bytes. A query has twice as many.
+  // Masks of the last vector, in words of eight bytes. A query has twice as many.
   const auto rest = static_cast<unsigned>((rows.stride - whole) / 8);
   const auto row_mask = static_cast<__mmask8>((1U << rest) - 1U);
   const auto query_mask = static_cast<uint32_t>((1U << (2 * rest)) - 1U);

@@ -25,7 +25,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 using Vec = hn::Vec<F32>;
 constexpr int64_t kFloats = hn::MaxLanes(F32());
 
-// Of products, KeyKind::inner_product stands here for those whose facts are wanted, KeyKind::cosine for others.
+// For products: inner_product means that the extra value per row is wanted, cosine that it is not.
 KeyKind scanned_kind(KeyKind kind, const float* facts) {
   if (kind != KeyKind::inner_product && kind != KeyKind::cosine) return kind;
   return facts == nullptr ? KeyKind::cosine : KeyKind::inner_product;
@@ -307,7 +307,7 @@ HWY_INLINE int64_t bits_apart(const uint8_t* a, const uint8_t* b, int64_t count)
   const auto sum_of = [](hn::Vec<U8> counts) HWY_ATTR {
     return static_cast<int64_t>(hn::GetLane(hn::SumOfLanes(hn::ScalableTag<uint64_t>(), hn::SumsOf8(counts))));
   };
-  // Of long rows two counts, which do not wait for each other.
+  // For long rows two counts, which do not wait for each other.
   while (c + kLong <= count) {
     auto even = hn::Zero(U8());
     auto odd = hn::Zero(U8());

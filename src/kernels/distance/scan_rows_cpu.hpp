@@ -47,7 +47,7 @@ void scan_byte_rows_cpu(KeyKind kind, const uint8_t* query, float scale, const M
 // that short ones need no sums across it.
 inline constexpr int64_t kColumnRows = 256;
 inline constexpr int64_t kMostColumnsSideBySide = 32;  // of longer rows none are put so
-// Of rows of up to so many columns all are, also for one query: vectors along the columns would be mostly empty.
+// Rows of up to this many columns always are, also for one query: vectors along the columns would be mostly empty.
 #if defined(__aarch64__)
 inline constexpr int64_t kAlwaysSideBySide = 5;
 #else

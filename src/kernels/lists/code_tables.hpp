@@ -21,7 +21,7 @@ struct CodewordColumns {
   const float* squares = nullptr;  // of each codeword; null where they are not part of the value
 };
 
-// Of each query: tables[part][word] = square + factor * (query's part . codeword), parts x 2^bits. Codewords take
+// For each query: tables[part][word] = square + factor * (query's part . codeword), parts x 2^bits. Codewords take
 // longer to load than to multiply: they are loaded once for so many queries.
 inline constexpr int64_t kTablesTogether = 4;
 void fill_code_tables(const CodeFormat& format, const CodewordColumns& words, const float* const* queries,
@@ -51,7 +51,7 @@ void fill_code_tables(const CodeFormat& format, const CodewordColumns& words, co
   return (sums[0] + sums[1]) + (sums[2] + sums[3]);
 }
 
-// Of up to kMostByteParts parts: table - least of its part, rounded down to multiples of `step`.
+// Tables of up to kMostByteParts parts: table - least of its part, rounded down to multiples of `step`.
 struct ByteTables {
   double least = 0;  // the sum of the parts' least values
   double step = 0;   // 0: there are none, since the values do not differ or are not finite

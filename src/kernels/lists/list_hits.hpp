@@ -1,4 +1,4 @@
-// What a product of some queries and a piece of a list could not exclude.
+// Rows of a piece of a list that a product with some queries could not exclude.
 #pragma once
 
 #include <cstdint>
@@ -8,13 +8,13 @@ namespace kith {
 // Queries that are scanned together.
 inline constexpr int64_t kHitQueries = 32;
 
-// Of query i: counts[i] values from values[i * stride] on, each with the number of its row in the piece. The stride has
+// Query i has counts[i] values from values[i * stride] on, each with the number of its row in the piece. The stride has
 // room for all rows of a piece and for one vector more.
 struct ListHits {
   float* values = nullptr;
   uint32_t* rows = nullptr;
   int64_t stride = 0;
-  // Where above 0: a row that so many others of the piece are sure to precede need not be told.
+  // If above 0, a row that is certain to follow this many others of the piece may be omitted.
   int64_t enough = 0;
   int64_t counts[kHitQueries] = {};
 

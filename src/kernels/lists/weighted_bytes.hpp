@@ -43,8 +43,8 @@ struct ByteWeights {
   double moved_by = 0;   // at least the length of what rounding has taken
   double low = 0;        // the length of the low plane
 };
-// Of `cols` finite values; those of the last columns, where these fill no vector of kFewestWeightColumns, are its last,
-// and zeros come before them (weight_place). `out` has weight_bytes().
+// Rounds `cols` finite values; those of the last columns, where these fill no vector of kFewestWeightColumns, are its
+// last, and zeros come before them (weight_place). `out` has weight_bytes().
 ByteWeights round_weights(const float* values, int64_t cols, void* out);
 // Where a column's value lies.
 constexpr int64_t weight_place(int64_t column, int64_t cols) {

@@ -25,14 +25,14 @@ inline constexpr double kByteLargest = 1e15;      // larger ones are not kept at
 inline constexpr float kByteLoss = 0x1p-19f;   // of what f32 makes of a square or a product, relative to both lengths
 inline constexpr float kByteTiny = 0x1p-120f;  // beside that: of numbers below f32's normal range
 
-// Of a row.
+// Statistics of a row.
 struct ByteRowFacts {
   float scale;     // s
   float square;    // s^2 |b|^2
   float residual;  // infinite: nothing is known of the row
 };
 
-// Of the query.
+// Statistics of the query.
 struct ByteQueryFacts {
   float scale;     // t
   float square;    // t^2 |m|^2
@@ -56,7 +56,7 @@ struct ByteBounds {
   float upper;
 };
 
-// Of the distance, or for inner_product of the key. `product` is p. NaN where nothing is known.
+// Bounds of the distance (of the key for inner_product); `product` is p. NaN if unknown.
 KITH_HOST_DEVICE inline ByteBounds byte_bounds(KeyKind kind, const ByteQueryFacts& query, const ByteRowFacts& row,
                                                float product) {
   const float joined = row.scale * (query.scale * product);  // s t p

@@ -89,8 +89,8 @@ KITH_HOST_DEVICE inline double difference_error(const WindowProblem& problem, co
   return sums + query.query.residual * (x + moved_row) + moved_row * (q + x + moved_row);
 }
 
-// Of all rows whose true distance (inner_product: negative product, without the offset) is no larger than `reach` but
-// for the rounding of the key.
+// Window for all rows whose true distance (inner_product: negative product, without the offset) is no larger than
+// `reach` but for the rounding of the key.
 KITH_HOST_DEVICE inline CandidateWindow window_within(const WindowProblem& problem, const QueryWindow& query,
                                                       const OperandFacts& rows, double reach) {
   const double moved = static_cast<double>(query.query.residual) + rows.residual;
@@ -124,7 +124,7 @@ KITH_HOST_DEVICE inline CandidateWindow window_within(const WindowProblem& probl
   return window;
 }
 
-// Of the k nearest: `kth` is a computed value that at least k rows do not exceed.
+// Window for the k nearest. At least k rows have a computed value up to `kth`.
 KITH_HOST_DEVICE inline CandidateWindow candidate_window(const WindowProblem& problem, const QueryWindow& query,
                                                          const OperandFacts& rows, double kth) {
   if (problem.kind == KeyKind::inner_product) {
@@ -145,7 +145,7 @@ KITH_HOST_DEVICE inline CandidateWindow candidate_window(const WindowProblem& pr
   return window;
 }
 
-// Of the rows whose keys do not exceed `most`.
+// Window for a range search: rows with keys up to `most`.
 KITH_HOST_DEVICE inline CandidateWindow range_window(const WindowProblem& problem, const QueryWindow& query,
                                                      const OperandFacts& rows, double most) {
   if (problem.kind == KeyKind::inner_product) {

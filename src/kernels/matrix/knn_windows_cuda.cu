@@ -71,7 +71,7 @@ constexpr int kWarpThreads = 32;
 constexpr int kWarpsPerBlock = 8;  // where each has a query of its own
 constexpr int kSlack = 64;         // one in so many may pass beyond k: the last halvings would only tell these apart
 
-// Of equal values all pass, so that no row number is looked at.
+// All equal values pass, so that no row number is looked at.
 struct AllRows {
   __device__ int count(uint32_t, uint32_t) const { return 0; }
 };

@@ -107,7 +107,7 @@ class NearestEpilogue : public EpilogueTraits {
     return static_cast<uint32_t>(tile * kOperandTile + i / 2 * 8 + i % 2 + 2 * (static_cast<int>(threadIdx.x) % 4));
   }
 
-  // Of several columns below the limit the one with the least value is looked for; where the slacks of these rows
+  // Among several columns below the limit looks for the one with the least value; where the slacks of these rows
   // differ much, and columns are not what its own slack leaves, those below the limit that follows from it. In a loop,
   // since what the compiler writes out for 32 columns is long.
   __device__ void tighten(int q, const Slabs<float>& products, const float* terms, int tile, float least, bool uneven,

@@ -8,13 +8,13 @@
 
 namespace kith {
 
-// Of one rounded vector, or of many together: upper bounds, in the scaled unit.
+// Upper bounds for one rounded vector, or for many, in the scaled unit.
 struct OperandFacts {
   float norm;
   float residual;  // of what was lost by rounding
 };
 
-// Of all rows of a base; on the device, zeroed before use. Floats are never negative, so that their bits order them.
+// Bounds over all rows of a base. Zero it on the device before use; floats are non-negative, so their bits order them.
 struct BaseFacts {
   float sample_largest;  // magnitude in the sample, which gives the scale
   OperandFacts rows;     // the largest of those that are not far
@@ -23,7 +23,7 @@ struct BaseFacts {
   uint32_t has_far = 0;  // not 0 where a row is far
 };
 
-// Of one query.
+// Bounds and scale of one query.
 struct QueryFacts {
   OperandFacts operand;
   float scale;

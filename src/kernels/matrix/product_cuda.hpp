@@ -59,10 +59,10 @@ struct ProductMarks {
   uint32_t* words = nullptr;          // queries x mark_words(rows); all are written
 };
 
-// Of halves. An item of the schedule lies in one part of the base, and no other item has that part and its queries; the
-// last may end with an odd tile. What lies above some row's value by more than that row's slack and the query's is left
-// out, so that the fourth value is right only up to there. Values are lower bounds; the first row has the first value
-// itself.
+// The nearest rows by products of halves. An item of the schedule lies in one part of the base, and no other item has
+// that part and its queries; the last may end with an odd tile. What lies above some row's value by more than that
+// row's slack and the query's is left out, so that the fourth value is right only up to there. Values are lower bounds;
+// the first row has the first value itself.
 struct ProductNearest {
   const float* slacks = nullptr;      // one for each query
   const float* limits = nullptr;      // likewise: what the nearest row's value is known not to exceed

@@ -17,7 +17,7 @@ namespace {
 constexpr int kThreads = 128;
 constexpr int kWarpQueries = kSlabs * 16;
 constexpr int kStages = 3;
-// Of a tile of rows.
+// Bytes of the terms of a tile of rows.
 template <typename Epilogue>
 inline constexpr int kTermBytes = kOperandTile * 4 * Epilogue::kTerms;
 template <typename Epilogue>

@@ -29,7 +29,7 @@ ProductSchedule schedule_product(int64_t queries, int64_t rows, int multiprocess
   schedule.query_tiles = static_cast<int>(operand_tiles(queries) / 2);
   schedule.base_tiles = static_cast<int>(operand_tiles(rows));
   const int64_t work = static_cast<int64_t>(schedule.query_tiles) * schedule.base_tiles;
-  // Of the lengths that give a block some ten items, the one that leaves the fewest blocks idle at the end.
+  // Among the lengths that give a block some ten items, the one that leaves the fewest blocks idle at the end.
   int64_t best_cost = INT64_MAX;
   for (int64_t waves = 1; waves <= 2 * kWaves; ++waves) {
     const int64_t wanted = divide_up(work, waves * multiprocessors);

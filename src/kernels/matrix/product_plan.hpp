@@ -41,8 +41,8 @@ constexpr int64_t rerank_bytes(int64_t room, int64_t cols) {
 // The most rows it has room for: an even number.
 int64_t rerank_room(int64_t cols, int64_t shared_bytes);
 
-// How many rows are likely not to exceed the k-th smallest minimum of `groups` groups, k or more, over which near rows
-// are spread by chance: each further one falls into a group that has one already the more often the more have.
+// Expected number of rows at or below the k-th smallest minimum of `groups` groups, k or more, if near rows fall into
+// groups at random. Larger than k, because rows share groups.
 double rows_below_kth(int64_t k, int64_t groups);
 
 // Few queries can be multiplied with rows as they are stored (stream_product_cuda.hpp): rows of these dtypes.

@@ -38,7 +38,7 @@ struct Layout {
   int query_buffers;  // two where items are short: the next one's queries come while this one's are multiplied
 };
 
-// Of a tile of rows.
+// Bytes of the terms of a tile of rows.
 template <typename Epilogue>
 inline constexpr int kTermBytes = kOperandTile * 4 * Epilogue::kTerms;
 

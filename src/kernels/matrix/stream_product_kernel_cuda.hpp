@@ -61,7 +61,7 @@ __device__ inline void add_sums(const HalfSums& more, HalfSums& sums) {
   sums.residual_squares += more.residual_squares;
 }
 
-// Of the four lanes that share a row, in all of them.
+// Adds up the sums of the four lanes that share a row, in all of them.
 __device__ inline void join_sums(HalfSums& sums) {
   KITH_UNROLL
   for (int apart = 1; apart <= 2; apart *= 2) {

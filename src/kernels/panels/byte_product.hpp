@@ -123,7 +123,7 @@ inline int32_t largest_sum(KeyKind kind, float limit) {
   // A key is its sum, or the root of it, rounded once: it is the limit up to half way to the next float.
   const float next = float_of_bits(limit == 0 ? 1u : bits_of_float(limit) + (limit < 0 ? -1 : 1));
   const double middle = 0.5 * (static_cast<double>(limit) + static_cast<double>(next));
-  // Of roots that is all: a square of at most 25 bits is exact in float64, and where it lies half way between floats
+  // For roots that is all: a square of at most 25 bits is exact in float64, and where it lies half way between floats
   // below 2^16 it is no whole number, and further from one than a root in float64 is from the root.
   if (kind == KeyKind::l2) return static_cast<int32_t>(std::min(middle * middle, static_cast<double>(kLargestLimit)));
   // A sum that lies there itself is rounded to the even one.

@@ -20,7 +20,7 @@ int64_t padded(int64_t queries) { return round_up(queries, kMostQueriesPerPanel)
 
 bool has_bounds(PanelFormat format) { return !holds_bytes(format) && format != PanelFormat::rounded; }
 
-// Of one query's values, and of those that tiles look at first.
+// Errors of one query's values, and of those that tiles look at first.
 struct QueryBounds {
   ErrorBound all;
   ErrorBound wide;

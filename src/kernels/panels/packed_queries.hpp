@@ -49,7 +49,7 @@ class PackedQueries {
   RoundedQueries screen_panels(int64_t first, int64_t count, float* limits) const {
     return screen_.panels(first, count, limits);
   }
-  // Of bytes and bits: the exact sum = value + offset.
+  // For bytes and bits: the exact sum = value + offset.
   int32_t byte_offset(int64_t query) const { return offsets_.as<int32_t>()[query]; }
   BytePanelQueries byte_panels(int64_t first, int64_t count, int32_t* limits) const;
 

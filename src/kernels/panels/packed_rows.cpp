@@ -39,7 +39,7 @@ std::vector<float> choose_origin(KeyKind kind, const MatrixView& rows) {
   if (!has_differences(kind)) return std::vector<float>(static_cast<size_t>(rows.cols()), 0.0f);
   ViewSource source(rows);
   std::vector<float> mean = sample_mean(source, rows.cols());
-  // Where some rows are far longer than most, the mean is theirs, and most rows lie nearer to zero.
+  // A few very long rows dominate the mean; then most rows are nearer to the origin than to it.
   constexpr int64_t kTried = 31;
   const int64_t tried = std::min(kTried, rows.rows());
   std::vector<float> row(mean.size());

@@ -62,7 +62,7 @@ class PackedRows {
  public:
   // Room for `capacity` rows. For bytes the origin says no more than the number of columns.
   PackedRows(KeyKind kind, PanelFormat format, std::vector<float> origin, int64_t capacity, const Resources& resources);
-  // Of the rows to come (choose_scale).
+  // Sets the scale of the rows to come (choose_scale).
   void set_scale(float scale) { scale_ = scale; }
   int64_t bytes() const {
     return panels_.bytes() + terms_.bytes() + norms_.bytes() + row_norms_.bytes() + repeats_.bytes() + screen_.bytes();

@@ -64,7 +64,7 @@ PanelFormat kept_format(PanelFormat format, int64_t rows, int64_t cols, const Cp
 // Whether a base of that many rows that is prepared for searches by `format` has a screen, for few queries.
 bool prepares_screen(PanelFormat format, int64_t cols, const CpuExtensions& cpu);
 
-// Of a format and an instruction set.
+// The shape of panels of a format for an instruction set.
 struct PanelShape {
   int64_t rows_per_panel = 0;
   int64_t queries_per_panel = 0;
@@ -82,7 +82,7 @@ int64_t padded_columns(PanelFormat format, int64_t cols);
 int64_t units_per_part(PanelFormat format, int64_t cols);
 constexpr int64_t parts_of(PanelFormat format) { return format == PanelFormat::bf16 ? 2 : 1; }
 int64_t packed_bytes(PanelFormat format, int64_t cols);
-// Of its screen.
+// Bytes of its screen.
 int64_t screen_bytes(PanelFormat format, int64_t cols);
 
 // Where values are rounded to bytes panels are as large as those of f32: a panel has the same rows in a screen.

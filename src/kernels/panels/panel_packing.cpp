@@ -269,8 +269,8 @@ void fill_behind(int64_t count, int64_t units, int64_t width, Unit* out) {
   for (int64_t u = 0; u < units; ++u) std::fill(out + u * width + count, out + (u + 1) * width, Unit{});
 }
 
-// In blocks of kBlock x kBlock units, the last of which begin where they end with the rows and units; fewer than a
-// block go one by one.
+// Transposes kBlock x kBlock blocks of units. The last blocks are shifted back to end at the edge; inputs smaller than
+// a block are copied one by one.
 template <int64_t kBlock, typename Unit, typename Transpose>
 void pack_blocks(const Unit* rows, int64_t stride, int64_t count, int64_t units, int64_t width, Unit* out,
                  const Transpose& transpose) {

@@ -31,7 +31,7 @@ enum class PanelStep : uint8_t {
   chi_square,  // (q - x)^2 / (q + x), or nothing where q + x = 0
 };
 
-// Of a term of chi_square, relative to it: RCPPS is within 1.5 2^-12, AVX-512's VRCP14PS within 2^-14.
+// Relative error of a term of chi_square: RCPPS is within 1.5 2^-12, AVX-512's VRCP14PS within 2^-14.
 inline constexpr float kReciprocalError = 0x1p-11f;
 
 // What a value of terms that are no products may err by, relative to it; what underflows comes on top

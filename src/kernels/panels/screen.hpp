@@ -14,7 +14,7 @@
 
 namespace kith {
 
-// Of a base. Different panels may be filled at once.
+// The screen of a base. Different panels may be filled at once.
 class BaseScreen {
  public:
   BaseScreen() = default;
@@ -55,7 +55,7 @@ struct RoundedQueryTerms {
 RoundedQueryTerms rounded_query_terms(const RoundedVector& rounded, double squared_norm, int64_t cols,
                                       bool differences);
 
-// Of queries. Different panels may be filled at once.
+// The screen of queries. Different panels may be filled at once.
 class QueryScreen {
  public:
   QueryScreen() = default;
@@ -126,7 +126,7 @@ class ScreenHits : public PanelHits {
   virtual bool needs_rows(int64_t query, int64_t panel) const = 0;
   // Bit i of `rows` stands for row i of the panel.
   virtual void on_rows(int64_t query, int64_t panel, uint64_t rows) = 0;
-  // Of panels that are made as they are needed (panel_ring.hpp): whether one is there, and a request for some.
+  // For panels packed on demand (panel_ring.hpp): whether one is ready, and a call to pack some.
   virtual bool holds_panel(int64_t) const { return true; }
   virtual void make_panels(int64_t, int64_t) {}
 };

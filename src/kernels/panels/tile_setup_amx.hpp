@@ -11,8 +11,8 @@ namespace kith {
 
 class TileSetup {
  public:
-  // So many units of four bytes of columns at a time, at most 16. Registers before the first of queries hold sums,
-  // those from the first of rows on rows.
+  // Takes `units` groups of four bytes of columns at a time, at most 16. Registers before the first of queries hold
+  // sums, those from the first of rows on rows.
   KITH_FOR("amx-tile") explicit TileSetup(int64_t units, int first_of_queries = 4, int first_of_rows = 6) {
     constexpr uint8_t kLanes = 16;
     Config config;

@@ -28,7 +28,7 @@ __global__ void __launch_bounds__(kThreads)
     largest = value > largest || value != value ? value : largest;
   }
   largest = warp_largest_double(largest);
-  // Of vectors without a length cosine says nothing that a distance would.
+  // For vectors without a length cosine says nothing about distances.
   const bool known = largest < kByteLargest && !(kind == KeyKind::cosine && inverse == 0.0);
   const float scale = known ? byte_scale(largest, kByteCodeMost) : 0.0f;
   Rounding rounding{scale, kByteCodeMost};

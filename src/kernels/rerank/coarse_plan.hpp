@@ -81,7 +81,7 @@ struct RowTiles {
   // Places in the tile that a warp has memory for: those of the candidates of as many queries as they suffice for, and
   // a few beyond that are read but not used.
   KITH_HOST_DEVICE int places() const { return rows() + kRowTileSparePlaces; }
-  // Of a block: the tile, and for each warp the values of a query and the places.
+  // Shared memory of a block: the tile, and for each warp the values of a query and the places.
   int64_t shared_bytes() const {
     return int64_t{rows() + kRowTileWarps} * row_values() * static_cast<int64_t>(sizeof(float)) +
            int64_t{places()} * kRowTileWarps * static_cast<int64_t>(sizeof(uint16_t));

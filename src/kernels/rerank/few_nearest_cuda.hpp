@@ -26,7 +26,7 @@ struct FewNearestTask {
   const uint32_t* bad_row = nullptr;   // and what was found of rows before
 };
 
-// Of a search that suits_few_nearest(). Enqueues and returns. At least one row and at most 2^31 - 1.
+// For a search that suits_few_nearest(). Enqueues and returns. At least one row and at most 2^31 - 1.
 void launch_few_nearest(const FewNearestTask& task, const InlineQueries& queries, int multiprocessors,
                         cudaStream_t stream);
 

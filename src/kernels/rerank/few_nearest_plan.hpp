@@ -20,7 +20,7 @@ inline constexpr int kFewNearestBlocksTogether = 4;  // on a multiprocessor, by 
 inline constexpr int kFewNearestRoom = 2048;         // entries of the last block's list
 inline constexpr int kFewNearestMostBlocks = 640;    // whose warps' minima a block holds in its registers
 
-// Of the queries in shared memory, as doubles.
+// Bytes of the queries in shared memory, as doubles.
 constexpr int64_t few_nearest_query_bytes(int64_t queries, int64_t cols) {
   return queries * round_up(cols, int64_t{kCanonicalLanes}) * static_cast<int64_t>(sizeof(double));
 }

@@ -29,7 +29,7 @@ struct ScreenedNearestTask {
   const uint32_t* bad_row = nullptr;   // what was found of rows before, where it matters
 };
 
-// Of a search that suits_byte_screen(), of rows of floats. Enqueues and returns. At least one row and at most 2^31 - 1.
+// For a search that suits_byte_screen(), of rows of floats. Enqueues and returns. At least one row, at most 2^31 - 1.
 void launch_screened_nearest(const ScreenedNearestTask& task, const InlineQueries& query, int multiprocessors,
                              cudaStream_t stream);
 

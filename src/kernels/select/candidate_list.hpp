@@ -53,7 +53,7 @@ class CandidateList {
   static constexpr uint32_t kNoRow = kExactFlag;
   static constexpr int64_t capacity_for(int64_t k) { return k + k / 2 + 24 + kLargestGroup; }
 
-  // Of a list and its candidates.
+  // Bytes of a list and its candidates.
   static constexpr int64_t bytes_for(int64_t k);
 
   CandidateList() = default;

@@ -164,7 +164,7 @@ class SliceFilter {
     keep(keys, row_at, static_cast<int>(n_), range);
   }
 
-  // Of `count` entries, as many as `range` says into the list.
+  // Keeps from `count` entries as many as `range` says in the list.
   template <typename RowAt>
   __device__ void keep(const uint32_t (&keys)[kFilterItems], const RowAt& row_at, int count, const KeepRange& range) {
     const KeyCut cut = count <= range.most ? kKeepAll : find_cut(group_, keys, rows_of(row_at), first_ + n_, range);

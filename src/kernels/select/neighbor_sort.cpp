@@ -23,7 +23,7 @@ struct Spread {
   uint32_t largest_key = 0;
 };
 
-// Of at least one. Without a branch, and without a value that waits for the one before: compilers make vectors of it.
+// At least one neighbour. No branch, and no value that waits for the one before: compilers make vectors of it.
 Spread spread_of(const uint64_t* neighbors, int64_t count) {
   uint32_t falls = 0;
   uint32_t row_falls = 0;

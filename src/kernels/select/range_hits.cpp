@@ -147,14 +147,14 @@ void RangeHits::for_each_run(const Use& use) const {
 
 namespace {
 
-// Of one query.
+// The most hits of one query.
 int64_t most_of(int64_t queries, const int64_t* offsets) {
   int64_t most = 0;
   for (int64_t query = 0; query < queries; ++query) most = std::max(most, offsets[query + 1] - offsets[query]);
   return most;
 }
 
-// Of each thread; none where they are few, or there is no memory: then they are compared.
+// Sort memory for each thread; none where hits are few, or there is no memory: then they are compared.
 HostArray<uint64_t> sort_scratch(int64_t most, const Resources& resources) {
   if (most < kFewestToSortByDigits) return {};
   try {

@@ -48,15 +48,15 @@ using SortedUse = std::function<void(int64_t, const uint64_t*, int64_t)>;
 
 class RangeHits {
  public:
-  // Of memory that a thread takes at a time: large pages hold it.
+  // Bytes that a thread takes at a time: large pages hold them.
   static constexpr int64_t kFirstSegmentBytes = 16 << 10;
   static constexpr int64_t kLargestSegmentBytes = 4 << 20;
-  // Of a row found, while a batch is put together: as it was added and as it is sorted.
+  // Bytes of a row found, while a batch is put together: as it was added and as it is sorted.
   static constexpr int64_t kBytesPerHit = 24;
 
   explicit RangeHits(const Resources& resources);
 
-  // Of so many rows found; beside them each thread has a piece of memory that it is about to fill, `segment_bytes` large.
+  // Memory for `found` rows, plus one segment of `segment_bytes` that each thread is filling.
   static Footprint footprint(int64_t found, int64_t queries, int threads,
                              int64_t segment_bytes = kLargestSegmentBytes) {
     return Footprint{kBytesPerHit}
@@ -65,14 +65,14 @@ class RangeHits {
         .beside(Footprint{segment_bytes}.times(threads));
   }
 
-  // Of one query of the batch; no two threads use the same slot at once.
+  // Adds neighbours of one query of the batch; no two threads use the same slot at once.
   void add(int slot, int64_t query, const uint64_t* neighbors, int64_t count);
   // The keys of so many rows that follow each other, which are numbers and all in range.
   static constexpr int64_t kMostKeys = 1024;
   void add_keys(int slot, int64_t query, uint32_t first_row, const float* keys, int64_t count);
   // Where the query's next neighbours go, at most `most`: none where they are only counted. They are there once taken().
   std::span<uint64_t> room(int slot, int64_t query, int64_t most);
-  // So many were put into that room, or were counted where there was none.
+  // Tells that `count` hits were put into that room, or were counted if there was none.
   void taken(int slot, int64_t count);
 
   // Whether some were only counted.

@@ -68,7 +68,7 @@ struct Worker {
   HostArray<int64_t> waiting;  // places of the rows that no engine has taken
   HostArray<uint8_t> codes;
   HostArray<float> costs;
-  // Of a slice.
+  // For a slice.
   HostArray<float> moved;
   HostArray<double> norms;
   HostArray<uint8_t> fits;

@@ -22,7 +22,7 @@ void decoded_norms(const CodecView& codec, const uint8_t* codes, int64_t count, 
   }
 }
 
-// Norms that are more than those of decoded vectors are moved with them.
+// Sign codes store |r|^2, which exceeds the decoded vector's norm. Adjusts the stored norm for the added centre.
 static void move_sign_norms(const CodecView& codec, uint8_t* codes, int64_t count, const float* centre) {
   const CodeFormat& format = codec.format;
   std::vector<float> vector(static_cast<size_t>(format.cols));

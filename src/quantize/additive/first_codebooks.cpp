@@ -47,7 +47,7 @@ std::vector<float> rotated_product_books(const MatrixView& rows, int64_t books, 
   }
   const CodeFormat format = CodeFormat::of_parts(out, bits, books);
   ViewSource turned_source(MatrixView(turned.data(), count, out));
-  // Of few rows whoever trains has warned.
+  // The caller has already warned of too few rows.
   const Resources silent = resources.with_log([&](LogLevel level, std::string_view text) {
     if (level != LogLevel::warning) resources.log(level, text);
   });

@@ -120,7 +120,7 @@ __device__ void step(const IcmBooks& books, const IcmRows& rows, const Block& bl
   __syncthreads();
 }
 
-// Of the current codes; kept where they are the first or better.
+// Costs of the current codes; kept if they are the first or better.
 __device__ void keep_better(const IcmBooks& books, const IcmRows& rows, const Block& block, bool first) {
   find_residuals(books, rows, block, -1, false);
   if (threadIdx.x < kRows) {

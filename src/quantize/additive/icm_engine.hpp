@@ -21,8 +21,8 @@
 
 namespace kith {
 
-// Of which books the codes count: all others, or, for a greedy start, those before; the books behind it then stand by
-// their mean.
+// Which books' codes count: all others, or, for a greedy start, those before; the books behind it are then represented
+// by their mean.
 enum class IcmOthers : uint8_t { all, before };
 
 class IcmEngine {

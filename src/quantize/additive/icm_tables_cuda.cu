@@ -168,7 +168,7 @@ class RowSearch {
     }
   }
 
-  // Of a half-warp's codeword in the place of a book's: the row less all codewords, exact in f32.
+  // Cost of a half-warp's codeword in the place of a book's: the row less all codewords, exact in f32.
   __device__ float exact_cost(int book, int end, int word) const {
     const int64_t cols = books_.cols;
     const float* const row = rows_.values + row_ * cols;

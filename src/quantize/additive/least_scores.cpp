@@ -100,7 +100,7 @@ HWY_INLINE void look_through(const int16_t* scores, int64_t from, Shorts above, 
 #endif
 }
 
-// Of 256 sums. Most of them are in groups without one near the least: which groups are worth a look is found first, and
+// Least of 256 sums. Most are in groups without one near the least: finds the groups worth a look first,
 // without a branch that depends on where the least is.
 HWY_INLINE Least find_least(const int16_t* scores, const int16_t* lows, int16_t window) {
   const I16 d;
@@ -120,7 +120,7 @@ HWY_INLINE Least find_least(const int16_t* scores, const int16_t* lows, int16_t 
   return found;
 }
 
-// Of fewer codewords, all that are up to the limit.
+// The same for fewer codewords: all that are up to the limit.
 HWY_INLINE Least find_least_of_few(const Terms& terms, int64_t width, int16_t window, int16_t* scores) {
   const I16 d;
   Shorts least = hn::Set(d, int16_t{32767});

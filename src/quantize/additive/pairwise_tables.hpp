@@ -27,7 +27,7 @@
 
 namespace kith {
 
-// Of a book's rounded terms.
+// Scale of a book's rounded terms.
 struct TableScale {
   double step = 1;
   double room = 0;      // for half the range of unary terms

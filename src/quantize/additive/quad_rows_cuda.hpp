@@ -155,7 +155,7 @@ class QuadRows {
   static __device__ int quarter() { return static_cast<int>(threadIdx.x % 4); }
   __device__ bool there(int h) const { return there_[h]; }
   __device__ int code(int h, int book) const { return current(h)[book]; }
-  // Of both rows; all lanes of a warp take part.
+  // Sets the codes of both rows; all lanes of a warp take part.
   __device__ void set_codes(int book, const int (&found)[2]) const {
     __syncwarp();
 #pragma unroll
@@ -262,8 +262,8 @@ class QuadRows {
     }
   }
 
-  // The costs of two codewords of a book: canonical keys, or sums in f32, scaled. Codes past the last have any.
-  // All lanes of a warp take part; rows that do not ask read nothing.
+  // Costs of two codewords of a book, as canonical keys or scaled f32 sums; arbitrary for codes past the last.
+  // All lanes of a warp must call; rows that do not ask read nothing.
   template <bool kExact>
   __device__ void costs(int book, int h, int had, bool starting, bool asks, const int (&pair)[2],
                         float (&found)[2]) const {

@@ -36,7 +36,7 @@ class CodewordGrid {
   double shift() const { return shift_; }  // what rounded() adds and takes off
   // Whether a value of a row is exact there once it was rounded. False for a NaN.
   bool holds(double value) const { return std::abs(value) <= most_; }
-  // To the nearest multiple, ties to even: a large number more and less leaves whole steps.
+  // Rounds to the nearest step (ties to even) by adding and subtracting a large constant.
   float rounded(double value) const { return static_cast<float>(value + shift_ - shift_); }
 
  private:

@@ -17,7 +17,7 @@ namespace {
 constexpr int64_t kPanel = 16;         // codewords side by side
 constexpr double kMostInverse = 1e30;  // of a step, which f32 holds
 
-// Of one book and some rows.
+// Unary terms of one book and some rows.
 struct UnaryTask {
   const float* packed = nullptr;   // the book's codewords
   const float* squares = nullptr;  // of these

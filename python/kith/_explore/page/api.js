@@ -1,9 +1,10 @@
 // Questions to the server that this page came from. All addresses are relative: the word in the page's own goes with them.
 
 export class Answer extends Error {
-  constructor(words, coming) {
+  constructor(words, coming, share = null) {
     super(words);
     this.coming = coming;
+    this.share = share; // of it that is done, where that is known
   }
 }
 
@@ -14,7 +15,7 @@ async function answered(reply) {
   } catch {
     throw new Answer(`The server's answer could not be read (${reply.status}).`, false);
   }
-  if (!reply.ok) throw new Answer(told.error ?? `The server refused (${reply.status}).`, told.coming === true);
+  if (!reply.ok || told.coming) throw new Answer(told.error ?? `The server refused (${reply.status}).`, told.coming === true, told.share ?? null);
   return told;
 }
 
@@ -35,7 +36,7 @@ export async function get(address, values = {}, signal = undefined) {
 
 export async function bytes(address, signal) {
   const reply = await fetched(address, { signal });
-  return reply.ok ? reply.arrayBuffer() : answered(reply);
+  return reply.status === 200 ? reply.arrayBuffer() : answered(reply);
 }
 
 export async function post(address, body, signal) {

@@ -40,7 +40,7 @@ function number_field(number) {
 
 function shares(sheet) {
   if (!sheet.shares?.length) return null;
-  const shade = (label, place) => colour(facts.labels.length <= 12 ? facts.labels.indexOf(label) : place);
+  const shade = (label, place) => colour(facts.labels.length ? facts.labels.indexOf(label) : place);
   const parts = sheet.shares.map((one, place) => {
     const part = tinted("i", shade(one.label, place));
     part.style.width = `${100 * one.share}%`;
@@ -48,6 +48,8 @@ function shares(sheet) {
   });
   const names = sheet.shares.map((one, place) =>
     el("span", { dir: "auto" }, tinted("i", shade(one.label, place), "dot"), `${one.label} ${percent(one.share)}`));
+  const others = 1 - sheet.shares.reduce((sum, one) => sum + one.share, 0);
+  if (others > 1e-9) names.push(el("span", {}, `others ${percent(others)}`));
   return el("div", {}, el("div", { class: "shares", "aria-hidden": "true" }, parts), el("div", { class: "keys" }, names));
 }
 
@@ -61,7 +63,7 @@ function contact(sheet, rows, href) {
       el("h2", {}, `Cluster ${sheet.cell}`),
       el("span", { class: "quiet number" }, `${count(sheet.size, "item")}, ${percent(sheet.size / rows)}`,
         sheet.spread !== undefined ? ` · spread ${short(sheet.spread)}` : ""),
-      el("a", { href }, "all of it"),
+      el("a", { href }, "Show all"),
     ),
     shares(sheet),
     grid(facts.kind === "texts" ? sheet.items.slice(0, 7) : sheet.items, { dense: true }),

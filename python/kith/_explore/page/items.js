@@ -9,11 +9,16 @@ export function neighbours_of(row, trail = []) {
   return `#/neighbours/${row}${path}`;
 }
 
+// An item's id, where items have any, else its row.
+export function name_of(item) {
+  return item.id ?? item.row;
+}
+
 // What a screen reader says of an item.
 export function spoken(item) {
   const label = item.label ? `, ${item.label}` : "";
-  if (facts.kind === "texts") return `item ${item.row}${label}: ${item.text.slice(0, 120)}`;
-  return `item ${item.row}${label}${item.text ? ", " + item.text : ""}`;
+  if (facts.kind === "texts") return `item ${name_of(item)}${label}: ${item.text.slice(0, 120)}`;
+  return `item ${name_of(item)}${label}${item.text ? ", " + item.text : ""}`;
 }
 
 export function picture(item, side = 240) {
@@ -60,10 +65,11 @@ export function card(item, { href = neighbours_of(item.row), than = undefined, m
     el(
       "div",
       { class: "under" },
-      item.label !== undefined ? el("span", { class: "tag", dir: "auto" }, item.label) : el("span", { class: "quiet" }, `${item.row}`),
+      item.label !== undefined ? el("span", { class: "tag", dir: "auto" }, item.label) : el("span", { class: "quiet tag" }, `${name_of(item)}`),
       item.distance !== undefined ? el("span", { class: "number" }, short(item.distance)) : null,
     ),
   );
+  if (item.id !== undefined && item.label !== undefined) parts.push(el("div", { class: "under id quiet", dir: "auto" }, item.id));
   const given = { class: other ? "card other" : "card", title: spoken(item) };
   if (other) given["aria-label"] = `${spoken(item)}, of another label, distance ${short(item.distance)}`;
   return href === null ? el("div", given, parts) : el("a", { ...given, href }, parts);
@@ -81,20 +87,32 @@ export function grid(items, { dense = false, ...rest } = {}) {
 // A list that grows by a press: `page(first)` gives the next items, or none at its end.
 export function growing(items, page, options = {}) {
   const list = grid(items, options);
-  const more = el("button", { class: "button" }, "Show more");
-  const holder = el("div", {}, list, el("p", { class: "buttons" }, more));
-  holder.lastChild.style.marginTop = "16px";
   let shown = items.length;
-  more.addEventListener("click", async () => {
-    more.disabled = true;
+  const more = more_button(async () => {
     const next = await page(shown);
     shown += next.length;
     const grown = grid(next, options);
     const first = grown.firstChild;
     list.append(...grown.children);
     first?.querySelector("a")?.focus();
-    more.disabled = false;
-    more.hidden = next.length === 0;
+    return next.length > 0;
   });
-  return holder;
+  return el("div", {}, list, more);
+}
+
+// A button for more of a list; `add` adds it and says whether there may be more. What goes wrong is told beside the button.
+export function more_button(add) {
+  const more = el("button", { class: "button" }, "Show more");
+  const told = el("span", { class: "quiet", role: "alert" });
+  more.addEventListener("click", async () => {
+    more.disabled = true;
+    told.textContent = "";
+    try {
+      more.hidden = !(await add());
+    } catch (error) {
+      told.textContent = error.message;
+    }
+    more.disabled = false;
+  });
+  return el("p", { class: "buttons more" }, more, told);
 }

@@ -60,20 +60,23 @@ async function draw({ focus = true } = {}) {
   } catch (error) {
     if (signal.aborted || error.name === "AbortError") return;
     waits = error.coming === true;
+    // What a view alone has asked for comes without a word from the server's work: ask again.
+    if (waits) setTimeout(() => !signal.aborted && draw({ focus: false }), 1000);
     main.dataset.route = hash;
-    main.replaceChildren(waits ? waiting(error.message) : el("p", { class: "notice bad", role: "alert" }, error.message));
+    main.replaceChildren(waits ? waiting(error) : el("p", { class: "notice bad", role: "alert" }, error.message));
     document.title = "kith explore";
     if (!(error instanceof Answer)) console.error(error);
   }
 }
 
-function waiting(words) {
+function waiting({ message, share }) {
   const busy = facts.stages.find((one) => one.state === "running");
-  const bar = el("progress", busy?.total ? { max: busy.total, value: busy.done } : {});
+  const bar = el("progress", share !== null ? { max: 1, value: share } : busy?.total ? { max: busy.total, value: busy.done } : {});
+  bar.setAttribute("aria-label", message);
   return el(
     "div",
     { class: "notice" },
-    el("p", {}, words, "."),
+    el("p", {}, message, "."),
     bar,
     el("p", {}, "This view opens by itself. Neighbours and search are there already."),
   );
@@ -97,11 +100,12 @@ function on_key(event) {
 function change_theme() {
   const root = document.documentElement;
   const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
-  root.dataset.theme = dark ? "light" : "dark";
+  root.dataset.theme = sessionStorage.theme = dark ? "light" : "dark";
   window.dispatchEvent(new Event("themechange"));
 }
 
 async function begin() {
+  if (sessionStorage.theme) document.documentElement.dataset.theme = sessionStorage.theme; // outlives a reload
   document.getElementById("views").append(...TABS.map(([name, words]) => el("a", { href: `#/${name}`, "data-name": name }, words)));
   document.getElementById("theme").addEventListener("click", change_theme);
   document.getElementById("help").addEventListener("click", () => document.getElementById("keys").showModal());
@@ -117,7 +121,7 @@ async function begin() {
   document.getElementById("facts").textContent =
     `${count(facts.rows, facts.kind === "texts" ? "text" : "image")} · ${facts.columns} columns · ${facts.metric}`;
   on_progress(() => {
-    if (waits || (stage("clusters")?.state === "done" && address().name === "map" && facts.labels.length === 0 && !facts.scale)) {
+    if (waits || (stage("clusters")?.state === "done" && address().name === "map" && facts.classes === 0 && !facts.scale)) {
       draw({ focus: false });
     }
   });

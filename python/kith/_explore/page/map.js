@@ -18,7 +18,7 @@ export async function map({ values }, signal) {
   const way = ends ? await get(`api/path/${ends[1]}/${ends[2]}`, { by: ends[3] }, signal) : null;
   const drawn = new Map2D(points, told, signal);
   if (at !== null) drawn.mark(at);
-  if (way?.items?.length) drawn.follow(way.items.map((item) => item.row));
+  if (way?.rows?.length) drawn.follow(way.rows);
   drawn.look(values);
   const sampled = told.points < told.rows ? ` ${count(told.points, "row")} of ${told.rows.toLocaleString("en")} are drawn, chosen at random.` : "";
   return {
@@ -63,7 +63,10 @@ class Map2D {
   }
 
   follow(rows) {
-    this.way = rows.map((row) => this.points.of_row(row)).filter((place) => place >= 0);
+    const wanted = new Set(rows);
+    const places = new Map();
+    this.points.rows.forEach((row, place) => wanted.has(row) && places.set(row, place));
+    this.way = rows.map((row) => places.get(row)).filter((place) => place !== undefined);
   }
 
   look(values) {
@@ -260,11 +263,16 @@ class Map2D {
       const [px, py] = this.#on_screen(place);
       const row = this.points.rows[place];
       if (facts.kind === "texts") {
-        const text = this.#text(row).slice(0, 42);
+        const whole = this.#text(row);
+        const text = whole.length > 42 ? whole.slice(0, 41) + "…" : whole;
         const wide = text ? pen.measureText(text).width : 0;
         // Texts that would run over one another are left out; their points stay.
         if (!text || written.some(([x, y, w]) => Math.abs(y - py) < 17 * this.ratio && x < px + wide && px < x + w)) continue;
         written.push([px, py, wide]);
+        pen.globalAlpha = 0.85; // points that lie behind stay seen
+        pen.fillStyle = style.getPropertyValue("--panel");
+        pen.fillRect(px + 6 * this.ratio, py - 9 * this.ratio, wide + 6 * this.ratio, 18 * this.ratio);
+        pen.globalAlpha = 1;
         pen.fillStyle = style.getPropertyValue("--ink");
         pen.fillText(text, px + 9 * this.ratio, py);
         continue;
@@ -308,25 +316,36 @@ class Map2D {
     if (this.way.length < 2) return;
     const pen = this.pen;
     const style = getComputedStyle(document.documentElement);
-    pen.lineWidth = 2.5 * this.ratio;
-    pen.strokeStyle = style.getPropertyValue("--warm");
     pen.lineJoin = "round";
-    pen.beginPath();
-    for (const place of this.way) pen.lineTo(...this.#on_screen(place));
-    pen.stroke();
-    for (const [order, place] of this.way.entries()) {
-      const [px, py] = this.#on_screen(place);
-      const image = facts.kind === "images" ? this.#image(this.points.rows[place]) : null;
-      const side = 34 * this.ratio;
+    // The line, with an edge that keeps it apart from points of its colour.
+    for (const [wide, shade] of [[6, "--panel"], [2.5, "--warm"]]) {
+      pen.lineWidth = wide * this.ratio;
+      pen.strokeStyle = style.getPropertyValue(shade);
+      pen.beginPath();
+      for (const place of this.way) pen.lineTo(...this.#on_screen(place));
+      pen.stroke();
+    }
+    const last = this.way.length - 1;
+    const side = 34 * this.ratio;
+    const taken = [];
+    // The ends first: pictures that would cover another are dots.
+    for (const order of [0, last, ...Array.from({ length: Math.max(0, last - 1) }, (_, one) => one + 1)]) {
+      const [px, py] = this.#on_screen(this.way[order]);
+      const free = facts.kind === "images" && !taken.some(([x, y]) => Math.max(Math.abs(x - px), Math.abs(y - py)) < side + 6);
+      const image = free ? this.#image(this.points.rows[this.way[order]]) : null;
+      if (free) taken.push([px, py]);
       pen.fillStyle = style.getPropertyValue("--warm");
       if (image) {
         pen.imageSmoothingEnabled = image.naturalWidth > side;
         pen.fillRect(px - side / 2 - 2, py - side / 2 - 2, side + 4, side + 4);
         pen.drawImage(image, px - side / 2, py - side / 2, side, side);
-      } else {
+      } else if (!taken.some(([x, y]) => Math.max(Math.abs(x - px), Math.abs(y - py)) < side / 2)) {
         pen.beginPath();
-        pen.arc(px, py, (order === 0 || order === this.way.length - 1 ? 7 : 4) * this.ratio, 0, 7);
+        pen.arc(px, py, (order === 0 || order === last ? 7 : 4) * this.ratio, 0, 7);
         pen.fill();
+        pen.lineWidth = 1.5 * this.ratio;
+        pen.strokeStyle = style.getPropertyValue("--panel");
+        pen.stroke();
       }
     }
   }

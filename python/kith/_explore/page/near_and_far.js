@@ -2,7 +2,7 @@
 
 import { get } from "./api.js";
 import { count, el, short } from "./dom.js";
-import { card, growing } from "./items.js";
+import { card, growing, more_button } from "./items.js";
 
 export async function pairs(_, signal) {
   const told = await get("api/pairs", {}, signal);
@@ -11,14 +11,12 @@ export async function pairs(_, signal) {
     el("p", {}, el("span", { class: "number" }, pair.distance === 0 ? "equal vectors" : `distance ${short(pair.distance)}`),
       el("a", { href: `#/neighbours/${pair.items[0].row}` }, "neighbours"))));
   const list = el("ul", { class: "pairs" }, drawn(told.pairs));
-  const more = el("button", { class: "button" }, "Show more");
   let shown = told.pairs.length;
-  more.hidden = shown >= told.count;
-  more.addEventListener("click", async () => {
+  const more = more_button(async () => {
     const next = (await get("api/pairs", { first: shown })).pairs;
     shown += next.length;
     list.append(...drawn(next));
-    more.hidden = next.length === 0;
+    return shown < told.count && next.length > 0;
   });
   return {
     title: "Near duplicates",
@@ -27,8 +25,7 @@ export async function pairs(_, signal) {
         el("p", {}, "The closest pairs, each item with its nearest neighbour. ",
           told.same ? `${count(told.same, "item")} ${told.same === 1 ? "has" : "have"} an equal vector elsewhere.` : "No two vectors are equal.")),
       list,
-      el("p", {}, "\u00a0"),
-      more,
+      ...(shown < told.count ? [more] : []),
     ],
   };
 }

@@ -2,7 +2,7 @@
 
 import { get } from "./api.js";
 import { count, el, short } from "./dom.js";
-import { grid, neighbours_of, picture, spoken, swatch } from "./items.js";
+import { grid, name_of, neighbours_of, picture, spoken, swatch } from "./items.js";
 import { facts } from "./state.js";
 
 export async function neighbours({ parts, values }, signal, { last_row }) {
@@ -15,9 +15,10 @@ export async function neighbours({ parts, values }, signal, { last_row }) {
   ]);
   const item = told.item;
   const on = [...trail, row];
+  const classes = item.label !== undefined && !facts.scale; // numbers on a scale all differ
   const most = Math.max(...told.found.map((one) => one.distance ?? 0), 0);
   return {
-    title: `Neighbours of item ${row}`,
+    title: `Neighbours of item ${name_of(item)}`,
     content: [
       before.length ? walked(before, trail) : "",
       el(
@@ -33,10 +34,10 @@ export async function neighbours({ parts, values }, signal, { last_row }) {
             el("h1", {}, told.found.length ? `${count(told.found.length, "nearest neighbour")}` : "No neighbours"),
             el("span", { class: "buttons" }, [10, 20, 50, 100].map((some) =>
               el("a", { class: "button", href: `#/neighbours/${row}?k=${some}`, "aria-current": some === k && "true", "aria-label": `${some} neighbours` }, some))),
-            el("p", {}, `By ${facts.metric}, found by ${told.by}.`, item.label !== undefined ? " Neighbours with another label are marked." : ""),
+            el("p", {}, `By ${facts.metric}, found by ${told.by}.`, classes ? " Neighbours with another label are marked." : ""),
           ),
           told.found.length
-            ? grid(told.found, { than: item.label, most, href: (one) => neighbours_of(one.row, on) })
+            ? grid(told.found, { than: classes ? item.label : undefined, most, href: (one) => neighbours_of(one.row, on) })
             : el("p", { class: "notice" }, "This is the only item."),
         ),
       ),
@@ -67,6 +68,7 @@ function subject(item) {
     el(
       "dl",
       {},
+      item.id !== undefined ? [el("dt", {}, "Id"), el("dd", { class: "number", dir: "auto" }, item.id)] : null,
       el("dt", {}, "Row"), el("dd", { class: "number" }, item.row),
       item.label !== undefined ? [el("dt", {}, "Label"), el("dd", { dir: "auto" }, swatch(item.label), " ", item.label)] : null,
       facts.kind === "images" && item.text ? [el("dt", {}, "File"), el("dd", {}, item.text)] : null,

@@ -68,7 +68,9 @@ function strip(told) {
     el("div", { class: "head" }, el("h2", {}, summary),
       el("a", { class: "button", href: `#/map?path=${told.from.row},${told.to.row},${told.by}` }, "On the map")),
     film,
-    ...(told.cut ? [el("p", { class: "notice" }, `The first ${count(steps, "step")} of ${(told.count - 1).toLocaleString("en")} are drawn.`)] : []),
+    ...(told.cut ? [el("p", { class: "notice" }, `The first ${count(steps, "step")} of ${(told.count - 1).toLocaleString("en")} are drawn.`,
+      told.beyond.length ? ` The largest is behind them, step number ${(told.largest + 1).toLocaleString("en")}:` : "")] : []),
+    ...(told.beyond.length ? [grid(told.beyond)] : []),
   ];
 }
 

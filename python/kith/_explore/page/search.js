@@ -12,7 +12,7 @@ export async function search({ parts }, signal) {
     type: "search",
     name: "text",
     value: text,
-    placeholder: facts.search_text ? "Describe what you look for" : "A row number, or a part of a text or a label",
+    placeholder: facts.search_text ? "Describe what you look for" : `${facts.ids ? "An id" : "A row number"}, or a part of a text or a label`,
     "aria-label": "What to search for",
     autocomplete: "off",
     maxlength: "2000",
@@ -28,7 +28,7 @@ export async function search({ parts }, signal) {
     title: text ? `Search: ${text}` : "Search",
     content: [
       el("div", { class: "head" }, el("h1", {}, "Search"), el("p", {}, words())),
-      el("div", { class: "searches" }, el("div", {}, form), facts.search_image ? drop_place(results) : null),
+      el("div", { class: "searches" }, el("div", {}, form), facts.search_image ? drop_place(field, results, signal) : null),
       results,
     ],
     shown: () => field.focus({ preventScroll: true }),
@@ -37,8 +37,9 @@ export async function search({ parts }, signal) {
 
 function words() {
   if (facts.search_text) return "The nearest to what you type or upload, by the function that was given with encode=.";
-  if (facts.search_image) return "The nearest to an image that you upload; or a row number, or a part of a label.";
-  return "By a row number, or by a part of a text, a label or a file's name. Where kith.explore is given encode=, also by meaning.";
+  if (facts.search_image) return `The nearest to an image that you upload; or ${facts.ids ? "an id" : "a row number"}, or a part of a label.`;
+  const name = facts.ids ? "an id" : "a row number";
+  return `By ${name}, or by a part of a text, a label or a file's name. Where kith.explore is given encode=, also by meaning.`;
 }
 
 function show(place, told, what) {
@@ -55,7 +56,7 @@ function show(place, told, what) {
   );
 }
 
-function drop_place(results) {
+function drop_place(field, results, signal) {
   const seen = el("canvas", { width: 64, height: 64, "aria-label": "The uploaded image", role: "img", hidden: true });
   const input = el("input", { type: "file", accept: "image/*", class: "unseen", id: "upload" });
   const told = el("span", {}, "or drop one here, or paste it");
@@ -69,9 +70,11 @@ function drop_place(results) {
     told.textContent = "Searching …";
     draw(seen, file);
     try {
-      show(results, await post("api/search/image?k=60", file), file.name || "the pasted image");
+      show(results, await post("api/search/image?k=60", file, signal), file.name || "the pasted image");
       told.textContent = "or drop one here, or paste it";
+      field.value = "";
     } catch (error) {
+      if (signal.aborted) return;
       told.textContent = error.message;
       results.replaceChildren();
     }
@@ -87,7 +90,7 @@ function drop_place(results) {
     place.classList.remove("over");
     take(event.dataTransfer.files[0]);
   });
-  place.ownerDocument.onpaste = (event) => take(event.clipboardData?.files[0]);
+  document.addEventListener("paste", (event) => take(event.clipboardData?.files[0]), { signal });
   return place;
 }
 

@@ -3,7 +3,7 @@
 import { get } from "./api.js";
 import { el } from "./dom.js";
 
-export const facts = { kind: "images", labels: [], stages: [], rows: 0 };
+export const facts = { kind: "images", classes: 0, labels: [], stages: [], rows: 0 };
 const listeners = new Set();
 
 export function on_progress(listener) {
@@ -23,7 +23,19 @@ export async function ask_state() {
   Object.assign(facts, await get("api/state"));
   draw();
   if (facts.stages.map((one) => one.state).join() !== before) for (const listener of listeners) listener();
-  if (!ended()) setTimeout(() => ask_state().catch(() => setTimeout(ask_state, 3000)), 500);
+  if (!ended()) setTimeout(ask_again, 500);
+}
+
+// A server that does not answer is asked again, ever less often, and the page says so.
+async function ask_again(pause = 1000) {
+  try {
+    await ask_state();
+  } catch (error) {
+    const line = document.getElementById("work");
+    line.classList.add("on");
+    line.replaceChildren(error.message);
+    setTimeout(ask_again, pause, Math.min(30000, 2 * pause));
+  }
 }
 
 function draw() {

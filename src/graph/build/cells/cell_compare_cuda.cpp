@@ -161,8 +161,8 @@ class CellCompareCuda::Wave {
             at(space_.spilled[turn]), at(space_.spilled_count), static_cast<uint32_t>(space_.spill_capacity)};
   }
 
-  // As many as are likely to leave room, by what the last piece found: the next ones find fewer. All pairs of so many
-  // are as many as there are.
+  // Query tiles to enqueue at once, from the hit rate of the previous piece (it only falls). Without products every
+  // pair is a hit, so the pair buffer decides.
   int64_t tiles_at_once() const {
     if (!rows_.by_products) {
       const int64_t largest = round_up(largest_cell(), kOperandTile);

@@ -46,7 +46,7 @@ class CellCompareCuda {
   void take_space(const CellSpaceProblem& problem, int64_t available);
   void free_space() { memory_ = {}; }  // which holds nothing between calls
   const CellSpacePlan& space() const { return space_; }
-  // A counter for each cell, of nobody between calls.
+  // One counter per cell; free for any use between calls.
   Slot<uint32_t> counters() const { return space_.next; }
   template <typename T>
   T* at(const Slot<T>& slot) const {

@@ -182,7 +182,7 @@ __global__ void __launch_bounds__(kThreads)
   tile[kOperandTile + place % kOperandTile] = second;
 }
 
-// Of equal values all pass, so that no row number is looked at.
+// All equal values pass, so that no row number is looked at.
 struct AllRows {
   __device__ int count(uint32_t, uint32_t) const { return 0; }
 };

@@ -58,8 +58,8 @@ constexpr RankWindow last_rank_window(int64_t probes, int64_t rows) {
   return {probes - count, count};
 }
 
-// The pairs that so many probes of every row compare, where the first `counted` compare so many: estimated beyond these, no
-// more than there are.
+// Estimates the pairs that `probes` probes per row compare, from the `pairs` of the first `counted` probes; at most as
+// many as there are.
 constexpr int64_t pairs_by_probes(int64_t pairs, int64_t counted, int64_t probes, int64_t rows) {
   if (counted == probes) return pairs;
   const double all = static_cast<double>(rows) * static_cast<double>(rows);

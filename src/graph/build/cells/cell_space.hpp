@@ -36,7 +36,7 @@ class CellSpace {
   // The vectors of rows first, first + 1, ... `memory` has room for them and is not used where they are the rows
   // themselves.
   MatrixView range(int64_t first, int64_t count, CellSide side, MatrixBuffer& memory, const Resources& resources) const;
-  // Of the listed rows; f32.
+  // The listed rows; f32.
   MatrixBuffer listed(const uint32_t* rows, int64_t count, CellSide side, const Resources& resources) const;
 
   MatrixBuffer memory_for(int64_t rows, const Resources& resources) const;

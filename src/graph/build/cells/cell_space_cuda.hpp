@@ -19,10 +19,10 @@ class CellSpaceCuda {
   bool has_two_sides() const { return extra_; }
   bool is_identity() const { return metric_ != Metric::cosine && !extra_; }
 
-  // Of rows first, first + 1, ...: the rows themselves where that is what they are, else made in `memory`, which has room
+  // Rows first, first + 1, ...: the rows themselves if they are as wanted, else made in `memory`, which has room
   // for count x cols() floats.
   MatrixView range(int64_t first, int64_t count, CellSide side, float* memory) const;
-  // Of the rows that a list on the device names; f32, in `memory`.
+  // The rows that a list on the device names; f32, in `memory`.
   MatrixView listed(const uint32_t* list, int64_t count, CellSide side, float* memory) const;
 
  private:

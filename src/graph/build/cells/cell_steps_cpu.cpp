@@ -105,7 +105,7 @@ class CellStepsCpu final : public CellSteps {
   int64_t queries_of(int64_t cell, bool own) const {
     return own ? cells_.size(cell) : offsets_[static_cast<size_t>(cell) + 1] - offsets_[static_cast<size_t>(cell)];
   }
-  // Of the cell's first row.
+  // Place of the cell's first row.
   uint32_t place_of_cell(int64_t cell) const {
     return static_cast<uint32_t>(cells_.members(cell) - cells_.order().data());
   }

@@ -49,7 +49,7 @@ class CellWorker final : private PairHits, private PairFirsts {
   void for_blocks(const uint32_t* queries, int64_t all, ProgressMeter& meter, const Body& body);
   void put_similar_limits_together();
   bool has_list(uint32_t row) const { return row < lists_.rows(); }
-  // Of the rows and queries that are compared: rows of the view.
+  // Numbers, in the view, of the rows and queries that are compared.
   uint32_t row_of_place(int64_t i) const { return all_.row_at(rows_[static_cast<size_t>(i)]); }
   uint32_t row_of_query(int64_t i) const { return all_.row_at(queries_[i]); }
   uint32_t number_of(uint32_t row) const { return numbers_ == nullptr ? row : numbers_[row]; }

@@ -25,7 +25,7 @@ class ControlTies {
  public:
   // `x` may lie in the memory of a GPU, which then searches.
   ControlTies(const ControlRows& control, const MatrixView& x, Metric metric, const Resources& resources);
-  // Of rows from anywhere, by a search of one's own.
+  // For rows from anywhere, by a search of the caller's.
   ControlTies(const ControlRows& control, RowSource& x, Metric metric, const ControlRows::Search& search,
               const Resources& resources);
 

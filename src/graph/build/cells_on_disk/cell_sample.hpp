@@ -19,7 +19,7 @@ inline constexpr int64_t kSampleSection = 64;
 
 class CellSample final : public RowReader {
  public:
-  // Of `rows` rows of this type, whose collection's longest row has this squared norm.
+  // A sample of `rows` rows. `longest`: the largest squared norm in the collection.
   CellSample(StepFile step, int64_t rows, int64_t cols, DType dtype, Metric metric, double longest);
 
   const std::string& path() const override { return name_; }

@@ -30,12 +30,12 @@ namespace {
 
 constexpr int64_t kMostNearRows = 131072;  // whose near cells are ranked at a time
 constexpr int64_t kFewestPassRows = 64;
-// Of rows, or of their probes, which are one section of the first pass.
+// Section size of rows, or of their probes, in the first pass.
 constexpr int64_t kProbeSectionBytes = 256 << 10;
 // Read at a time by a thread.
 constexpr int64_t kMostRunBytes = 1 << 20;
 constexpr int64_t kNearRunBytes = 256 << 10;
-// Of a piece.
+// Limits of one piece.
 constexpr int64_t kMostPieceBytes = 64 << 10;
 constexpr int64_t kMostPieceRows = 512;
 

@@ -297,7 +297,7 @@ class CellsOnDisk {
     survey.commit();
   }
 
-  // Of another process: what it hashed.
+  // Checks the rows against what another process hashed.
   void verify_source() {
     (void)pass_over(x_, "verify", pass_batch(), &survey_.hashes, resources_, [&](int64_t first, const MatrixView& rows) {
       if (check_finite_) refuse_not_finite("x", rows, {first}, quiet_);

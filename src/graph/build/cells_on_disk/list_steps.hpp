@@ -46,10 +46,10 @@ class BlockLists {
 
 class ListChain final : public BlockLists {
  public:
-  // Of the names of its steps.
+  // Beginning of the names of its steps.
   static std::string beginning(int64_t probes);
 
-  // Of lists of k made with so many probes, in a collection of so many rows. Looks at what is there.
+  // The steps of lists of k made with `probes` probes, in a collection of `rows` rows. Looks at what is there.
   ListChain(WorkFolder& folder, int64_t probes, int64_t k, int64_t rows);
 
   // What others have added meanwhile.

@@ -94,7 +94,7 @@ int64_t most_pass_rows(const VectorFile& x) {
 
 namespace {
 
-// Both, on two threads where that gains. That the source has changed is told before what its rows led to.
+// Runs both, on two threads if that is faster. A changed source is reported before any error of `body`.
 template <typename Hash, typename Body>
 void hash_beside(bool apart, const Hash& hash, const Body& body) {
   if (!apart) {

@@ -46,7 +46,7 @@ class SourceRanks {
   int64_t at_once(int64_t section) const;
 
   void rank(const MatrixView& rows);
-  // Of the rows that were ranked last.
+  // The probes of the rows that were ranked last.
   const uint32_t* probes(int64_t row) const { return found_.data() + row * task_.probes; }
 
   // On a GPU.

@@ -9,7 +9,7 @@
 
 namespace kith {
 
-// Of one row: k + 1 neighbours to k.
+// Copies all but the row itself: k + 1 neighbours to k.
 inline void put_others(const int64_t* ids, const float* distances, int64_t row, int64_t k, int64_t* out_ids,
                        float* out_distances) {
   int64_t taken = 0;
@@ -21,7 +21,7 @@ inline void put_others(const int64_t* ids, const float* distances, int64_t row, 
   }
 }
 
-// Of the rows from `first` on, on the host, to their places in `out`.
+// Moves the neighbours of the rows from `first` on, on the host, to their places in `out`.
 inline void put_without_self(const NeighborsView& found, int64_t first, const NeighborsView& out) {
   for (int64_t i = 0; i < found.queries; ++i) {
     const int64_t row = first + i;

@@ -185,7 +185,7 @@ class MergeOnDisk {
     folder_->require_space(std::max(merging, lists + merged - folder_->stored_bytes("graph-")));
   }
 
-  // Of another process: what it hashed.
+  // Checks the shards against what another process hashed.
   void verify_sources() {
     for (int64_t shard = 0; shard < shards_; ++shard) {
       const std::optional<StepFile> step = folder_->find(graph_name(shard));

@@ -34,7 +34,7 @@ void check_method(std::string_view name, const std::optional<T>& value, GraphMet
                                     name, name_of(of), name_of(asked), name_of(of)));
 }
 
-// Of rounds: ggm makes them too.
+// For parameters of rounds, which ggm makes too.
 template <typename T>
 void check_rounds(std::string_view name, const std::optional<T>& value, GraphMethod asked) {
   if (asked != GraphMethod::ggm) check_method(name, value, GraphMethod::nn_descent, asked);

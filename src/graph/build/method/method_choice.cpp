@@ -23,7 +23,7 @@ constexpr double kKeptPair = 3;  // a pair that products do not rule out
 // What its list takes by NN-Descent with all rounds.
 constexpr double kDescentOverhead = 110000 * 160;
 constexpr double kDescentPairs = 9500;
-// Of products on a GPU, whose tiles are not full: those that rank a cell for a row, and those of a pair that is probed.
+// For products on a GPU, whose tiles are not full: those that rank a cell for a row, and those of a probed pair.
 constexpr double kGpuRankProducts = 3;
 constexpr double kGpuProbeProducts = 1.4;
 // Where products leave pairs to keys: how many times as long a probed pair takes, and how much longer exact search, which

@@ -60,7 +60,7 @@ struct CellsWork {
 };
 // Where all cells have as many rows.
 CellsWork balanced_work(const GraphProblem& problem, double probes);
-// Of rows like SIFT.
+// The work for rows like SIFT.
 CellsWork likely_work(const GraphProblem& problem);
 
 // On the CPU, or on a GPU.
@@ -82,10 +82,10 @@ int64_t affordable_probes(const GraphProblem& problem, int64_t cells, DeviceKind
 // About 500 rows each up to a million rows, three times as many at a hundred million, six times at a billion; more where
 // k is large.
 int64_t default_cells(int64_t rows, int64_t k);
-// Of nn_descent.
+// How nn_descent starts.
 GraphStart default_start(Metric metric);
-// Of its start by cells: about what the recall needs on data such as SIFT, so that rounds follow on harder data alone: a
-// pair of a round takes longer than one of cells, whose rows lie together.
+// Probes of its start by cells: about what the recall needs on data such as SIFT, so that rounds follow on harder data
+// alone: a pair of a round takes longer than one of cells, whose rows lie together.
 int64_t start_probes(const GraphProblem& problem, int64_t cells);
 
 }  // namespace kith

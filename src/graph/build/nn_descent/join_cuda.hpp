@@ -30,7 +30,7 @@
 
 namespace kith {
 
-// Of every row 4 p numbers: the p NEW ones that it has sampled and some p of those that have sampled it as a NEW one,
+// For every row 4 p numbers: the p NEW ones that it has sampled and some p of those that have sampled it as a NEW one,
 // then the OLD ones likewise, kNobody where there are fewer. Once collected (launch_collect_joins) those that meet in
 // the row's join, NEW ones first, nobody twice, and how many of each kind.
 struct DeviceSamples {

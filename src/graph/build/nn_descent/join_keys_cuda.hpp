@@ -60,7 +60,7 @@ __device__ inline void take(const JoinBlock& join, int slot, int sample, float k
   lower_to(join.memory.nearest() + slot, neighbor);
 }
 
-// Of the pairs left those whose keys are needed; all where a sample has several.
+// Chooses the candidate pairs whose keys are needed; all if a sample has several.
 template <int kThreads>
 __device__ inline void choose_needed(const JoinBlock& join, int count, const OperandFacts& others, int* needed) {
 #pragma unroll 1

@@ -14,7 +14,7 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int64_t kNearest = 8;  // neighbours that a label is taken of
 
-// Of generation 0, where there are no labels yet.
+// The label in generation 0, where there are no labels yet, is drawn.
 __device__ uint32_t label_of(const uint32_t* labels, uint32_t row) {
   return labels == nullptr ? static_cast<uint32_t>(mixed(row) >> 32) : labels[row];
 }

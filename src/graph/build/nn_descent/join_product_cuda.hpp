@@ -18,7 +18,7 @@ namespace kith {
 
 inline constexpr int kJoinRows = 64;
 inline constexpr int kJoinColumns = 128;
-// Of a tile that a block multiplies at a time.
+// Columns of a tile that a block multiplies at a time.
 template <int kThreads>
 inline constexpr int kPartColumns = kThreads / 32 * 16;
 inline constexpr int kJoinStageChunks = 2;
@@ -99,7 +99,7 @@ __device__ inline void clear_products(JoinProducts& products) {
   }
 }
 
-// Of so many row groups: how many is known before the loops, whose bodies are straight.
+// Multiplies kRows row groups: a number known before the loops, whose bodies are straight.
 template <int kRows>
 __device__ __forceinline__ void multiply_chunks(uint32_t a_at, uint32_t a_chunk, uint32_t b_at, int chunks,
                                                 JoinProducts& products) {
@@ -143,7 +143,7 @@ __device__ inline void multiply_stage(const JoinTile& tile, int first_column, in
   multiply_chunks<4>(a_at, a_chunk, b_at, chunks, products);
 }
 
-// Of a stage, whose first chunk is given.
+// Chunks of a stage, whose first chunk is given.
 __device__ inline int stage_chunks(const JoinOperands& operands, int64_t first) {
   return static_cast<int>(operands.chunks - first < kJoinStageChunks ? operands.chunks - first : kJoinStageChunks);
 }

@@ -28,7 +28,7 @@ KITH_HOST_DEVICE constexpr uint64_t mixed(uint64_t value) {  // the finalizer of
   value *= 0xC4CEB9FE1A85EC53ull;
   return value ^ value >> 33;
 }
-// Of a round of a build by that seed.
+// Salt of a round of a build with that seed.
 KITH_HOST_DEVICE constexpr uint64_t round_salt(uint64_t seed, int64_t round) {
   return mixed(seed + 0x9E3779B97F4A7C15ull * (static_cast<uint64_t>(round) + 1));
 }

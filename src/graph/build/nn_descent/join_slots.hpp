@@ -36,19 +36,19 @@ struct JoinSlots {
   KITH_HOST_DEVICE constexpr JoinSlots(JoinCounts met, bool across) : counts(met), apart(across ? 0 : met.fresh) {}
 
   KITH_HOST_DEVICE constexpr int count() const { return apart + counts.all(); }
-  // Of a NEW sample, for its nearest of the kind of `other`.
+  // Slot of a NEW sample, for its nearest of the kind of `other`.
   KITH_HOST_DEVICE constexpr int new_slot(int sample, int other) const {
     return other < counts.fresh ? sample : apart + sample;
   }
   KITH_HOST_DEVICE constexpr int old_slot(int sample) const { return apart + sample; }
-  // Of any sample, for its nearest NEW one.
+  // Slot of any sample, for its nearest NEW one.
   KITH_HOST_DEVICE constexpr int slot_for_new(int sample) const {
     return sample < counts.fresh ? sample : old_slot(sample);
   }
   // The sample whose slot it is.
   KITH_HOST_DEVICE constexpr int sample_of(int slot) const { return slot < apart ? slot : slot - apart; }
 
-  // Of all joins with up to 2 p of each kind.
+  // Slots of all joins with up to 2 p of each kind.
   KITH_HOST_DEVICE static constexpr int64_t most(int64_t p) { return 6 * p; }
 };
 

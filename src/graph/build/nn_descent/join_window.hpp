@@ -23,7 +23,7 @@ struct JoinFacts {
   float scale = 0;  // 0: nothing, it has no operand
 };
 
-// Of inner_product: powers of two beyond which a value divided by one could lose digits. Rows past it count as unsure.
+// For inner_product: powers of two beyond which a value divided by one could lose digits. Rows past it count as unsure.
 inline constexpr float kLargestJoinScale = 0x1p40f;
 KITH_HOST_DEVICE inline bool scale_is_sure(KeyKind kind, float scale) {
   return kind != KeyKind::inner_product || (scale <= kLargestJoinScale && scale >= 1 / kLargestJoinScale);
@@ -55,7 +55,7 @@ inline constexpr float kJoinSlack = 0x1p-19f;
 inline constexpr float kTinyDistance = 0x1p-73f;  // the root of kTinyKey and more, in the unscaled unit
 inline constexpr float kTinyValue = 1e-32f;       // kTinyKey at the largest scale
 
-// Of all others whose distance, but for the rounding of the key, is no larger than `reach`, in the scaled unit.
+// Limit for all others whose distance, but for the rounding of the key, is no larger than `reach`, in the scaled unit.
 KITH_HOST_DEVICE inline float limit_within(const JoinWindow& window, float reach) {
   reach += reach * kJoinSlack + window.row.scale * (window.kind == KeyKind::cosine ? 0x1p-46f : kTinyDistance);
   if (!(reach < static_cast<float>(kLargestReach) * window.row.scale)) return HUGE_VALF;
@@ -80,7 +80,7 @@ KITH_HOST_DEVICE inline JoinWindow join_window(KeyKind kind, int64_t cols, const
   return {kind, row, moved + moved * join_window_detail::kJoinSlack, error + error * join_window_detail::kJoinSlack};
 }
 
-// No v above it belongs to the nearest, given the least of all.
+// Upper limit of v for the nearest neighbour, given the smallest v.
 KITH_HOST_DEVICE inline float nearest_limit(const JoinWindow& window, float least) {
   using namespace join_window_detail;
   if (window.kind == KeyKind::inner_product) {

@@ -20,7 +20,7 @@ static_assert(kSmallLeftRoom <= kOffered);
 constexpr int kMostPrefetched = 4;  // chunks of a row
 
 constexpr int threads_of(JoinSize size) { return size == JoinSize::one_warp ? 32 : kSmallColumns; }
-// As many as registers and shared memory allow.
+// Blocks that registers and shared memory allow.
 constexpr int blocks_per_processor(JoinSize size) { return size == JoinSize::one_warp ? 20 : 12; }
 constexpr int product_bytes(JoinSize size) { return size == JoinSize::one_warp ? 0 : small_rows(size) * kProductStride * 4; }
 constexpr JoinRoom small_room(JoinSize size) { return {small_samples(size), small_samples(size), kSmallLeftRoom}; }
@@ -133,7 +133,7 @@ __device__ __forceinline__ void halve(float (&values)[2 * kHalf], int apart, flo
   }
 }
 
-// And of columns among all rows; of NEW columns beside NEW rows the rows say it.
+// Column minima over all rows. For NEW x NEW pairs the row minima already cover them.
 __device__ __forceinline__ void note_warp_columns(const WarpJoin& join, const WarpProducts& products) {
   float values[2 * kColumnGroups];
   KITH_UNROLL

@@ -18,7 +18,7 @@ inline constexpr float kNothingMatters = std::numeric_limits<float>::lowest();
 
 class ChiSquarePairs {
  public:
-  // Of floats. The collection must outlive it.
+  // For floats. The collection must outlive it.
   explicit ChiSquarePairs(const PairRows& rows);
 
   // As PairScan's.
@@ -51,7 +51,7 @@ class ChiSquarePairs {
   // Bounds of a key by its distance in f32.
   float below(float distance) const { return distance - distance * relative_ - underflow_; }
   float above(float distance) const { return distance + distance * relative_ + underflow_; }
-  // Of a query and the rows at the values' places, to their keys.
+  // Turns the values of a query and the rows at their places into keys.
   void put_distances(int64_t query, int64_t count, FirstValues<float>& values);
 
   const PairRows& all_;

@@ -67,10 +67,10 @@ class PairScan {
   virtual void make_room_for_first(int64_t /*wanted*/) {}
 };
 
-// Of run_first: queries whose values are kept at once.
+// For run_first: queries whose values are kept at once.
 inline constexpr int64_t kFirstQueries = 32;
 
-// Of run_nearest: what it keeps grows with the square.
+// For run_nearest: what it keeps grows with the square.
 inline constexpr int64_t kMostNearest = 256;
 
 // How floats are compared: rounded to bytes where that is faster, as it is where few pairs pass; or as they are, which leaves

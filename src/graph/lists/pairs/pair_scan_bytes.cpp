@@ -263,7 +263,7 @@ class BytePairScan final : public PairScan, private BytePanelHits {
   PairHits* hits_ = nullptr;
   FirstValues<int32_t> firsts_;
   Collects collects_ = Collects::nothing;  // instead of handing hits out
-  // Of run_nearest: by query and row, and the least of each row.
+  // For run_nearest: by query and row, and the least of each row.
   HostArray<int32_t> pair_sums_;
   HostArray<int32_t> least_;
   int64_t stride_ = 0;

@@ -68,7 +68,7 @@ class CustomPairScan final : public PairScan {
   }
 
  private:
-  // Of a query and a panel.
+  // Distances of a query and a panel.
   void distances(int64_t query, int64_t first_row, float* keys) const {
     const custom::PanelMetric& metric = *all_.custom();
     metric.distances(metric.metric, queries_.data() + query * all_.cols(), panels_.data() + first_row * all_.cols(),

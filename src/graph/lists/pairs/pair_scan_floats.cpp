@@ -440,7 +440,7 @@ class FloatPairScan final : public PairScan, private PanelHits {
   HostArray<float> offsets_;
   HostArray<float> query_most_;
   HostArray<float> limits_;
-  // Of run_nearest.
+  // For run_nearest.
   HostArray<float> values_;     // by query and row, with the query's offset
   HostArray<float> bounds_;     // by query and panel
   HostArray<float> least_;      // of rows, then of queries by lanes: the nearest has no larger value

@@ -10,7 +10,7 @@ class SymmetricPairs {
  public:
   static constexpr int64_t kCount = 256;
 
-  // Of so many rows, at least one.
+  // Pairs of `rows` rows, at least one.
   SymmetricPairs(int64_t rows, uint64_t seed) : rows_(rows), seed_(seed) {}
 
   std::pair<uint32_t, uint32_t> pair(int64_t i) const;

@@ -290,7 +290,7 @@ std::shared_ptr<const WalkGraph> build_walk_graph(const MatrixView& rows, const 
   const Resources asked = builds_on_gpu(given) ? given.with_progress({}) : resources;
   StageTimes times;
   const int64_t count = rows.rows();
-  // Whose codes are compared while lists are made, and whose codes walks go by.
+  // The coder used to build the lists; walks may use another with 4 bits.
   const WalkCoder built_by = WalkCoder::choose(rows, wish.metric, wish.seed, resources);
   const bool four = wish.bits == WalkBits::four && built_by.has_codes();
   const WalkCoder coder = four ? built_by.with_four_bits(rows, wish.seed, resources) : built_by;

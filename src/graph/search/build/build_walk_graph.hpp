@@ -47,7 +47,7 @@ int64_t wanted_candidates(int64_t degree);
 void find_candidates(const MatrixView& rows, Metric metric, uint64_t seed, const NeighborsView& out,
                      const Resources& resources);
 
-// Of rows in host memory, at least one. Where memory is only counted, what it returns has sizes alone.
+// Builds from rows in host memory, at least one. Where memory is only counted, what it returns has sizes alone.
 std::shared_ptr<const WalkGraph> build_walk_graph(const MatrixView& rows, const WalkGraphWish& wish,
                                                   const Resources& resources);
 

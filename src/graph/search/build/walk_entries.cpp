@@ -49,7 +49,7 @@ class ConnectedParts {
   HostArray<uint32_t> parents_;
 };
 
-// Of each part in a cell the place nearest to its centre, by (key, place).
+// For each part in a cell the place nearest to its centre, by (key, place).
 CellLists nearest_of_parts(const WalkView& graph, const uint32_t* cells, const uint32_t* parts,
                            const Resources& resources) {
   // An entry of its part, the nearest first.

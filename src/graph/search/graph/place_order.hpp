@@ -17,7 +17,7 @@ namespace kith {
 
 class PlaceOrder {
  public:
-  // Of rows of so many bytes each, one after the other, that belong to these cells; equal rows belong to one.
+  // Orders rows of `row_bytes` bytes each, one after the other, that belong to these cells; equal rows belong to one.
   PlaceOrder(const std::byte* rows, int64_t row_bytes, int64_t count, const uint32_t* cells,
              const Resources& resources);
   // As a file has it.

@@ -27,7 +27,7 @@ class WalkLists {
 
   int64_t places() const { return places_; }
   int64_t degree() const { return degree_; }
-  // Of this version, as if it shared none.
+  // Bytes of this version, as if it shared none.
   int64_t bytes() const;
   // All of them where they lie in one array, else null.
   const uint32_t* flat() const { return table_.empty() ? flat_of() : nullptr; }

@@ -77,7 +77,7 @@ inline WalkQuery query_of_place(const WalkRows& rows, int64_t place, float* floa
   return query;
 }
 
-// Of the code of a place, one of bytes.
+// Squared norm of the code of bytes at a place.
 inline uint32_t squared_code_norm(const WalkRows& rows, int64_t place) {
   const auto* const code = reinterpret_cast<const int8_t*>(rows.values.row(place));
   uint32_t norm = 0;

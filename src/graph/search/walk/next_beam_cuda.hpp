@@ -30,7 +30,7 @@ struct FreshEntries {
   uint64_t* entries;
   int* count;
 
-  // Of the lanes of a warp that want to; all lanes call it.
+  // Adds the entries of the lanes of a warp that want to; all lanes call it.
   KITH_DEVICE_INLINE void add(bool wants, uint64_t entry) const {
     const unsigned all = __ballot_sync(kAllLanes, wants);
     if (all == 0) return;
@@ -208,7 +208,7 @@ class NextBeam : public WalkBlock<kWarps, kPacked> {
     if (thread() == 0) ready_turn(1 - turn_);
     sync();
     const int twice = counts_.twice[turn_];
-    // Who is there twice may stand before what it is put before: the first place that was taken is no bound then.
+    // A duplicate may already be in front of its insertion point, so the first place taken is no lower bound then.
     first_ = (twice & kBeamBit) != 0 ? 0 : min(counts_.first[turn_], last_ + 1);
     if ((twice & kBeamBit) != 0) {
       enter_with_care(beam_, to_beam, kBeamBit);

@@ -172,7 +172,7 @@ class WalkStart : public NearCells<kWarps, kFilters, kPacked> {
     const bool filtered = this->filtered();
     const uint64_t* const entries = filtered ? kept_.now : beam_.now;
     int size = filtered ? kept_.size : beam_.size;
-    // Of what was collected, what the beam has.
+    // Keeps from what was collected what the beam has.
     while (filtered && size > 0 && (beam_.size == 0 || entries[size - 1] >> 1 > beam_.now[beam_.size - 1] >> 1)) --size;
     uint32_t* const out = task_.found + query * task_.most;
     for (int i = thread(); i < min(static_cast<int64_t>(size), task_.most); i += kThreads) {

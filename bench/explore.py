@@ -1,0 +1,208 @@
+"""The page of kith explore in headless Chromium: how long until it is there, until all is computed, and until a press is answered.
+
+    python bench/explore.py [--data fashion|made] [--rows N] [--presses N] [--out FILE]
+
+`fashion` are the 60,000 images of Fashion-MNIST as pixels (Debian: dataset-fashion-mnist), `made` are N rows (a million) of 128
+columns of float32 around 1,000 centres. The program is started as a user starts it, in a process of its own; the browser draws in
+software, at 1,280 x 800. Times are wall seconds; in brackets those of processors, of the server's process and of the
+browser's, which a busy machine stretches less. Goals are those that the page was built for.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "explore"))
+
+from chromium import Chromium  # noqa: E402
+
+FASHION = Path("/usr/share/datasets/fashion-mnist")
+TICKS = os.sysconf("SC_CLK_TCK")
+DRAWN = "document.getElementById('main').dataset.route"
+SHOWN = "document.querySelector('main > *') && !document.querySelector('main .notice progress')"
+
+
+def processor_seconds(process: int) -> float:
+    """Of a process and those that it started."""
+    total, waiting = 0.0, [process]
+    while waiting:
+        one = waiting.pop()
+        try:
+            words = Path(f"/proc/{one}/stat").read_text().rpartition(")")[2].split()
+            total += (int(words[11]) + int(words[12])) / TICKS
+            for thread in Path(f"/proc/{one}/task").iterdir():
+                waiting += map(int, (thread / "children").read_text().split())
+        except OSError:
+            continue  # it has ended
+    return total
+
+
+class Bench:
+    """One page and one browser, and the table of what was measured."""
+
+    def __init__(self, arguments: list[str], browser: Chromium) -> None:
+        self.browser = browser
+        self.rows: list[tuple[str, str, str]] = []
+        self.began = time.monotonic()
+        command = [sys.executable, "-m", "kith.explore", *arguments, "--no-browser"]
+        self.server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        assert self.server.stdout is not None
+        self.url = self.server.stdout.readline().removeprefix("kith explore: ").strip()
+
+    def spent(self) -> tuple[float, float, float]:
+        return time.monotonic(), processor_seconds(self.server.pid), processor_seconds(self.browser.process_id)
+
+    def add(self, what: str, goal: str, took: tuple[float, ...], unit: str = "s", note: str = "") -> None:
+        scale = 1000 if unit == "ms" else 1
+        wall, server, page = (scale * one for one in took)
+        digits = 0 if unit == "ms" else 1
+        self.rows.append((what, goal, f"{wall:.{digits}f} {unit} ({server:.{digits}f}, {page:.{digits}f}){note}"))
+        print(f"{what}: {self.rows[-1][2]}", file=sys.stderr)
+
+    def until(self, condition: str) -> None:
+        self.browser.until(condition, 900)
+
+    def measured(self, act: Callable[[], None]) -> tuple[float, float, float]:
+        before = self.spent()
+        act()
+        return tuple(b - a for a, b in zip(before, self.spent()))  # type: ignore[return-value]
+
+    def presses(self, hash_of: Callable[[int], str], count: int, shown: str) -> tuple[tuple[float, float, float], float]:
+        """The median time in the page from a press to what it shows, with processor seconds a press; and to its last picture."""
+        drawn, whole = [], []
+        before = self.spent()
+        for number in range(count):
+            took = self.browser.evaluate(
+                f"""(async () => {{
+                  const main = document.getElementById('main'), wanted = {hash_of(number)!r};
+                  const began = performance.now();
+                  location.hash = wanted;
+                  while (main.dataset.route !== wanted || !({shown})) await new Promise((go) => setTimeout(go, 2));
+                  const drawn = performance.now() - began;
+                  const seen = [...main.querySelectorAll('img')].filter((i) => i.getBoundingClientRect().top < innerHeight);
+                  await Promise.all(seen.map((i) => i.complete || new Promise((go) => (i.onload = i.onerror = go))));
+                  return [drawn, performance.now() - began]; }})()"""
+            )
+            drawn.append(took[0] / 1000)
+            whole.append(took[1] / 1000)
+        after = self.spent()
+        return (statistics.median(drawn), (after[1] - before[1]) / count, (after[2] - before[2]) / count), statistics.median(whole)
+
+    def frames(self, seconds: float) -> tuple[float, str, float]:
+        """Frames a second while the map is zoomed, what it says that it draws, and the median milliseconds between two frames."""
+        told = self.browser.evaluate(
+            f"""(async () => {{
+              const canvas = document.querySelector('.map canvas'), box = canvas.getBoundingClientRect();
+              const words = [], times = [];
+              const began = performance.now();
+              let frames = 0;
+              while (performance.now() - began < {1000 * seconds}) {{
+                const at = {{ clientX: box.left + box.width * (0.3 + 0.4 * Math.random()), clientY: box.top + box.height / 2, bubbles: true, cancelable: true }};
+                canvas.dispatchEvent(new WheelEvent('wheel', {{ ...at, deltaY: frames % 40 < 20 ? -40 : 40 }}));
+                const from = performance.now();
+                await new Promise((go) => requestAnimationFrame(go));
+                words.push(document.querySelector('.map .told').innerText);
+                times.push(performance.now() - from);
+                frames++;
+              }}
+              words.sort();
+              times.sort((a, b) => a - b);
+              return [frames / ((performance.now() - began) / 1000), words[words.length >> 1], times[times.length >> 1]]; }})()"""
+        )
+        return told[0], told[1], told[2]
+
+    def close(self) -> None:
+        self.server.send_signal(signal.SIGINT)
+        self.server.wait(60)
+
+
+def made(folder: str, rows: int) -> list[str]:
+    """A file of vectors around centres, written by blocks."""
+    random = np.random.default_rng(0)
+    centres = 4 * random.standard_normal((1000, 128), dtype=np.float32)
+    path = f"{folder}/made.npy"
+    array = np.lib.format.open_memmap(path, "w+", np.float32, (rows, 128))
+    for first in range(0, rows, 50_000):
+        some = min(50_000, rows - first)
+        array[first : first + some] = centres[random.integers(0, 1000, some)] + random.standard_normal((some, 128), dtype=np.float32)
+    array.flush()
+    return ["--vectors", path]
+
+
+def walk(bench: Bench, total: int, presses: int, goals: dict[str, str]) -> None:
+    browser, random = bench.browser, np.random.default_rng(1)
+    bench.add("the address is printed", "", (time.monotonic() - bench.began, *bench.spent()[1:]))
+    browser.goto(bench.url)
+    bench.until(SHOWN)
+    bench.add("the first page is drawn", goals["first"], (time.monotonic() - bench.began, *bench.spent()[1:]))
+    for name in ("map", "clusters", "graph", "paths", "linkage"):
+        while browser.evaluate(f"fetch('api/state').then(r => r.json()).then(s => s.stages.find(one => one.name === {name!r}).state)") != "done":
+            time.sleep(0.05)
+        bench.add(f"{name}: computed", goals["all"] if name == "linkage" else "", (time.monotonic() - bench.began, *bench.spent()[1:]))
+    bench.until("!document.querySelector('#work.on')")
+    for name, route in (("clusters", "#/clusters"), ("single linkage", "#/clusters/linkage"), ("near duplicates", "#/near"), ("outliers", "#/outliers"), ("search for 'row 12'", "#/search/row%2012")):
+        took, _ = bench.presses(lambda _, route=route: route, 1, SHOWN)
+        bench.add(f"{name}: drawn", "", took, "ms")
+    rows = random.integers(0, total, (2, presses))
+    took, whole = bench.presses(lambda number: f"#/neighbours/{rows[0, number]}", presses, "document.querySelector('section .grid a.card')")
+    bench.add("a press: neighbours", goals["press"], took, "ms", f"; with all pictures {1000 * whole:.0f} ms")
+    took, whole = bench.presses(lambda number: f"#/path/{rows[0, number]}/{rows[1, number]}", presses, "document.querySelector('.strip, .notice')")
+    bench.add("a path", goals["path"], took, "ms", f"; with all pictures {1000 * whole:.0f} ms")
+    took = bench.measured(lambda: (browser.evaluate("location.hash = '#/map'"), bench.until("document.querySelector('.map canvas')?.width > 300"))[-1])
+    bench.add("the map: drawn", "", took)
+    rate, words, middle = bench.frames(5)
+    bench.rows.append(("the map while it moves", goals["map"], f"{rate:.0f} frames a second, the median {middle:.0f} ms apart: {words}"))
+    assert not browser.problems, browser.problems
+    peak = next(line for line in Path(f"/proc/{bench.server.pid}/status").read_text().splitlines() if line.startswith("VmHWM")).split()[1]
+    bench.rows.append(("the server's memory at its peak", "", f"{int(peak) / 1024:.0f} MiB"))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", choices=["fashion", "made"], default="fashion")
+    parser.add_argument("--rows", type=int, default=1_000_000, help="of made data")
+    parser.add_argument("--presses", type=int, default=40)
+    parser.add_argument("--out", help="a file that the table is added to")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        fashion = ["--vectors", str(FASHION / "train-images-idx3-ubyte.gz"), "--shape", "28,28", "--labels", str(FASHION / "train-labels-idx1-ubyte.gz")]
+        arguments = fashion if given.data == "fashion" else made(folder, given.rows)
+        total = 60_000 if given.data == "fashion" else given.rows
+        goals = {"first": "3 s", "all": "20 s", "press": "50 ms", "path": "100 ms", "map": "30 a second"}
+        if given.data == "made":
+            goals |= {"first": "10 s", "all": ""}
+        browser = Chromium(Path(folder) / "profile")
+        bench = None
+        try:
+            bench = Bench(arguments, browser)
+            walk(bench, total, given.presses, goals)
+        finally:
+            if bench is not None:
+                bench.close()
+            browser.close()
+    shape = "60,000 x 784 u8, Fashion-MNIST" if given.data == "fashion" else f"{given.rows:,} x 128 f32, made"
+    lines = [
+        f"{shape}; {platform.machine()}, {os.cpu_count()} cores, load {os.getloadavg()[1]:.0f}; wall (processors of the server, of the browser)",
+        *(f"  {what:<32} {goal:<12} {took}" for what, goal, took in [("", "goal", "measured"), *bench.rows]),
+    ]
+    print("\n".join(lines))
+    if given.out:
+        with open(given.out, "a", encoding="utf-8") as file:
+            file.write("\n".join(lines) + "\n\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,74 @@
+// Filters see the version's items and nothing else, however their names are spelt.
+#include <kith/collection.hpp>
+
+#include <kith/error.hpp>
+
+#include "collection/search_cases.hpp"
+#include "io/temporary_directory.hpp"
+#include "io/thrown.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace kith {
+namespace {
+
+using namespace kith::testing;
+using ::testing::HasSubstr;
+
+class WhereOf : public ::testing::Test {
+ protected:
+  int64_t count(const std::string& where) const {
+    ItemFilter filter;
+    filter.where = where;
+    return collection_.count(filter);
+  }
+
+  const TemporaryDirectory directory_;
+  Collection collection_ = case_collection(directory_.path("c"), 20, 10);
+};
+
+TEST_F(WhereOf, NoSpellingReachesTheTable) {
+  ASSERT_EQ(collection_.size(), 54);
+  for (const char* where : {
+           "(select count(*) from items) > 0", "(select count(*) from \"items\") > 0", "(select count(*) from [items]) > 0",
+           "(select count(*) from `items`) > 0", "(select count(*) from 'items') > 0", "(select count(*) from main.items) > 0",
+           "(select count(*) from \"main\".\"ITEMS\") > 0", "(select count(*) from main.'items') > 0",
+           "exists (select 1 from 'items' where tenant = 3)", "(select max(i.'_removed') from 'items' i) > 0",
+           "\"rowid\" = 1", "[rowid] = 1", "`oid` = 1", "\"ROWID\" = 1", "\"_rowid_\" = 1", "'items'.'rowid' = 1",
+           "'items'.'_removed' = 0", "\"items\".id = 1", "(select count(*) from newest) > 0", "(select version from 'state') > 0",
+           "(with x as (select * from 'items') select count(*) from x) > 0",
+           "(with \"items\" as (select * from main.'items') select count(*) from \"items\") > 0",
+           "(select count(*) from pragma_table_info('items')) > 0",
+           // The name by which the statement has the items.
+           "'_items'.tenant = 1", "(select count(*) from '_items') > 0", "'_ITEMS_'.'_row' = 1 or '_items'.tenant = 1",
+       }) {
+    EXPECT_THROW((void)count(where), InvalidArgument) << where;
+  }
+  EXPECT_EQ(collection_.size(), 54);
+}
+
+TEST_F(WhereOf, TextsMaySayAnything) {
+  EXPECT_EQ(count("'_items' = '_items' and tenant = 1"), 6);
+  EXPECT_EQ(count("'items' <> '\"rowid\"' and [tenant] = 1"), 6);
+  EXPECT_EQ(count("tenant in (select value from json_each('[1, 2]'))"), 12);
+  EXPECT_EQ(count("exists (select 1 from JSON_EACH('[1]') where value = tenant)"), 6);
+  EXPECT_EQ(count("(with w(v) as (values (1), (2)) select max(v) from w) = tenant"), 6);
+  EXPECT_EQ(count(""), 54);
+}
+
+TEST_F(WhereOf, RemovedItemsStayUnseen) {
+  EXPECT_EQ(count("tenant = 3"), 0);
+  ItemFilter filter;
+  filter.where = "tenant = 4";
+  EXPECT_EQ(collection_.remove(filter), 6);
+  EXPECT_EQ(collection_.count(filter), 0);
+  const auto error = thrown<InvalidArgument>([&] { (void)count("tenant = 1 and absent = 2"); });
+  ASSERT_TRUE(error);
+  EXPECT_THAT(error->what(), HasSubstr("character 16: no such column: absent"));
+}
+
+}  // namespace
+}  // namespace kith
