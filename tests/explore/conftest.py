@@ -89,6 +89,10 @@ def rng() -> np.random.Generator:
 
 @pytest.fixture
 def images(rng: np.random.Generator) -> Any:
+    return three_kinds(rng)
+
+
+def three_kinds(rng: np.random.Generator) -> Any:
     """300 images of 8 x 8 in three kinds: bright in one of three columns."""
     made = rng.integers(0, 90, (300, 8, 8))
     for row in range(300):
@@ -100,6 +104,14 @@ def images(rng: np.random.Generator) -> Any:
 def page(explore: Callable[..., Page], images: Any) -> Page:
     """A page of those images and their kinds."""
     return explore(images, images.reshape(300, -1), labels=[f"kind {row % 3}" for row in range(300)])
+
+
+@pytest.fixture(scope="module")
+def one_page() -> Iterator[Page]:
+    """The same, for all tests of a file that only ask."""
+    made = three_kinds(np.random.default_rng(20261118))
+    with kith.explore(made, made.reshape(300, -1), labels=[f"kind {row % 3}" for row in range(300)], browser=False, block=False, device="cpu") as page:
+        yield Page(page)
 
 
 @pytest.fixture(autouse=True)

@@ -11,6 +11,11 @@ import pytest
 import kith
 
 
+@pytest.fixture
+def page(one_page):
+    return one_page
+
+
 def rows_of(items):
     return [item["row"] for item in items]
 

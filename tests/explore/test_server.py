@@ -14,6 +14,11 @@ import pytest
 from kith._explore.server import Explorer, _names_of
 
 
+@pytest.fixture
+def page(one_page):
+    return one_page
+
+
 def raw(page, content: bytes) -> bytes:
     """What comes back for bytes that no http client would send."""
     host, port = page.host.split(":")
