@@ -85,6 +85,14 @@ constexpr Known kKnown[] = {
        return fmt::format("lists have centres of their own in Kith; as many are IVF{}", power_of_two(n[0] * std::min<int64_t>(n[1], kMostPower)));
      }},
     {"Residual*", [](const Numbers&) { return std::string("residual codes are RQ8x8, and lists IVF1024"); }},
+    {"PQ#x4fs*", [](const Numbers& n) { return fmt::format("how codes are scanned is not part of a name in Kith: PQ{}x4", n[0]); }},
+    {"RQ#x#fs*", [](const Numbers& n) { return fmt::format("how codes are scanned is not part of a name in Kith: RQ{}x{}", n[0], n[1]); }},
+    {"LSQ#x#fs*", [](const Numbers& n) { return fmt::format("how codes are scanned is not part of a name in Kith: LSQ{}x{}", n[0], n[1]); }},
+    {"RQ#x#x#*",
+     [](const Numbers& n) {
+       return fmt::format("codebooks have one size in Kith: RQ{}x{}", std::clamp<int64_t>(n[0], 1, 128), std::clamp<int64_t>(n[1], 1, 8));
+     }},
+    {"FlatDedup*", [](const Numbers&) { return std::string("equal vectors are each kept by Flat; near_duplicates finds them before"); }},
     {"PQ#+#", [](const Numbers& n) { return fmt::format("a second code to compare with is a part of its own: PQ{},Refine(PQ{})", n[0], n[1]); }},
     {"PCAW#", [](const Numbers& n) { return fmt::format("Kith's PCA does not whiten: PCA{}", n[0]); }},
     {"PCAWR#", [](const Numbers& n) { return fmt::format("Kith's PCA does not whiten: PCAR{}", n[0]); }},
