@@ -35,59 +35,6 @@ size_t quoted_end(const std::string& where, size_t at) {
 
 bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '$'; }
 
-// What SQLite asks while it prepares the statement. Items are read through one common table expression, whose name the
-// expression cannot spell: so whatever it writes, and however it quotes it, it sees the version's items and their columns.
-struct Allowed {
-  std::string source;  // the name of that table expression
-  std::string refused;
-};
-
-int authorize(void* context, int action, const char* first, const char* second, const char*, const char* source) {
-  auto& allowed = *static_cast<Allowed*>(context);
-  const auto deny = [&](std::string what) {
-    if (allowed.refused.empty()) allowed.refused = std::move(what);
-    return SQLITE_DENY;
-  };
-  const auto says = [](const char* text) { return std::string_view(text == nullptr ? "" : text); };
-  switch (action) {
-    case SQLITE_SELECT:
-    case SQLITE_RECURSIVE: return SQLITE_OK;
-    case SQLITE_READ: {
-      if (says(first) == "json_each" || says(first) == "json_tree") return SQLITE_OK;
-      if (says(first) == "items" && says(source) == allowed.source) return SQLITE_OK;
-      return deny(fmt::format("it reads the table '{}'; a filter sees the collection's columns and id", says(first)));
-    }
-    case SQLITE_FUNCTION: {
-      constexpr std::array<std::string_view, 7> kRefused{"load_extension", "random", "randomblob", "writefile",
-                                                         "readfile", "edit", "fts3_tokenizer"};
-      for (const std::string_view name : kRefused) {
-        if (says(second) == name) return deny(fmt::format("the function {}() is not for filters", name));
-      }
-      return SQLITE_OK;
-    }
-    default: return deny("it does more than look at values");
-  }
-}
-
-struct Watch {
-  const Resources& resources;
-  std::chrono::steady_clock::time_point end = std::chrono::steady_clock::time_point::max();
-  bool late = false;
-  bool cancelled = false;
-};
-
-int watch(void* context) {
-  auto& watched = *static_cast<Watch*>(context);
-  try {
-    watched.resources.check_cancelled();
-  } catch (...) {
-    watched.cancelled = true;
-    return 1;
-  }
-  watched.late = std::chrono::steady_clock::now() > watched.end;
-  return watched.late ? 1 : 0;
-}
-
 std::string lower(std::string text) {
   for (char& letter : text) letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
   return text;
@@ -166,9 +113,62 @@ std::string seen_by(int64_t version) {
   return fmt::format("+_added <= {0} AND (+_removed = 0 OR +_removed > {0})", version);
 }
 
+// What SQLite asks while a statement is prepared and runs.
 struct WhereStatement::Hooks {
+  // What SQLite asks while it prepares the statement. Items are read through one common table expression, whose name the
+  // expression cannot spell: so whatever it writes, and however it quotes it, it sees the version's items and their columns.
+  struct Allowed {
+    std::string source;  // the name of that table expression
+    std::string refused;
+  };
+  struct Watch {
+    const Resources& resources;
+    std::chrono::steady_clock::time_point end = std::chrono::steady_clock::time_point::max();
+    bool late = false;
+    bool cancelled = false;
+  };
+
   Allowed allowed;
   Watch watched;
+
+  static int authorize(void* context, int action, const char* first, const char* second, const char*, const char* source) {
+    auto& allowed = *static_cast<Allowed*>(context);
+    const auto deny = [&](std::string what) {
+      if (allowed.refused.empty()) allowed.refused = std::move(what);
+      return SQLITE_DENY;
+    };
+    const auto says = [](const char* text) { return std::string_view(text == nullptr ? "" : text); };
+    switch (action) {
+      case SQLITE_SELECT:
+      case SQLITE_RECURSIVE: return SQLITE_OK;
+      case SQLITE_READ: {
+        if (says(first) == "json_each" || says(first) == "json_tree") return SQLITE_OK;
+        if (says(first) == "items" && says(source) == allowed.source) return SQLITE_OK;
+        return deny(fmt::format("it reads the table '{}'; a filter sees the collection's columns and id", says(first)));
+      }
+      case SQLITE_FUNCTION: {
+        constexpr std::array<std::string_view, 7> kRefused{"load_extension", "random", "randomblob", "writefile",
+                                                           "readfile", "edit", "fts3_tokenizer"};
+        for (const std::string_view name : kRefused) {
+          if (says(second) == name) return deny(fmt::format("the function {}() is not for filters", name));
+        }
+        return SQLITE_OK;
+      }
+      default: return deny("it does more than look at values");
+    }
+  }
+
+  static int watch(void* context) {
+    auto& watched = *static_cast<Watch*>(context);
+    try {
+      watched.resources.check_cancelled();
+    } catch (...) {
+      watched.cancelled = true;
+      return 1;
+    }
+    watched.late = std::chrono::steady_clock::now() > watched.end;
+    return watched.late ? 1 : 0;
+  }
 };
 
 WhereStatement::WhereStatement(Database& db, const WhereQuery& query, const Resources& resources)
@@ -187,8 +187,8 @@ WhereStatement::WhereStatement(Database& db, const WhereQuery& query, const Reso
   if (lower(where_).find("json_") != std::string::npos) db.run("SELECT 1 FROM json_each('[]'), json_tree('[]')");
   constexpr int kInstructions = 4096;  // between two looks at the clock
   hooks_->watched.end = std::chrono::steady_clock::now() + time_limit_;
-  sqlite3_set_authorizer(db.get(), authorize, &hooks_->allowed);
-  sqlite3_progress_handler(db.get(), kInstructions, watch, &hooks_->watched);
+  sqlite3_set_authorizer(db.get(), Hooks::authorize, &hooks_->allowed);
+  sqlite3_progress_handler(db.get(), kInstructions, Hooks::watch, &hooks_->watched);
   const int code = sqlite3_prepare_v3(db.get(), sql.data(), static_cast<int>(sql.size()), 0, &statement_, nullptr);
   if (code == SQLITE_OK) return;
   try {
