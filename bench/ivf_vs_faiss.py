@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Queries per second and recall of inverted files beside FAISS, in one run, with FAISS's own centres and codes put in.
 
-    ivf_vs_faiss.py --bench build/bench/ivf_bench --data DIR [--code PQ16] [--lists 1024] [--threads 1]
+    ivf_vs_faiss.py --bench build/release/kith_bench --data DIR [--code PQ16] [--lists 1024] [--threads 1]
                     [--probes 1,8,32,128] [--k 100] [--batch 10000] [--count 10000] [--repeat 3] [--target NAME]
 
 DIR holds sift1m_{base,learn,query}.u8bin and sift1m_gt_l2.ibin. What FAISS trains is kept there. FAISS and Kith take
@@ -9,6 +9,7 @@ turns, so that a busy machine is busy for both. --batch 1 asks for one query at 
 """
 
 import argparse
+import json
 import os
 import subprocess
 import time
@@ -100,14 +101,15 @@ def main():
         peer[probe] = (len(queries) / best, len(queries) / busy, np.concatenate(parts))
 
     ids = args.data / "kith_ids.i32"
-    command = [args.bench, "--base", args.data / "sift1m_base.u8bin", "--queries", args.data / "sift1m_query.u8bin"]
+    out = args.data / "kith_ivf.jsonl"
+    command = [args.bench, "ivf", "--out", out, "--base", args.data / "sift1m_base.u8bin", "--queries", args.data / "sift1m_query.u8bin"]
     command += ["--code", args.code.replace("fs", ""), "--k", args.k, "--probes", args.probes]
     command += ["--threads", args.threads, "--batch", args.batch, "--count", args.count]
     command += ["--keep", args.data / f"kith_{name}.lists", "--repeat", args.repeat, "--ids", ids, *put_in(args.data, index, name, args.code)]
     environment = dict(os.environ, **({"KITH_CPU_TARGET": args.target} if args.target else {}))
-    out = subprocess.run([str(c) for c in command], check=True, capture_output=True, text=True, env=environment).stdout
-    lines = [line.split("\t") for line in out.splitlines() if line.startswith("search")]
-    rates = {int(line[1]): (float(line[2]), float(line[3])) for line in lines}
+    subprocess.run([str(c) for c in command], check=True, capture_output=True, env=environment)
+    figures = {line["case"]: line["figures"] for line in map(json.loads, out.read_text().splitlines()) if "figures" in line}
+    rates = {probe: tuple(figures[f"probes {probe}"].values()) for probe in probes}
     found = np.fromfile(ids, np.int32).reshape(len(probes), len(queries), args.k)
 
     print(f"{name}, k={args.k}, {len(queries)} queries in batches of {args.batch}, {args.threads} threads")

@@ -2,7 +2,7 @@
 
     python bench/lsq_curves.py [--results bench/results/h200] [--images docs/images]
 
-Reads lsq_curves_sift.csv, lsq_curves_glove.csv and lsq_rounds.csv, as `lsq_accuracy_bench --curves` writes them, and draws
+Reads lsq_curves_sift.csv, lsq_curves_glove.csv and lsq_rounds.csv, as `kith_bench lsq_accuracy --curves` writes them, and draws
 lsq_recall.png (figure 1 of Martinez, Hoos and Little, "Solving multi-codebook quantization in the GPU") and
 lsq_rounds.png. Needs matplotlib.
 """

@@ -5,15 +5,16 @@ the caches. On a machine with a GPU a large one follows, with arrays of every li
 are medians in microseconds, the wait for the results included. "over C++" is what Python adds to the call in C++ with its
 arrays in the same place; "search alone" is the compiled half, called with arrays and options that are ready.
 
-    .venv/bin/python bench/python_call.py [--program build/release/call_bench] [--rows 1000000] [--cols 128] [--calls 1000]
+    .venv/bin/python bench/python_call.py [--program build/release/kith_bench] [--rows 1000000] [--cols 128] [--calls 1000]
 
-Needs the package kith, and for the C++ column the program call_bench of the same build (-DKITH_BUILD_BENCH=ON).
+Needs the package kith, and for the C++ column the program kith_bench of the same build (-DKITH_BUILD_BENCH=ON).
 """
 
 from __future__ import annotations
 
 import argparse
 import itertools
+import json
 import os
 import subprocess
 import tempfile
@@ -61,7 +62,7 @@ class Table:
 
 
 def run_program(program: Path | None, device: str, calls: int, base: Any, queries: Any, *more: str) -> dict[str, float]:
-    """What call_bench prints for these vectors, or for this index, by place."""
+    """What kith_bench measures of a call with these vectors, or with this index: microseconds by place."""
     if program is None:
         return {}
     with tempfile.TemporaryDirectory() as folder:
@@ -73,9 +74,11 @@ def run_program(program: Path | None, device: str, calls: int, base: Any, querie
             kith.write_vectors(f"{folder}/base.fbin", base)
             searched = ["--base", f"{folder}/base.fbin"]
         files = [*searched, "--queries", f"{folder}/queries.fbin"]
-        command = [str(program), *files, "--device", device, "--calls", str(calls), *more]
-        printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    return {name: float(value) for name, value in (line.split("\t") for line in printed.splitlines())}
+        out = Path(folder) / "call.jsonl"
+        command = [str(program), "call", *files, "--device", device, "--calls", str(calls), "--out", str(out), *more]
+        subprocess.run(command, check=True, capture_output=True)
+        lines = [json.loads(line) for line in out.read_text().splitlines()]
+    return {line["case"]: 1e3 * line["median_ms"] for line in lines if "case" in line}
 
 
 def list_rows(program: Path | None, calls: int, rng: np.random.Generator) -> None:
@@ -160,7 +163,7 @@ def gpu_rows(table: Table, base: Any, query: Any) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="the cost of one call, in Python and in C++")
-    parser.add_argument("--program", type=Path, help="call_bench of the same build; without it no C++ column")
+    parser.add_argument("--program", type=Path, help="kith_bench of the same build; without it no C++ column")
     parser.add_argument("--rows", type=int, default=1_000_000, help="of the index on the GPU")
     parser.add_argument("--cols", type=int, default=128)
     parser.add_argument("--calls", type=int, default=1000)

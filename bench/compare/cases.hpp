@@ -1,18 +1,14 @@
-// What kith_compare measures: cases, each a call that is repeated on data that was prepared once.
+// The cases of the benchmark `compare`.
 #pragma once
 
 #include "compare/data.hpp"
+#include "driver/benchmark.hpp"
 
-#include <functional>
 #include <string>
 #include <vector>
 
-struct Case {
-  std::string table;
-  std::string name;
-  // Makes what the call needs; the call keeps it alive.
-  std::function<std::function<void()>()> prepare;
-};
+namespace bench = kith::bench;
+using bench::Case;
 
 // Each appends the cases of its tables; sizes are those of the machine's device.
 void add_search_cases(const Machine& machine, std::vector<Case>& cases);    // exact, selection, lists

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What became slower: runs of kith_compare, stored and compared.
+"""What became slower: runs of kith_compare or kith_bench, stored and compared.
 
     compare.py run BINARY --out FILE          stores a run
     compare.py check STORED NEW               compares two stored runs
@@ -146,12 +146,23 @@ def verdict(pairs: dict[str, tuple[float, float]], device: str, allow: float | N
     return 1 if slower else 0
 
 
+def read_run(path: Path) -> dict[str, Any]:
+    """A stored run, or the lines that a benchmark wrote with --out. Cases without a time are left out."""
+    text = path.read_text("utf-8")
+    if not text.startswith('{"table"'):
+        run: dict[str, Any] = json.loads(text)
+        return run
+    cases = [line for line in map(json.loads, text.splitlines()) if "ms" in line]
+    on_gpu = any(line.get("clock") == "cuda" for line in cases)
+    return {"device": "cuda" if on_gpu else "cpu", "machine": None, "cases": cases}
+
+
 def check_command(options: argparse.Namespace) -> int:
-    stored, new = (json.loads(path.read_text("utf-8")) for path in (options.stored, options.new))
+    stored, new = read_run(options.stored), read_run(options.new)
     if stored["device"] != new["device"] or stored["machine"] != new["machine"]:
         print(f"other machines: {stored['machine']} and {new['machine']}", file=sys.stderr)
-    clocks = {line["clock"] for run in (stored, new) for line in run["cases"]}
-    if len(clocks) > 1:
+    clocks = [{line["clock"] for line in run["cases"]} for run in (stored, new)]
+    if clocks[0].isdisjoint(clocks[1]):
         print("one run has the processor time of one thread, the other the wall clock", file=sys.stderr)
         return 2
     times = {name_of(line): line["ms"] for line in new["cases"]}

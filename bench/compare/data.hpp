@@ -1,4 +1,4 @@
-// The data of kith_compare: vectors with clusters, in host memory or in that of a GPU, made once for all cases.
+// The data of `compare`: vectors with clusters, in host memory or in that of a GPU, made once for all cases.
 #pragma once
 
 #include <kith/kith.hpp>

@@ -1,21 +1,18 @@
 // What one call costs in C++: a single query against a Flat index of some vectors, or against an index in a file.
 // bench/python_call.py runs it for the column beside its own.
 //
-//   call_bench (--base FILE | --index FILE) --queries FILE [--device cpu|cuda:N] [--calls N] [--probes N] [--threads N]
-//              [--k 10]
+//   kith_bench call (--base FILE | --index FILE) --queries FILE [--device cpu|cuda:N] [--calls N] [--probes N] [--threads N]
+//                   [--k 10]
 //
-// Prints a line for each place of query and results, its name and the median microseconds of a call, the wait for its
-// results included; each call has the next of the queries, on a GPU the first. In a GPU's memory the call works on the
+// A case for each place of query and results: a call with the wait for its results. Each call has the next of the queries, on a GPU the first. In a GPU's memory the call works on the
 // legacy default stream, as torch and cupy do.
 #include <kith/kith.hpp>
 
 #include "cuda/device_memory.hpp"
-#include "options.hpp"
+#include "driver/benchmark.hpp"
+#include "driver/timing.hpp"
 
 #include <algorithm>
-#include <chrono>
-#include <cstdio>
-#include <exception>
 #include <string>
 #include <vector>
 
@@ -24,19 +21,21 @@ namespace {
 using namespace kith;
 
 template <typename Call>
-void measure(const char* name, int64_t calls, const Call& call) {
+void measure(bench::Report& report, const char* name, int64_t calls, const Call& call) {
   std::vector<double> times;
   for (int64_t i = -calls / 10 - 1; i < calls; ++i) {  // the first do not count
-    const auto start = std::chrono::steady_clock::now();
-    call();
-    const std::chrono::duration<double, std::micro> time = std::chrono::steady_clock::now() - start;
-    if (i >= 0) times.push_back(time.count());
+    const double seconds = bench::seconds_of(call).wall;
+    if (i >= 0) times.push_back(1e3 * seconds);
   }
   std::sort(times.begin(), times.end());
-  std::printf("%s\t%.2f\n", name, times[times.size() / 2]);
+  report.row({.name = name,
+              .ms = times.front(),
+              .median_ms = times[times.size() / 2],
+              .runs = calls,
+              .clock = "wall"});
 }
 
-void run(const Options& given) {
+void run(const bench::Options& given, bench::Report& report) {
   const Device device = parse_device(given.text("--device", "cpu"));
   const int64_t calls = std::max<int64_t>(1, given.number("--calls", 1000));
   ResourceOptions options;
@@ -53,7 +52,7 @@ void run(const Options& given) {
   Neighbors found(1, k, resources);
   const SearchParams params{.k = k, .probes = given.number("--probes", 0)};
   int64_t next = 0;
-  measure("host", calls, [&] {
+  measure(report, "host", calls, [&] {
     index.search(queries.view().slice(next, 1), found.view(), params, resources);
     if (++next == queries.view().rows()) next = 0;
   });
@@ -70,22 +69,19 @@ void run(const Options& given) {
   const MatrixView there(query_memory.get(), query.dtype(), {1, query.cols(), query.cols()}, space);
   const NeighborsView out{reinterpret_cast<int64_t*>(ids.get()), reinterpret_cast<float*>(distances.get()), 1, k,
                           space};
-  measure("device", calls, [&] {
+  measure(report, "device", calls, [&] {
     index.search(there, out, params, resources);
     wait_for_stream(device.index, resources);
   });
   resources = resources.with_stream(nullptr);  // which is waited for
-  measure("device, on Kith's stream", calls, [&] { index.search(there, out, params, resources); });
+  measure(report, "device, on Kith's stream", calls, [&] { index.search(there, out, params, resources); });
 }
+
+const bench::Registered known({
+    .name = "call",
+    .about = "one query against a Flat index, or an index in a file: what a call costs",
+    .options = {"--base", "--index", "--queries", "--device", "--calls", "--probes", "--threads", "--k"},
+    .run = run,
+});
 
 }  // namespace
-
-int main(int argc, char** argv) {
-  try {
-    run({argc, argv, {"--base", "--index", "--queries", "--device", "--calls", "--probes", "--threads", "--k"}});
-    return 0;
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "call_bench: %s\n", error.what());
-    return 1;
-  }
-}

@@ -1,10 +1,10 @@
 // How near codes of so many bytes come to the vectors, and how often the true nearest neighbour is among the first N
 // (R@N, in percent): Table 1 of "Solving multi-codebook quantization in the GPU", with residual codes and norms beside.
 //
-//   lsq_accuracy_bench --learn FILE --base FILE --query FILE [--bytes 8] [--learn-first N] [--train N] [--rows N]
-//                      [--queries N] [--beam 5] [--unit 1] [--codes pq,opq,rq,lsq,norm]
-//                      [--rounds 25] [--search-rounds 8] [--start opq|residual|random] [--anneal 0.35]
-//                      [--lambda 10] [--perturbed 0] [--encode 16,32] [--curves FILE]
+//   kith_bench lsq_accuracy --learn FILE --base FILE --query FILE [--bytes 8] [--learn-first N] [--train N] [--rows N]
+//                           [--queries N] [--beam 5] [--unit 1] [--codes pq,opq,rq,lsq,norm]
+//                           [--rounds 25] [--search-rounds 8] [--start opq|residual|random] [--anneal 0.35]
+//                           [--lambda 10] [--perturbed 0] [--encode 16,32] [--curves FILE]
 //
 // Lists, as in --lambda 10,30 --start opq,residual, train LSQ once for each combination.
 // --unit 1 makes vectors of length 1 before everything else, and neighbours are those by cosine of decoded vectors.
@@ -14,17 +14,15 @@
 // file, for N up to 100, to be drawn by lsq_curves.py.
 #include <kith/kith.hpp>
 
+#include "driver/benchmark.hpp"
+#include "driver/timing.hpp"
 #include "kernels/codes/code_norm.hpp"
 #include "kernels/distance/canonical.hpp"
-#include "options.hpp"
 #include "quantize/additive/code_norms.hpp"
 #include "rows/stored_row.hpp"
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
-#include <cstdio>
-#include <exception>
 #include <fstream>
 #include <functional>
 #include <numeric>
@@ -86,8 +84,9 @@ struct Measured {
 
 class Accuracy {
  public:
-  Accuracy(const Options& options)
-      : bytes_(options.number("--bytes", 8)),
+  Accuracy(const bench::Options& options, bench::Report& report)
+      : report_(report),
+        bytes_(options.number("--bytes", 8)),
         beam_(options.number("--beam", 5)),
         codes_(options.text("--codes", "pq,opq,rq,lsq,norm")),
         encode_rounds_(numbers_in(options.text("--encode", "16,32"))),
@@ -109,29 +108,24 @@ class Accuracy {
       curves_.open(path, std::ios::app);
       if (!curves_) throw IoError("cannot write " + path, path, errno);
     }
-    std::printf("%lld training vectors, %lld base vectors, %lld queries of %lld columns; %lld bytes a vector; a beam of "
-                "%lld; LSQ's training:%s\n\n",
-                static_cast<long long>(learn_.rows()), static_cast<long long>(base_.rows()),
-                static_cast<long long>(query_.rows()), static_cast<long long>(base_.cols()),
-                static_cast<long long>(bytes_), static_cast<long long>(beam_), constant_.c_str());
-    std::printf("| code | training, s | encoding, us | error, trained | mean squared error |");
-    for (const int64_t rank : ranks_) std::printf(" R@%lld |", static_cast<long long>(rank));
-    std::printf(" R@1 / OPQ's |\n|---|---|---|---|---|---|---|---|---|\n");
-    std::fflush(stdout);
+    report_.note(std::to_string(learn_.rows()) + " training vectors, " + std::to_string(base_.rows()) +
+                 " base vectors, " + std::to_string(query_.rows()) + " queries of " + std::to_string(base_.cols()) +
+                 " columns; " + std::to_string(bytes_) + " bytes a vector; a beam of " + std::to_string(beam_) +
+                 "; LSQ's training:" + constant_);
   }
 
   void run() {
     // Columns that do not divide are filled up with zeros.
     const int64_t filled = (base_.cols() + bytes_ - 1) / bytes_ * bytes_;
     const std::string padding = filled == base_.cols() ? "" : "Pad" + std::to_string(filled);
-    if (wants("pq")) report("PQ", padding.empty() ? product(learn_.view(), base_.view()) : behind(padding, filled));
-    if (wants("opq")) report("OPQ", behind((padding.empty() ? "" : padding + ",") + "OPQ" + std::to_string(bytes_), filled));
+    if (wants("pq")) report_recall("PQ", padding.empty() ? product(learn_.view(), base_.view()) : behind(padding, filled));
+    if (wants("opq")) report_recall("OPQ", behind((padding.empty() ? "" : padding + ",") + "OPQ" + std::to_string(bytes_), filled));
     if (wants("rq")) {
       ResidualQuantizer quantizer({bytes_, 8, beam_, 0, true});
       Measured measured;
       measured.training = timed([&] { quantizer.train(learn_.view()); });
       coded(quantizer, measured, [&](const MutableMatrixView& codes) { quantizer.encode(base_.view(), codes); });
-      report("RQ", std::move(measured));
+      report_recall("RQ", std::move(measured));
     }
     for (const auto& [params, name] : trainings_) {
       if (wants("lsq")) local(params, bytes_, false, name);
@@ -142,7 +136,7 @@ class Accuracy {
  private:
   // Every training so far with each of the option's values. What varies is named in the table, the others above it.
   template <typename Set>
-  void vary(const Options& options, const std::string& name, const std::string& usual, const Set& set) {
+  void vary(const bench::Options& options, const std::string& name, const std::string& usual, const Set& set) {
     const std::vector<std::string> values = words_in(options.text(name, usual));
     if (values.size() == 1) constant_ += " " + name + " " + values[0];
     std::vector<std::pair<LocalSearchParams, std::string>> all;
@@ -157,11 +151,7 @@ class Accuracy {
 
   bool wants(const std::string& name) const { return ("," + codes_ + ",").find("," + name + ",") != std::string::npos; }
 
-  static double timed(const std::function<void()>& work) {
-    const auto start = std::chrono::steady_clock::now();
-    work();
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  }
+  static double timed(const std::function<void()>& work) { return bench::seconds_of(work).wall; }
 
   template <typename Made, typename Encode>
   void coded(const Made& quantizer, Measured& measured, const Encode& encode) const {
@@ -224,7 +214,7 @@ class Accuracy {
         measured.norms = norms_of(measured.decoded.view());
         for (float& norm : measured.norms) norm = levels[norm_code(codec, norm)];
       }
-      report("LSQ" + std::to_string(books) + (norms ? " + norm, " : ", ") + std::to_string(rounds) + " rounds" + named,
+      report_recall("LSQ" + std::to_string(books) + (norms ? " + norm, " : ", ") + std::to_string(rounds) + " rounds" + named,
              std::move(measured));
     }
   }
@@ -260,7 +250,7 @@ class Accuracy {
     return knn(query.view(), base.view(), {.k = k, .metric = Metric::inner_product}, Resources());
   }
 
-  void report(const std::string& name, const Measured& measured) {
+  void report_recall(const std::string& name, const Measured& measured) {
     const Neighbors found = found_by(measured);
     std::vector<int64_t> hits(kFound + 1);  // at most so far down
     for (int64_t q = 0; q < found.queries(); ++q) {
@@ -272,28 +262,22 @@ class Accuracy {
     const auto recall = [&](int64_t rank) {
       return 100.0 * static_cast<double>(hits[static_cast<size_t>(rank)]) / static_cast<double>(found.queries());
     };
-    std::printf("| %s | %.2f | %.3f |", name.c_str(), measured.training,
-                1e6 * measured.encoding / static_cast<double>(base_.rows()));
-    if (measured.trained_error > 0) {
-      std::printf(" %.6g |", measured.trained_error);
-    } else {
-      std::printf(" - |");
-    }
     const double error = error_of(base_.view(), measured.decoded.view());
-    std::printf(" %.6g |", error);
-    for (const int64_t rank : ranks_) std::printf(" %.2f |", recall(rank));
+    bench::Row row{.name = name,
+                   .figures = {{"training s", measured.training},
+                               {"encoding us", 1e6 * measured.encoding / static_cast<double>(base_.rows())},
+                               {"error", error}}};
+    if (measured.trained_error > 0) row.figures.emplace_back("error, trained", measured.trained_error);
+    for (const int64_t rank : ranks_) row.figures.emplace_back("R@" + std::to_string(rank), recall(rank));
     if (name == "OPQ") rotated_recall_ = recall(1);
-    if (rotated_recall_ > 0) {
-      std::printf(" %.3f |\n", recall(1) / rotated_recall_);
-    } else {
-      std::printf(" - |\n");
-    }
-    std::fflush(stdout);
+    if (rotated_recall_ > 0) row.figures.emplace_back("R@1 / OPQ's", recall(1) / rotated_recall_);
+    report_.row(row);
     for (int64_t rank = 1; curves_.is_open() && rank <= kFound; ++rank) {
       curves_ << bytes_ << ",\"" << name << "\"," << error << "," << rank << "," << recall(rank) << "\n";
     }
   }
 
+  bench::Report& report_;
   const int64_t bytes_;
   const int64_t beam_;
   const std::string codes_;
@@ -310,18 +294,13 @@ class Accuracy {
   std::ofstream curves_;
 };
 
-}  // namespace
+const bench::Registered known({
+    .name = "lsq_accuracy",
+    .about = "error and recall of codes of equal bytes (the LSQ paper's Table 1 and curves)",
+    .options = {"--learn", "--base", "--query", "--bytes", "--learn-first", "--train", "--rows", "--queries", "--rounds",
+                "--search-rounds", "--start", "--anneal", "--lambda", "--perturbed", "--beam", "--unit", "--codes",
+                "--encode", "--curves"},
+    .run = [](const bench::Options& options, bench::Report& report) { Accuracy(options, report).run(); },
+});
 
-int main(int argc, char** argv) {
-  try {
-    const Options options(argc, argv,
-                          {"--learn", "--base", "--query", "--bytes", "--learn-first", "--train", "--rows", "--queries",
-                           "--rounds", "--search-rounds", "--start", "--anneal", "--lambda", "--perturbed", "--beam",
-                           "--unit", "--codes", "--encode", "--curves"});
-    Accuracy(options).run();
-    return 0;
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "lsq_accuracy_bench: %s\n", error.what());
-    return 1;
-  }
-}
+}  // namespace

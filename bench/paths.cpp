@@ -1,7 +1,7 @@
 // SmoothPaths: the time to build, for widths and for paths, in a made graph or one from files.
 //
-//   paths_bench [--rows N] [--k N] [--cols N] [--threads N] [--pairs N] [--seed N] [--ids FILE --distances FILE]
-//               [--device cpu|cuda:N] [--cpu-threads N]
+//   kith_bench paths [--rows N] [--k N] [--cols N] [--threads N] [--pairs N] [--seed N] [--ids FILE --distances FILE]
+//                    [--device cpu|cuda:N] [--cpu-threads N]
 //
 // On a GPU the graph lies there, and it is built three times: the first wakes the device. With --cpu-threads so many
 // threads of the CPU take their turn, too.
@@ -15,45 +15,20 @@
 #include "core/ordered_key.hpp"
 #include "core/parallel_for.hpp"
 #include "core/random.hpp"
-#include "rows/row_blocks.hpp"
-#include "options.hpp"
+#include "driver/benchmark.hpp"
+#include "driver/timing.hpp"
 #include "paths/boruvka.hpp"
+#include "rows/row_blocks.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
-#include <cstdio>
-#include <exception>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include <time.h>
-
 namespace {
 
 using namespace kith;
-
-double processor_seconds() {
-  timespec now = {};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
-
-// Of the wall, and of all processors together, which other work on the machine disturbs less.
-struct Timer {
-  std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
-  double processor = processor_seconds();
-
-  double seconds() const {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  }
-  std::string text() const {
-    char buffer[80];
-    std::snprintf(buffer, sizeof buffer, "%.3f s (%.3f s of processors)", seconds(), processor_seconds() - processor);
-    return buffer;
-  }
-};
 
 struct Settings {
   int64_t rows = 10'000'000;
@@ -149,104 +124,124 @@ struct Sorted {
   }
 };
 
-void measure(const KnnGraph& graph, const Settings& settings, const Resources& resources) {
+bench::Row timed(const std::string& name, const bench::Watch& watch) {
+  const bench::Seconds seconds = watch.seconds();
+  return {.name = name,
+          .ms = 1e3 * seconds.wall,
+          .clock = "wall",
+          .figures = {{"ms of processors", 1e3 * seconds.processor}}};
+}
+
+void measure(const KnnGraph& graph, const Settings& settings, const Resources& resources, bench::Report& report) {
   if (!graph.space().host_readable()) {
     for (int i = 0; i < 3; ++i) {
-      const Timer again;
+      const bench::Watch again;
       const SmoothPaths paths(graph, resources);
-      std::printf("SmoothPaths, run %d: %s\n", i, again.text().c_str());
+      report.row(timed("SmoothPaths, run " + std::to_string(i), again));
     }
   } else {
-    const Timer listing;
+    const bench::Watch listing;
     const EdgeLists edges(graph, {}, resources);
-    std::printf("edges both ways: %s\n", listing.text().c_str());
-    const Timer joining;
+    report.row(timed("edges both ways", listing));
+    const bench::Watch joining;
     const MergeTree tree = boruvka(edges, resources);
-    std::printf("Boruvka: %s, %lld parts\n", joining.text().c_str(), static_cast<long long>(tree.parts()));
+    bench::Row row = timed("Boruvka", joining);
+    row.figures.emplace_back("parts", tree.parts());
+    report.row(row);
   }
-  const Timer building;
+  const bench::Watch building;
   const SmoothPaths paths(graph, resources);
-  std::printf("SmoothPaths of %lld rows, k = %lld: %s\n", static_cast<long long>(graph.rows()),
-              static_cast<long long>(graph.k()), building.text().c_str());
+  bench::Row built = timed("SmoothPaths", building);
+  built.shape = std::to_string(graph.rows()) + " rows, k = " + std::to_string(graph.k());
+  report.row(built);
 
   const CounterRng random(settings.seed, 1);
   const int64_t many = 1'000'000;
   std::vector<int64_t> pairs(static_cast<size_t>(2 * many));
   for (size_t i = 0; i < pairs.size(); ++i) pairs[i] = random.below(i, static_cast<uint32_t>(graph.rows()));
   std::vector<float> widths(static_cast<size_t>(many));
-  const Timer all;
-  paths.widths(pairs.data(), many, widths.data(), resources);
-  std::printf("1M widths: %s\n", all.text().c_str());
-  const Timer once_more;
-  paths.widths(pairs.data(), many, widths.data(), resources);
-  std::printf("1M widths again: %s\n", once_more.text().c_str());
-  const Timer single;
+  for (const char* name : {"1M widths", "1M widths again"}) {
+    const bench::Watch all;
+    paths.widths(pairs.data(), many, widths.data(), resources);
+    report.row(timed(name, all));
+  }
+  const bench::Watch single;
   double sum = 0;
   for (int64_t i = 0; i < many; ++i) {
     sum += static_cast<double>(paths.width(pairs[static_cast<size_t>(2 * i)], pairs[static_cast<size_t>(2 * i + 1)]));
   }
-  std::printf("1M widths, one by one: %s; mean %.4f\n", single.text().c_str(), sum / static_cast<double>(many));
+  bench::Row one_by_one = timed("1M widths, one by one", single);
+  one_by_one.figures.emplace_back("mean", sum / static_cast<double>(many));
+  report.row(one_by_one);
 
-  const Timer first;
+  const bench::Watch first;
   (void)paths.path(pairs[0], pairs[1], PathBy::steps, resources);
-  std::printf("the first path by steps: %s\n", first.text().c_str());
+  report.row(timed("the first path by steps", first));
   for (const PathBy by : {PathBy::steps, PathBy::tree}) {
     Sorted wall;
     Sorted processor;
     Sorted steps;
     for (int64_t i = 0; i < settings.pairs; ++i) {
-      const Timer timer;
+      const bench::Watch watch;
       const SmoothPath path =
           paths.path(pairs[static_cast<size_t>(2 * i)], pairs[static_cast<size_t>(2 * i + 1)], by, resources);
-      wall.values.push_back(1e3 * timer.seconds());
-      processor.values.push_back(1e3 * (processor_seconds() - timer.processor));
+      const bench::Seconds seconds = watch.seconds();
+      wall.values.push_back(1e3 * seconds.wall);
+      processor.values.push_back(1e3 * seconds.processor);
       steps.values.push_back(static_cast<double>(path.size - 1));
     }
-    std::printf("path by %s, ms: median %.3f (%.3f of processors), nine of ten %.3f (%.3f), worst %.3f (%.3f)\n",
-                std::string(name_of(by)).c_str(), wall.at(0.5), processor.at(0.5), wall.at(0.9), processor.at(0.9),
-                wall.at(1), processor.at(1));
-    std::printf("  steps: median %.0f, most %.0f\n", steps.at(0.5), steps.at(1));
+    report.row({.name = "path by " + std::string(name_of(by)),
+                .ms = wall.at(0),
+                .median_ms = wall.at(0.5),
+                .runs = settings.pairs,
+                .clock = "wall",
+                .figures = {{"nine of ten ms", wall.at(0.9)},
+                            {"worst ms", wall.at(1)},
+                            {"ms of processors", processor.at(0.5)},
+                            {"nine of ten ms of processors", processor.at(0.9)},
+                            {"worst ms of processors", processor.at(1)},
+                            {"steps", steps.at(0.5)},
+                            {"most steps", steps.at(1)}}});
   }
 }
+
+void run(const bench::Options& given, bench::Report& report) {
+  Settings settings;
+  settings.rows = given.number("--rows", settings.rows);
+  settings.k = given.number("--k", settings.k);
+  settings.cols = given.number("--cols", settings.cols);
+  settings.pairs = given.number("--pairs", settings.pairs);
+  settings.seed = static_cast<uint64_t>(given.number("--seed", 0));
+  ResourceOptions options;
+  options.device = Device::cpu();
+  options.threads = static_cast<int>(given.number("--threads", 0));
+  const Resources resources(options);
+  const bench::Watch making;
+  const KnnGraph graph = given.text("--ids").empty()
+                             ? made_graph(settings, resources)
+                             : read_graph(given.text("--ids"), given.text("--distances"), resources);
+  report.row(timed("the graph", making));
+  report.note(std::to_string(resources.threads()) + " threads");
+  const Device device = parse_device(given.text("--device", "cpu"));
+  if (device == Device::cpu()) {
+    measure(graph, settings, resources, report);
+  } else {
+    const Resources there = resources.with_device(device);
+    measure(graph.to(MemorySpace::cuda(device.index), there), settings, there, report);
+  }
+  if (const int64_t few = given.number("--cpu-threads", 0); few > 0) {
+    options.threads = static_cast<int>(few);
+    report.note(std::to_string(few) + " threads of the CPU");
+    measure(graph, settings, Resources(options), report);
+  }
+}
+
+const bench::Registered known({
+    .name = "paths",
+    .about = "SmoothPaths: the time to build, for widths and for paths",
+    .options = {"--rows", "--k", "--cols", "--threads", "--pairs", "--seed", "--ids", "--distances", "--device",
+                "--cpu-threads"},
+    .run = run,
+});
 
 }  // namespace
-
-int main(int argc, char** argv) {
-  try {
-    const Options given(argc, argv,
-                        {"--rows", "--k", "--cols", "--threads", "--pairs", "--seed", "--ids", "--distances",
-                         "--device", "--cpu-threads"});
-    Settings settings;
-    settings.rows = given.number("--rows", settings.rows);
-    settings.k = given.number("--k", settings.k);
-    settings.cols = given.number("--cols", settings.cols);
-    settings.pairs = given.number("--pairs", settings.pairs);
-    settings.seed = static_cast<uint64_t>(given.number("--seed", 0));
-    ResourceOptions options;
-    options.device = Device::cpu();
-    options.threads = static_cast<int>(given.number("--threads", 0));
-    const Resources resources(options);
-    const Timer making;
-    const KnnGraph graph = given.text("--ids").empty()
-                               ? made_graph(settings, resources)
-                               : read_graph(given.text("--ids"), given.text("--distances"), resources);
-    std::printf("the graph: %s, %d threads\n", making.text().c_str(), resources.threads());
-    std::fflush(stdout);
-    const Device device = parse_device(given.text("--device", "cpu"));
-    if (device == Device::cpu()) {
-      measure(graph, settings, resources);
-    } else {
-      const Resources there = resources.with_device(device);
-      measure(graph.to(MemorySpace::cuda(device.index), there), settings, there);
-      std::fflush(stdout);
-    }
-    if (const int64_t few = given.number("--cpu-threads", 0); few > 0) {
-      options.threads = static_cast<int>(few);
-      std::printf("%lld threads of the CPU\n", static_cast<long long>(few));
-      measure(graph, settings, Resources(options));
-    }
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "%s\n", error.what());
-    return 1;
-  }
-}

@@ -1,9 +1,9 @@
 // What each part of local search quantization is worth: Table 2 of "Solving multi-codebook quantization in the GPU", and
-// ablations. Prints microseconds of the processor for each vector, all threads together, and the mean squared error.
+// ablations: milliseconds of the processor, all threads together, for all vectors, and the mean squared error.
 //
-//   lsq_bench --learn FILE --base FILE [--books 7] [--train 100000] [--rows 20000] [--rounds 25] [--unit 1]
-//             [--starts 0] [--plain N] [--threads 0] [--parts codes,rounds,search,forms,blocks,plain,once]
-//             [--quantizer FILE]
+//   kith_bench lsq --learn FILE --base FILE [--books 7] [--train 100000] [--rows 20000] [--rounds 25] [--unit 1]
+//                  [--starts 0] [--plain N] [--threads 0] [--parts codes,rounds,search,forms,blocks,plain,once]
+//                  [--quantizer FILE]
 //
 // Codebooks are trained where that is faster; vectors are encoded on the CPU. --unit 1: vectors of length 1. --starts 1
 // trains from every start. --plain: of so many rows, the search in plain f32, in halves, and as the paper prints it, with
@@ -12,17 +12,15 @@
 #include <kith/kith.hpp>
 
 #include "core/divide.hpp"
+#include "driver/benchmark.hpp"
+#include "driver/timing.hpp"
 #include "kernels/distance/canonical.hpp"
 #include "lsq_plain.hpp"
-#include "options.hpp"
 #include "quantize/additive/additive_encoding.hpp"
 #include "quantize/additive/icm_engine.hpp"
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
-#include <ctime>
-#include <exception>
 #include <filesystem>
 #include <functional>
 #include <string>
@@ -33,13 +31,6 @@
 namespace {
 
 using namespace kith;
-
-// Of the processor, all threads together: what else runs on the machine does not count.
-double processor_seconds(const std::function<void()>& work) {
-  const std::clock_t start = std::clock();
-  work();
-  return static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
-}
 
 Resources on_the_cpu(int threads = 0) {
   ResourceOptions options;
@@ -63,8 +54,9 @@ MatrixBuffer read_rows(const std::string& path, int64_t count, bool unit) {
 
 class Ablations {
  public:
-  explicit Ablations(const Options& options)
-      : unit_(options.number("--unit", 0) != 0),
+  Ablations(const bench::Options& options, bench::Report& report)
+      : report_(report),
+        unit_(options.number("--unit", 0) != 0),
         learn_(read_rows(options.text("--learn"), options.number("--train", 100'000), unit_)),
         base_(read_rows(options.text("--base"), options.number("--rows", 20'000), unit_)),
         starts_(options.number("--starts", 0) != 0),
@@ -77,9 +69,8 @@ class Ablations {
     const std::string trained = made_before() ? "those of " + file_
                                               : std::to_string(learn_.rows()) + " training vectors, " +
                                                     std::to_string(params_.rounds) + " rounds";
-    std::printf("%lld codebooks, %s; %lld vectors of %lld columns encoded\n\n", static_cast<long long>(params_.codebooks),
-                trained.c_str(), static_cast<long long>(base_.rows()), static_cast<long long>(base_.cols()));
-    std::puts("|                                            | us of the processor |  error |\n|---|---|---|");
+    report_.note(std::to_string(params_.codebooks) + " codebooks, " + trained + "; " + std::to_string(base_.rows()) +
+                 " vectors of " + std::to_string(base_.cols()) + " columns encoded");
   }
 
   void run() {
@@ -147,9 +138,12 @@ class Ablations {
     }
   }
 
-  static void line(const std::string& name, double seconds, int64_t rows, double error) {
-    std::printf("| %-42s | %9.2f | %10.6g |\n", name.c_str(), 1e6 * seconds / static_cast<double>(rows), error);
-    std::fflush(stdout);
+  void line(const std::string& name, double seconds, int64_t rows, double error) const {
+    report_.row({.name = name,
+                 .shape = std::to_string(rows) + " vectors",
+                 .ms = 1e3 * seconds,
+                 .clock = "processor",
+                 .figures = {{"us a vector", 1e6 * seconds / static_cast<double>(rows)}, {"error", error}}});
   }
 
   static double mean_of(const std::vector<float>& costs) {
@@ -186,10 +180,10 @@ class Ablations {
     MatrixBuffer codes(DType::u8, base_.rows(), quantizer.code_bytes(), "codes", resources);
     MatrixBuffer decoded(DType::f32, base_.rows(), base_.cols(), "decoded", resources);
     const MatrixView from = rotation == nullptr ? base_.view() : base.view();
-    const double seconds = processor_seconds([&] {
+    const double seconds = bench::seconds_of([&] {
       if (rotation != nullptr) rotation->apply(base_.view(), base.mutable_view(), resources);
       quantizer.encode(from, codes.mutable_view(), resources);
-    });
+    }).processor;
     quantizer.decode(codes.view(), decoded.mutable_view(), resources);
     double error = 0;  // rotations keep distances
     for (int64_t i = 0; i < base_.rows(); ++i) {
@@ -203,7 +197,7 @@ class Ablations {
   LocalSearchQuantizer train(AdditiveStart start, const std::string& name) {
     params_.train_start = start;
     LocalSearchQuantizer quantizer(params_);
-    const double seconds = processor_seconds([&] { quantizer.train(learn_.view()); });
+    const double seconds = bench::seconds_of([&] { quantizer.train(learn_.view()); }).processor;
     words_ = quantizer.values();
     line(name + ", a training vector", seconds, learn_.rows(), quantizer.history().back() / static_cast<double>(learn_.rows()));
     return quantizer;
@@ -218,7 +212,7 @@ class Ablations {
 
   void trial(const std::string& name, const AdditiveEncoding& encoding) const {
     std::vector<float> costs;
-    const double seconds = processor_seconds([&] { costs = encoded(encoding, base_.rows()); });
+    const double seconds = bench::seconds_of([&] { costs = encoded(encoding, base_.rows()); }).processor;
     line(name, seconds, base_.rows(), mean_of(costs));
   }
 
@@ -242,7 +236,7 @@ class Ablations {
     std::vector<float> moved(row.size());
     std::vector<uint8_t> codes(static_cast<size_t>(params_.codebooks));
     std::vector<float> costs;
-    const double seconds = processor_seconds([&] {
+    const double seconds = bench::seconds_of([&] {
       for (int64_t i = 0; i < rows; ++i) {
         const auto* const from = reinterpret_cast<const float*>(base_.view().row(i));
         std::copy_n(from, cols, row.begin());
@@ -259,22 +253,20 @@ class Ablations {
         local.run(engine, &i, 1, codes.data(), &cost);
         costs.push_back(cost);
       }
-    });
+    }).processor;
     line("sequential, 16 rounds, " + std::to_string(costs.size()) + " rows", seconds, rows, mean_of(costs));
   }
 
   void plain_trials() const {
-    std::printf("\n| 16 rounds, %lld vectors | us | error | above exact costs, %% | standard error, %% | rows lower / higher |\n"
-                "|---|---|---|---|---|---|\n",
-                static_cast<long long>(plain_rows_));
+    report_.note("16 rounds, " + std::to_string(plain_rows_) + " vectors, beside the search by exact costs, row by row");
     const AdditiveEncoding encoding = usual_encoding(16);
     const std::vector<float> exact = encoded(encoding, plain_rows_);
-    std::printf("| exact costs | - | %.6g | 0 | | |\n", mean_of(exact));
+    report_.row({.name = "exact costs", .figures = {{"error", mean_of(exact)}}});
     const auto compare = [&](const char* name, const plain::Ways& ways) {
       std::vector<double> found;
-      const double seconds = processor_seconds([&] {
+      const double seconds = bench::seconds_of([&] {
         found = plain::errors(books(), reinterpret_cast<const float*>(base_.view().row(0)), plain_rows_, encoding.search, ways);
-      });
+      }).processor;
       double sum = 0;
       double squares = 0;
       int64_t lower = 0;
@@ -289,10 +281,15 @@ class Ablations {
       }
       const auto count = static_cast<double>(found.size());
       const double deviation = std::sqrt((squares - sum * sum / count) / (count - 1) / count);
-      std::printf("| %s | %.0f | %.6g | %+.4f | %.4f | %lld / %lld |\n", name, 1e6 * seconds / count, plain::mean(found),
-                  100 * sum / count / mean_of(exact), 100 * deviation / mean_of(exact), static_cast<long long>(lower),
-                  static_cast<long long>(higher));
-      std::fflush(stdout);
+      report_.row({.name = name,
+                   .ms = 1e3 * seconds,
+                   .clock = "processor",
+                   .figures = {{"us a vector", 1e6 * seconds / count},
+                               {"error", plain::mean(found)},
+                               {"above exact costs %", 100 * sum / count / mean_of(exact)},
+                               {"standard error %", 100 * deviation / mean_of(exact)},
+                               {"rows lower", lower},
+                               {"rows higher", higher}}});
     };
     compare("plain f32", {});
     compare("halves, nothing decided after", {.halves = true});
@@ -301,6 +298,7 @@ class Ablations {
     compare("lines 10 and 19 as printed", {.printed_objective = true, .printed_start = true});
   }
 
+  bench::Report& report_;
   const bool unit_;
   const MatrixBuffer learn_;
   const MatrixBuffer base_;
@@ -313,16 +311,12 @@ class Ablations {
   std::vector<float> words_;
 };
 
-}  // namespace
+const bench::Registered known({
+    .name = "lsq",
+    .about = "what each part of local search quantization is worth, on the CPU (the LSQ paper's Table 2)",
+    .options = {"--learn", "--base", "--books", "--train", "--rows", "--rounds", "--unit", "--starts", "--plain",
+                "--threads", "--parts", "--quantizer"},
+    .run = [](const bench::Options& options, bench::Report& report) { Ablations(options, report).run(); },
+});
 
-int main(int argc, char** argv) {
-  try {
-    Ablations(Options(argc, argv, {"--learn", "--base", "--books", "--train", "--rows", "--rounds", "--unit", "--starts",
-                                   "--plain", "--threads", "--parts", "--quantizer"}))
-        .run();
-    return 0;
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "lsq_bench: %s\n", error.what());
-    return 1;
-  }
-}
+}  // namespace

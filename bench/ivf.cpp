@@ -1,8 +1,8 @@
 // Queries per second of an inverted file on the CPU, by number of probes; bench/ivf_vs_faiss.py runs it beside FAISS.
 //
-//   ivf_bench --base FILE --queries FILE [--train FILE] [--lists N] [--code Flat|SQ8|PQm|PQmx4] [--k N]
-//             [--probes 1,8,32] [--threads N] [--batch N] [--repeat N] [--metric NAME] [--residual 0|1]
-//             [--centres FILE --values FILE] [--ids FILE] [--keep FILE] [--count N]
+//   kith_bench ivf --base FILE --queries FILE [--train FILE] [--lists N] [--code Flat|SQ8|PQm|PQmx4] [--k N]
+//                  [--probes 1,8,32] [--threads N] [--batch N] [--repeat N] [--metric NAME] [--residual 0|1]
+//                  [--centres FILE --values FILE] [--ids FILE] [--keep FILE] [--count N]
 //
 // --centres and --values put in centres and the code's values that were trained elsewhere; --batch searches so many
 // queries at a time. --ids writes the neighbours found as i32, a matrix for each number of probes, one after the other.
@@ -11,26 +11,19 @@
 #include <kith/kith.hpp>
 
 #include "ivf/search/ivf_search.hpp"
-#include "options.hpp"
+#include "driver/benchmark.hpp"
+#include "driver/timing.hpp"
 #include "rows/stored_row.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
-#include <exception>
 #include <sstream>
 #include <string>
 #include <vector>
 
-#include <time.h>
-
 namespace {
 
 using namespace kith;
-
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
 
 MatrixBuffer as_floats(const MatrixBuffer& rows) {
   MatrixBuffer floats(DType::f32, rows.rows(), rows.cols(), "rows", Resources());
@@ -38,12 +31,6 @@ MatrixBuffer as_floats(const MatrixBuffer& rows) {
     widen_row(rows.view(), i, reinterpret_cast<float*>(floats.mutable_view().row(i)));
   }
   return floats;
-}
-
-double processor_seconds() {
-  timespec now = {};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
 // An array as a file holds it: its length, then its values.
@@ -92,7 +79,7 @@ CodeRecipe parse_code(const std::string& name) {
   return {kProductCode, DType::f32, bits, std::atoll(name.c_str() + 2)};
 }
 
-std::shared_ptr<const IvfModel> make_model(const Options& given, const MatrixView& rows, int64_t cols,
+std::shared_ptr<const IvfModel> make_model(const bench::Options& given, const MatrixView& rows, int64_t cols,
                                            const Resources& resources) {
   const CodeRecipe code = parse_code(given.text("--code", "PQ16"));
   const Metric metric = parse_metric(given.text("--metric", "sqeuclidean"));
@@ -122,7 +109,7 @@ std::shared_ptr<const IvfModel> make_model(const Options& given, const MatrixVie
   return model;
 }
 
-void run(const Options& given) {
+void run(const bench::Options& given, bench::Report& report) {
   ResourceOptions options;
   options.device = Device::cpu();
   options.threads = static_cast<int>(given.number("--threads", 1));
@@ -130,12 +117,12 @@ void run(const Options& given) {
   const MatrixBuffer queries = as_floats(read_vectors(given.text("--queries")));
   const bool trained = !given.text("--values").empty() || !given.text("--centres").empty();
   const MatrixBuffer training = trained ? MatrixBuffer() : read_vectors(given.text("--train", given.text("--base")));
-  auto start = std::chrono::steady_clock::now();
+  const bench::Watch training_time;
   const auto model = make_model(given, training.view(), queries.cols(), resources);
-  std::printf("train\t%.2f s\n", seconds_since(start));
-  start = std::chrono::steady_clock::now();
+  report.row({.name = "train", .ms = 1e3 * training_time.seconds().wall, .clock = "wall"});
+  const bench::Watch adding_time;
   const std::vector<Segment> segments = {kept_or_built(given.text("--keep"), *model, given.text("--base"), resources)};
-  std::printf("add\t%.2f s\n", seconds_since(start));
+  report.row({.name = "add", .ms = 1e3 * adding_time.seconds().wall, .clock = "wall"});
 
   const int64_t k = given.number("--k", 100);
   const int64_t count = std::min(queries.rows(), given.number("--count", queries.rows()));
@@ -145,23 +132,19 @@ void run(const Options& given) {
   std::FILE* const ids = given.text("--ids").empty() ? nullptr : std::fopen(given.text("--ids").c_str(), "wb");
   std::stringstream probes(given.text("--probes", "1,8,32,128"));
   for (std::string one; std::getline(probes, one, ',');) {
-    double best = 1e30;
-    double busy = 1e30;
-    for (int64_t r = 0; r < given.number("--repeat", 3); ++r) {
-      start = std::chrono::steady_clock::now();
-      const double before = processor_seconds();
+    const bench::Seconds best = bench::best_seconds(given.number("--repeat", 3), [&] {
       for (int64_t first = 0; first < count; first += batch) {
         search_ivf(*model, segments, queries.view().slice(first, std::min(batch, count - first)),
                    {k, std::atoll(one.c_str())},
-                   {to.ids + first * k, to.distances + first * k, std::min(batch, count - first), k, {}},
-                   resources);
+                   {to.ids + first * k, to.distances + first * k, std::min(batch, count - first), k, {}}, resources);
       }
-      best = std::min(best, seconds_since(start));
-      busy = std::min(busy, processor_seconds() - before);
-    }
-    std::printf("search\t%s\t%.1f\t%.1f\n", one.c_str(), static_cast<double>(count) / best,
-                static_cast<double>(count) / busy);
-    std::fflush(stdout);
+    });
+    report.row({.name = "probes " + one,
+                .shape = std::to_string(count) + " queries, k = " + std::to_string(k),
+                .ms = 1e3 * best.wall,
+                .clock = "wall",
+                .figures = {{"queries/s", static_cast<double>(count) / best.wall},
+                            {"queries/s of processors", static_cast<double>(count) / best.processor}}});
     if (ids == nullptr) continue;
     for (int64_t i = 0; i < count * k; ++i) {
       const auto row = static_cast<int32_t>(to.ids[i]);
@@ -171,16 +154,12 @@ void run(const Options& given) {
   if (ids != nullptr) std::fclose(ids);
 }
 
-}  // namespace
+const bench::Registered known({
+    .name = "ivf",
+    .about = "queries a second of an inverted file on the CPU, by number of probes",
+    .options = {"--base", "--queries", "--train", "--lists", "--code", "--k", "--probes", "--threads", "--batch",
+                "--repeat", "--metric", "--residual", "--centres", "--values", "--ids", "--count", "--keep"},
+    .run = run,
+});
 
-int main(int argc, char** argv) {
-  try {
-    run(kith::Options(argc, argv,
-                      {"--base", "--queries", "--train", "--lists", "--code", "--k", "--probes", "--threads", "--batch",
-                       "--repeat", "--metric", "--residual", "--centres", "--values", "--ids", "--count", "--keep"}));
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "ivf_bench: %s\n", error.what());
-    return 1;
-  }
-  return 0;
-}
+}  // namespace
