@@ -62,7 +62,7 @@ void write_index(const Index& index, const std::string& path, const Resources& r
   }
 }
 
-std::string index_text(const IndexInfo& info) {
+std::string index_text(const IndexInfo& info, bool with_memory) {
   std::string text = fmt::format("{}, metric {}: {} vectors of {} values ({}){}\n", info.factory, name_of(info.metric),
                                  info.rows, info.dimension, name_of(info.dtype), info.trained ? "" : ", not trained");
   if (info.lists > 1) {
@@ -89,6 +89,7 @@ std::string index_text(const IndexInfo& info) {
                         info.tuned.rows, info.tuned.searches.size(), info.tuned.searches.front().recall,
                         highest_recall(info.tuned));
   }
+  if (!with_memory) return text;
   text += fmt::format("{} of memory", format_bytes(info.bytes.host + info.bytes.device));
   const char* mark = ": ";
   for (const auto& [name, bytes] : info.parts) {

@@ -22,7 +22,7 @@ Index open_index(const std::string& path, const Resources& resources, const Load
 void write_index(const Index& index, const std::string& path, const Resources& resources);
 
 // What a report says of an index: a few lines, and JSON.
-std::string index_text(const IndexInfo& info);
+std::string index_text(const IndexInfo& info, bool with_memory = true);
 JsonObject index_json(const IndexInfo& info);
 
 // One for each of `rows` vectors, in one row or column of a file of ids. None where the path is empty.

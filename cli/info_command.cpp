@@ -51,11 +51,11 @@ void describe_other_file(const std::string& path, Report& report, JsonObject& js
   json.number("bytes", bytes);
   if (is_kith_file(path) || looks_like_faiss(head)) {
     const IndexInfo info = open_index(path, Resources(), {.mmap = is_kith_file(path)}).info();
-    report.text += fmt::format("{}: index, {}\n{}", path, format_bytes(bytes), index_text(info));
+    report.text += fmt::format("{}: index, {}\n{}", path, format_bytes(bytes), index_text(info, false));
     json.text("format", is_kith_file(path) ? "kith" : "faiss").text("content", "index").object("index", index_json(info));
     return;
   }
-  const FileKind kind = kind_of_file(head);
+  const FileKind kind = kind_of_file(path, head);
   if (kind.name.empty()) {
     static_cast<void>(file_info(path));  // which refuses it
   }

@@ -90,6 +90,11 @@ class Collection(CollectionReads):
     >>> films.close()
     """
 
+    def __new__(cls, handle: object = None, *_: object, **__: object) -> Collection:
+        if not isinstance(handle, _kith.Collection):
+            raise TypeError("kith.Collection is not called: kith.open(path, dimension=...) opens a collection, or makes one")
+        return super().__new__(cls)
+
     def __init__(self, handle: _kith.Collection, defaults: CallDefaults) -> None:
         self._handle = handle
         self._defaults = defaults

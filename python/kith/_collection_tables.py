@@ -56,10 +56,13 @@ def as_table(x: Any, json_columns: Collection[str] = ()) -> GivenTable | None:
 
 def _loaded(texts: list[str | None], name: str) -> list[Any]:
     """The values of a column of JSON texts."""
-    values = []
+    values: list[Any] = []
     for row, text in enumerate(texts):
+        if text is None:
+            values.append(None)
+            continue
         try:
-            values.append(None if text is None else json.loads(text))
+            values.append(json.loads(text))
         except ValueError as error:
             raise ValueError(f"column {name!r}, row {row}: {text[:60]!r} is no JSON ({error})") from None
     return values

@@ -51,6 +51,12 @@ def as_filter(filter: FilterLike | None) -> RowFilter | None:
 def _one_filter(filter: Any) -> RowFilter | None:
     if filter is None:
         return None
+    if isinstance(filter, (dict, set, frozenset)) or callable(filter):
+        is_set = isinstance(filter, (set, frozenset))
+        hint = "sorted(filter) is one" if is_set else "collections, which kith.open makes, take conditions: where="
+        raise TypeError(
+            f"filter is a {type(filter).__name__}; it must be a bool for each row, packed bits as uint8, or a list of row numbers; {hint}"
+        )
     array = to_numpy(filter, "filter", "numpy.load(path)")
     if array.ndim != 1:
         raise ValueError(

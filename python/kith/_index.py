@@ -104,7 +104,7 @@ class Index:
         if rows < 0:
             raise ValueError(f"expected_rows is {rows}; it must not be negative")
         made = _kith.Index(
-            text(factory, "factory"),
+            text(factory, "factory", " such as 'Flat' or 'Graph32'; the dimension is that of the first vectors"),
             text(metric, "metric"),
             flag(check_finite, "check_finite"),
             flag(prepare, "prepare"),

@@ -190,6 +190,7 @@ class KnnGraph:
         device: DeviceNames = "auto",
         threads: SupportsIndex = 0,
         memory_limit: ByteSize | None = None,
+        progress: Progress = False,
         **unknown: NoReturn,
     ) -> GraphRecall:
         """How many of the true neighbours the graph has, measured on rows that are searched exactly.
@@ -204,13 +205,13 @@ class KnnGraph:
             How many to look at; all where there are fewer.
         seed : int, default 0
             By which they are drawn.
-        device, threads, memory_limit
+        device, threads, memory_limit, progress
             As in `knn`, for the search.
         """
         refuse_unknown("measure_recall()", unknown)
         count, draw = whole_number(rows, "rows"), seed_number(seed)
         read = library_of(x).to_host(x) if device == "cpu" and on_device(x) else x
-        with calling(device, threads, memory_limit, arrays=(read, self._ids, self._distances)) as options:
+        with calling(device, threads, memory_limit, None, progress, arrays=(read, self._ids, self._distances)) as options:
             vectors, _ = as_vectors(read, "x", options.stream)
             given = self._given() if device == "cpu" else self._given_there(options)
             return GraphRecall(*given.measure_recall(vectors, count, draw, options))
@@ -374,14 +375,17 @@ class KnnGraph:
             adata.uns["neighbors"] = neighbors
         return {"distances": distances, "connectivities": weights, "neighbors": neighbors}
 
-    def smoothest_path(self, a: SupportsIndex, b: SupportsIndex, by: str = "steps") -> SmoothPath:
+    def smoothest_path(
+        self, a: SupportsIndex, b: SupportsIndex, by: str = "steps", *, progress: Progress = False
+    ) -> SmoothPath:
         """The path from row `a` to row `b` whose largest step is as small as it can be: `SmoothPaths.path`.
 
-        Goes through the whole graph. For more than one pair make a `SmoothPaths`, which does that once.
+        Goes through the whole graph, and tells `progress` of it as `knn` does. For more than one pair make a `SmoothPaths`, which
+        does that once.
         """
         from kith._smooth_paths import SmoothPaths
 
-        return SmoothPaths(self).path(a, b, by)
+        return SmoothPaths(self, progress=progress).path(a, b, by)
 
     def spanning_tree(
         self,
@@ -435,16 +439,18 @@ class KnnGraph:
                 rows, _ = as_vectors(library_of(x).to_host(x) if on_device(x) else x, "x")
             return SpanningTree(_kith.SpanningTree(self._given(), rows, ways[0], samples, ways[1], options))
 
-    def single_linkage(self, *, unconnected: str = "refuse", x: VectorsLike | None = None) -> npt.NDArray[np.float64]:
+    def single_linkage(
+        self, *, unconnected: str = "refuse", x: VectorsLike | None = None, progress: Progress = False
+    ) -> npt.NDArray[np.float64]:
         """Single linkage in SciPy's layout: ``spanning_tree(unconnected=unconnected, x=x).single_linkage()``."""
-        return self.spanning_tree(unconnected=unconnected, x=x).single_linkage()
+        return self.spanning_tree(unconnected=unconnected, x=x, progress=progress).single_linkage()
 
-    def labels(self, height: SupportsFloat) -> npt.NDArray[np.int64]:
+    def labels(self, height: SupportsFloat, *, progress: Progress = False) -> npt.NDArray[np.int64]:
         """The cluster of each row when edges up to `height` join them: ``spanning_tree(unconnected="at_inf").labels(height)``.
 
         Parts that no edge joins stay apart at any height.
         """
-        return self.spanning_tree(unconnected="at_inf").labels(height)
+        return self.spanning_tree(unconnected="at_inf", progress=progress).labels(height)
 
     def _matrix(self, kind: str, threads: SupportsIndex, memory_limit: ByteSize | None) -> Any:
         sparse = _scipy_sparse(kind)

@@ -76,9 +76,9 @@ def flag(value: bool, name: str) -> bool:
     raise TypeError(f"{name} is {value!r}; it must be True or False")
 
 
-def text(value: str, name: str) -> str:
+def text(value: str, name: str, hint: str = "") -> str:
     if not isinstance(value, str):
-        raise TypeError(f"{name} is a {type(value).__name__}; it must be a str")
+        raise TypeError(f"{name} is a {type(value).__name__}; it must be a str{hint}")
     return value
 
 

@@ -86,7 +86,9 @@ void IdTable::refuse_bad(const int64_t* ids, int64_t count, const Resources& res
     }
     if (row(ids[i]) >= 0) {
       throw InvalidArgument(
-          fmt::format("id {} of row {} is in the index already; remove it first. Nothing was added", ids[i], i));
+          fmt::format("id {} of row {} is in the index already; remove it first, or replace it (Python: replace=True). "
+                      "Nothing was added",
+                      ids[i], i));
     }
     sorted[i] = ids[i];
   }

@@ -187,6 +187,9 @@ Index Index::to(const IndexPlacement& given, const Resources& resources) const {
   const std::shared_ptr<const IndexVersion> version = impl_->versions.current();
   const IndexState* const state = state_of(version.get());
   const IndexPlacement placement = settled(given, impl_->factory, state, resources);
+  for (const DeviceParts& one : placement.devices) {
+    if (one.device.kind == DeviceKind::cuda) static_cast<void>(usable_gpu_when_idle(one.device));
+  }
   auto impl = std::make_shared<Impl>(impl_->kind, impl_->factory, impl_->params, placement);
   impl->files = impl_->files;
   if (version == nullptr) return Index(std::move(impl));

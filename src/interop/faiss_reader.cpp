@@ -13,6 +13,7 @@
 #include "interop/faiss_parts.hpp"
 #include "io/container/section.hpp"
 #include "io/file_error.hpp"
+#include "io/file_kind.hpp"
 
 #include <fmt/format.h>
 
@@ -285,11 +286,20 @@ IndexParts read_any(FaissSource& source, int depth) {
   source.corrupt("this is no FAISS index: it does not begin as one");
 }
 
-// Asked only where a file was no index of FAISS's: the answer is worth more than what was wrong with it.
-bool is_container(const std::string& path) {
-  std::string head(kContainerMagic.size(), '\0');
+// Asked only where a file was no index of FAISS's: what it is instead is worth more than what was wrong with it.
+void refuse_other_file(const std::string& path) {
+  std::string head(16, '\0');
   std::ifstream file(path, std::ios::binary);
-  return file.read(head.data(), static_cast<std::streamsize>(head.size())) && head == kContainerMagic;
+  file.read(head.data(), static_cast<std::streamsize>(head.size()));
+  head.resize(static_cast<size_t>(file.gcount()));
+  if (looks_like_faiss(head)) return;
+  if (head.starts_with(kContainerMagic)) {
+    throw InvalidArgument(fmt::format(
+        "'{}' is a .kith file, not FAISS's; read it with kith.load, and name it *.kith for the program", path));
+  }
+  if (const FileKind kind = kind_of_file(path, head); !kind.name.empty()) {
+    throw InvalidArgument(fmt::format("'{}' is {}, not an index of FAISS's: {}", path, kind.name, kind.hint));
+  }
 }
 
 }  // namespace
@@ -311,11 +321,8 @@ Index read_faiss_index(const std::string& path, const Resources& resources) {
   try {
     return IndexAccess::from_parts(read_faiss(path, resources), resources);
   } catch (const CorruptFile&) {
-    if (!is_container(path)) throw;
-    throw InvalidArgument(
-        fmt::format("'{}' is a .kith file, not FAISS's; read it with kith.load, and name it *.kith for "
-                    "the program",
-                    path));
+    refuse_other_file(path);
+    throw;
   }
 }
 

@@ -1,4 +1,4 @@
-// What a file is, by its first bytes: for errors about files that are no vectors and no index.
+// What a file is, by its first bytes or its name: for errors about files that are not what they were taken for.
 #pragma once
 
 #include <array>
@@ -25,12 +25,15 @@ inline bool looks_like_faiss(std::string_view head) {
   return dimension <= 1U << 20;
 }
 
-inline FileKind kind_of_file(std::string_view head) {
+inline FileKind kind_of_file(std::string_view path, std::string_view head) {
   struct Magic {
     std::string_view bytes;
     FileKind kind;
   };
   static constexpr std::string_view kArrays = "read vectors with kith.read_vectors or numpy.load, and add them to an index";
+  static constexpr std::string_view kRows = "read vectors with kith.read_vectors, and add them to an index";
+  static constexpr std::string_view kTables = "kith convert makes vectors of it, as .npy or .fbin";
+  static constexpr std::string_view kImages = "Kith searches vectors, which a network makes of images";
   static constexpr Magic kMagics[] = {
       {"\x93NUMPY", {"a numpy array", kArrays}},
       {"\x89HDF\r\n\x1a\n", {"an HDF5 file", kArrays}},
@@ -41,9 +44,23 @@ inline FileKind kind_of_file(std::string_view head) {
       {"SQLite format 3", {"a SQLite database", "it holds no vectors that Kith reads"}},
       {"\x80\x04\x95", {"a pickle", "load it in Python, and save the array"}},
       {"\x80\x05\x95", {"a pickle", "load it in Python, and save the array"}},
+      {"\x89PNG\r\n", {"an image", kImages}},
+      {"\xff\xd8\xff", {"an image", kImages}},
   };
   for (const Magic& magic : kMagics) {
     if (head.starts_with(magic.bytes)) return magic.kind;
+  }
+  static constexpr Magic kEndings[] = {
+      {".fbin", {"a file of vectors", kRows}},   {".f16bin", {"a file of vectors", kRows}},
+      {".bf16bin", {"a file of vectors", kRows}}, {".u8bin", {"a file of vectors", kRows}},
+      {".i8bin", {"a file of vectors", kRows}},  {".fvecs", {"a file of vectors", kRows}},
+      {".bvecs", {"a file of vectors", kRows}},  {".ibin", {"a file of ids", "read it with kith.read_vectors"}},
+      {".ivecs", {"a file of ids", "read it with kith.read_vectors"}},
+      {".csv", {"a table", kTables}},            {".tsv", {"a table", kTables}},
+      {".txt", {"a text", kTables}},
+  };
+  for (const Magic& ending : kEndings) {
+    if (path.ends_with(ending.bytes)) return ending.kind;
   }
   return {};
 }

@@ -141,3 +141,10 @@ def test_a_path_that_is_no_utf8(kith, tmp_path):
     done = subprocess.run([kith.path, "info", path, "--json"], capture_output=True, timeout=30)
     assert done.returncode == 0
     assert "\ufffd.fbin" in done.stdout.decode("utf-8")
+
+
+def test_files_of_other_kinds_are_told_of(kith, tmp_path):
+    (tmp_path / "x.csv").write_text("1,2\n3,4\n")
+    (tmp_path / "x.dat").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(30))
+    out = kith("info", tmp_path / "x.csv", tmp_path / "x.dat").out
+    assert "x.csv: a table" in out and "kith convert" in out and "x.dat: an image" in out

@@ -111,7 +111,7 @@ def check_line(line: str) -> None:
     """That a line of a shell which takes too long to run names what there is."""
     presets = {preset["name"] for preset in json.loads((ROOT / "CMakePresets.json").read_text())["configurePresets"]}
     words = shlex.split(line, comments=True)
-    assert words[0] in ("pip", "cmake", "python") or (ROOT / words[0]).is_file() or words[0].startswith("build/"), line
+    assert words[0] in ("pip", "cmake", "python", "python3") or (ROOT / words[0]).is_file() or words[0].startswith("build/"), line
     for word, value in zip(words, words[1:]):
         assert word != "--preset" or value in presets, line
         assert word != "-S" or (ROOT / value).is_dir(), line

@@ -64,3 +64,8 @@ def test_labels_as_lines_and_arrays(tmp_path, asked):
         assert command.main(["--vectors", str(tmp_path / "x.npy"), "--labels", str(tmp_path / file)]) == 0
         assert list(asked[-1][0][2]) == expected
     assert command.main(["--vectors", str(tmp_path / "x.npy"), "--labels", str(tmp_path / "bad-idx1-ubyte")]) == 2
+
+
+def test_a_missing_file_is_told_without_the_system_s_number(capsys):
+    assert command.main(["--vectors", "/nowhere/x.what", "--no-browser"]) == 3
+    assert capsys.readouterr().err == "kith explore: cannot open '/nowhere/x.what': No such file or directory\n"

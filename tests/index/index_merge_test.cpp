@@ -189,5 +189,10 @@ TEST(IndexMerge, ADeviceThatTheBuildLacksIsRefused) {
   EXPECT_THROW((void)Index("Flat").to(Device::cuda(0)), Unsupported);
 }
 
+TEST(IndexMerge, ADeviceThatTheMachineLacksIsRefused) {
+  if (!built_with_cuda()) GTEST_SKIP();
+  EXPECT_THROW((void)Index("Flat").to(Device::cuda(99)), InvalidArgument);
+}
+
 }  // namespace
 }  // namespace kith

@@ -147,6 +147,7 @@ def test_converted_rows(make, vectors):
     [
         ({"factory": "Flatt"}, ValueError, "Flatt"),
         ({"factory": None}, TypeError, "factory"),
+        ({"factory": 768}, TypeError, "such as 'Flat' .*the dimension is that of the first vectors"),
         ({"metric": "L2"}, ValueError, "sqeuclidean"),
         ({"device": "gpu"}, ValueError, "cuda:N"),
         ({"prepare": 1}, TypeError, "prepare"),

@@ -179,3 +179,23 @@ def test_quantizers(make, vectors, tmp_path):
         other.load(path)
     with pytest.raises(ValueError, match="holds a quantizer"):
         kith.load(path)
+
+
+@pytest.mark.parametrize(
+    "name, head, says",
+    [
+        ("x.fbin", b"", "a file of vectors"),
+        ("ids.ibin", b"", "a file of ids"),
+        ("x.npy", b"\x93NUMPY", "a numpy array"),
+        ("x.csv", b"1,2\n3,4\n", "a table"),
+        ("x.dat", b"\x89PNG\r\n\x1a\n", "an image"),
+        ("x.dat", b"\xff\xd8\xff\xe0", "an image"),
+        ("x.npz", b"PK\x03\x04", "a zip archive"),
+    ],
+)
+def test_files_of_another_kind_are_named(name, head, says, tmp_path):
+    (tmp_path / name).write_bytes(head + bytes(40))
+    for read, wanted in ((kith.load, "not a .kith file"), (kith.read_faiss, "not an index of FAISS's")):
+        with pytest.raises(ValueError, match=f"{says}.*, {wanted}") as told:
+            read(tmp_path / name)
+        assert not isinstance(told.value, kith.CorruptFileError)

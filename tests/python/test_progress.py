@@ -77,3 +77,20 @@ def test_without_tqdm(vectors, monkeypatch):
 def test_silent_unless_asked(vectors, capfd):
     kith.knn(np.ones((3, 4), np.float32), vectors(2000, 4))
     assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda graph, x, progress: graph.measure_recall(x, progress=progress),
+        lambda graph, x, progress: graph.smoothest_path(1, 2, progress=progress),
+        lambda graph, x, progress: graph.labels(0.5, progress=progress),
+        lambda graph, x, progress: graph.single_linkage(unconnected="at_inf", progress=progress),
+        lambda graph, x, progress: kith.near_duplicates(x, 0.1, progress=progress),
+        lambda graph, x, progress: kith.KMeans(5).fit_predict(x, progress=progress),
+    ],
+)
+def test_what_goes_through_all_rows_reports(call, vectors):
+    x, heard = vectors(5000, 8), []
+    call(kith.knn_graph(x, k=4), x, lambda *report: heard.append(report))
+    assert heard

@@ -47,7 +47,7 @@ def in_order_of_size(labels: npt.NDArray[Any], clusters: int) -> npt.NDArray[np.
     """Labels of which 0 is the largest cluster's, 1 that of the next."""
     place = np.empty(clusters, np.int32)
     place[np.argsort(-np.bincount(labels, minlength=clusters), kind="stable")] = np.arange(clusters, dtype=np.int32)
-    return place[labels]
+    return np.asarray(place[labels], np.int32)
 
 
 def by_size(labels: npt.NDArray[np.int64]) -> Clusters:

@@ -47,9 +47,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"kith explore: {error}", file=sys.stderr)
         return 2
     except (ValueError, TypeError, OSError, MemoryError) as error:
-        print(f"kith explore: {error if str(error) else type(error).__name__}", file=sys.stderr)
+        print(f"kith explore: {_words_of(error)}", file=sys.stderr)
         return 4 if isinstance(error, MemoryError) else 3 if isinstance(error, OSError) else 2
     return 0
+
+
+def _words_of(error: BaseException) -> str:
+    """Without the number of the system's error."""
+    if isinstance(error, OSError) and error.strerror and error.filename is not None:
+        return f"cannot open {error.filename!r}: {error.strerror}"
+    if isinstance(error, OSError) and error.strerror:
+        return str(error.strerror)
+    return str(error) or type(error).__name__
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -64,7 +64,7 @@ class HeadCursor {
                     "have a .kith file",
                     path, head.substr(0, 4)));
   }
-  if (const FileKind kind = kind_of_file(head); !kind.name.empty()) {
+  if (const FileKind kind = kind_of_file(path, head); !kind.name.empty()) {
     throw InvalidArgument(fmt::format("'{}' is {}, not a .kith file: {}", path, kind.name, kind.hint));
   }
   if (head == kContainerMagic.substr(0, head.size())) {
