@@ -91,10 +91,13 @@ struct GraphMergeOptions {
 Report run_graph_merge(const GraphMergeOptions& options, const RunOptions& run);
 
 struct GraphExtendOptions {
+  std::string graph_folder;  // or
   GraphPaths graph;
   std::string data;
-  std::string fresh;  // the vectors to add
-  NeighborPaths out;  // both
+  std::string fresh;   // the vectors to add
+  std::string folder;  // of a graph in a folder, or
+  NeighborPaths out;   // both
+  GraphWork work;      // with a folder
   GraphMergeParams params;
 };
 Report run_graph_extend(const GraphExtendOptions& options, const RunOptions& run);

@@ -57,9 +57,41 @@ Report make_graph(const std::string& command, const std::vector<NamedPath>& inpu
   return report;
 }
 
+// The same of graphs in folders to a folder: work(resources) writes it.
+Report make_folder(const std::string& command, const std::vector<NamedPath>& inputs, const std::string& folder,
+                   const RunOptions& run, const std::function<GraphReport(const Resources&)>& work) {
+  const Stopwatch total;
+  check_outputs({{"--out", folder + "/ids.npy"}, {"--out", folder + "/distances.npy"}}, inputs);
+  make_output_folder(folder);
+  GraphReport made;
+  const std::vector<std::string> log =
+      with_resources(run, [&](const Resources& resources) { made = work(resources); });
+  const GraphFolderInfo info = graph_folder_info(folder);
+  Report report;
+  report.text = fmt::format("graph of {} rows, k = {}, metric {}\n{}{:.3f} s\nids {:016x}, distances {:016x}\nwrote {}\n",
+                            info.rows, info.k, name_of(info.metric), report_text(made), made.seconds, info.hashes.ids,
+                            info.hashes.distances, folder);
+  for (const std::string& line : log) report.text += line + "\n";
+  JsonObject result;
+  result.number("rows", info.rows).number("k", info.k).text("metric", name_of(info.metric));
+  result.object("report", report_json(made)).object("hashes", hashes_json(info.hashes)).text("out", folder);
+  JsonObject memory;
+  if (run.memory_limit) memory.number("limit_bytes", *run.memory_limit);
+  memory.number("peak_resident_bytes", peak_resident_bytes());
+  JsonObject timings;
+  timings.real("build_seconds", made.seconds).real("total_seconds", total.seconds());
+  report.json.text("command", command).object("result", std::move(result)).object("memory", std::move(memory));
+  report.json.object("timings", std::move(timings)).texts("log", log);
+  return report;
+}
+
+void add_folder(const std::string& folder, std::vector<NamedPath>& inputs) {
+  inputs.push_back({"--graph", folder + "/ids.npy"});
+  inputs.push_back({"--graph", folder + "/distances.npy"});
+}
+
 // Folders to a folder, under a limit too.
 Report merge_folders(const GraphMergeOptions& options, const RunOptions& run) {
-  const Stopwatch total;
   const size_t parts = options.graphs.size();
   if (parts < 2 || options.data.size() != parts || !options.ids.empty() || !options.distances.empty() ||
       options.folder.empty() || !options.out.ids.empty() || !options.out.distances.empty()) {
@@ -69,37 +101,29 @@ Report merge_folders(const GraphMergeOptions& options, const RunOptions& run) {
   }
   std::vector<NamedPath> inputs;
   for (size_t i = 0; i < parts; ++i) {
-    inputs.push_back({"--graph", options.graphs[i] + "/ids.npy"});
-    inputs.push_back({"--graph", options.graphs[i] + "/distances.npy"});
+    add_folder(options.graphs[i], inputs);
     inputs.push_back({"--data", options.data[i]});
   }
-  check_outputs({{"--out", options.folder + "/ids.npy"}, {"--out", options.folder + "/distances.npy"}}, inputs);
-  make_output_folder(options.folder);
-  GraphReport made;
-  const std::vector<std::string> log = with_resources(run, [&](const Resources& resources) {
+  return make_folder("graph merge", inputs, options.folder, run, [&](const Resources& resources) {
     std::vector<GraphOfFile> graphs;
     for (size_t i = 0; i < parts; ++i) {
       graphs.push_back({load_graph_folder(options.graphs[i], resources), VectorFile(options.data[i])});
     }
-    made = merge_graphs_folder(graphs, options.folder, options.params, options.work, resources);
+    return merge_graphs_folder(graphs, options.folder, options.params, options.work, resources);
   });
-  const GraphFolderInfo info = graph_folder_info(options.folder);
-  Report report;
-  report.text = fmt::format("graph of {} rows, k = {}, metric {}\n{}{:.3f} s\nids {:016x}, distances {:016x}\nwrote {}\n",
-                            info.rows, info.k, name_of(info.metric), report_text(made), made.seconds, info.hashes.ids,
-                            info.hashes.distances, options.folder);
-  for (const std::string& line : log) report.text += line + "\n";
-  JsonObject result;
-  result.number("rows", info.rows).number("k", info.k).text("metric", name_of(info.metric));
-  result.object("report", report_json(made)).object("hashes", hashes_json(info.hashes)).text("out", options.folder);
-  JsonObject memory;
-  if (run.memory_limit) memory.number("limit_bytes", *run.memory_limit);
-  memory.number("peak_resident_bytes", peak_resident_bytes());
-  JsonObject timings;
-  timings.real("build_seconds", made.seconds).real("total_seconds", total.seconds());
-  report.json.text("command", "graph merge").object("result", std::move(result)).object("memory", std::move(memory));
-  report.json.object("timings", std::move(timings)).texts("log", log);
-  return report;
+}
+
+Report extend_folder(const GraphExtendOptions& options, const RunOptions& run) {
+  if (options.graph_folder.empty() || options.folder.empty() || !options.graph.ids.empty() ||
+      !options.graph.distances.empty() || !options.out.ids.empty() || !options.out.distances.empty()) {
+    throw UsageError("--graph FOLDER goes with --out FOLDER, without --ids, --distances, --out-ids and --out-distances");
+  }
+  std::vector<NamedPath> inputs{{"--data", options.data}, {"--new", options.fresh}};
+  add_folder(options.graph_folder, inputs);
+  return make_folder("graph extend", inputs, options.folder, run, [&](const Resources& resources) {
+    const GraphOfFile old{load_graph_folder(options.graph_folder, resources), VectorFile(options.data)};
+    return extend_graph_folder(old, VectorFile(options.fresh), options.folder, options.params, options.work, resources);
+  });
 }
 
 }  // namespace
@@ -134,7 +158,13 @@ Report run_graph_merge(const GraphMergeOptions& options, const RunOptions& run) 
 }
 
 Report run_graph_extend(const GraphExtendOptions& options, const RunOptions& run) {
-  options.params.validate();
+  if (!options.graph_folder.empty() || !options.folder.empty()) return extend_folder(options, run);
+  if (!options.work.folder.empty() || options.work.keep) throw UsageError("--work and --keep-work go with --out");
+  if (options.graph.ids.empty() || options.graph.distances.empty()) {
+    throw UsageError("no graph: give --graph FOLDER, or --ids and --distances");
+  }
+  check_folder_or_files("", options.out.ids, options.out.distances, "graph extend",
+                        "--graph and --out FOLDER, or --out-ids and --out-distances");
   const std::vector<NamedPath> inputs{{"--ids", options.graph.ids},
                                       {"--distances", options.graph.distances},
                                       {"--data", options.data},

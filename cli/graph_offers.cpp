@@ -126,10 +126,21 @@ void offer_labels(Commands& graph) {
   command.output();
 }
 
+// Graphs in folders go to a folder, others to two files.
+template <typename Options>
+void offer_folder_outputs(OfferedCommand& command, Options& options) {
+  command.file("--out", options.folder, "With --graph, folder for ids.npy, distances.npy and report.json");
+  command.file("--out-ids", options.out.ids, "Where ids go: .npy (which can be mapped), .ibin, .ivecs or .hdf5");
+  command.file("--out-distances", options.out.distances, "Where distances go: .npy, .fbin, .fvecs or .hdf5");
+  command.file("--work", options.work.folder, "With --out, folder for work that does not fit in memory (OUT/work)");
+  command.flag("--keep-work", options.work.keep, "Keep the files in it once the graph is there");
+}
+
 // What graphs made of graphs share.
 template <typename Options>
-void offer_merging(OfferedCommand& command, Options& options) {
-  offer_recall_and_seed(command, options.params, "The share of the true neighbours to find, below 1");
+void offer_merging(OfferedCommand& command, Options& options,
+                   const char* recall = "The share of the true neighbours to find, below 1") {
+  offer_recall_and_seed(command, options.params, recall);
   offer_descent(command, options.params);
   command.no_flag("--no-check-finite", options.params.check_finite, "Do not look for NaN and infinities");
   command.run_options();
@@ -144,11 +155,7 @@ void offer_graph_merge(Commands& graph) {
   command.files("--distances", options->distances, "And their distances, in the same order");
   command.files("--data,--base", options->data, "The vectors that they were built of, in the same order").required();
   command.metric(options->metric);
-  command.file("--out", options->folder, "With --graph, folder for ids.npy, distances.npy and report.json");
-  command.file("--out-ids", options->out.ids, "Where ids go: .npy (which can be mapped), .ibin, .ivecs or .hdf5");
-  command.file("--out-distances", options->out.distances, "Where distances go: .npy, .fbin, .fvecs or .hdf5");
-  command.file("--work", options->work.folder, "With --out, folder for work that does not fit in memory (OUT/work)");
-  command.flag("--keep-work", options->work.keep, "Keep the files in it once the graph is there");
+  offer_folder_outputs(command, *options);
   offer_merging(command, *options);
 }
 
@@ -156,11 +163,14 @@ void offer_extend(Commands& graph) {
   const auto options = std::make_shared<GraphExtendOptions>();
   OfferedCommand command = graph.offer("extend", "Add vectors to a graph",
                                        [options](const RunOptions& run) { return run_graph_extend(*options, run); });
-  offer_graph_paths(command, options->graph);
+  command.file("--graph", options->graph_folder, "Folder of the graph, with --out; few new vectors join it under any limit");
+  command.file("--ids", options->graph.ids, "Instead of --graph, the graph's ids: .npy, .ibin, .ivecs or .hdf5");
+  command.file("--distances", options->graph.distances, "And its distances: .npy, .fbin, .fvecs or .hdf5");
+  command.metric(options->graph.metric);
   command.file("--data,--base", options->data, "The vectors that it was built of").required();
   command.file("--new", options->fresh, "The vectors to add").required();
-  offer_graph_outputs(command, options->out);
-  offer_merging(command, *options);
+  offer_folder_outputs(command, *options);
+  offer_merging(command, *options, "The share of the true neighbours to find; 1 compares new vectors with all");
 }
 
 void offer_refine(Commands& graph) {

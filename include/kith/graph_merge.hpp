@@ -23,7 +23,7 @@
 namespace kith {
 
 struct GraphMergeParams {
-  double recall = 0.99;  // below 1; as in KnnGraphParams
+  double recall = 0.99;  // below 1, but for extend_graph; as in KnnGraphParams
   uint64_t seed = 0;
   std::optional<int64_t> samples = {};      // as for nn_descent
   std::optional<int64_t> list_length = {};  // the same
@@ -52,7 +52,8 @@ KITH_EXPORT KnnGraph merge_graphs(const std::vector<GraphPart>& parts, const Gra
 KITH_EXPORT GraphReport merge_graphs(const std::vector<GraphPart>& parts, const NeighborsView& out,
                                      const GraphMergeParams& params, const Resources& resources = Resources());
 
-// The graph of x and, after its rows, of `fresh`. Few new rows are compared with all, many merged.
+// The graph of x and, after its rows, of `fresh`. Up to 4,096 new rows are compared with all, more are merged; with a recall
+// of 1 any number is compared with all.
 KITH_EXPORT KnnGraph extend_graph(const KnnGraph& graph, const MatrixView& x, const MatrixView& fresh,
                                   const GraphMergeParams& params = {}, const Resources& resources = Resources());
 KITH_EXPORT GraphReport extend_graph(const KnnGraph& graph, const MatrixView& x, const MatrixView& fresh,

@@ -57,4 +57,11 @@ KITH_EXPORT GraphReport merge_graphs_folder(const std::vector<GraphOfFile>& part
                                             const GraphMergeParams& params, const GraphWork& work = {},
                                             const Resources& resources = Resources());
 
+// As extend_graph (graph_merge.hpp), to a folder, with the same bytes. New rows that are compared with all, up to 4,096 of
+// them or any number at a recall of 1, are so from disk, under any limit, with steps in a work folder as above; the report
+// has no recall then, and the graph's distances must be those that Kith computes. More are merged in memory.
+KITH_EXPORT GraphReport extend_graph_folder(const GraphOfFile& old, const VectorFile& fresh, const std::string& folder,
+                                            const GraphMergeParams& params = {}, const GraphWork& work = {},
+                                            const Resources& resources = Resources());
+
 }  // namespace kith

@@ -128,8 +128,8 @@ def merge_graphs(
 
 def extend_graph(
     graph: KnnGraph,
-    x: VectorsLike,
-    new: VectorsLike,
+    x: VectorsLike | SourceLike,
+    new: VectorsLike | SourceLike,
     *,
     recall: SupportsFloat = 0.99,
     seed: SupportsIndex = 0,
@@ -137,6 +137,9 @@ def extend_graph(
     list_length: SupportsIndex | None = None,
     iterations: SupportsIndex | None = None,
     delta: SupportsFloat | None = None,
+    out: PathLike | None = None,
+    work: PathLike | None = None,
+    keep_work: bool = False,
     device: DeviceNames = "auto",
     threads: SupportsIndex = 0,
     memory_limit: ByteSize | None = None,
@@ -147,7 +150,8 @@ def extend_graph(
 ) -> KnnGraph:
     """The graph of `x` and of new vectors after it, from the graph of `x`.
 
-    Up to 4,096 new vectors are compared with all; of more the graph is built and merged (`merge_graphs`).
+    Up to 4,096 new vectors are compared with all, or any number at a recall of 1; of more the graph is built and merged
+    (`merge_graphs`).
 
     Parameters
     ----------
@@ -156,7 +160,13 @@ def extend_graph(
     new : array_like, (rows, dimension)
         The vectors to add.
     recall, seed, samples, list_length, iterations, delta
-        As in `merge_graphs`.
+        As in `merge_graphs`; with ``recall=1`` new vectors are compared with all, and the other neighbours are those of
+        `graph`.
+    out : str or path-like, optional
+        A folder for the graph, as in `merge_graphs`. New vectors that are compared with all are so from disk, under any
+        `memory_limit`, and the same call goes on after a kill; the report has no recall then. More are merged in memory.
+    work, keep_work
+        As in `knn_graph`, with `out`.
     device, threads, memory_limit, device_memory_limit, check_finite, progress
         As in `knn`.
 
@@ -178,6 +188,20 @@ def extend_graph(
         recall=recall, seed=seed, samples=samples, list_length=list_length, iterations=iterations, delta=delta
     )
     finite, metric = flag(check_finite, "check_finite"), _graph(graph, "graph").metric
+    keeps = flag(keep_work, "keep_work")
+    if out is None and (work is not None or keeps):
+        raise ValueError("work and keep_work go with out, the folder of the graph")
+    if out is not None:
+        with calling(device, threads, memory_limit, device_memory_limit, progress) as options:
+            sources = [wrapped(x), wrapped(new)]
+            if any(source is None for source in sources):
+                raise ValueError("out needs files, or numpy arrays of float32, float16, uint8 or int8")
+            kept = b"" if work is None else path_bytes(work, "work")
+            told = _kith.extend_graph_folder(
+                graph._given(), *sources, path_bytes(out, "out"), kept, keeps, wish, finite, options
+            )
+            (ids, distances), _ = _kith.load_graph_folder(path_bytes(out, "out"), options)
+            return KnnGraph._found(ids.view(np.int64), distances, metric, GraphReport._of(told))
     arrays = _arrays_of([x, new], [graph])
     with calling(device, threads, memory_limit, device_memory_limit, progress, arrays=arrays) as options:
         rows, _ = as_vectors(x, "x", options.stream)

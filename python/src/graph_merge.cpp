@@ -52,10 +52,23 @@ nb::dict merge_to_folder(const std::vector<GivenGraph*>& graphs, const nb::list&
   return report_dict(report);
 }
 
+nb::dict extend_to_folder(const GivenGraph& graph, const nb::object& x, const nb::object& fresh, const nb::bytes& folder,
+                          const nb::bytes& work, bool keep_work, const nb::dict& wish, bool check_finite,
+                          const CallOptions& options) {
+  const GraphMergeParams params = merge_wish(wish, check_finite);
+  const GraphOfFile old{graph.graph(), vector_file_of(x)};
+  const VectorFile added = vector_file_of(fresh);
+  const GraphWork kept{{work.c_str(), work.size()}, keep_work, {}};
+  const std::string path(folder.c_str(), folder.size());
+  Call call(options);
+  GraphReport report;
+  call.run([&] { report = extend_graph_folder(old, added, path, params, kept, call.resources()); });
+  return report_dict(report);
+}
+
 nb::tuple extend(const GivenGraph& graph, const VectorArray& x, const VectorArray& fresh, const nb::dict& wish,
                  bool check_finite, const CallOptions& options, const GivenOutput& out) {
   const GraphMergeParams params = merge_wish(wish, check_finite);
-  params.validate();
   const KnnGraph given = graph.graph();
   const MatrixView old = view_of(x, "x");
   const MatrixView added = view_of(fresh, "new");
@@ -100,6 +113,12 @@ void bind_graph_merge(nb::module_& module) {
              nb::arg("wish"), nb::arg("check_finite"), nb::arg("options"), nb::arg("out").noconvert().none(),
              nb::sig("def extend_graph(graph: GivenGraph, x: " KITH_PY_VECTORS ", new: " KITH_PY_VECTORS
                      ", " KITH_PY_WISH ") -> " KITH_PY_MADE_GRAPH));
+  module.def("extend_graph_folder", &extend_to_folder, nb::arg("graph"), nb::arg("x"), nb::arg("new"), nb::arg("folder"),
+             nb::arg("work"), nb::arg("keep_work"), nb::arg("wish"), nb::arg("check_finite"), nb::arg("options"),
+             nb::sig("def extend_graph_folder(graph: GivenGraph, x: typing.Any, new: typing.Any, folder: bytes, work: bytes, "
+                     "keep_work: bool, wish: dict[str, typing.Any], check_finite: bool, options: CallOptions) -> "
+                     "dict[str, typing.Any]"),
+             "Writes the graph to a folder, and returns the report.");
   module.def("refine_graph", &refine, nb::arg("graph"), nb::arg("x").noconvert(), nb::arg("wish"),
              nb::arg("check_finite"), nb::arg("options"), nb::arg("out").noconvert().none(),
              nb::sig("def refine_graph(graph: GivenGraph, x: " KITH_PY_VECTORS ", " KITH_PY_WISH

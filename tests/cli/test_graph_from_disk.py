@@ -246,6 +246,42 @@ def test_ggm_from_disk(kith, files, tmp_path):
     assert_same(tmp_path / "memory", tmp_path / "disk")
 
 
+def test_extending_a_folder(kith, files, tmp_path):
+    """Under a limit of half of the rows; killed at any time it goes on."""
+    x = np.load(files / "whole.npy")[:9000]
+    x = np.tile(x, (1, 45_000_000 // x.nbytes))
+    np.save(tmp_path / "old.npy", x[:8500])
+    np.save(tmp_path / "new.npy", x[8500:])
+    kith.ok("graph", "build", "--data", tmp_path / "old.npy", "-k", 6, "--recall", 0.9, "--device", "cpu", "--out", tmp_path / "g")
+    extend = ["graph", "extend", "--data", tmp_path / "old.npy", "--new", tmp_path / "new.npy", "--threads", 2, "--device", "cpu"]
+    in_files = ["--ids", tmp_path / "g/ids.npy", "--distances", tmp_path / "g/distances.npy"]
+    kith.ok(*extend, *in_files, "--out-ids", tmp_path / "ids.npy", "--out-distances", tmp_path / "distances.npy")
+    expected = (tmp_path / "ids.npy").read_bytes()
+    folders = [*extend, "--graph", tmp_path / "g", "--out", tmp_path / "disk"]
+    report = kith.ok(*folders, "--memory-limit", x.nbytes // 2, "--json").json["result"]
+    assert report["rows"] == 9000 and report["report"]["method"] == "extend"
+    assert (tmp_path / "disk/ids.npy").read_bytes() == expected
+    assert (tmp_path / "disk/distances.npy").read_bytes() == (tmp_path / "distances.npy").read_bytes()
+
+    killed = [*extend, "--graph", tmp_path / "g", "--out", tmp_path / "killed", "--work", tmp_path / "work", "--recall", 1]
+    seconds, kills = 0.05, 0
+    for _ in range(100):
+        process = start(kith, killed)
+        try:
+            assert process.wait(seconds) == 0
+            break
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            kills += 1
+            seconds *= 1.3
+    assert kills >= 1 or kith.sanitized
+    assert (tmp_path / "killed/ids.npy").read_bytes() == expected
+    assert "--graph FOLDER goes with --out FOLDER" in kith.fails(2, *extend, "--graph", tmp_path / "g")
+    assert "give --graph FOLDER" in kith.fails(2, *extend, "--out-ids", tmp_path / "i.npy", "--out-distances", tmp_path / "d.npy")
+    assert "go with --out" in kith.fails(2, *extend, *in_files, "--keep-work")
+
+
 def test_merging_folders(kith, files, tmp_path):
     x = np.load(files / "whole.npy")[:6000, :32].copy()
     names = []

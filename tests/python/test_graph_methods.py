@@ -125,6 +125,30 @@ def test_extend_and_refine(x):
     assert better.measure_recall(x, rows=3000).recall > 0.98
 
 
+def test_extending_files_under_a_limit(x, tmp_path):
+    """The graph of memory; new rows that are compared with all need no memory for the old ones."""
+    x = np.tile(x, (1, 8)) * np.float32(0.5)
+    np.save(tmp_path / "old.npy", x[:2900])
+    np.save(tmp_path / "new.npy", x[2900:])
+    old = kith.knn_graph(tmp_path / "old.npy", k=8, out=tmp_path / "graph")
+    expected = kith.extend_graph(old, x[:2900], x[2900:])
+    files = old, tmp_path / "old.npy", tmp_path / "new.npy"
+    limit = x.nbytes // 2
+    graph = kith.extend_graph(*files, out=tmp_path / "extended", memory_limit=limit, device="cpu")
+    assert (graph.ids == expected.ids).all() and (graph.distances == expected.distances).all()
+    assert graph.report.method == "extend" and graph.report.recall is None
+    mapped = kith.KnnGraph.load(tmp_path / "extended")
+    assert (mapped.ids == expected.ids).all()
+    again = kith.extend_graph(*files, recall=1, out=tmp_path / "again", work=tmp_path / "work", keep_work=True, device="cpu")
+    assert (again.ids == expected.ids).all() and (tmp_path / "work" / "manifest").exists()
+    with pytest.raises(ValueError, match="go with out"):
+        kith.extend_graph(old, x[:2900], x[2900:], keep_work=True)
+    with pytest.raises(ValueError, match="out needs files"):
+        kith.extend_graph(old, x[:2900].astype(np.float64), x[2900:], out=tmp_path / "other")
+    with pytest.raises(ValueError, match="new rows must have the same"):
+        kith.extend_graph(old, tmp_path / "old.npy", x[2900:, :7].copy(), out=tmp_path / "other")
+
+
 def test_merging_float64_sets_far_apart_says_why_it_is_refused():
     random = np.random.default_rng(0)
     a, b = (random.standard_normal((300, 6)) + offset for offset in (1e6, 3e8))

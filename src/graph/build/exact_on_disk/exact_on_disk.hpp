@@ -1,10 +1,7 @@
-// The exact graph of vectors in files, by blocks of rows that are steps of a work folder: after a kill the rows that were
-// found are not searched again.
+// The exact graph of vectors in files, by blocks of rows that are steps of a work folder (row_blocks.hpp).
 //
 //   survey      hashes of the rows, which are verified when work goes on
-//   rows-4096   ids and distances of the rows from 4096 on, some at a time
-//
-// A step says by its size how many rows it is of: the next one may begin anywhere, so that limits may change.
+//   rows-4096   the neighbours of the rows from 4096 on
 //
 // Reads: all rows once, and once more for each batch of rows that are searched together. Disk: 12 k bytes a row.
 #pragma once

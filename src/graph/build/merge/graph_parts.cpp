@@ -56,13 +56,44 @@ std::vector<Edge> some_edges(const KnnGraph& graph, const Resources& resources) 
 }
 
 // Their rows in turn, from wherever they lie.
-MatrixBuffer ends_of(const MatrixView& x, const std::vector<Edge>& edges, const Resources& resources) {
+MatrixBuffer ends_of(RowSource& source, const std::vector<Edge>& edges, const Resources& resources) {
   std::vector<uint32_t> rows;
   for (const Edge& edge : edges) rows.insert(rows.end(), {edge.row, edge.other});
-  MatrixBuffer ends(x.dtype(), static_cast<int64_t>(rows.size()), x.cols(), "rows to be compared", resources);
-  ViewSource source(x);
+  const RowsInfo info = source.info();
+  MatrixBuffer ends(info.dtype, static_cast<int64_t>(rows.size()), info.cols, "rows to be compared", resources);
   gather(source, rows, ends.mutable_view(), resources);
   return ends;
+}
+
+// `must_equal`: not only to within what graphs of others are rounded by.
+void check_edges(const KnnGraph& graph, RowSource& x, std::string_view what, bool must_equal,
+                 const Resources& resources) {
+  const Metric metric = graph.metric();
+  const std::vector<Edge> edges = some_edges(graph, resources);
+  const MatrixBuffer ends = ends_of(x, edges, resources);
+  if (only_counts(resources)) return;
+  PairKeys keys(ends.view(), key_kind(metric));
+  for (size_t i = 0; i < edges.size(); ++i) {
+    const auto [row, other, told] = edges[i];
+    const auto place = static_cast<uint32_t>(2 * i);
+    const uint32_t next = place + 1;
+    float key = 0;
+    keys.of(place, &next, 1, &key);
+    const float distance = larger_is_nearer(metric) ? -key : key;
+    if (distance == told || std::isnan(distance)) continue;  // infinite both, or nothing to compare with
+    if (!(std::abs(distance - told) <= kTolerance * std::max(1.0f, std::abs(distance)))) {
+      throw OtherVectors(
+          fmt::format("{} says that rows {} and {} are {} apart by {}, and the vectors are {} apart; give the "
+                      "vectors that the graph was built of, moved as they were then, or refine a graph whose "
+                      "distances are others, as those of a compressed index, first",
+                      what, row, other, told, name_of(metric), distance));
+    }
+    if (must_equal) {
+      throw InvalidArgument(fmt::format("{} says that rows {} and {} are {} apart by {}, where Kith computes {}; refine a "
+                                        "graph that others have built first",
+                                        what, row, other, told, name_of(metric), distance));
+    }
+  }
 }
 
 bool lie_together(const MatrixView& a, const MatrixView& b) {
@@ -89,26 +120,15 @@ void check_part(const GraphPart& part, std::string_view what, PartDistances dist
   if (part.graph.rows() == 0) return;
   check_graph(part.graph, resources);
   if (distances == PartDistances::any) return;
-  const std::vector<Edge> edges = some_edges(part.graph, resources);
-  const MatrixBuffer ends = ends_of(part.x, edges, resources);
-  if (only_counts(resources)) return;
-  PairKeys keys(ends.view(), key_kind(part.graph.metric()));
-  for (size_t i = 0; i < edges.size(); ++i) {
-    const auto [row, other, told] = edges[i];
-    const auto place = static_cast<uint32_t>(2 * i);
-    const uint32_t next = place + 1;
-    float key = 0;
-    keys.of(place, &next, 1, &key);
-    const float distance = larger_is_nearer(part.graph.metric()) ? -key : key;
-    if (distance == told || std::isnan(distance)) continue;  // infinite both, or nothing to compare with
-    if (!(std::abs(distance - told) <= kTolerance * std::max(1.0f, std::abs(distance)))) {
-      throw OtherVectors(
-          fmt::format("{} says that rows {} and {} are {} apart by {}, and the vectors are {} apart; give the "
-                      "vectors that the graph was built of, moved as they were then, or refine a graph whose "
-                      "distances are others, as those of a compressed index, first",
-                      what, row, other, told, name_of(part.graph.metric()), distance));
-    }
-  }
+  ViewSource x(part.x);
+  check_edges(part.graph, x, what, false, resources);
+}
+
+void check_part(const GraphOfFile& part, std::string_view what, const Resources& resources) {
+  if (part.graph.rows() == 0) return;
+  check_graph(part.graph, resources);
+  FileSource x(part.x);
+  check_edges(part.graph, x, what, true, resources);
 }
 
 void check_same(const GraphPart& a, const GraphPart& b) {

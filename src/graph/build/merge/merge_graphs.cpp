@@ -38,14 +38,6 @@ constexpr std::string_view kTheGraph = "the graph";  // where there is one alone
 
 std::string name_of_part(size_t i) { return fmt::format("graph {}", i + 1); }
 
-int64_t length_of(const GraphMergeParams& params, int64_t k) {
-  if (params.list_length && *params.list_length < k) {
-    throw InvalidArgument(
-        fmt::format("list_length = {}; a working list holds at least the k = {} neighbours", *params.list_length, k));
-  }
-  return params.list_length.value_or(default_list_length(k));
-}
-
 Device device_of(const std::vector<GraphPart>& parts, MemorySpace results, const std::string& method,
                  const Resources& resources) {
   GraphProblem problem{0, parts[0].x.cols(), parts[0].graph.k(), parts[0].graph.metric(), 0.99};
@@ -152,16 +144,14 @@ void merge_exactly(GraphLists& lists, const MergeInput& input, const Resources& 
 }
 
 // The graphs of both lie where the work is done.
-void merge_two(GraphWork& work, const GraphPart& a, const GraphPart& b, const GraphMergeParams& params,
-               bool few_exactly) {
+void merge_two(GraphWork& work, const GraphPart& a, const GraphPart& b, const GraphMergeParams& params, bool exactly) {
   const Resources& resources = work.resources;
   const Metric metric = a.graph.metric();
   const int64_t k = a.graph.k();
-  const int64_t length = length_of(params, k);
+  const int64_t length = merge_list_length(params, k);
   const JoinedRows both(a.x, b.x, resources.device(), resources);
   const MatrixView& x = both.view();
   if (x.rows() - 1 <= length) return work.fill_exactly(x, metric, params.check_finite);
-  const bool exactly = few_exactly && std::min(a.x.rows(), b.x.rows()) <= kFewRows;
   if (!exactly) check_descent(descent_wish(params, metric, k, length).rules, length, resources.device());
   const MergeInput input{a.graph, b.graph, a.x.rows()};
   with_graph_lists(x, {metric, k, params.seed, params.check_finite}, resources, [&](GraphLists& lists) {
@@ -277,18 +267,22 @@ GraphReport extend(const GraphPart& part, const MatrixView& fresh, const Neighbo
   check_part(old, kTheGraph, PartDistances::of_rows, work.resources);
   const Metric metric = part.graph.metric();
   const int64_t k = part.graph.k();
+  const bool exactly = extends_exactly(fresh.rows(), params);
   // The same method on every device, so that the graph is the same too.
   const GraphProblem problem{fresh.rows(), fresh.cols(), k, metric, params.recall};
+  const GraphMethod method =
+      exactly ? GraphMethod::exact : choose_graph_method(problem, likely_work(problem), false, DeviceKind::cpu);
   const KnnGraphParams of_fresh{.k = k,
                                 .metric = metric,
-                                .method = choose_graph_method(problem, likely_work(problem), false, DeviceKind::cpu),
+                                .method = method,
                                 .check_finite = params.check_finite,
                                 .recall = params.recall,
                                 .seed = params.seed};
   const GraphOutput added({fresh.rows(), k, work.space()}, work.resources);
   GraphReport told = naming_rows("new", [&] { return build_graph(fresh, added.view(), of_fresh, work.resources); });
   const GraphPart added_part{added.graph(metric, std::move(told)), fresh};
-  naming_parts({"x", "new"}, old.x.rows(), [&] { merge_two(work, old, added_part, params, true); });
+  const bool few = exactly || old.x.rows() <= kFewRows;
+  naming_parts({"x", "new"}, old.x.rows(), [&] { merge_two(work, old, added_part, params, few); });
   return std::move(work.report);
 }
 
@@ -299,7 +293,7 @@ GraphReport refine(const GraphPart& given, const NeighborsView& out, const Graph
   const Metric metric = part.graph.metric();
   const int64_t k = part.graph.k();
   check_part(part, kTheGraph, PartDistances::any, work.resources);  // its distances are computed again
-  const int64_t length = length_of(params, k);
+  const int64_t length = merge_list_length(params, k);
   // Where lists hold most of the rows, joins meet nearly nobody new and rounds end at once.
   if (part.x.rows() - 1 <= 2 * length) {
     work.fill_exactly(part.x, metric, params.check_finite);
@@ -377,7 +371,7 @@ MergeCall call_merge(const std::vector<GraphPart>& parts, const GraphMergeParams
 
 // The old rows with their graph, and the new ones with any.
 MergeCall call_extend(const std::vector<GraphPart>& parts, const GraphMergeParams& params) {
-  params.validate();
+  validate_extension(params);
   return {"extending graphs", parts, checked_rows(parts[0], parts[1].x),
           [&](const NeighborsView& out, const Resources& resources) {
             return extend(parts[0], parts[1].x, out, params, resources);
@@ -430,6 +424,24 @@ std::vector<std::string> names_of_rows(size_t parts) {
 }
 
 }  // namespace
+
+int64_t merge_list_length(const GraphMergeParams& params, int64_t k) {
+  if (params.list_length && *params.list_length < k) {
+    throw InvalidArgument(
+        fmt::format("list_length = {}; a working list holds at least the k = {} neighbours", *params.list_length, k));
+  }
+  return params.list_length.value_or(default_list_length(k));
+}
+
+bool extends_exactly(int64_t fresh_rows, const GraphMergeParams& params) {
+  return fresh_rows <= kFewRows || params.recall == 1;
+}
+
+void validate_extension(const GraphMergeParams& params) {
+  GraphMergeParams others = params;
+  if (others.recall == 1) others.recall = GraphMergeParams().recall;
+  others.validate();
+}
 
 void GraphMergeParams::validate() const {
   if (recall == 1) {

@@ -11,6 +11,7 @@
 #include "graph/build/method/build_graph.hpp"
 #include "graph/build/method/folder_sink.hpp"
 #include "graph/build/method/graph_on_ranks.hpp"
+#include "graph/build/method/graph_steps.hpp"
 #include "graph/build/nn_descent/nn_descent.hpp"
 #include "graph/handle/graph_folder.hpp"
 #include "graph/handle/graph_output.hpp"
@@ -89,17 +90,9 @@ std::optional<DiskCells> cells_from_disk(const VectorFile& x, const KnnGraphPara
   return cells;
 }
 
-std::string steps_folder(const std::string& folder, const GraphWork& work) {
-  return work.folder.empty() ? folder + "/work" : work.folder;
-}
-
 // Where the exact graph is made that follows cells from disk.
 std::string ending_folder(const std::string& folder, const GraphWork& work) {
   return steps_folder(folder, work) + ".exact";
-}
-
-DiskWork disk_work(const std::string& folder, const GraphWork& work) {
-  return {.disk = real_disk(), .folder = steps_folder(folder, work), .keep = work.keep, .part = work.part};
 }
 
 // Where the graph is built in memory, though steps were to be kept.
@@ -117,12 +110,6 @@ void refuse_steps(const VectorFile& x, const std::string& folder, const KnnGraph
   }
   resources.log(LogLevel::info, fmt::format("the graph of {} rows is built in memory at once: no steps are kept in '{}'",
                                             x.rows(), steps));
-}
-
-// The folder of work that is done, where nobody has named it; it stays where steps are kept, or parts are in it.
-void remove_own_folder(const GraphWork& work, const std::string& folder) {
-  std::error_code ignored;  // an empty folder harms nobody
-  if (work.folder.empty()) std::filesystem::remove(folder, ignored);
 }
 
 // Few rows are all compared in memory, and one shard is no less than all.
@@ -312,12 +299,7 @@ KnnGraph merge_in_memory(const std::vector<GraphOfFile>& parts, const GraphMerge
   std::vector<MatrixBuffer> rows;
   std::vector<GraphPart> read;
   for (const auto& [graph, x] : parts) {
-    if (only_counts(resources)) {
-      const ReadMemory chunks = x.reserve_memory(resources);
-      rows.emplace_back(x.dtype(), x.rows(), x.cols(), "the vectors", resources);
-    } else {
-      rows.push_back(read_rows(x, {}, x.dtype(), resources));
-    }
+    rows.push_back(all_rows(x, resources));
     read.push_back({graph, rows.back().view()});
   }
   return merge_graphs(read, params, resources);

@@ -1,0 +1,41 @@
+// Where the steps of a graph on its way to a folder are kept, and rows of files that go to memory at once.
+#pragma once
+
+#include <kith/graph_of_files.hpp>
+#include <kith/matrix_buffer.hpp>
+#include <kith/resources.hpp>
+#include <kith/vector_file.hpp>
+
+#include "core/within_limits.hpp"
+#include "graph/build/cells_on_disk/cells_on_disk.hpp"
+#include "io/disk.hpp"
+#include "io/read_rows.hpp"
+
+#include <filesystem>
+#include <string>
+#include <system_error>
+
+namespace kith {
+
+inline std::string steps_folder(const std::string& folder, const GraphWork& work) {
+  return work.folder.empty() ? folder + "/work" : work.folder;
+}
+
+inline DiskWork disk_work(const std::string& folder, const GraphWork& work) {
+  return {.disk = real_disk(), .folder = steps_folder(folder, work), .keep = work.keep, .part = work.part};
+}
+
+// The folder of work that is done, where nobody has named it; it stays where steps are kept, or parts are in it.
+inline void remove_own_folder(const GraphWork& work, const std::string& folder) {
+  std::error_code ignored;  // an empty folder harms nobody
+  if (work.folder.empty()) std::filesystem::remove(folder, ignored);
+}
+
+// All rows, in memory, or counted.
+inline MatrixBuffer all_rows(const VectorFile& x, const Resources& resources) {
+  if (!only_counts(resources)) return read_rows(x, {}, x.dtype(), resources);
+  const ReadMemory chunks = x.reserve_memory(resources);
+  return MatrixBuffer(x.dtype(), x.rows(), x.cols(), "the vectors", resources);
+}
+
+}  // namespace kith

@@ -1,0 +1,251 @@
+// Graphs with new rows from disk: the bytes of memory, after crashes at any call, beside damaged steps, under any limit.
+#include "graph/build/merge/extend_on_disk.hpp"
+
+#include <kith/error.hpp>
+#include <kith/graph_folder.hpp>
+#include <kith/graph_merge.hpp>
+#include <kith/knn_graph.hpp>
+#include <kith/vector_file.hpp>
+
+#include "core/memory_budget.hpp"
+#include "graph/kept_graph.hpp"
+#include "graph/same_graph.hpp"
+#include "io/simulated_disk.hpp"
+#include "io/temporary_directory.hpp"
+#include "io/thrown.hpp"
+#include "reference/data.hpp"
+#include "reference/sanitized.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <limits>
+#include <string>
+#include <vector>
+
+namespace kith {
+namespace {
+
+using reference::Shape;
+using testing::Crash;
+using testing::expect_refusal;
+using testing::KeptGraph;
+using testing::Loss;
+using testing::SimulatedDisk;
+using testing::TemporaryDirectory;
+
+Resources extending_under(int64_t limit) {
+  ResourceOptions options;
+  options.device = Device::cpu();
+  options.threads = 2;
+  options.host_memory_limit = limit;
+  return Resources(options);
+}
+
+// Rows in two files, and a graph of the first, which misses some neighbours.
+class Extension {
+ public:
+  Extension(const TemporaryDirectory& directory, const MatrixView& rows, int64_t old, int64_t k, Metric metric = Metric::l2)
+      : rows_(rows),
+        old_rows_(old),
+        old_{rough_graph(rows.slice(0, old), k, metric), written(directory.path("x.npy"), rows.slice(0, old))},
+        fresh_(written(directory.path("new.npy"), rows.slice(old, rows.rows() - old))) {}
+
+  const GraphOfFile& old() const { return old_; }
+  const VectorFile& fresh() const { return fresh_; }
+  int64_t least() const { return extend_on_disk_footprint(old_, fresh_, params, extending_under(kNoLimit)).host; }
+  GraphReport run(SimulatedDisk& disk, GraphSink& sink, int64_t limit, bool keep = false, int64_t block = 90) const {
+    return extend_on_disk(old_, fresh_, params, {.disk = disk, .folder = "w", .keep = keep, .most_rows = block}, sink,
+                          extending_under(limit));
+  }
+  KnnGraph truth() const {
+    const int64_t added = rows_.rows() - old_rows_;
+    return extend_graph(old_.graph, rows_.slice(0, old_rows_), rows_.slice(old_rows_, added), params,
+                        extending_under(kNoLimit));
+  }
+
+  GraphMergeParams params = {.recall = 1};
+
+ private:
+  static VectorFile written(const std::string& path, const MatrixView& rows) {
+    write_vectors(path, rows);
+    return VectorFile(path);
+  }
+  static KnnGraph rough_graph(const MatrixView& rows, int64_t k, Metric metric) {
+    if (rows.rows() < 100 || metric == Metric::l1) return knn_graph(rows, {.k = k, .metric = metric}, extending_under(kNoLimit));
+    return knn_graph(rows, {.k = k, .metric = metric, .method = GraphMethod::cells, .recall = 0.5}, extending_under(kNoLimit));
+  }
+
+  const MatrixView rows_;
+  const int64_t old_rows_;
+  const GraphOfFile old_;
+  const VectorFile fresh_;
+};
+
+TEST(ExtendOnDisk, GivesTheBytesOfMemory) {
+  for (const Shape shape : {Shape::gaussian, Shape::near_duplicates, Shape::all_equal}) {
+    const auto rows = reference::make_floats(shape, 700, 12, 1);
+    for (const Metric metric : {Metric::l2, Metric::inner_product, Metric::cosine, Metric::l1}) {
+      for (const int64_t old : {3, 500, 699}) {
+        SCOPED_TRACE(std::string(name_of(metric)) + " " + std::to_string(old));
+        const TemporaryDirectory directory;
+        const Extension task(directory, rows.view(), old, 6, metric);
+        const KnnGraph truth = task.truth();
+        const int64_t least = task.least();
+        for (const int64_t limit : {least, 3 * least, kNoLimit}) {
+          SimulatedDisk disk;
+          KeptGraph found;
+          EXPECT_EQ(task.run(disk, found, limit).method, "extend");
+          found.expect(truth);
+          EXPECT_TRUE(disk.list("w").empty());
+        }
+        SimulatedDisk disk;
+        KeptGraph found;
+        EXPECT_THROW(task.run(disk, found, least - 1), OutOfMemory);
+      }
+    }
+  }
+}
+
+TEST(ExtendOnDisk, ARecallOfOneComparesAnyNumberOfNewRowsWithAll) {
+  const auto rows = reference::make_floats(Shape::gaussian, 5600, 8, 1);
+  const TemporaryDirectory directory;
+  const Extension task(directory, rows.view(), 1000, 5);
+  const auto added = rows.view().slice(1000, 4600);
+  const KnnGraph all = knn_graph(rows.view(), {.k = 5, .method = GraphMethod::exact}, extending_under(kNoLimit));
+  const KnnGraph exact = extend_graph(knn_graph(rows.view().slice(0, 1000), {.k = 5, .method = GraphMethod::exact},
+                                                extending_under(kNoLimit)),
+                                      rows.view().slice(0, 1000), added, task.params, extending_under(kNoLimit));
+  expect_same_bytes(all, exact);
+  SimulatedDisk disk;
+  KeptGraph found;
+  task.run(disk, found, kNoLimit, false, 1000);
+  found.expect(task.truth());
+}
+
+TEST(ExtendOnDisk, GoesOnAfterACrashAtAnyCallWithAnotherLimit) {
+  const TemporaryDirectory directory;
+  const auto rows = reference::make_floats(Shape::gaussian, 400, 8, 1);
+  const Extension task(directory, rows.view(), 250, 5);
+  const KnnGraph truth = task.truth();
+  int64_t crashes = 0;
+  for (int64_t at = 0;; at += reference::fewer_if_sanitized(3, 17)) {
+    SimulatedDisk disk;
+    disk.set_fault({.at = at, .code = 0, .kind = {}});
+    KeptGraph found;
+    bool crashed = false;
+    try {
+      task.run(disk, found, kNoLimit);
+    } catch (const Crash&) {
+      crashed = true;
+    }
+    if (!crashed) break;
+    ++crashes;
+    disk.crash(at % 2 == 0 ? Loss::all_that_is_not_synced : Loss::bytes_that_are_not_synced);
+    task.run(disk, found, task.least(), false, 70);  // blocks of another size
+    found.expect(truth);
+    EXPECT_TRUE(disk.list("w").empty());
+  }
+  EXPECT_GT(crashes, 10);
+}
+
+TEST(ExtendOnDisk, DamagedAndExchangedStepsAreMadeAgain) {
+  const TemporaryDirectory directory;
+  const auto rows = reference::make_floats(Shape::gaussian, 400, 8, 1);
+  const Extension task(directory, rows.view(), 250, 5);
+  const KnnGraph truth = task.truth();
+  SimulatedDisk disk;
+  KeptGraph found;
+  task.run(disk, found, kNoLimit, true);
+  for (const std::string& name : disk.list("w")) {
+    if (name == "manifest" || name == "lock") continue;
+    for (const double where : {0.0, 0.5, 1.0}) {
+      if (!disk.exists("w/" + name)) continue;  // blocks are cut anew
+      std::string bytes = disk.content("w/" + name);
+      bytes[static_cast<size_t>(where * static_cast<double>(bytes.size() - 1))] ^= 4;
+      disk.set_content("w/" + name, bytes);
+      task.run(disk, found, kNoLimit, true, 70);
+      found.expect(truth);
+    }
+  }
+  SimulatedDisk other;
+  task.run(other, found, kNoLimit, true);
+  const std::string first = other.content("w/rows-0");
+  other.set_content("w/rows-0", other.content("w/rows-90"));
+  other.set_content("w/rows-90", first);
+  task.run(other, found, kNoLimit);
+  found.expect(truth);
+}
+
+TEST(ExtendOnDisk, WhatDoesNotBelongTogetherIsRefused) {
+  const TemporaryDirectory directory;
+  auto rows = reference::make_floats(Shape::gaussian, 400, 8, 1);
+  SimulatedDisk disk;
+  KeptGraph found;
+  {
+    const Extension task(directory, rows.view(), 250, 5);
+    disk.set_capacity(400 * 5 * 12);
+    const auto full = testing::thrown<IoError>([&] { task.run(disk, found, kNoLimit); });
+    ASSERT_TRUE(full);
+    EXPECT_EQ(full->code(), ENOSPC);
+    disk.set_capacity(1 << 20);
+    task.run(disk, found, kNoLimit, true);
+    found.expect(task.truth());
+    const auto other = reference::make_floats(Shape::gaussian, 250, 8, 2);
+    write_vectors(directory.path("other.npy"), other.view());
+    expect_refusal<InvalidArgument>(
+        [&] {
+          extend_graph_folder({task.old().graph, VectorFile(directory.path("other.npy"))}, task.fresh(),
+                              directory.path("graph"), task.params, {}, extending_under(kNoLimit));
+        },
+        "give the vectors that the graph was built of");
+  }
+  rows.row(350)[3] += 1;
+  {
+    const Extension changed(directory, rows.view(), 250, 5);
+    expect_refusal<InvalidArgument>([&] { changed.run(disk, found, kNoLimit); },
+                                    "the vectors have changed since this work began");
+  }
+  rows.row(350)[3] = std::numeric_limits<float>::quiet_NaN();
+  const Extension bad(directory, rows.view(), 250, 5);
+  expect_refusal<InvalidArgument>(
+      [&] {
+        extend_graph_folder(bad.old(), bad.fresh(), directory.path("graph"), bad.params, {}, extending_under(kNoLimit));
+      },
+      "row 100");
+  expect_refusal<InvalidArgument>([&] { GraphMergeParams{.recall = 1}.validate(); }, "recall = 1");
+}
+
+TEST(ExtendOnDisk, GraphsInFoldersAreExtendedUnderLimits) {
+  const TemporaryDirectory directory;
+  const auto rows = reference::make_floats(Shape::gaussian, 9000, 32, 1);
+  const Extension task(directory, rows.view(), 8500, 6);
+  const GraphHashes truth = hash_graph(extend_graph(task.old().graph, rows.view().slice(0, 8500), rows.view().slice(8500, 500),
+                                                    {}, extending_under(kNoLimit)));
+  const int64_t least = task.least();
+  EXPECT_LT(least, 9000 * 32 * 4 / 2);
+  for (const int64_t limit : {least, kNoLimit}) {
+    const GraphReport report = extend_graph_folder(task.old(), task.fresh(), directory.path("graph"), {}, {}, extending_under(limit));
+    EXPECT_EQ(report.method, "extend");
+    EXPECT_EQ(graph_folder_info(directory.path("graph")).hashes, truth);
+    EXPECT_FALSE(std::filesystem::exists(directory.path("graph/work")));
+  }
+  // Many are merged, in memory, whose limit is named.
+  const Extension many(directory, rows.view(), 2000, 6);
+  const auto refused = testing::thrown<OutOfMemory>(
+      [&] { extend_graph_folder(many.old(), many.fresh(), directory.path("many"), {}, {}, extending_under(1 << 20)); });
+  ASSERT_TRUE(refused);
+  extend_graph_folder(many.old(), many.fresh(), directory.path("many"), {}, {}, extending_under(refused->bytes_needed()));
+  const KnnGraph merged = extend_graph(many.old().graph, rows.view().slice(0, 2000), rows.view().slice(2000, 7000), {},
+                                       extending_under(kNoLimit));
+  EXPECT_EQ(graph_folder_info(directory.path("many")).hashes, hash_graph(merged));
+  GraphWork kept;
+  kept.keep = true;
+  expect_refusal<Unsupported>(
+      [&] { extend_graph_folder(many.old(), many.fresh(), directory.path("many"), {}, kept, extending_under(kNoLimit)); },
+      "recall of 1");
+}
+
+}  // namespace
+}  // namespace kith
