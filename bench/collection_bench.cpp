@@ -1,7 +1,10 @@
 // Collections beside what bounds them, in the same run and folder: the disk's sequential writing, plain SQLite with the
 // same vectors as blobs, an Index of the same rows, exact search.
 //
-//   collection_bench FOLDER [ROWS]   ROWS (200,000) of 128 columns for the searches; the folder is filled and emptied
+//   collection_bench FOLDER [PART...]   parts: writes searches segments filters tenants upserts open; the folder is filled and emptied
+//
+// Both sides take turns, and the least of their turns is shown: wall seconds, and behind them processor seconds of all
+// threads, which a busy machine does not stretch. KITH_BENCH_ROWS: rows of filters and open (1,000,000).
 #include <kith/collection.hpp>
 #include <kith/index.hpp>
 #include <kith/knn.hpp>
@@ -16,91 +19,125 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <random>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 namespace {
 
-double seconds_of(const std::function<void()>& work) {
+struct Took {
+  double wall = 1e300;
+  double processor = 1e300;
+
+  void least(const Took& other) {
+    wall = std::min(wall, other.wall);
+    processor = std::min(processor, other.processor);
+  }
+};
+
+double processor_seconds() {
+  timespec time{};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
+
+Took took(const std::function<void()>& work) {
   const auto begin = std::chrono::steady_clock::now();
+  const double processor = processor_seconds();
   work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return {std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(), processor_seconds() - processor};
 }
 
-// The least of some tries: what the work takes when nothing is in its way.
-double best_of(int tries, const std::function<void()>& work) {
-  double best = 1e300;
-  for (int i = 0; i < tries; ++i) best = std::min(best, seconds_of(work));
-  return best;
+// Ours and what it stands beside, in turns.
+void beside(const std::string& what, const char* peer, int turns, const std::function<void()>& ours,
+            const std::function<void()>& other) {
+  Took a;
+  Took b;
+  for (int i = 0; i < turns; ++i) {
+    b.least(took(other));
+    a.least(took(ours));
+  }
+  std::printf("%-52s %10.3f ms %10.3f ms  x %5.2f   processor %10.3f ms %10.3f ms  x %5.2f   %s\n", what.c_str(), a.wall * 1e3,
+              b.wall * 1e3, a.wall / b.wall, a.processor * 1e3, b.processor * 1e3, a.processor / b.processor, peer);
+  std::fflush(stdout);
 }
 
-std::vector<float> random_rows(int64_t rows, int64_t cols) {
-  std::mt19937_64 random(1);
-  std::normal_distribution<float> values;
+std::vector<float> random_rows(int64_t rows, int64_t cols, uint64_t seed = 1) {
+  std::mt19937_64 random(seed);
+  std::uniform_real_distribution<float> values(-1, 1);
   std::vector<float> out(static_cast<size_t>(rows * cols));
   for (float& value : out) value = values(random);
   return out;
 }
 
-void line(const char* what, double ours, double beside, const char* unit, const char* peer) {
-  std::printf("%-58s %12.4g %-8s %12.4g %-24s %6.2f\n", what, ours, unit, beside, peer, ours / beside);
-  std::fflush(stdout);
+int64_t wished_rows() {
+  const char* const given = std::getenv("KITH_BENCH_ROWS");
+  return given == nullptr ? 1'000'000 : std::atoll(given);
 }
 
-// Adds of `batch` rows at a time by plain SQLite: an id and a blob. Rows a second.
-double plain_sqlite(const std::string& path, const std::vector<float>& rows, int64_t cols, int64_t batch) {
-  sqlite3* db = nullptr;
-  sqlite3_open(path.c_str(), &db);
-  sqlite3_exec(db, "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; CREATE TABLE t(id INTEGER PRIMARY KEY, v BLOB)", nullptr,
-               nullptr, nullptr);
-  sqlite3_stmt* insert = nullptr;
-  sqlite3_prepare_v2(db, "INSERT INTO t VALUES(?, ?)", -1, &insert, nullptr);
-  const int64_t count = static_cast<int64_t>(rows.size()) / cols;
-  const double seconds = seconds_of([&] {
-    for (int64_t i = 0; i < count;) {
-      sqlite3_exec(db, "BEGIN IMMEDIATE", nullptr, nullptr, nullptr);
-      for (const int64_t end = std::min(count, i + batch); i < end; ++i) {
-        sqlite3_bind_int64(insert, 1, i);
-        sqlite3_bind_blob64(insert, 2, &rows[static_cast<size_t>(i * cols)], static_cast<size_t>(cols) * sizeof(float), SQLITE_STATIC);
-        sqlite3_step(insert);
-        sqlite3_reset(insert);
-      }
-      sqlite3_exec(db, "COMMIT", nullptr, nullptr, nullptr);
+// Plain SQLite: an id and a blob.
+class PlainSqlite {
+ public:
+  explicit PlainSqlite(const std::string& path) {
+    sqlite3_open(path.c_str(), &db_);
+    run("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; CREATE TABLE t(id INTEGER PRIMARY KEY, v BLOB)");
+    sqlite3_prepare_v2(db_, "INSERT INTO t VALUES(?, ?)", -1, &insert_, nullptr);
+  }
+  ~PlainSqlite() {
+    sqlite3_finalize(insert_);
+    sqlite3_close(db_);
+  }
+  PlainSqlite(const PlainSqlite&) = delete;
+  PlainSqlite& operator=(const PlainSqlite&) = delete;
+
+  void add(const float* rows, int64_t count, int64_t cols) {
+    run("BEGIN IMMEDIATE");
+    for (int64_t i = 0; i < count; ++i) {
+      sqlite3_bind_int64(insert_, 1, next_++);
+      sqlite3_bind_blob64(insert_, 2, rows + i * cols, static_cast<size_t>(cols) * sizeof(float), SQLITE_STATIC);
+      sqlite3_step(insert_);
+      sqlite3_reset(insert_);
     }
-  });
-  sqlite3_finalize(insert);
-  sqlite3_close(db);
-  return static_cast<double>(count) / seconds;
-}
+    run("COMMIT");
+  }
 
-kith::Collection made(const std::string& path, int64_t dimension, const std::string& index = "Flat") {
+ private:
+  void run(const char* sql) {
+    if (sqlite3_exec(db_, sql, nullptr, nullptr, nullptr) != SQLITE_OK) throw std::runtime_error(sqlite3_errmsg(db_));
+  }
+
+  sqlite3* db_ = nullptr;
+  sqlite3_stmt* insert_ = nullptr;
+  int64_t next_ = 0;
+};
+
+kith::Collection made(const std::string& path, int64_t dimension, const std::string& index = "Flat", bool part = false,
+                      kith::SyncMode sync = kith::SyncMode::now) {
   kith::CollectionParams params;
   params.dimension = dimension;
   params.metric = kith::Metric::sqeuclidean;
   params.index = index;
-  params.columns = {{"part", kith::ColumnType::integer, true}};
-  return kith::Collection::create(path, params);
+  if (part) params.columns = {{"part", kith::ColumnType::integer, true}};
+  kith::OpenParams open;
+  open.sync = sync;
+  return kith::Collection::create(path, params, open);
 }
 
-void add(kith::Collection& c, const float* rows, int64_t count, int64_t cols, int64_t first = 0) {
+// `parts`: the column is the row modulo it; 0: there is no column.
+void add(kith::Collection& c, const float* rows, int64_t count, int64_t cols, int64_t first = 0, int64_t parts = 0) {
   kith::Items items;
   items.vectors = kith::MatrixView(rows, count, cols);
-  items.columns = {{"part", {}}};
-  for (int64_t i = 0; i < count; ++i) items.columns[0].values.emplace_back((first + i) % 10000);
+  if (parts > 0) {
+    items.columns = {{"part", {}}};
+    for (int64_t i = 0; i < count; ++i) items.columns[0].values.emplace_back((first + i) % parts);
+  }
   c.add(items);
-}
-
-double our_adds(const std::string& path, const std::vector<float>& rows, int64_t cols, int64_t batch) {
-  kith::Collection c = made(path, cols);
-  const int64_t count = static_cast<int64_t>(rows.size()) / cols;
-  const double seconds = seconds_of([&] {
-    for (int64_t i = 0; i < count; i += batch) add(c, &rows[static_cast<size_t>(i * cols)], std::min(batch, count - i), cols, i);
-  });
-  return static_cast<double>(count) / seconds;
 }
 
 void writes(const std::string& folder) {
@@ -108,96 +145,228 @@ void writes(const std::string& folder) {
     constexpr int64_t kCols = 768;
     constexpr int64_t kRows = 34'000;  // 104 MB
     const std::vector<float> rows = random_rows(kRows, kCols);
-    const double bytes = static_cast<double>(rows.size() * sizeof(float));
-    const double sequential = best_of(3, [&] {
+    kith::Collection c = made(folder + "/large", kCols);
+    beside("add 104 MB, rows of 3 KB", "write + fsync", 5, [&] { add(c, rows.data(), kRows, kCols); }, [&] {
       const std::string path = folder + "/sequential";
       const int file = ::open(path.c_str(), O_CREAT | O_TRUNC | O_WRONLY, 0644);
       const auto size = static_cast<ssize_t>(rows.size() * sizeof(float));
       if (::write(file, rows.data(), static_cast<size_t>(size)) != size || ::fsync(file) != 0) throw std::runtime_error("write");
       ::close(file);
     });
-    int tried = 0;
-    kith::Collection c = made(folder + "/large", kCols);
-    const double ours = best_of(3, [&] { add(c, rows.data(), kRows, kCols, tried++ * kRows); });
-    line("batches of 104 MB, rows of 3 KB", bytes / ours / 1e6, bytes / sequential / 1e6, "MB/s", "write + fsync");
   }
   constexpr int64_t kCols = 384;
-  const std::vector<float> few = random_rows(300, kCols);
-  line("one row a call, 384 f32, synced", our_adds(folder + "/one", few, kCols, 1),
-       plain_sqlite(folder + "/one.sqlite", few, kCols, 1), "rows/s", "plain SQLite");
-  const std::vector<float> many = random_rows(30'000, kCols);
-  line("batches of 1,000 rows", our_adds(folder + "/many", many, kCols, 1000),
-       plain_sqlite(folder + "/many.sqlite", many, kCols, 1000), "rows/s", "plain SQLite");
+  const std::vector<float> rows = random_rows(10'000, kCols);
+  kith::Collection one = made(folder + "/one", kCols);
+  PlainSqlite plain(folder + "/one.sqlite");
+  beside("100 rows, one a call, 384 f32, synced", "plain SQLite", 5, [&] {
+    for (int64_t i = 0; i < 100; ++i) add(one, &rows[static_cast<size_t>(i * kCols)], 1, kCols);
+  }, [&] {
+    for (int64_t i = 0; i < 100; ++i) plain.add(&rows[static_cast<size_t>(i * kCols)], 1, kCols);
+  });
+  kith::Collection many = made(folder + "/many", kCols);
+  PlainSqlite plain_many(folder + "/many.sqlite");
+  beside("10,000 rows, 1,000 a call, 384 f32, synced", "plain SQLite", 5, [&] {
+    for (int64_t i = 0; i < 10'000; i += 1000) add(many, &rows[static_cast<size_t>(i * kCols)], 1000, kCols);
+  }, [&] {
+    for (int64_t i = 0; i < 10'000; i += 1000) plain_many.add(&rows[static_cast<size_t>(i * kCols)], 1000, kCols);
+  });
 }
 
-void searches(const std::string& folder, int64_t rows) {
+void searches(const std::string& folder) {
   constexpr int64_t kCols = 128;
-  const std::vector<float> data = random_rows(rows, kCols);
-  const std::vector<float> queries = random_rows(100, kCols);
-  const kith::MatrixView base(data.data(), rows, kCols);
+  constexpr int64_t kPart = 65536;
+  constexpr int64_t kRows = 8 * kPart;
+  const std::vector<float> data = random_rows(kRows, kCols);
+  const std::vector<float> queries = random_rows(100, kCols, 2);
+  const kith::MatrixView base(data.data(), kRows, kCols);
   const kith::MatrixView asked(queries.data(), 100, kCols);
   const kith::MatrixView one(queries.data(), 1, kCols);
-  kith::CollectionSearchParams params;
-  {
-    kith::Collection c = made(folder + "/indexed", kCols, "IVF1024,SQ8");
-    add(c, data.data(), rows, kCols);
-    c.compact();
-  }
   kith::IndexParams index_params;
   index_params.metric = kith::Metric::sqeuclidean;
-  kith::Index index("IVF1024,SQ8", index_params);
-  index.train(base);
-  index.add(base);
-  const double opened = best_of(5, [&] {
-    const kith::Collection c = kith::Collection::open(folder + "/indexed", {.mode = kith::OpenMode::read});
-    (void)c.search(one, params);
-  });
-  std::printf("open to the first search of %lld rows: %.1f ms\n", static_cast<long long>(rows), opened * 1e3);
-  const kith::Collection indexed = kith::Collection::open(folder + "/indexed", {.mode = kith::OpenMode::read});
-  line("compacted, IVF1024,SQ8, 100 queries", best_of(10, [&] { (void)indexed.search(asked, params); }),
-       best_of(10, [&] { (void)index.search(asked); }), "s", "the same Index");
-
-  const int64_t part = 65536;
-  const int64_t parts = std::min<int64_t>(8, rows / part);
-  kith::Collection segments = made(folder + "/segments", kCols);
-  for (int64_t p = 0; p < parts; ++p) {
-    add(segments, &data[static_cast<size_t>(p * part * kCols)], part, kCols, p * part);
-    segments.fold();
-  }
-  const kith::MatrixView same(data.data(), parts * part, kCols);
-  kith::Index flat("Flat", index_params);
-  flat.add(same);
-  line("exact, segments without an index, 100 queries", best_of(10, [&] { (void)segments.search(asked, params); }),
-       best_of(10, [&] { (void)flat.search(asked); }), "s", "Flat of these rows");
-
-  const double all = best_of(10, [&] { (void)flat.search(one); });
-  for (const auto& [keeps, bound] : {std::pair{"10 %", 1000}, std::pair{"1 %", 100}, std::pair{"0.01 %", 1}}) {
-    params.filter.where = "part < ?";
-    double first = 1e300;
-    double again = 1e300;
-    for (int i = 0; i < 5; ++i) {
-      // Parameters that were not used before: nothing is kept for them.
-      params.filter.params = {static_cast<double>(bound) - 0.5 + i * 1e-3};
-      first = std::min(first, seconds_of([&] { (void)segments.search(one, params); }));
-      again = std::min(again, seconds_of([&] { (void)segments.search(one, params); }));
+  for (const char* factory : {"IVF1024,SQ8", "IVF1024,Flat", "Graph16"}) {
+    if (std::string(factory) == "Graph16" && std::getenv("KITH_BENCH_GRAPH") == nullptr) continue;
+    const std::string path = folder + "/" + factory;
+    {
+      kith::Collection c = made(path, kCols, factory);
+      add(c, data.data(), kRows, kCols);
+      c.compact();
     }
-    const std::string name = std::string("where keeping ") + keeps + ", first use, one query";
-    line(name.c_str(), first, all, "s", "exact search of all");
-    std::printf("  repeated in a version: %.4g s\n", again);
+    const kith::Collection c = kith::Collection::open(path, {.mode = kith::OpenMode::read});
+    // The same Index, with the same training: from its file into memory.
+    const kith::Index index = kith::Index::load(path + "/" + c.info().segments[0].index_file);
+    const std::string name = std::string("compacted, ") + factory;
+    beside(name + ", 100 queries", "the same Index in memory", 9, [&] { (void)c.search(asked); }, [&] { (void)index.search(asked); });
+    beside(name + ", one query", "the same Index in memory", 21, [&] { (void)c.search(one); }, [&] { (void)index.search(one); });
   }
+
+}
+
+void segments(const std::string& folder) {
+  constexpr int64_t kCols = 384;  // so that a part is 100 MB, and a segment at once
+  constexpr int64_t kPart = 65536;
+  constexpr int64_t kParts = 8;
+  const std::vector<float> data = random_rows(kParts * kPart, kCols);
+  const std::vector<float> queries = random_rows(100, kCols, 2);
+  const kith::MatrixView asked(queries.data(), 100, kCols);
+  const kith::MatrixView one(queries.data(), 1, kCols);
+  kith::Collection segments = made(folder + "/segments", kCols);
+  for (int64_t p = 0; p < kParts; ++p) add(segments, &data[static_cast<size_t>(p * kPart * kCols)], kPart, kCols, p * kPart);
+  std::printf("segments: %zu\n", segments.info().segments.size());
+  kith::Index flat("Flat", kith::IndexParams{.metric = kith::Metric::sqeuclidean});
+  flat.add(kith::MatrixView(data.data(), kParts * kPart, kCols));
+  beside("exact, no index, 100 queries", "Flat of these rows", 9, [&] { (void)segments.search(asked); }, [&] { (void)flat.search(asked); });
+  beside("exact, no index, one query", "Flat of these rows", 21, [&] { (void)segments.search(one); }, [&] { (void)flat.search(one); });
+}
+
+void filters(const std::string& folder) {
+  constexpr int64_t kCols = 384;
+  constexpr int64_t kParts = 10'000;
+  const int64_t rows = wished_rows();
+  constexpr int64_t kBatch = 100'000;
+  kith::Collection c = made(folder + "/filters", kCols, "Flat", true);
+  for (int64_t first = 0; first < rows; first += kBatch) {
+    const std::vector<float> data = random_rows(std::min(kBatch, rows - first), kCols, static_cast<uint64_t>(first));
+    add(c, data.data(), static_cast<int64_t>(data.size()) / kCols, kCols, first, kParts);
+  }
+  c.compact();
+  const std::vector<float> query = random_rows(1, kCols, 2);
+  const kith::MatrixView one(query.data(), 1, kCols);
+  for (int i = 0; i < 20; ++i) (void)c.search(one);  // until it has its copy
+  int used = 0;
+  for (const auto& [keeps, bound] : {std::pair{"10 %", 1000}, std::pair{"1 %", 100}, std::pair{"0.01 %", 1}}) {
+    kith::CollectionSearchParams params;
+    params.filter.where = "part < ?";
+    const std::string name = std::string("where keeping ") + keeps;
+    beside(name + ", first use, one query", "exact search of all", 9, [&] {
+      // Parameters that were not used before: nothing is kept for them.
+      params.filter.params = {static_cast<double>(bound) - 0.5 + ++used * 1e-6};
+      (void)c.search(one, params);
+    }, [&] { (void)c.search(one); });
+    kith::ItemFilter kept;
+    kept.where = params.filter.where;
+    kept.params = params.filter.params;
+    const kith::ItemIds ids = c.ids(kept);
+    kith::CollectionSearchParams by_ids;
+    by_ids.filter.ids = ids;
+    beside(name + ", repeated, one query", "ids=", 9, [&] { (void)c.search(one, params); }, [&] { (void)c.search(one, by_ids); });
+  }
+}
+
+void tenants(const std::string& folder) {
+  constexpr int64_t kCols = 128;
+  constexpr int64_t kTenants = 1000;
+  const int64_t rows = wished_rows();
+  kith::Collection c = made(folder + "/tenants", kCols, "Flat", true);
+  constexpr int64_t kBatch = 250'000;
+  for (int64_t first = 0; first < rows; first += kBatch) {
+    const std::vector<float> data = random_rows(std::min(kBatch, rows - first), kCols, static_cast<uint64_t>(first));
+    add(c, data.data(), static_cast<int64_t>(data.size()) / kCols, kCols, first, kTenants);
+  }
+  c.compact();
+  const std::vector<float> queries = random_rows(kTenants, kCols, 2);
+  const kith::MatrixView asked(queries.data(), kTenants, kCols);
+  const kith::MatrixView one(queries.data(), 1, kCols);
+  for (int i = 0; i < 20; ++i) (void)c.search(one);
+  kith::CollectionSearchParams each;
+  each.filter.where = "part = ?";
+  for (int64_t q = 0; q < kTenants; ++q) each.filter.params_of_queries.push_back({q});
+  kith::CollectionSearchParams same = each;
+  same.filter.params_of_queries.assign(static_cast<size_t>(kTenants), {int64_t{5}});
+  beside("1,000 queries of 1,000 tenants", "of one tenant", 5, [&] { (void)c.search(asked, each); }, [&] { (void)c.search(asked, same); });
+  kith::CollectionSearchParams loop;
+  loop.filter.where = each.filter.where;
+  beside("1,000 queries of 1,000 tenants", "1,000 calls of one query", 3, [&] { (void)c.search(asked, each); }, [&] {
+    for (int64_t q = 0; q < kTenants; ++q) {
+      loop.filter.params = {q};
+      (void)c.search(asked.slice(q, 1), loop);
+    }
+  });
+}
+
+int64_t disk_bytes(const std::string& folder) {
+  int64_t bytes = 0;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
+    std::error_code gone;
+    if (entry.is_regular_file(gone)) bytes += static_cast<int64_t>(entry.file_size(gone));
+  }
+  return bytes;
+}
+
+void upserts(const std::string& folder) {
+  constexpr int64_t kCols = 128;
+  constexpr int64_t kIds = 100'000;
+  constexpr int64_t kUpserts = 1'000'000;
+  const std::vector<float> rows = random_rows(1000, kCols);
+  const std::string path = folder + "/upserts";
+  kith::Collection c = made(path, kCols, "Flat", false, kith::SyncMode::later);
+  std::mt19937_64 random(3);
+  std::set<int64_t> known;
+  double worst = 0;
+  int64_t most = 0;
+  const Took all = took([&] {
+    for (int64_t i = 0; i < kUpserts; ++i) {
+      kith::Items items;
+      items.vectors = kith::MatrixView(&rows[static_cast<size_t>(i % 1000 * kCols)], 1, kCols);
+      items.ids = {static_cast<int64_t>(random() % kIds)};
+      c.upsert(items);
+      if (i % 5000 != 4999) continue;
+      const int64_t bytes = disk_bytes(path);
+      most = std::max(most, bytes);
+      if (c.size() > kIds * 9 / 10) worst = std::max(worst, static_cast<double>(bytes) / static_cast<double>(c.size() * kCols * 4));
+    }
+  });
+  const int64_t live = c.size() * (kCols * 4 + 8);
+  const int64_t before = disk_bytes(path);
+  c.compact();
+  std::printf("1M upserts of 100,000 ids: %.1f us each (processor %.1f); disk at most %.1f MB, %.2f x the live vectors; at the end "
+              "%.1f MB, after compact %.1f MB, %.2f x the live vectors and ids\n",
+              all.wall, all.processor, static_cast<double>(most) / 1e6, worst, static_cast<double>(before) / 1e6,
+              static_cast<double>(disk_bytes(path)) / 1e6, static_cast<double>(disk_bytes(path)) / static_cast<double>(live));
+}
+
+void open(const std::string& folder) {
+  const int64_t rows = wished_rows();
+  const char* const cols_given = std::getenv("KITH_BENCH_COLS");
+  const int64_t cols = cols_given == nullptr ? 128 : std::atoll(cols_given);
+  const std::string path = folder + "/open";
+  {
+    kith::Collection c = made(path, cols, "IVF1024,SQ8");
+    const int64_t batch = 250'000;
+    for (int64_t first = 0; first < rows; first += batch) {
+      const std::vector<float> data = random_rows(std::min(batch, rows - first), cols, static_cast<uint64_t>(first));
+      add(c, data.data(), static_cast<int64_t>(data.size()) / cols, cols, first);
+    }
+    c.compact();
+  }
+  const std::vector<float> query = random_rows(1, cols, 2);
+  const kith::MatrixView one(query.data(), 1, cols);
+  Took opened;
+  Took searched;
+  for (int i = 0; i < 9; ++i) {
+    std::optional<kith::Collection> c;
+    opened.least(took([&] { c = kith::Collection::open(path, {.mode = kith::OpenMode::read}); }));
+    searched.least(took([&] { (void)c->search(one); }));
+  }
+  std::printf("%lld x %lld, IVF1024,SQ8: open %.2f ms, first search %.2f ms (processor %.2f and %.2f)\n", static_cast<long long>(rows),
+              static_cast<long long>(cols), opened.wall * 1e3, searched.wall * 1e3, opened.processor * 1e3, searched.processor * 1e3);
 }
 
 }  // namespace
 
 int main(int count, char** arguments) {
+  const std::vector<std::pair<std::string, void (*)(const std::string&)>> parts{
+      {"writes", writes}, {"searches", searches}, {"segments", segments}, {"filters", filters}, {"tenants", tenants}, {"upserts", upserts}, {"open", open}};
   if (count < 2) {
-    std::fprintf(stderr, "usage: collection_bench FOLDER [ROWS]\n");
+    std::fprintf(stderr, "usage: collection_bench FOLDER [writes|searches|segments|filters|tenants|upserts|open ...]\n");
     return 2;
   }
-  const std::string folder = std::string(arguments[1]) + "/kith-collection-bench";
-  std::filesystem::remove_all(folder);
-  std::filesystem::create_directories(folder);
-  writes(folder);
-  searches(folder, count > 2 ? std::atoll(arguments[2]) : 200'000);
-  std::filesystem::remove_all(folder);
+  const std::set<std::string> wished(arguments + 2, arguments + count);
+  for (const auto& [name, part] : parts) {
+    if (!wished.empty() && !wished.contains(name)) continue;
+    const std::string folder = std::string(arguments[1]) + "/kith-collection-bench";
+    std::filesystem::remove_all(folder);
+    std::filesystem::create_directories(folder);
+    part(folder);
+    std::filesystem::remove_all(folder);
+  }
 }

@@ -3,11 +3,13 @@
 #include <kith/error.hpp>
 
 #include "collection/collection_access.hpp"
+#include "collection/host_limit.hpp"
 #include "collection/item_table.hpp"
 #include "collection/maintenance.hpp"
 #include "collection/search.hpp"
 #include "collection/state.hpp"
 #include "collection/where.hpp"
+#include "collection/write_lock.hpp"
 #include "collection/writer.hpp"
 #include "io/file_error.hpp"
 
@@ -69,8 +71,6 @@ namespace {
 // What SQLite may keep of its pages for each of its connections, where a limit counts, and how many it is counted for.
 constexpr int64_t kDatabasePages = int64_t{2} << 20;
 
-bool mapped_with(const Resources& resources) { return resources.options().host_memory_limit == kNoLimit; }
-
 void check_there(const CollectionDirectory& directory) {
   if (directory.disk().exists(directory.database())) return;
   throw IoError(fmt::format("there is no collection in '{}' (no file {}); make one with create()", directory.path(),
@@ -130,7 +130,7 @@ Collection CollectionAccess::open(const std::string& path, const OpenParams& par
                                   const CollectionEnvironment& environment, const Resources& resources) {
   auto impl = std::make_shared<Collection::Impl>();
   impl->mode = params.mode;
-  impl->mapped = mapped_with(resources);
+  impl->mapped = !is_limited(resources);
   if (!impl->mapped) impl->database_memory = HostBuffer(kDatabasePages, "SQLite's pages", resources);
   impl->directory = std::make_shared<CollectionDirectory>(path, environment, false);
   check_there(*impl->directory);

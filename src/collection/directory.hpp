@@ -28,6 +28,7 @@ class VersionPin {
   VersionPin(const VersionPin&) = delete;
   VersionPin& operator=(const VersionPin&) = delete;
 
+  int64_t process() const { return process_; }  // that took it
   // The oldest version that anybody holds, or `newest`. Removes what killed readers have left.
   static int64_t oldest(Disk& disk, const std::string& folder, int64_t newest);
 

@@ -30,6 +30,7 @@ struct CollectionEnvironment {
   int64_t rewrite_bytes = int64_t{256} << 20;    // of segments that one fold writes anew
   int64_t index_rows = 65536;                    // that a segment needs to get an index
   int64_t least_dropped = 4096;                  // removed items that are forgotten together
+  bool writes_beside = true;                     // files on a thread of their own; false: calls of the disk have one order
 
   // For tests of the tests.
   DurableStep left_out = DurableStep::none;

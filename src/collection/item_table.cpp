@@ -2,6 +2,7 @@
 
 #include <kith/error.hpp>
 
+#include "collection/host_limit.hpp"
 #include "collection/item_rows.hpp"
 #include "collection/schema.hpp"
 #include "collection/search_memory.hpp"
@@ -49,7 +50,7 @@ int64_t bytes_of_ids(const ItemIds& ids) {
 ItemTable read_items(const CollectionState& state, const ItemIds& ids, const Resources& resources) {
   const CollectionParams& params = *state.params;
   check_ids(ids, params.ids);
-  const bool limited = resources.options().host_memory_limit != kNoLimit;
+  const bool limited = is_limited(resources);
   const int64_t of_vectors = ids.size() * params.dimension * size_of(params.dtype);
   // The ids once more, and the row of each.
   int64_t others = limited ? bytes_of_ids(ids) + ids.size() * static_cast<int64_t>(sizeof(int64_t)) : 0;

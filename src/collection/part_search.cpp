@@ -4,14 +4,14 @@
 #include <kith/knn.hpp>
 #include <kith/knn_filters.hpp>
 
+#include "collection/host_limit.hpp"
+
 #include <algorithm>
 #include <cstring>
 #include <utility>
 
 namespace kith {
 namespace {
-
-bool is_limited(const Resources& resources) { return resources.options().host_memory_limit != kNoLimit; }
 
 KnnParams exact_params(const CollectionState& state, int64_t k) {
   KnnParams params;
@@ -119,7 +119,7 @@ Neighbors search_part(const CollectionState& state, const StatePart& part, const
   const auto exactly = [&](const MatrixView& some) {
     return exact_part(state, part, some, k, filter.filter(), few, resources);
   };
-  const SegmentIndex by = part.segment && !filter.few() ? part.segment->index(resources) : SegmentIndex{};
+  const SegmentIndex by = part.segment && !filter.few() ? part.segment->index(queries.rows(), resources) : SegmentIndex{};
   if (by.index == nullptr) return exactly(queries);
   SearchParams params = wished;
   params.k = k;
@@ -149,7 +149,7 @@ Neighbors search_part(const CollectionState& state, const StatePart& part, const
   for (int64_t q = 0; q < queries.rows(); ++q) {
     const KeptPlaces& kept = groups[group_of[static_cast<size_t>(q)]];
     if (kept.count() == 0) continue;
-    if (part.segment && !kept.few() && by.index == nullptr) by = part.segment->index(resources);
+    if (part.segment && !kept.few() && by.index == nullptr) by = part.segment->index(queries.rows(), resources);
     (kept.few() || by.index == nullptr ? exact : indexed).push_back(q);
   }
   const auto kept_of = [&](int64_t q) -> const KeptPlaces& { return groups[group_of[static_cast<size_t>(q)]]; };

@@ -3,6 +3,7 @@
 #include <kith/range_search.hpp>
 
 #include "collection/found_places.hpp"
+#include "collection/host_limit.hpp"
 #include "collection/part_search.hpp"
 #include "collection/search.hpp"
 #include "collection/search_memory.hpp"
@@ -103,13 +104,13 @@ struct Kept {
 void range_part(const CollectionState& state, size_t p, const MatrixView& queries, const CollectionRangeParams& wished,
                 const Kept& kept, std::span<const int64_t> numbers, FoundPieces& found, const Resources& resources) {
   const StatePart& part = state.parts[p];
-  const bool limited = resources.options().host_memory_limit != kNoLimit;
+  const bool limited = is_limited(resources);
   const MatrixView view = part.rows->view();
   RangeSearchParams by_index;
   by_index.radius = wished.radius;
   by_index.filter = kept.filter;
   if (part.segment && !kept.few) {
-    if (const SegmentIndex by = part.segment->index(resources); by.index != nullptr) {
+    if (const SegmentIndex by = part.segment->index(queries.rows(), resources); by.index != nullptr) {
       by_index.probes = wished.probes;
       found.add(p, by.index->range_search(queries, by_index, resources), numbers);
       return;
@@ -138,7 +139,7 @@ void range_part(const CollectionState& state, size_t p, const MatrixView& querie
   }, params, resources);
 }
 
-void search_together(const CollectionState& state, const MatrixView& queries, const CollectionRangeParams& params,
+void range_together(const CollectionState& state, const MatrixView& queries, const CollectionRangeParams& params,
                      FoundPieces& found, const Resources& resources) {
   std::vector<int64_t> numbers(static_cast<size_t>(queries.rows()));
   std::iota(numbers.begin(), numbers.end(), 0);
@@ -152,7 +153,7 @@ void search_together(const CollectionState& state, const MatrixView& queries, co
   }
 }
 
-void search_tenants(const CollectionState& state, const MatrixView& queries, const CollectionRangeParams& params,
+void range_tenants(const CollectionState& state, const MatrixView& queries, const CollectionRangeParams& params,
                     FoundPieces& found, const Resources& resources) {
   for_tenants(state, params.filter, resources, [&](const TenantRound& round) {
     const std::span<const int64_t> all(round.queries);
@@ -183,9 +184,9 @@ CollectionRange range_search_state(const CollectionState& state, const MatrixVie
   const CollectionQueries queries(given, state, resources);
   FoundPieces found(given.rows());
   if (params.filter.params_of_queries.empty()) {
-    search_together(state, queries.view(), params, found, resources);
+    range_together(state, queries.view(), params, found, resources);
   } else {
-    search_tenants(state, queries.view(), params, found, resources);
+    range_tenants(state, queries.view(), params, found, resources);
   }
   CollectionRange result;
   result.neighbors = found.merged(Order(state), resources);

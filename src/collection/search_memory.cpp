@@ -3,6 +3,7 @@
 #include <kith/error.hpp>
 #include <kith/knn.hpp>
 
+#include "collection/host_limit.hpp"
 #include "collection/part_search.hpp"
 #include "core/byte_size.hpp"
 #include "core/memory_budget.hpp"
@@ -14,8 +15,6 @@
 
 namespace kith {
 namespace {
-
-bool is_limited(const Resources& resources) { return resources.options().host_memory_limit != kNoLimit; }
 
 // Exact search of one part, by its rows in memory or by its file.
 int64_t memory_of_exact(const CollectionState& state, const StatePart& part, const MatrixView& queries, int64_t k,
@@ -39,10 +38,10 @@ int64_t memory_of_exact(const CollectionState& state, const StatePart& part, con
 SegmentIndex load_or_count(const Segment& segment, int64_t& loads, const Resources& resources) {
   const int64_t used = resources.host_memory()->used();
   try {
-    return segment.index(resources);
+    return segment.index(0, resources);
   } catch (const OutOfMemory& refused) {
     loads += std::max<int64_t>(1, refused.bytes_needed() - used);
-    return segment.index(Resources());
+    return segment.index(0, Resources());
   }
 }
 

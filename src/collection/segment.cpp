@@ -3,6 +3,7 @@
 #include <kith/device.hpp>
 #include <kith/error.hpp>
 
+#include "collection/host_limit.hpp"
 #include "core/machine_memory.hpp"
 #include "io/file_error.hpp"
 
@@ -46,6 +47,17 @@ void copy_file(Disk& from, const std::string& source, Disk& to, const std::strin
 }
 
 constexpr int64_t kBesideCodes = 29;  // bytes of a row that a copy for searches keeps beside its values (IndexParams)
+// Queries that take as long as making a copy: each compares all rows, or lays out the lists that it opens.
+constexpr int64_t kFlatQueries = 16;
+constexpr int64_t kIndexQueries = 64;
+// An index in memory takes up to so many times its file.
+constexpr int64_t kLoadedShare = 3;
+
+// A GPU searches copies of its own, which an index keeps and makes when it is first searched there.
+bool searches_copies(const Resources& resources) {
+  const DeviceKind kind = resources.device().kind;
+  return kind == DeviceKind::cuda || (kind == DeviceKind::automatic && !cuda_devices().empty());
+}
 
 }  // namespace
 
@@ -54,18 +66,10 @@ std::shared_ptr<const Index> Segment::flat(int64_t queries, const Resources& res
   if (view.empty()) return nullptr;
   const std::lock_guard lock(mutex_);
   if (flat_ != nullptr) return flat_;
-  // A GPU searches copies of its own, which an index keeps and makes when it is first searched there.
-  const DeviceKind kind = resources.device().kind;
-  const bool gpu = kind == DeviceKind::cuda || (kind == DeviceKind::automatic && !cuda_devices().empty());
-  if (!gpu) {
-    constexpr int64_t kAsLongAsCopying = 16;
-    if (asked_.fetch_add(queries) + queries < kAsLongAsCopying) return nullptr;
-    // The copy has a byte for each value, and must leave room for others: rows may be more than memory holds.
-    const int64_t copy = view.rows() * (view.cols() + kBesideCodes);
-    if (copy > free_host_memory() / 4) {
-      asked_ = std::numeric_limits<int64_t>::min() / 2;  // never again
-      return nullptr;
-    }
+  // The copy has a byte for each value.
+  if (!searches_copies(resources) &&
+      !copy_pays(asked_, queries, kFlatQueries, view.rows() * (view.cols() + kBesideCodes))) {
+    return nullptr;
   }
   IndexParams params;
   params.metric = metric_;
@@ -74,6 +78,14 @@ std::shared_ptr<const Index> Segment::flat(int64_t queries, const Resources& res
   made->add(view, Ownership::borrow, resources);
   flat_ = std::move(made);
   return flat_;
+}
+
+bool Segment::copy_pays(std::atomic<int64_t>& asked, int64_t queries, int64_t enough, int64_t bytes) {
+  if (asked.fetch_add(queries) + queries < enough) return false;
+  // It must leave room for others: what is mapped may be more than memory holds.
+  if (bytes <= free_host_memory() / 4) return true;
+  asked = std::numeric_limits<int64_t>::min() / 2;  // never again
+  return false;
 }
 
 std::shared_ptr<const Index> Segment::open_index(bool mapped, const Resources& resources) const {
@@ -100,9 +112,9 @@ std::shared_ptr<const Index> Segment::open_index(bool mapped, const Resources& r
   return loaded;
 }
 
-SegmentIndex Segment::index(const Resources& resources) const {
+SegmentIndex Segment::index(int64_t queries, const Resources& resources) const {
   if (file_->entry().index_file.empty()) return {};
-  const bool limited = resources.options().host_memory_limit != kNoLimit;
+  const bool limited = is_limited(resources);
   const std::lock_guard lock(mutex_);
   if (bad_index_) return {};
   try {
@@ -119,9 +131,16 @@ SegmentIndex Segment::index(const Resources& resources) const {
       return {loaded_index_, {}};
     }
     if (mapped_index_ == nullptr) mapped_index_ = open_index(true, resources);
+    const int64_t bytes = kLoadedShare * file_->entry().index_bytes;
+    if (!searches_copies(resources) && copy_pays(asked_of_index_, queries, kIndexQueries, bytes)) {
+      loaded_index_ = open_index(false, resources);
+      loaded_budget_ = nullptr;
+      return {loaded_index_, {}};
+    }
     return {mapped_index_, {}};
   } catch (const OutOfMemory&) {
-    throw;
+    if (limited || mapped_index_ == nullptr) throw;
+    return {mapped_index_, {}};
   } catch (const Cancelled&) {
     throw;
   } catch (const Error& error) {

@@ -32,18 +32,23 @@ class Segment {
   // reads every row: on the CPU it comes when as many queries were asked as make up for that, and where memory is free.
   std::shared_ptr<const Index> flat(int64_t queries, const Resources& resources) const;
   // Without one where there is none, or where its file is missing or damaged: a warning says so once, and the segment is
-  // searched exactly. Without a memory limit it is mapped; under limits it is loaded once, for all of them.
-  SegmentIndex index(const Resources& resources) const;
+  // searched exactly. Without a memory limit it is mapped; under limits it is loaded once, for all of them. A mapped index
+  // lays out what it opens anew for each search: it is loaded too when so many queries were asked that this pays, and
+  // where memory is free.
+  SegmentIndex index(int64_t queries, const Resources& resources) const;
   // The same for one that turned out to be damaged.
   void distrust_index(const std::string& reason, const Resources& resources) const;
 
  private:
   std::shared_ptr<const Index> open_index(bool mapped, const Resources& resources) const;
+  // Whether `queries` more make a copy of so many bytes worth while. `asked` counts them.
+  static bool copy_pays(std::atomic<int64_t>& asked, int64_t queries, int64_t enough, int64_t bytes);
 
   std::shared_ptr<const CollectionDirectory> directory_;
   std::shared_ptr<const SegmentFile> file_;
   Metric metric_;
-  mutable std::atomic<int64_t> asked_{0};  // queries that were searched without a copy
+  mutable std::atomic<int64_t> asked_{0};          // queries that were searched without a copy of the rows
+  mutable std::atomic<int64_t> asked_of_index_{0};  // and by the mapped index
   mutable std::mutex mutex_;
   mutable std::shared_ptr<const Index> flat_;
   mutable std::shared_ptr<const Index> mapped_index_;

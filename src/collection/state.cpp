@@ -2,6 +2,7 @@
 
 #include <kith/error.hpp>
 
+#include "collection/host_limit.hpp"
 #include "collection/where.hpp"
 #include "io/file_error.hpp"
 
@@ -172,9 +173,19 @@ std::vector<RowAt> CollectionState::in_order() const {
 
 void CollectionState::check_remembered(const Database& db) const {
   const int64_t oldest = db.number("SELECT oldest FROM state");
-  if (version < oldest && !guarded_ && !held()) {
-    throw InvalidState(fmt::format("'{}': items that were removed before version {} are forgotten, and this view is at "
-                                   "version {}; refresh", directory->path(), oldest, version));
+  if (version >= oldest || guarded() || held()) return;
+  throw InvalidState(fmt::format("'{}': items that were removed before version {} are forgotten, and this view is at "
+                                 "version {}; refresh, or in a forked child open it again with mode read",
+                                 directory->path(), oldest, version));
+}
+
+void CollectionState::check_removed(const Database& db, const std::vector<int64_t>& rows) const {
+  if (rows.empty()) return;
+  Statement seen = db.prepare("SELECT 1 FROM items WHERE _row = ?1 AND (_removed = 0 OR _removed > ?2)");
+  for (const int64_t row : rows) {
+    const bool missing = seen.bind(1, row).bind(2, version).step();
+    seen.reset();
+    if (missing) throw_corrupt(db.path(), 0, fmt::format("the vector of row {} is stored nowhere", row));
   }
 }
 
@@ -190,24 +201,18 @@ std::shared_ptr<const KeptItems> CollectionState::keep_where(const ItemFilter& f
   std::string key = filter.where;
   key += '\0';
   for (const ColumnValue& value : params_of) put(key, value);
-  const bool keeps = resources.options().host_memory_limit == kNoLimit;
+  const bool keeps = !is_limited(resources);
   if (keeps) {
     const std::lock_guard lock(mutex_);
     if (const auto found = kept_.find(key); found != kept_.end()) return found->second;
   }
   KeptItems kept = no_items(resources);
   reading([&](Database& db) {
-    size_t last = 0;
-    for_each_where(db, {filter.where, params_of, version, filter.time_limit}, [&](int64_t row) {
-      int64_t place = last < parts.size() ? parts[last].rows->place_of(row) : -1;
-      if (place < 0) {
-        const std::optional<RowAt> at = find(row);
-        if (!at) throw_corrupt(db.path(), 0, fmt::format("the vector of row {} is stored nowhere", row));
-        last = at->part;
-        place = at->place;
-      }
-      if (parts[last].lives(place)) kept.total += kept.parts[last].set(place) ? 1 : 0;
-    }, resources);
+    std::vector<int64_t> unknown;
+    for_living([&](const auto& row) {
+      for_each_where(db, {filter.where, params_of, WhereRows::stored, filter.time_limit}, row, resources);
+    }, [&](size_t part, int64_t place) { kept.total += kept.parts[part].set(place) ? 1 : 0; }, unknown);
+    check_removed(db, unknown);
   });
   auto shared = std::make_shared<const KeptItems>(std::move(kept));
   if (keeps) {

@@ -79,6 +79,26 @@ class CollectionState {
 
   // Where a row lies that is stored, living or not.
   std::optional<RowAt> find(int64_t row) const;
+  // Calls use(part, place) for the living items among rows that `rows` gives to the function it is called with, which may
+  // be any that the database has: removed ones and those of later versions are passed over. Those that are stored nowhere
+  // go to `unknown`, for check_removed().
+  template <typename Rows, typename Use>
+  void for_living(const Rows& rows, const Use& use, std::vector<int64_t>& unknown) const {
+    size_t part = 0;  // of the row before: neighbours come together
+    rows([&](int64_t row) {
+      if (row >= next_row) return;
+      int64_t place = part < parts.size() ? parts[part].rows->place_of(row) : -1;
+      if (place < 0) {
+        const std::optional<RowAt> at = find(row);
+        if (!at) return unknown.push_back(row);
+        part = at->part;
+        place = at->place;
+      }
+      if (parts[part].lives(place)) use(part, place);
+    });
+  }
+  // CorruptFile where one of these rows, which are stored nowhere, has an item that this version sees.
+  void check_removed(const Database& db, const std::vector<int64_t>& rows) const;
   // All living items in the order in which they were added.
   std::vector<RowAt> in_order() const;
   // Calls use(database) with a connection to read with; InvalidState where items of this version were forgotten.
@@ -99,10 +119,12 @@ class CollectionState {
     pin_ = std::move(pin);
   }
   // A writer of this process remembers what this version sees.
-  void guard(bool on) const { guarded_ = on; }
+  void guard(bool on) const { guarded_by_ = on ? this_process() : 0; }
+  // Both are for the process that said so: a forked child has neither the writer's memory nor the reader's lock.
+  bool guarded() const { return guarded_by_ == this_process(); }
   bool held() const {
     const std::lock_guard lock(mutex_);
-    return pin_ != nullptr;
+    return pin_ != nullptr && pin_->process() == this_process();
   }
 
  private:
@@ -113,7 +135,7 @@ class CollectionState {
 
   mutable std::mutex mutex_;
   mutable std::unique_ptr<VersionPin> pin_;
-  mutable std::atomic<bool> guarded_{false};
+  mutable std::atomic<int64_t> guarded_by_{0};
   mutable std::map<std::string, std::shared_ptr<const KeptItems>> kept_;  // by expression and parameters
   mutable int64_t kept_bytes_ = 0;
 };

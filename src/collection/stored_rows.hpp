@@ -129,20 +129,6 @@ class SegmentFile final : public StoredRows {
   const Section* texts_ = nullptr;
 };
 
-// Rows of one or several StoredRows, in that order, without those that are marked in `dead`, as one new file.
-struct SegmentSource {
-  std::shared_ptr<const StoredRows> rows;
-  std::vector<int64_t> places;  // those that are kept, ascending; empty with `all`
-  bool all = false;
-
-  int64_t size() const { return all ? rows->size() : static_cast<int64_t>(places.size()); }
-  int64_t place(int64_t i) const { return all ? i : places[static_cast<size_t>(i)]; }
-};
-
-// Writes them into `file`, in the order of their rows; the caller syncs. Gives the entry what it says of the file.
-void write_segment_file(DiskFile& file, const std::vector<SegmentSource>& sources, const CollectionParams& params,
-                        SegmentRow& entry, const Resources& resources);
-
 // A matrix and a segment as VectorFile wants them, for searches that read instead of mapping.
 VectorFile matrix_as_file(const MatrixView& matrix, std::string name);
 VectorFile rows_as_file(std::shared_ptr<const StoredRows> rows, DType dtype, int64_t cols, std::string name);

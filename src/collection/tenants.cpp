@@ -2,15 +2,14 @@
 
 #include <kith/error.hpp>
 
+#include "collection/host_limit.hpp"
 #include "collection/where.hpp"
-#include "io/file_error.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
 #include <memory>
-#include <optional>
 
 namespace kith {
 namespace {
@@ -30,21 +29,12 @@ std::vector<std::vector<int64_t>> same_params(const std::vector<std::vector<Colu
 }
 
 // What one list of parameters keeps, as the next group of a round.
-void add_group(const CollectionState& state, const Database& db, WhereStatement& where,
-               const std::vector<ColumnValue>& params, const KeptItems* others, TenantRound& round,
-               const Resources& resources) {
+void add_group(const CollectionState& state, WhereStatement& where, const std::vector<ColumnValue>& params,
+               const KeptItems* others, TenantRound& round, std::vector<int64_t>& unknown, const Resources& resources) {
   for (size_t p = 0; p < state.parts.size(); ++p) round.kept[p].emplace_back(state.parts[p]);
-  size_t part = 0;
-  where.for_each(params, [&](int64_t row) {
-    int64_t place = part < state.parts.size() ? state.parts[part].rows->place_of(row) : -1;
-    if (place < 0) {
-      const std::optional<RowAt> at = state.find(row);
-      if (!at) throw_corrupt(db.path(), 0, fmt::format("the vector of row {} is stored nowhere", row));
-      part = at->part;
-      place = at->place;
-    }
+  state.for_living([&](const auto& row) { where.for_each(params, row); }, [&](size_t part, int64_t place) {
     if (others == nullptr || others->parts[part].has(place)) round.kept[part].back().add(place, resources);
-  });
+  }, unknown);
   for (std::vector<KeptPlaces>& kept : round.kept) kept.back().finish();
 }
 
@@ -79,19 +69,20 @@ void for_tenants(const CollectionState& state, const ItemFilter& filter, const R
     same.mask = filter.mask;
     others = state.keep(same, {}, resources);
   }
-  const bool limited = resources.options().host_memory_limit != kNoLimit;
+  const bool limited = is_limited(resources);
   const int64_t most = limited ? 1 : kRoundBytes;  // under a limit a round is one group
   const std::vector<std::vector<int64_t>> groups = same_params(filter.params_of_queries);
   for (size_t next = 0; next < groups.size();) {
     TenantRound round;
     round.kept.resize(state.parts.size());
+    std::vector<int64_t> unknown;
     state.reading([&](Database& db) {
       const std::vector<ColumnValue> none;
-      WhereStatement where(db, {filter.where, none, state.version, filter.time_limit}, resources);
+      WhereStatement where(db, {filter.where, none, WhereRows::stored, filter.time_limit}, resources);
       for (int64_t bytes = 0; next < groups.size() && (bytes == 0 || bytes < most); ++next) {
         const std::vector<ColumnValue>& params = filter.params_of_queries[static_cast<size_t>(groups[next].front())];
         const size_t number = state.parts.empty() ? 0 : round.kept.front().size();
-        add_group(state, db, where, params, others.get(), round, resources);
+        add_group(state, where, params, others.get(), round, unknown, resources);
         if (limited) {
           const int64_t lists = last_group(round, [](const KeptPlaces& kept) { return kept.list_bytes(); });
           round.counted.emplace_back(lists, "the rows that filters keep", resources);
@@ -101,6 +92,7 @@ void for_tenants(const CollectionState& state, const ItemFilter& filter, const R
         round.group_of.insert(round.group_of.end(), groups[next].size(), number);
       }
     });
+    state.reading([&](Database& db) { state.check_removed(db, unknown); });
     resources.check_cancelled();
     use(round);
   }

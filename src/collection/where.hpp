@@ -19,13 +19,14 @@ namespace kith {
 // quote. Then it cannot end the parentheses around it.
 void check_expression(const std::string& where);
 
-// "id and columns of items that a version sees": a condition on the table items.
-std::string seen_by(int64_t version);
+// Which rows of the table of items an expression is asked of. A version in memory knows by itself which it sees, so that
+// searches ask of `stored` ones: removed items, and those that were added since, come too.
+enum class WhereRows : uint8_t { stored, living };
 
 struct WhereQuery {
   const std::string& where;  // may be empty
   const std::vector<ColumnValue>& params;
-  int64_t version = 0;
+  WhereRows rows = WhereRows::stored;
   std::chrono::milliseconds time_limit;
 };
 
@@ -38,12 +39,14 @@ class WhereStatement {
   WhereStatement(const WhereStatement&) = delete;
   WhereStatement& operator=(const WhereStatement&) = delete;
 
-  // Calls use(row) for every item that the version sees and the expression keeps, in any order.
+  // Calls use(row) for every item that the expression keeps, in any order.
   void for_each(const std::vector<ColumnValue>& params, const std::function<void(int64_t row)>& use);
 
  private:
   struct Hooks;
+  int prepare(const std::string& source, const std::string& names, const char* rows);
   [[noreturn]] void fail(int code) const;
+  void detach() const;  // the connection is as it was
 
   Database& db_;
   const std::string where_;

@@ -1,4 +1,5 @@
-// What may change a collection: one of these at a time, over all processes, from open() to close().
+// What may change a collection: one of these at a time, over all processes, from open() to close(). Its parts: writer.cpp
+// has transactions and the handle's life, item_writes.cpp items, fold.cpp and compaction.cpp segments.
 #pragma once
 
 #include <kith/collection.hpp>
@@ -6,6 +7,7 @@
 #include "collection/directory.hpp"
 #include "collection/item_rows.hpp"
 #include "collection/schema.hpp"
+#include "collection/segment_writing.hpp"
 #include "collection/sqlite.hpp"
 #include "collection/state.hpp"
 
@@ -20,10 +22,6 @@
 #include <vector>
 
 namespace kith {
-
-// The write lock, with words in its file about who holds it. InvalidState with these words after the timeout.
-std::unique_ptr<DiskLock> take_write_lock(const CollectionDirectory& directory, std::chrono::milliseconds timeout,
-                                          const Resources& resources);
 
 class CollectionWriter {
  public:
@@ -61,11 +59,12 @@ class CollectionWriter {
 
   void check_writable() const;
   void check_no_batch(const char* what) const;
-  template <typename Work>
-  auto write(const Work& work, const Resources& resources);
-  // Like that, for calls that change segments or the schema: the state is read again.
-  template <typename Work>
-  void rearrange(const Work& work, const Resources& resources);
+  // The work of a call, in a transaction of its own or as a part of the batch.
+  void write(const std::function<void(Call&)>& work, const Resources& resources);
+  // The same for calls that change segments or the schema: the work calls commit(change) once, with the changes of the
+  // database, and the state is read again.
+  using Commit = std::function<void(const std::function<void()>& change)>;
+  void rearrange(const std::function<void(Call&, const Commit&)>& work, const Resources& resources);
   void publish(StatePointer state);
   void remove_files(const std::vector<std::string>& names) noexcept;
   void remove_leftovers();
@@ -73,13 +72,19 @@ class CollectionWriter {
   void insert_items(CheckedItems& items, Call& call, const Resources& resources);
   void remove_row(int64_t row, int64_t added, Call& call);
   std::string next_file(Call& call, const char* kind);
-  void write_segment(const std::vector<SegmentSource>& sources, SegmentRow& entry, const Resources& resources);
+  SegmentRow new_segment(Call& call);
+  // What puts a segment under its name, whole and on the disk, in this order. None where there is no item.
+  using Steps = std::vector<std::function<void()>>;
+  Steps segment_steps(const std::vector<SegmentSource>& sources, SegmentRow& entry, const Resources& resources);
   void sync_segments();
   SegmentRow indexed(const SegmentRow& segment, const std::string& factory, Call& call, const Resources& resources);
   void fold_now(const Resources& resources);
   // A statement that is prepared once.
   Statement& kept(const std::string& sql);
   void fold_by_itself(int64_t at_bytes, const Resources& resources);
+  void give_pages_back();
+  // What was asked for is done: what fails here is logged, and tried again at the next write.
+  void tidy(const std::function<void()>& work, const Resources& resources);
   void forget(const Resources& resources);
   void drop_rows(const std::vector<SegmentSource>& sources, Call& call);
 

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -19,6 +20,7 @@
 #include <cstddef>
 #include <cstdio>
 #include <filesystem>
+#include <mutex>
 #include <system_error>
 #include <utility>
 
@@ -65,6 +67,7 @@ class RealFile final : public DiskFile {
     do {
       code = ::fallocate(file_.get(), FALLOC_FL_KEEP_SIZE, 0, bytes) == 0 ? 0 : errno;
     } while (code == EINTR);
+    reserved_ = true;
     if (code == 0 || code == EOPNOTSUPP || code == ENOSYS) return;  // there writing finds out
     throw_io_error(fmt::format("reserve {} bytes for", bytes), path(), code);
   }
@@ -94,18 +97,58 @@ class RealFile final : public DiskFile {
   int64_t write_some(int64_t offset, const void* data, int64_t bytes) override {
     for (;;) {
       const ssize_t put = ::pwrite(file_.get(), data, static_cast<size_t>(bytes), offset);
-      if (put > 0) return put;
+      if (put > 0) {
+        // What room was taken for is written whole and then synced: the disk begins with it at once.
+        if (reserved_ && put >= kWorthBeginning) ::sync_file_range(file_.get(), offset, put, SYNC_FILE_RANGE_WRITE);
+        return put;
+      }
       if (put == 0) throw_io_error(fmt::format("write byte {} of", offset), path(), EIO);
       if (errno != EINTR) throw_io_error(fmt::format("write byte {} of", offset), path(), errno);
     }
   }
 
+  static constexpr ssize_t kWorthBeginning = ssize_t{1} << 20;
+
   FileDescriptor file_;
+  bool reserved_ = false;
+};
+
+// The locks that this process holds. A forked child has copies of their descriptors, by which the system would hold them
+// for as long as the child lives: it closes them.
+class HeldLocks {
+ public:
+  static HeldLocks& of_process() {
+    static HeldLocks* const held = new HeldLocks;  // never destroyed: locks may be given up while the process ends
+    return *held;
+  }
+
+  void add(FileDescriptor& file) {
+    const std::lock_guard lock(mutex_);
+    files_.push_back(&file);
+  }
+  void give_up(FileDescriptor& file) {
+    const std::lock_guard lock(mutex_);
+    std::erase(files_, &file);
+    file.close();
+  }
+
+ private:
+  HeldLocks() {
+    ::pthread_atfork([] { of_process().mutex_.lock(); }, [] { of_process().mutex_.unlock(); }, [] {
+      for (FileDescriptor* file : of_process().files_) file->close();
+      of_process().files_.clear();
+      of_process().mutex_.unlock();
+    });
+  }
+
+  std::mutex mutex_;
+  std::vector<FileDescriptor*> files_;
 };
 
 class RealLock final : public DiskLock {
  public:
-  explicit RealLock(FileDescriptor file) : file_(std::move(file)) {}
+  explicit RealLock(FileDescriptor file) : file_(std::move(file)) { HeldLocks::of_process().add(file_); }
+  ~RealLock() override { HeldLocks::of_process().give_up(file_); }
 
  private:
   FileDescriptor file_;  // closing it gives the lock up

@@ -43,7 +43,7 @@ class DiskFile {
   std::string path_;
 };
 
-// Held as long as it lives, and given up by a process that ends, however it ends.
+// Held as long as it lives, and given up by a process that ends, however it ends. A forked child holds none of them.
 class DiskLock {
  public:
   virtual ~DiskLock() = default;

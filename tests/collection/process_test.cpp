@@ -184,6 +184,73 @@ TEST(CollectionProcesses, AForkedChildReadsAndDoesNotWrite) {
   EXPECT_EQ(batches_in(c.view()), batches_after(3));
 }
 
+// The write lock goes with the process that took it, though a child of it lives on.
+TEST(CollectionProcesses, AForkedChildDoesNotKeepTheWriteLock) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.path("c");
+  CollectionAccess::create(path, model_params(), {}, killed_environment()).close();
+  int ready[2];
+  int end[2];
+  ASSERT_EQ(::pipe(ready), 0);
+  ASSERT_EQ(::pipe(end), 0);
+  const pid_t writer = forked([&] {
+    Collection c = CollectionAccess::open(path, {}, killed_environment());
+    operate(c, 1);
+    const pid_t child = forked([&] {
+      char word = batches_in(c.view()) == batches_after(2) ? 'y' : 'n';
+      (void)!::write(ready[1], &word, 1);
+      ::close(end[1]);
+      (void)!::read(end[0], &word, 1);  // until the test ends
+      return 0;
+    });
+    if (child < 0) return 1;
+    ::pause();
+    return 0;
+  });
+  char word = 0;
+  ASSERT_EQ(::read(ready[0], &word, 1), 1);
+  EXPECT_EQ(word, 'y');
+  EXPECT_THROW((void)CollectionAccess::open(path, {}, killed_environment()), InvalidState);
+  ::kill(writer, SIGKILL);
+  int status = 0;
+  ::waitpid(writer, &status, 0);
+  Collection c = CollectionAccess::open(path, {}, killed_environment());
+  operate(c, 2);
+  EXPECT_EQ(batches_in(c.view()), batches_after(3));
+  for (const int file : {ready[0], ready[1], end[0], end[1]}) ::close(file);
+}
+
+// Nor may it read a version that it has from its parent once the items of it are forgotten.
+TEST(CollectionProcesses, AForkedChildIsToldWhatIsForgotten) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.path("c");
+  Collection c = CollectionAccess::create(path, model_params(), {}, killed_environment());
+  for (int64_t i = 1; i < 12; ++i) operate(c, i);
+  int go[2];
+  ASSERT_EQ(::pipe(go), 0);
+  const CollectionView old = c.view();
+  const auto before = batches_in(old);
+  const pid_t child = forked([&] {
+    char word = 0;
+    if (::read(go[0], &word, 1) != 1) return 1;
+    try {
+      return batches_in(old) == before ? 0 : 2;
+    } catch (const InvalidState& error) {
+      return std::string(error.what()).find("forked child") != std::string::npos ? 0 : 3;
+    }
+  });
+  ItemFilter all;
+  all.where = "true";
+  c.remove(all);
+  c.compact();
+  EXPECT_EQ(batches_in(old), before);  // the writer's own process keeps it
+  ASSERT_EQ(::write(go[1], "g", 1), 1);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  for (const int file : go) ::close(file);
+}
+
 // In a process that may not write there: root may everywhere, and gives that up.
 template <typename Work>
 int in_read_only(const std::string& path, const Work& work) {

@@ -17,6 +17,7 @@ inline CollectionEnvironment on_disk(SimulatedDisk& disk, const SimulatedVfs& vf
   environment.segment_bytes = 25 * kModelDimension * 4;
   environment.least_dropped = 6;
   environment.index_rows = 30;
+  environment.writes_beside = false;
   return environment;
 }
 
