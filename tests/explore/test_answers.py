@@ -24,6 +24,7 @@ def test_state_and_what_is_computed(page):
     assert page.explorer.work.wait(120)
     state = page.get("api/state")
     assert (state["rows"], state["columns"], state["kind"], state["metric"]) == (300, 64, "images", "l2")
+    assert state["noun"] == "image"
     assert state["labels"] == ["kind 0", "kind 1", "kind 2"] and state["clusters"] == 3
     assert {stage["name"]: stage["state"] for stage in state["stages"]} == dict.fromkeys(
         ["map", "clusters", "graph", "paths", "linkage"], "done"
@@ -406,3 +407,10 @@ def test_the_map_takes_its_colours_when_clusters_come(explore, images, monkeypat
 def test_names_of_other_libraries(given, says):
     with pytest.raises(TypeError, match=says):
         kith.explore(["a", "b"], np.eye(2), **given)
+
+
+def test_rows_without_items_are_called_rows(explore):
+    x = np.eye(4, dtype=np.float32)
+    assert explore(None, x).get("api/state")["noun"] == "row"
+    assert explore(None, x, shape=(2, 2)).get("api/state")["noun"] == "image"
+    assert explore(list("abcd"), x).get("api/state")["noun"] == "text"

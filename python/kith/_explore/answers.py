@@ -54,6 +54,7 @@ class Answers:
             "dtype": str(given.x.dtype),
             "metric": given.metric,
             "kind": given.items.kind,
+            "noun": given.noun,
             # Names are told where each has its colour: of a million classes none has.
             "classes": 0 if labels is None else len(labels.names),
             "labels": [] if labels is None or len(labels.names) > _MOST_CLASSES else list(map(_label, labels.names)),

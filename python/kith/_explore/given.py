@@ -81,6 +81,8 @@ class Given:
         self.graph = _graph(graph, len(self.x))
         self.metric = cast(Metric, _metric(metric, self.graph))
         self.items = _items(items, self.x, shape)
+        self.noun = "row" if items is None and shape is None else self.items.kind.removesuffix("s")
+        """What one of the items is, in a word."""
         if len(self.items) != len(self.x):
             raise ValueError(f"there are {len(self.items)} items and {len(self.x)} vectors; give an item for each row of x")
         self.labels = None if labels is None else Labels(labels, len(self.x))

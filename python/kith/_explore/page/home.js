@@ -17,7 +17,7 @@ export async function home({ values }, signal) {
   return {
     title: "A first look",
     content: [
-      el("div", { class: "head" }, el("h1", {}, `A first look at ${count(facts.rows, facts.kind === "texts" ? "text" : "image")}`)),
+      el("div", { class: "head" }, el("h1", {}, `A first look at ${count(facts.rows, facts.noun)}`)),
       el("div", { class: "doors" }, doors.map(([href, name, words]) => el("a", { class: "panel door", href }, el("b", {}, name), el("span", {}, words)))),
       el(
         "div",

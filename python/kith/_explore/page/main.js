@@ -119,7 +119,7 @@ async function begin() {
     return;
   }
   document.getElementById("facts").textContent =
-    `${count(facts.rows, facts.kind === "texts" ? "text" : "image")} · ${facts.columns} columns · ${facts.metric}`;
+    `${count(facts.rows, facts.noun)} · ${facts.columns} columns · ${facts.metric}`;
   on_progress(() => {
     if (waits || (stage("clusters")?.state === "done" && address().name === "map" && facts.classes === 0 && !facts.scale)) {
       draw({ focus: false });
