@@ -188,30 +188,31 @@ def extend_graph(
         recall=recall, seed=seed, samples=samples, list_length=list_length, iterations=iterations, delta=delta
     )
     finite, metric = flag(check_finite, "check_finite"), _graph(graph, "graph").metric
+    vectors: list[Any] = [x, new]
     keeps = flag(keep_work, "keep_work")
     if out is None and (work is not None or keeps):
         raise ValueError("work and keep_work go with out, the folder of the graph")
     if out is not None:
         with calling(device, threads, memory_limit, device_memory_limit, progress) as options:
-            sources = [wrapped(x), wrapped(new)]
+            sources = [wrapped(given) for given in vectors]
             if any(source is None for source in sources):
                 raise ValueError("out needs files, or numpy arrays of float32, float16, uint8 or int8")
             kept = b"" if work is None else path_bytes(work, "work")
             told = _kith.extend_graph_folder(
-                graph._given(), *sources, path_bytes(out, "out"), kept, keeps, wish, finite, options
+                graph._given(), sources[0], sources[1], path_bytes(out, "out"), kept, keeps, wish, finite, options
             )
             (ids, distances), _ = _kith.load_graph_folder(path_bytes(out, "out"), options)
             return KnnGraph._found(ids.view(np.int64), distances, metric, GraphReport._of(told))
-    arrays = _arrays_of([x, new], [graph])
+    arrays = _arrays_of(vectors, [graph])
     with calling(device, threads, memory_limit, device_memory_limit, progress, arrays=arrays) as options:
-        rows, _ = as_vectors(x, "x", options.stream)
-        fresh, _ = as_queries(new, options.stream, "new")
+        rows, _ = as_vectors(vectors[0], "x", options.stream)
+        fresh, _ = as_queries(vectors[1], options.stream, "new")
         given = graph._given_there(options)
 
         def step(out: Given | None) -> Made:
             return _kith.extend_graph(given, rows, fresh, wish, finite, options, out)
 
-        return _made(step, x, [rows, fresh], graph, options)
+        return _made(step, vectors[0], [rows, fresh], graph, options)
 
 
 def refine_graph(
