@@ -55,7 +55,16 @@ KITH_EXPORT void fit(KMeans& model, Communicator& ranks, const MatrixView& rows,
 KITH_EXPORT void fit(KMeans& model, Communicator& ranks, const VectorFile& rows, const KMeansInput& input = {},
                      const Resources& resources = Resources());
 
-// As knn_graph_folder() with the method cells, from disk whatever the limit, in folders that all ranks see: ranks are the
+// As knn_graph(), in memory: every rank has all rows, in host memory or files, and gets the whole graph. By `exact` and
+// `cells` each compares its share of the rows, on its CPU; what `nn_descent` and `ggm` do, each does by itself.
+KITH_EXPORT KnnGraph knn_graph(Communicator& ranks, const MatrixView& x, const KnnGraphParams& params,
+                               const Resources& resources = Resources());
+KITH_EXPORT GraphReport knn_graph(Communicator& ranks, const MatrixView& x, const NeighborsView& out,
+                                  const KnnGraphParams& params, const Resources& resources = Resources());
+KITH_EXPORT KnnGraph knn_graph(Communicator& ranks, const VectorFile& x, const KnnGraphParams& params,
+                               const Resources& resources = Resources());
+
+// As knn_graph_folder(). With the method cells from disk whatever the limit, in folders that all ranks see: ranks are the
 // parts of the work (kith/work_part.hpp). A job that was killed goes on when it is run again, by any number of ranks.
 KITH_EXPORT GraphReport knn_graph_folder(Communicator& ranks, const VectorFile& x, const std::string& folder,
                                          const KnnGraphParams& params, const GraphWork& work = {},
@@ -72,6 +81,14 @@ struct IndexRows {
 // Unsupported for graph indexes. The index itself stays without rows.
 KITH_EXPORT void build_index(Index& index, Communicator& ranks, const IndexRows& rows, const std::string& path,
                              const Resources& resources = Resources());
+
+// As Index::add(): every rank has the same index and the same rows, in host memory or files, codes its share of them, and
+// ends with all. Flat and graph indexes have nothing to share: there each rank adds all rows. An error that only one rank
+// meets at the very end, for lack of memory, may leave the others with the rows: then load all indexes again.
+KITH_EXPORT void add(Index& index, Communicator& ranks, const MatrixView& rows, VectorView<const int64_t> ids = {},
+                     const Resources& resources = Resources());
+KITH_EXPORT void add(Index& index, Communicator& ranks, const VectorFile& rows, VectorView<const int64_t> ids = {},
+                     const Resources& resources = Resources());
 
 // As Index::search(): every rank has the same index (a file, mapped, say), and searches its share of the queries. Each
 // gets all results, into arrays of its own in host memory.

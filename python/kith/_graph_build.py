@@ -120,8 +120,10 @@ def knn_graph(
     device, threads, memory_limit, device_memory_limit, check_finite, progress
         As in `knn`. With `out` and ``method="cells"`` several devices share the work, from disk.
     comm : optional
-        With `out`, on a file system that all ranks see, and ``method="cells"``: as in `knn`. Every rank makes this call, does
-        a part of the work and gets the whole graph (docs/clusters.md).
+        A communicator, as in `knn`. Every rank makes this call with the same numpy array or files, does a part of the work on
+        its CPU (``"exact"`` and ``"cells"``; what ``"nn_descent"`` and ``"ggm"`` do, each does by itself) and gets the whole
+        graph. With `out`, on a file system that all ranks see, and ``method="cells"`` it is built from disk, on CPUs or GPUs
+        (docs/clusters.md).
 
     Returns
     -------
@@ -156,8 +158,8 @@ def knn_graph(
     narrow = flag(int32_ids, "int32_ids")
     share = "" if part is None else text(part, "part")
     waits = flag(wait, "wait")
-    if out is None and (work is not None or keeps or narrow or part is not None or comm is not None):
-        raise ValueError("work, keep_work, int32_ids, part and comm go with out, the folder of the graph")
+    if out is None and (work is not None or keeps or narrow or part is not None):
+        raise ValueError("work, keep_work, int32_ids and part go with out, the folder of the graph")
     if part is None and not waits:
         raise ValueError("wait=False goes with part")
     wish = given_wish(
@@ -178,7 +180,7 @@ def knn_graph(
             (ids, distances), _ = _kith.load_graph_folder(path_bytes(out, "out"), options)
             return KnnGraph._found(ids.view(np.int64), distances, name, GraphReport._of(told))
         if source is not None:
-            (ids, distances), told = _kith.knn_graph_file(source, number, name, way, finite, wish, options)
+            (ids, distances), told = _kith.knn_graph_file(source, number, name, way, finite, wish, options, comm)
             return KnnGraph._found(ids.view(np.int64), distances, name, GraphReport._of(told))
         x = array_of(x)
         rows, _ = as_vectors(x, "x", options.stream)
@@ -186,7 +188,7 @@ def knn_graph(
         told = {}
 
         def step(matrix: Vectors, given: Given | None) -> Found | None:
-            arrays, report = _kith.knn_graph(matrix, number, name, way, finite, wish, options, given)
+            arrays, report = _kith.knn_graph(matrix, number, name, way, finite, wish, options, given, comm)
             told.update(report)
             return arrays
 

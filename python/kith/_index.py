@@ -167,6 +167,7 @@ class Index:
         memory_limit: ByteSize | None = None,
         device_memory_limit: ByteSizes | None = None,
         progress: Progress = False,
+        comm: Any = None,
         **unknown: NoReturn,
     ) -> None:
         """Add vectors: all of them, or, after an error, none.
@@ -195,6 +196,10 @@ class Index:
             the degree) it warns. A graph of other vectors is a ValueError.
         threads, memory_limit, device_memory_limit, progress
             As in `knn`. What an add allocates counts against the limit of that add.
+        comm : optional
+            A communicator, as in `knn`. Every rank has the same index and passes the same `x`, a numpy array or files, and
+            the same `ids`; each codes its share of the vectors, and all end with the index that one process would have
+            (docs/clusters.md). Not with `replace`, `start` or ``copy=False``.
         """
         refuse_unknown("add()", unknown)
         borrow = not flag(copy, "copy")
@@ -204,6 +209,8 @@ class Index:
                 raise ValueError("replace=True goes by ids: give one for each vector")
             if start is not None or borrow:
                 raise ValueError("replace=True goes neither with start nor with copy=False")
+        if comm is not None and (replace or start is not None or borrow):
+            raise ValueError("comm goes neither with replace=True nor with start or copy=False")
         with calling(self._device, threads, memory_limit, device_memory_limit, progress, arrays=(x,)) as options:
             source = as_source(x)
             if replace and names is not None:
@@ -225,7 +232,7 @@ class Index:
             if source is not None:
                 if borrow:
                     raise ValueError("copy=False refers to an array, and x is a path: add a copy")
-                self._index.add_file(source, names, options)
+                self._index.add_file(source, names, options, comm)
                 return
             rows, copied = as_rows(array_of(x), "x", options.stream)
             narrowed = rows.dtype == "float64" or self._index.subtracts
@@ -235,7 +242,7 @@ class Index:
                     "an index whose first vectors were such; x is none: add a copy"
                 )
             # A conversion made an array that nobody else has: a second copy would be waste.
-            self._index.add(rows, names, borrow or (copied and not narrowed), options)
+            self._index.add(rows, names, comm is None and (borrow or (copied and not narrowed)), options, comm)
 
     search = _index_searches.search
     range_search = _index_searches.range_search

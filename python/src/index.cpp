@@ -8,6 +8,7 @@
 #include "array.hpp"
 #include "call.hpp"
 #include "communicator.hpp"
+#include "gil.hpp"
 #include "graph_arrays.hpp"
 #include "module.hpp"
 #include "neighbors_output.hpp"
@@ -104,10 +105,15 @@ std::optional<VectorFile> originals_at(const std::optional<nb::bytes>& path) {
 }
 
 void add(BorrowingIndex& self, const nb::object& x, const std::optional<ConstIdList>& ids, bool borrow,
-         const CallOptions& options) {
+         const CallOptions& options, const nb::object& comm) {
   const auto rows = nb::cast<VectorArray>(x, false);
   const MatrixView view = view_of(rows, "x");
   Call call(options);
+  if (!comm.is_none()) {
+    return run_on_ranks(call, comm, [&](Communicator* ranks) {
+      kith::add(self.index, *ranks, view, ids_of(ids), call.resources());
+    });
+  }
   if (!borrow) {
     call.run([&] { self.index.add(view, ids_of(ids), Ownership::copy, call.resources()); });
     return;
@@ -135,10 +141,18 @@ void add_from(BorrowingIndex& self, const VectorArray& x, const std::optional<Co
 }
 
 void add_file(BorrowingIndex& self, const nb::object& source, const std::optional<ConstIdList>& ids,
-              const CallOptions& options) {
-  const VectorFile file = vector_file_of(source);
+              const CallOptions& options, const nb::object& comm) {
   Call call(options);
-  call.run([&] { self.index.add(file, ids_of(ids), call.resources()); });
+  std::optional<VectorFile> file;
+  if (comm.is_none()) file.emplace(vector_file_of(source));
+  run_on_ranks(call, comm, [&](Communicator* ranks) {
+    if (ranks == nullptr) return self.index.add(*file, ids_of(ids), call.resources());
+    {
+      const WithGil gil;  // here, so that an error of one rank reaches the others
+      file.emplace(vector_file_of(source));
+    }
+    kith::add(self.index, *ranks, *file, ids_of(ids), call.resources());
+  });
 }
 
 int64_t replace(BorrowingIndex& self, const VectorArray& x, const ConstIdList& ids, const CallOptions& options) {
@@ -520,16 +534,18 @@ void bind_index(nb::module_& module) {
            nb::sig("def train(self, x: " KITH_PY_VECTORS ", options: CallOptions) -> None"))
       .def("train_file", &train_file, nb::arg("path"), nb::arg("options"))
       .def("add", &add, nb::arg("x").noconvert(), nb::arg("ids").noconvert().none(), nb::arg("borrow"),
-           nb::arg("options"),
+           nb::arg("options"), nb::arg("comm") = nb::none(),
            nb::sig("def add(self, x: " KITH_PY_VECTORS ", ids: " KITH_PY_IDS
-                   " | None, borrow: bool, options: CallOptions) -> None"),
+                   " | None, borrow: bool, options: CallOptions, comm: object | None = None) -> None"),
            "With borrow x is read in place and kept alive; it must not change.")
       .def("add_from", &add_from, nb::arg("x").noconvert(), nb::arg("ids").noconvert().none(), nb::arg("start"),
            nb::arg("options"),
            nb::sig("def add_from(self, x: " KITH_PY_VECTORS ", ids: " KITH_PY_IDS
                    " | None, start: GivenGraph, options: CallOptions) -> None"))
       .def("add_file", &add_file, nb::arg("path"), nb::arg("ids").noconvert().none(), nb::arg("options"),
-           nb::sig("def add_file(self, path: object, ids: " KITH_PY_IDS " | None, options: CallOptions) -> None"))
+           nb::arg("comm") = nb::none(),
+           nb::sig("def add_file(self, path: object, ids: " KITH_PY_IDS
+                   " | None, options: CallOptions, comm: object | None = None) -> None"))
       .def("replace", &replace, nb::arg("x").noconvert(), nb::arg("ids").noconvert(), nb::arg("options"),
            nb::sig("def replace(self, x: " KITH_PY_VECTORS ", ids: " KITH_PY_IDS ", options: CallOptions) -> int"),
            "How many were replaced.")

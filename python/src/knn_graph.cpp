@@ -24,6 +24,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/variant.h>
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
@@ -65,15 +66,39 @@ nb::tuple graph_of(const Rows& rows, const KnnGraphParams& params, const CallOpt
 }
 
 nb::tuple graph(const VectorArray& x, int64_t k, const std::string& metric, const std::string& method,
-                bool check_finite, const nb::dict& wish, const CallOptions& options, const GivenOutput& out) {
+                bool check_finite, const nb::dict& wish, const CallOptions& options, const GivenOutput& out,
+                const nb::object& comm) {
   const KnnGraphParams params = params_of(k, metric, method, check_finite, wish);
-  return graph_of(view_of(x, "x"), params, options, out);
+  const MatrixView rows = view_of(x, "x");
+  if (comm.is_none()) return graph_of(rows, params, options, out);
+  check_result_size(rows.rows(), k);
+  Call call(options);
+  GraphReport report;
+  NeighborsOutput output(rows.rows(), k, out, call.resources());
+  run_on_ranks(call, comm, [&](Communicator* ranks) {
+    report = knn_graph(*ranks, rows, output.view(), params, call.resources());
+  });
+  return nb::make_tuple(output.take(), report_dict(report));
 }
 
 nb::tuple graph_file(const nb::object& source, int64_t k, const std::string& metric, const std::string& method,
-                     bool check_finite, const nb::dict& wish, const CallOptions& options) {
+                     bool check_finite, const nb::dict& wish, const CallOptions& options, const nb::object& comm) {
   const KnnGraphParams params = params_of(k, metric, method, check_finite, wish);
-  return graph_of(vector_file_of(source), params, options, std::nullopt);
+  if (comm.is_none()) return graph_of(vector_file_of(source), params, options, std::nullopt);
+  Call call(options);
+  KnnGraph found;
+  run_on_ranks(call, comm, [&](Communicator* ranks) {
+    std::optional<VectorFile> rows;
+    {
+      const WithGil gil;  // here, so that an error of one rank reaches the others
+      rows.emplace(vector_file_of(source));
+    }
+    found = knn_graph(*ranks, *rows, params, call.resources());
+  });
+  NeighborsOutput output(found.rows(), k, std::nullopt, call.resources());
+  std::copy_n(found.ids(), found.rows() * k, output.view().ids);
+  std::copy_n(found.distances(), found.rows() * k, output.view().distances);
+  return nb::make_tuple(output.take(), report_dict(found.report()));
 }
 
 nb::dict graph_to_folder(const nb::object& source, const nb::bytes& folder, const nb::bytes& work, bool keep_work,
@@ -200,14 +225,16 @@ void save(const GivenGraph& self, const nb::bytes& ids, const nb::bytes& distanc
 void bind_knn_graph(nb::module_& module) {
   module.def("knn_graph", &graph, nb::arg("x").noconvert(), nb::arg("k"), nb::arg("metric"), nb::arg("method"),
              nb::arg("check_finite"), nb::arg("wish"), nb::arg("options"), nb::arg("out").noconvert().none(),
+             nb::arg("comm") = nb::none(),
              nb::sig("def knn_graph(x: " KITH_PY_VECTORS ", k: int, metric: str, method: str, check_finite: bool, "
-                     "wish: dict[str, typing.Any], options: CallOptions, out: " KITH_PY_GIVEN ") -> tuple[" KITH_PY_NEIGHBORS
+                     "wish: dict[str, typing.Any], options: CallOptions, out: " KITH_PY_GIVEN
+                     ", comm: object | None = None) -> tuple[" KITH_PY_NEIGHBORS
                      ", dict[str, typing.Any]]"),
              "Returns (ids, distances), or None after filling out, and the report.");
   module.def("knn_graph_file", &graph_file, nb::arg("x"), nb::arg("k"), nb::arg("metric"), nb::arg("method"),
-             nb::arg("check_finite"), nb::arg("wish"), nb::arg("options"),
+             nb::arg("check_finite"), nb::arg("wish"), nb::arg("options"), nb::arg("comm") = nb::none(),
              nb::sig("def knn_graph_file(x: object, k: int, metric: str, method: str, check_finite: bool, "
-                     "wish: dict[str, typing.Any], options: CallOptions) -> tuple[" KITH_PY_PAIR
+                     "wish: dict[str, typing.Any], options: CallOptions, comm: object | None = None) -> tuple[" KITH_PY_PAIR
                      ", dict[str, typing.Any]]"),
              "Returns (ids, distances) and the report.");
   module.def(

@@ -34,6 +34,12 @@ class IndexAccess {
   // The same with ids that are not in the parts.
   static Index from_parts(IndexParts parts, const IdTable& ids, const Resources& resources);
 
+  // A new index with the same training, for the rows of an add. InvalidState for one that lies on disk.
+  static Index without_rows(const Index& index, const Resources& resources);
+
+  // InvalidArgument for ids that the index has, or cannot have, as add() would find.
+  static void check_new_ids(const Index& index, VectorView<const int64_t> ids, const Resources& resources);
+
   // The current version as an index of its own, which takes vectors and queries as they are, and what they must have
   // lost before.
   static std::pair<Index, Offset> without_offset(const Index& index, const Resources& resources);

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -34,6 +35,14 @@ inline IndexVersion without_dead_rows(const IndexKind& kind, const IndexVersion&
   const KeptRows kept(live.filter(), live.stored(), resources);
   return {kind.compacted(*version.state, kept, resources), version.ids.kept(kept, resources), version.offset,
           version.tuned};
+}
+// The training of a state alone.
+inline SharedState without_rows(const IndexKind& kind, const SharedState& state, const Resources& resources) {
+  const int64_t rows = state->content().rows;
+  if (rows == 0) return state;
+  const HostArray<uint8_t> none((rows + 7) / 8, "no rows", resources);
+  std::fill(none.begin(), none.end(), uint8_t{0});
+  return kind.compacted(*state, KeptRows(RowFilter::bits(none.data(), rows), rows, resources), resources);
 }
 inline IndexVersion compacted(const IndexKind& kind, const IndexVersion& version, const Resources& resources) {
   IndexVersion after = without_dead_rows(kind, version, resources);

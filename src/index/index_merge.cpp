@@ -117,6 +117,28 @@ std::pair<Index, Offset> IndexAccess::without_offset(const Index& index, const R
   return {copy, offset};
 }
 
+Index IndexAccess::without_rows(const Index& index, const Resources& given) {
+  index.impl_->refuse_on_disk("add()");
+  const Resources resources = index.impl_->on_device(given);
+  const auto version = index.impl_->versions.current();
+  index.impl_->refuse_untrained(version.get(), "vectors are added");
+  const Index::Impl& from = *index.impl_;
+  auto impl = std::make_shared<Index::Impl>(from.kind, from.factory, from.params, from.placement);
+  if (version == nullptr) return Index(std::move(impl));
+  impl->versions.publish(
+      [&](const IndexVersion*) {
+        return IndexVersion{kith::without_rows(*from.kind, version->state, resources), IdTable(), version->offset, nullptr};
+      },
+      resources);
+  return Index(std::move(impl));
+}
+
+void IndexAccess::check_new_ids(const Index& index, VectorView<const int64_t> ids, const Resources& resources) {
+  const auto version = index.impl_->versions.current();
+  const IdTable known = version == nullptr ? IdTable() : version->ids;
+  if (ids.size > 0) (void)known.added(ids.data, ids.size, resources);
+}
+
 namespace {
 
 int parts_of(const IndexPlacement& placement) {

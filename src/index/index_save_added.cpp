@@ -24,15 +24,6 @@ namespace {
 constexpr int64_t kStateShare = 4;  // of what the limit leaves, that rows in memory may take before they are spilled
 constexpr int64_t kPieceShare = 4;  // of a piece as add() would read it
 
-// The state without its rows.
-SharedState without_rows(const IndexKind& kind, const SharedState& state, const Resources& resources) {
-  const int64_t rows = state->content().rows;
-  if (rows == 0) return state;
-  const HostArray<uint8_t> none((rows + 7) / 8, "no rows", resources);
-  std::fill(none.begin(), none.end(), uint8_t{0});
-  return kind.compacted(*state, KeptRows(RowFilter::bits(none.data(), rows), rows, resources), resources);
-}
-
 int64_t host_bytes(const SharedState& state) { return state == nullptr ? 0 : state->bytes().host; }
 
 }  // namespace

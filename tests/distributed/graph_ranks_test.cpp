@@ -13,8 +13,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <filesystem>
+#include <initializer_list>
 #include <string>
+#include <vector>
 
 namespace kith {
 namespace {
@@ -67,6 +70,20 @@ TEST_F(GraphOnRanks, DevicesShareTheWorkOfAFolder) {
   EXPECT_EQ(report.method, "exact");
 }
 
+// By other methods than cells rank 0 writes what all have in memory.
+TEST_F(GraphOnRanks, OtherMethodsAreWrittenByTheFirst) {
+  for (const GraphMethod method : {GraphMethod::exact, GraphMethod::ggm}) {
+    params_.method = method;
+    const GraphHashes alone = hash_graph(knn_graph(rows(), params_, cpu_resources(2)));
+    const std::string name(name_of(method));
+    run_ranks(3, [&](Communicator& ranks) {
+      const GraphReport report = knn_graph_folder(ranks, rows(), folder_.path(name), params_, {}, cpu_resources(1));
+      EXPECT_EQ(report.method, name);
+    });
+    EXPECT_EQ(hashes(name), alone) << name;
+  }
+}
+
 TEST_F(GraphOnRanks, WhatOneThrowsAllThrow) {
   const auto message = [&](const auto& call) {
     try {
@@ -94,8 +111,10 @@ TEST_F(GraphOnRanks, WhatOneThrowsAllThrow) {
               }),
               AllOf(HasSubstr("k = 8"), HasSubstr("all ranks must be given the same")));
   params_.method = GraphMethod::ggm;
+  GraphWork kept;
+  kept.keep = true;
   EXPECT_THAT(message([&](Communicator& ranks) {
-                knn_graph_folder(ranks, rows(), folder_.path("none"), params_, GraphWork(), cpu_resources(1));
+                knn_graph_folder(ranks, rows(), folder_.path("none"), params_, kept, cpu_resources(1));
               }),
               HasSubstr("by the method cells alone, not by ggm"));
   // The next run goes on.
@@ -104,6 +123,89 @@ TEST_F(GraphOnRanks, WhatOneThrowsAllThrow) {
     knn_graph_folder(ranks, rows(), folder_.path("later"), params_, GraphWork(), cpu_resources(1));
   });
   EXPECT_EQ(hashes("later"), expected_);
+}
+
+// What a build tells of itself beside its graph, but for time and memory.
+std::vector<double> told_by(const GraphReport& report) {
+  std::vector<double> told{report.reached ? 1.0 : 0.0, report.recall ? report.recall->recall : -1,
+                           report.forecast ? static_cast<double>(report.forecast->comparisons) : -1};
+  for (const GraphRound& round : report.rounds) {
+    told.insert(told.end(), {static_cast<double>(round.comparisons), static_cast<double>(round.updates), round.phi,
+                             round.recall.value_or(-1)});
+  }
+  return told;
+}
+
+void expect_same_in_memory(const MatrixView& rows, const KnnGraphParams& params, std::initializer_list<int> sizes) {
+  const KnnGraph expected = knn_graph(rows, params, cpu_resources(2));
+  const int64_t found = rows.rows() * params.k;
+  for (const int size : sizes) {
+    run_ranks(size, [&](Communicator& ranks) {
+      const KnnGraph graph = knn_graph(ranks, rows, params, cpu_resources(1));
+      EXPECT_EQ(shared::found_in(graph.ids(), graph.distances(), found),
+                shared::found_in(expected.ids(), expected.distances(), found))
+          << name_of(params.method) << ", " << name_of(params.metric) << ", " << rows.rows() << " rows, rank "
+          << ranks.rank() << " of " << size;
+      EXPECT_EQ(graph.report().method, expected.report().method);
+      EXPECT_EQ(told_by(graph.report()), told_by(expected.report())) << name_of(params.method) << ", " << size;
+    });
+  }
+}
+
+TEST(GraphInMemoryOnRanks, HasTheBytesOfOne) {
+  for (const Shape shape : {Shape::near_duplicates, Shape::all_equal}) {
+    for (const int64_t count : {3, 40, 2500}) {
+      const auto rows = make_floats(shape, count, 10, 3);
+      for (const Metric metric : {Metric::l2, Metric::cosine, Metric::inner_product}) {
+        for (const GraphMethod method : {GraphMethod::exact, GraphMethod::cells, GraphMethod::automatic}) {
+          expect_same_in_memory(rows.view(), {.k = 6, .metric = metric, .method = method}, {1, 2, 5});
+        }
+      }
+    }
+  }
+}
+
+TEST(GraphInMemoryOnRanks, OtherMethodsAndBytes) {
+  const auto rows = make_floats(Shape::gaussian, 700, 8, 3);
+  expect_same_in_memory(rows.view(), {.k = 6, .method = GraphMethod::nn_descent}, {3});
+  expect_same_in_memory(rows.view(), {.k = 6, .method = GraphMethod::nn_descent, .start = GraphStart::random}, {3});
+  expect_same_in_memory(rows.view(), {.k = 6, .method = GraphMethod::ggm, .shards = 3}, {3});
+  const auto bytes = reference::make_bytes(2000, 24, 5, 9);
+  expect_same_in_memory(bytes.view(), {.k = 6, .method = GraphMethod::cells}, {4});
+  expect_same_in_memory(bytes.view(), {.k = 6, .method = GraphMethod::cells, .probes = 3}, {2});
+}
+
+// More cells than a row ranks: it ranks those near its own.
+TEST(SlowGraphInMemoryOnRanks, ManyCells) {
+  const auto rows = make_floats(Shape::gaussian, 17500, 2, 3);
+  expect_same_in_memory(rows.view(), {.k = 3, .method = GraphMethod::cells, .recall = 0.9, .cells = 17000}, {2});
+}
+
+TEST(GraphInMemoryOnRanks, WhatOneThrowsAllThrow) {
+  auto rows = make_floats(Shape::gaussian, 900, 8, 1);
+  const auto message = [&](const KnnGraphParams& params, int other) {
+    try {
+      run_ranks(3, [&](Communicator& ranks) {
+        auto own = rows;
+        if (ranks.rank() == other) own.values[8 * 700 + 1] = NAN;
+        knn_graph(ranks, own.view(), params, cpu_resources(1));
+      });
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string("none");
+  };
+  for (const GraphMethod method : {GraphMethod::exact, GraphMethod::cells}) {
+    EXPECT_THAT(message({.k = 4, .method = method}, 1), AllOf(HasSubstr("rank 1 on "), HasSubstr("700")));
+  }
+  // A limit that one rank alone has: the others wait for its lists when it is refused.
+  EXPECT_THROW(run_ranks(2, [&](Communicator& ranks) {
+                 ResourceOptions options;
+                 options.threads = 1;
+                 if (ranks.rank() == 1) options.host_memory_limit = 1000;
+                 knn_graph(ranks, rows.view(), {.k = 4, .method = GraphMethod::cells}, Resources(options));
+               }),
+               OutOfMemory);
 }
 
 }  // namespace

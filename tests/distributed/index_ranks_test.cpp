@@ -65,6 +65,70 @@ TEST(IndexOnRanks, WritesTheFileOfOneProcess) {
   }
 }
 
+// Two adds, of arrays and of a file: the second one of fewer rows than ranks.
+TEST(IndexOnRanks, AddsGiveTheIndexOfOneProcess) {
+  const testing::TemporaryDirectory folder;
+  const auto rows = make_floats(Shape::near_duplicates, 700, 16, 1);
+  write_vectors(folder.path("few.npy"), rows.view().slice(600, 3));
+  const VectorFile few(folder.path("few.npy"));
+  std::vector<int64_t> numbers(603);
+  for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<int64_t>(5 * ((i * 7) % 603) + 2);
+  for (const char* factory : {"Flat", "PQ4x4", "OPQ4,IVF16,SQ8", "IVF20,Flat", "IVF20,PQ4x4,RFlat", "Graph16"}) {
+    for (const bool named : {false, true}) {
+      const auto ids_of = [&](int64_t first, int64_t count) {
+        return VectorView<const int64_t>{named ? numbers.data() + first : nullptr, named ? count : 0, {}};
+      };
+      Index trained(factory, params_for(700));
+      trained.train(rows.view(), cpu_resources(2));
+      Index plain = trained.clone();
+      plain.add(rows.view().slice(0, 600), ids_of(0, 600), Ownership::copy, cpu_resources(2));
+      plain.add(few, ids_of(600, 3), cpu_resources(2));
+      plain.save(folder.path("plain.kith"));
+      for (const int size : {1, 2, 4}) {
+        run_ranks(size, [&](Communicator& ranks) {
+          Index index = trained.clone();
+          add(index, ranks, rows.view().slice(0, 600), ids_of(0, 600), cpu_resources(1));
+          add(index, ranks, few, ids_of(600, 3), cpu_resources(1));
+          const std::string path = folder.path("rank-" + std::to_string(ranks.rank()) + ".kith");
+          index.save(path);
+          EXPECT_EQ(folder.read(std::filesystem::path(path).filename().string()), folder.read("plain.kith"))
+              << factory << ", rank " << ranks.rank() << " of " << size << (named ? ", ids" : "");
+        });
+      }
+    }
+  }
+}
+
+TEST(IndexOnRanks, AnAddThatOneRankRefusesAddsNothing) {
+  auto rows = make_floats(Shape::gaussian, 90, 8, 1);
+  Index trained("IVF4,SQ8");
+  trained.train(rows.view());
+  rows.values[8 * 70 + 1] = NAN;
+  std::vector<int64_t> ids(90);
+  std::iota(ids.begin(), ids.end(), 0);
+  const auto message = [&](const MatrixView& added, VectorView<const int64_t> names, bool same) {
+    std::string text = "none";
+    run_ranks(3, [&](Communicator& ranks) {
+      Index index = trained.clone();
+      try {
+        add(index, ranks, same || ranks.rank() < 2 ? added : added.slice(0, 5), names, cpu_resources(1));
+      } catch (const Error& error) {
+        if (ranks.rank() == 1) text = error.what();
+      }
+      EXPECT_EQ(index.size(), 0);
+    });
+    return text;
+  };
+  EXPECT_THAT(message(rows.view(), {}, true), AllOf(HasSubstr("rank 2 on "), HasSubstr("70")));
+  EXPECT_THAT(message(rows.view().slice(0, 50), {}, false), HasSubstr("all ranks must be given the same"));
+  ids[40] = 3;
+  EXPECT_THAT(message(rows.view().slice(0, 50), {ids.data(), 50, {}}, true), HasSubstr("id 3 is given to two rows"));
+  run_ranks(2, [&](Communicator& ranks) {
+    Index untrained("IVF4,SQ8");
+    EXPECT_THROW(add(untrained, ranks, rows.view().slice(0, 50)), InvalidState);
+  });
+}
+
 TEST(IndexOnRanks, SearchesShareTheQueries) {
   const auto rows = make_floats(Shape::near_duplicates, 1500, 16, 1);
   const auto asked = make_floats(Shape::near_duplicates, 23, 16, 2);

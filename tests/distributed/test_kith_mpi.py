@@ -150,11 +150,24 @@ def test_a_graph_whose_rank_was_killed_goes_on(folder):
     assert same(folder, "graph_killed/ids.npy", "graph/ids.npy")
 
 
+@pytest.mark.parametrize("method", ["exact", "auto", "nn_descent", "ggm"])
+def test_a_graph_in_memory_has_the_bytes_of_one_process(folder, method):
+    """Also where the ranks may use different instructions."""
+    np.save(folder / "some.npy", np.load(folder / "a.npy")[:3000])
+    build = ["graph", "build", "--data", "some.npy", "-k", 6, "--method", method, "--recall", 0.9]
+    build += ["--shards", 3] if method == "ggm" else []
+    alone(*build, "--out", f"{method}_alone", cwd=folder)
+    done = mpirun_unlike(*build, "--out", f"{method}_ranks", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    for name in ("ids.npy", "distances.npy"):
+        assert same(folder, f"{method}_ranks/{name}", f"{method}_alone/{name}")
+
+
 def test_graphs_that_ranks_do_not_build(folder):
     done = mpirun(2, *GRAPH, "--out-ids", "i.npy", "--out-distances", "d.npy", cwd=folder)
     assert done.returncode != 0 and "needs --out FOLDER" in done.stderr
-    done = mpirun(2, *GRAPH[:-4], "--method", "nn_descent", "--out", "none", cwd=folder)
-    assert done.returncode != 0 and "by the method cells alone" in done.stderr
+    done = mpirun(2, *GRAPH[:-4], "--method", "nn_descent", "--out", "none", "--keep-work", cwd=folder)
+    assert done.returncode != 0 and "keep steps of graphs by the method cells alone" in done.stderr
 
 
 @pytest.mark.parametrize("ranks", [1, 4])
@@ -173,17 +186,42 @@ def test_an_index_has_the_bytes_of_one_process(folder, ranks, factory):
     assert not list(folder.glob("*.part"))
 
 
-def test_ranks_of_different_instruction_sets(folder):
-    """One that may use all that the processor has, one that may not."""
+def mpirun_unlike(*arguments, cwd):
+    """Two ranks: one that may use all that the processor has, one that may not."""
     oldest = "NEON" if os.uname().machine == "aarch64" else "SSE4"
-    shared = ["kmeans", "--data", "[ab].npy", "-k", "50", "--iterations", "6", "--threads", "1"]
-    shared += ["--out", "ct.npy", "--out-labels", "lt.ibin"]
-    done = subprocess.run(
-        ["mpirun", "-n", "1", MPI, *shared, ":", "-n", "1", "-x", f"KITH_CPU_TARGET={oldest}", MPI, *shared],
-        cwd=folder, env=ENVIRONMENT, capture_output=True, text=True, timeout=TIMEOUT_SECONDS,
+    line = [MPI, *map(str, arguments), "--threads", "1"]
+    return subprocess.run(
+        ["mpirun", "-n", "1", *line, ":", "-n", "1", "-x", f"KITH_CPU_TARGET={oldest}", *line],
+        cwd=cwd, env=ENVIRONMENT, capture_output=True, text=True, timeout=TIMEOUT_SECONDS,
     )  # fmt: skip
+
+
+UNLIKE = {
+    "kmeans": (["kmeans", "--data", "[ab].npy", "-k", 50, "--iterations", 6], {"--out": "c.npy", "--out-labels": "l.ibin"}),
+    "knn": (
+        ["knn", "--base", "[ab].npy", "--queries", "q.npy", "-k", 7],
+        {"--out-ids": "q_ids.npy", "--out-distances": "q_distances.fbin"},
+    ),
+    "index build": (["index", "build", "--base", "[ab].npy", "--factory", "IVF64,PQ8"], {"--out": "lists.kith"}),
+    "index search": (search_of("lists"), {"--out-ids": "lists_ids.npy", "--out-distances": "lists_distances.fbin"}),
+}
+
+
+@pytest.mark.parametrize("call", UNLIKE)
+def test_ranks_of_different_instruction_sets(folder, call):
+    arguments, outputs = UNLIKE[call]
+    to = [word for option, name in outputs.items() for word in (option, f"unlike_{name}")]
+    done = mpirun_unlike(*arguments, *to, cwd=folder)
     assert done.returncode == 0, done.stderr
-    assert same(folder, "ct.npy", "c.npy") and same(folder, "lt.ibin", "l.ibin")
+    for name in outputs.values():
+        assert same(folder, f"unlike_{name}", name)
+
+
+def test_a_graph_by_ranks_of_different_instruction_sets(folder):
+    done = mpirun_unlike(*GRAPH, "--out", "graph_unlike", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    for name in ("ids.npy", "distances.npy"):
+        assert same(folder, f"graph_unlike/{name}", f"graph/{name}")
 
 
 def test_an_error_is_said_once_with_its_rank_and_code(folder):

@@ -396,7 +396,7 @@ def test_cells_from_disk(tmp_path):
     assert (again.ids == truth.ids).all() and (tmp_path / "w" / "manifest").exists()
     with pytest.raises(ValueError, match="seed is 1, and was 0"):
         kith.knn_graph(tmp_path / "x.npy", out=tmp_path / "g", work=tmp_path / "w", seed=1, memory_limit=10 << 20, **wish)
-    with pytest.raises(ValueError, match="work, keep_work, int32_ids, part and comm go with out"):
+    with pytest.raises(ValueError, match="work, keep_work, int32_ids and part go with out"):
         kith.knn_graph(tmp_path / "x.npy", work=tmp_path / "w")
 
 

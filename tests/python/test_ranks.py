@@ -150,6 +150,43 @@ def test_searches_of_an_index(rows: np.ndarray) -> None:
         assert isinstance(error, ValueError) and "the same" in str(error)
 
 
+@pytest.mark.parametrize("size", [1, 2, 4])
+def test_adds_to_an_index(rows: np.ndarray, tmp_path: Any, size: int) -> None:
+    np.save(tmp_path / "x.npy", rows[:400])
+    for factory in ("Flat", "IVF30,PQ4x4"):
+        truth = kith.Index(factory)
+        truth.train(rows)
+        empty = truth.clone()
+        truth.add(rows[:2000])
+        truth.add(tmp_path / "x.npy", ids=np.arange(5000, 5400))
+        truth.save(tmp_path / "truth.kith")
+
+        def add(comm: ThreadComm, empty: kith.Index = empty) -> bytes:
+            index = empty.clone()
+            index.add(rows[:2000], threads=1, comm=comm)
+            index.add(tmp_path / "x.npy", ids=np.arange(5000, 5400), threads=1, comm=comm)
+            index.save(tmp_path / f"{comm.rank}.kith")
+            return (tmp_path / f"{comm.rank}.kith").read_bytes()
+
+        assert on_ranks(size, add) == [(tmp_path / "truth.kith").read_bytes()] * size
+
+
+def test_adds_that_are_refused(rows: np.ndarray, tmp_path: Any) -> None:
+    index = kith.Index("IVF30,PQ4x4")
+    index.train(rows)
+    np.save(tmp_path / "x.npy", rows)
+
+    def missing(comm: ThreadComm) -> None:
+        index.clone().add(tmp_path / ("x.npy" if comm.rank else "nowhere.npy"), threads=1, comm=comm)
+
+    for error in on_ranks(2, missing):
+        assert isinstance(error, OSError) and "nowhere.npy" in str(error)
+    for given in ({"replace": True, "ids": np.arange(3000)}, {"copy": False}):
+        with pytest.raises(ValueError, match="comm goes neither with replace=True"):
+            index.add(rows, comm=object(), **given)
+    assert len(index) == 0
+
+
 def test_a_graph_of_files(rows: np.ndarray, tmp_path: Any) -> None:
     np.save(tmp_path / "x.npy", rows)
     truth = kith.knn_graph(rows, k=4, method="cells", device="cpu")
@@ -160,8 +197,36 @@ def test_a_graph_of_files(rows: np.ndarray, tmp_path: Any) -> None:
     for graph in on_ranks(3, build):
         np.testing.assert_array_equal(graph.ids, truth.ids)
         np.testing.assert_array_equal(graph.distances, truth.distances)
-    with pytest.raises(ValueError, match="comm go with out"):
-        kith.knn_graph(rows, k=4, comm=object())
+
+
+@pytest.mark.parametrize("method", ["auto", "exact", "cells", "nn_descent", "ggm"])
+def test_a_graph_in_memory(rows: np.ndarray, tmp_path: Any, method: str) -> None:
+    np.save(tmp_path / "x.npy", rows)
+    truth = kith.knn_graph(rows, k=4, method=method, device="cpu")
+    for x in (rows, tmp_path / "x.npy"):
+        for size in (1, 2, 4):
+            for graph in on_ranks(size, lambda comm, x=x: kith.knn_graph(x, k=4, method=method, threads=1, comm=comm)):
+                assert graph.ids.tobytes() == truth.ids.tobytes()
+                assert graph.distances.tobytes() == truth.distances.tobytes()
+                assert graph.report.recall == truth.report.recall
+                assert [r.comparisons for r in graph.report.rounds] == [r.comparisons for r in truth.report.rounds]
+
+
+def test_graphs_in_memory_that_are_refused(rows: np.ndarray, tmp_path: Any) -> None:
+    np.save(tmp_path / "x.npy", rows)
+    bad = rows.copy()
+    bad[2500, 3] = np.nan
+    for method in ("exact", "cells"):
+        for error in on_ranks(3, lambda comm, method=method: kith.knn_graph(bad, k=4, method=method, threads=1, comm=comm)):
+            assert isinstance(error, ValueError) and "2500" in str(error)
+    for error in on_ranks(2, lambda comm: kith.knn_graph(rows, k=4 + comm.rank, method="cells", threads=1, comm=comm)):
+        assert isinstance(error, ValueError) and "the same" in str(error)
+
+    def missing(comm: ThreadComm) -> Any:
+        return kith.knn_graph(tmp_path / ("nowhere.npy" if comm.rank else "x.npy"), k=4, threads=1, comm=comm)
+
+    for error in on_ranks(2, missing):
+        assert isinstance(error, OSError) and "nowhere.npy" in str(error)
 
 
 def test_an_exception_of_the_communicator_is_raised_as_it_is(rows: np.ndarray) -> None:

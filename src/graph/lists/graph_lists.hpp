@@ -39,6 +39,8 @@ inline NamedRows named_by(const KnnGraph& graph, int64_t first, int64_t most) {
   return {graph.ids(), graph.rows(), graph.k(), std::min(most, graph.k()), first, first, graph.space()};
 }
 
+class GraphShare;
+
 class GraphLists {
  public:
   virtual ~GraphLists() = default;
@@ -73,6 +75,7 @@ struct GraphRowsWish {
   int64_t k = 15;
   uint64_t seed = 0;         // of the control rows
   bool check_finite = true;  // refuse what cannot be compared, naming the row
+  const GraphShare* share = nullptr;  // on a CPU, of a rank among others (graph_share.hpp)
 };
 
 // On a GPU: rows, lists and control rows stay there from the first round to the last. Rows in host memory are copied

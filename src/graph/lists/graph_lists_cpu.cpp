@@ -1,6 +1,9 @@
 #include "graph/lists/graph_lists_cpu.hpp"
 
+#include <kith/knn.hpp>
+
 #include "core/within_limits.hpp"
+#include "graph/lists/graph_share.hpp"
 #include "graph/lists/pairs/pair_keys.hpp"
 #include "graph/lists/start_rules.hpp"
 #include "rows/finite_check.hpp"
@@ -133,7 +136,11 @@ void with_graph_lists(const MatrixView& x, const GraphRowsWish& rows, const Reso
     if (rows.check_finite) refuse_not_finite("base", x, {}, quiet);
     if (rows.metric == Metric::chi_square) refuse_negative("base", x, {}, quiet);
     const PairRows pairs(x, key_kind(rows.metric), resources);
-    const ControlRows control(x, rows.metric, rows.k, rows.seed, resources);
+    const auto search = [&](const MatrixView& queries, int64_t most, const Resources& used) {
+      if (rows.share != nullptr) return rows.share->search(queries, x, rows.metric, most, used);
+      return knn(queries, x, {.k = most, .metric = rows.metric, .check_finite = false}, used);
+    };
+    const ControlRows control(x, rows.metric, rows.k, rows.seed, resources, search);
     WorkingLists working(0, rows.k, resources);
     GraphListsCpu lists(pairs, rows.metric, &control, working, resources);
     use(lists);

@@ -16,6 +16,8 @@ namespace kith {
 inline constexpr int64_t kMostCellsRanked = 16384;
 inline constexpr int64_t kCellsRanked = 1024;
 
+class GraphShare;
+
 struct CellsWish {
   Metric metric = Metric::l2;
   int64_t k = 15;
@@ -24,6 +26,7 @@ struct CellsWish {
   std::optional<double> recall = {};  // no more probes than it needs; none: all are made
   uint64_t seed = 0;
   bool keeps_order = false;  // leaves the order of the cells to rounds of NN-Descent that follow
+  const GraphShare* share = nullptr;  // on a CPU, of a rank among others
 };
 
 // The probes that a row can have.

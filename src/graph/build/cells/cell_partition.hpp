@@ -5,7 +5,8 @@
 // are more than kMostCellsRanked, of the kCellsRanked nearest to the own cell's centre (of a row's 64 nearest of 4,096
 // cells 99.5 % are among the 1,024 nearest to that centre).
 //
-// Probes are ranked when they are made, ranked_at_once() of every row.
+// Probes are ranked when they are made, ranked_at_once() of every row. Of ranks that build one graph together each
+// assigns and ranks the rows of its share, and knows the cells of all.
 //
 // Cost: rows x cells distances for each ranking, and once more where a row looks for others with another vector than it
 // is found by. Memory: 4 (ranked probes + 2) bytes a row.
@@ -19,8 +20,11 @@
 #include "graph/build/cells/cell_params.hpp"
 #include "graph/build/cells/cell_space.hpp"
 #include "graph/build/cells/probe_forecast.hpp"
+#include "graph/lists/graph_share.hpp"
 
+#include <algorithm>
 #include <cstdint>
+#include <span>
 
 namespace kith {
 
@@ -39,18 +43,28 @@ class CellPartition {
   RankWindow window_from(int64_t first, int64_t end) const { return rank_window(first, end, likely_, own_.size()); }
   // The cells that a row is compared with, its own first, from a probe on that is ranked.
   const uint32_t* ranks(int64_t row, int64_t probe) const {
-    return ranks_.data() + row * ranked_.count + (probe - ranked_.first);
+    return ranks_.data() + (row - ranked_rows_.first) * ranked_.count + (probe - ranked_.first);
   }
+  // The rows whose probes are ranked: all, or those of this rank.
+  const RankPart& ranked_rows() const { return ranked_rows_; }
   // The pairs that so many probes of every row compare (pairs_by_probes), by the first ones, which are ranked.
   int64_t pairs(int64_t probes) const;
   // All rows, cell after cell; and those of a cell, ascending.
   const HostArray<uint32_t>& order() const { return members_; }
   const uint32_t* members(int64_t cell) const { return members_.data() + offsets_[cell]; }
   int64_t size(int64_t cell) const { return offsets_[cell + 1] - offsets_[cell]; }
+  // The rows of a cell whose probes are ranked.
+  std::span<const uint32_t> ranked_in(int64_t cell) const {
+    const uint32_t* const end = members(cell) + size(cell);
+    const auto place_of = [&](int64_t row) { return std::lower_bound(members(cell), end, row); };
+    return {place_of(ranked_rows_.first), place_of(ranked_rows_.end())};
+  }
 
  private:
   bool ranks_all() const { return cells_ <= kMostCellsRanked; }
+  int64_t batch_rows() const;
   void assign();
+  void foresee(const MatrixView& x, const CellsWish& wish, const ControlRows& control);
   void list_members();
   void make_room(const RankWindow& window);
   void rank_rows();
@@ -61,6 +75,8 @@ class CellPartition {
   ProbeForecast forecast_;
   int64_t likely_;  // probes that will be made
   RankWindow ranked_;
+  const GraphShare* const share_;
+  const RankPart ranked_rows_;
   const Resources resources_;
   const Resources quiet_;
   const CellSpace space_;

@@ -13,6 +13,7 @@
 #include "graph/build/cells/cell_worker.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 #include <vector>
 
@@ -35,6 +36,7 @@ class CellStepsCpu final : public CellSteps {
       : cells_(rows.view(), wish, control, resources),
         rows_(rows, cells_.order().data(), resources),
         lists_(lists),
+        share_(wish.share),
         resources_(resources) {
     for (int slot = 0; slot < resources.threads(); ++slot) {
       workers_.push_back(std::make_unique<CellWorker>(rows_, nullptr, lists, resources));
@@ -68,6 +70,14 @@ class CellStepsCpu final : public CellSteps {
   int64_t part(int64_t first, int64_t end, ProgressMeter& meter) {
     const bool own = first == 0;
     if (!own) collect_queries(first, end);
+    const int64_t pairs = compare(own, meter);
+    if (share_ == nullptr) return pairs;
+    share_->join(lists_, own);
+    return share_->sum(pairs);
+  }
+
+  // The collected queries, or each cell's own rows, with the rows of their cells.
+  int64_t compare(bool own, ProgressMeter& meter) {
     std::vector<CellTask> tasks;
     int64_t pairs = 0;
     for (int64_t cell = 0; cell < cells_.cells(); ++cell) {
@@ -87,7 +97,8 @@ class CellStepsCpu final : public CellSteps {
       const int64_t rows = std::min(kCellTileRows, cells_.size(task.cell) - task.first_row);
       const int64_t count = std::min(kCellTaskQueries, queries_of(task.cell, own) - task.first_query);
       if (own) {
-        worker.run_own(first_row, rows, static_cast<uint32_t>(first_place + task.first_query), count, meter);
+        const uint32_t first_query = first_place + first_ranked(task.cell) + static_cast<uint32_t>(task.first_query);
+        worker.run_own(first_row, rows, first_query, count, meter);
       } else {
         worker.run(first_row, rows, queries_.data() + offsets_[task.cell] + task.first_query, count, meter);
       }
@@ -97,17 +108,26 @@ class CellStepsCpu final : public CellSteps {
   }
 
   void make_room(int64_t probes) {
-    const int64_t count = lists_.rows() * probes;
+    const int64_t count = cells_.ranked_rows().count * probes;
     if (queries_.size() >= count) return;
     queries_ = HostArray<uint32_t>();  // the old one goes before the new one comes
     queries_ = HostArray<uint32_t>(count, "the rows that probe a cell", resources_);
   }
   int64_t queries_of(int64_t cell, bool own) const {
-    return own ? cells_.size(cell) : offsets_[static_cast<size_t>(cell) + 1] - offsets_[static_cast<size_t>(cell)];
+    if (own) return std::ssize(cells_.ranked_in(cell));
+    return offsets_[static_cast<size_t>(cell) + 1] - offsets_[static_cast<size_t>(cell)];
+  }
+  // Where the rows of this rank begin among those of a cell.
+  uint32_t first_ranked(int64_t cell) const {
+    return static_cast<uint32_t>(cells_.ranked_in(cell).data() - cells_.members(cell));
   }
   // Place of the cell's first row.
   uint32_t place_of_cell(int64_t cell) const {
     return static_cast<uint32_t>(cells_.members(cell) - cells_.order().data());
+  }
+
+  bool is_ranked(uint32_t row) const {
+    return row >= cells_.ranked_rows().first && row < cells_.ranked_rows().end();
   }
 
   // For every cell the places of the rows that probe it in this wave, ascending.
@@ -126,7 +146,10 @@ class CellStepsCpu final : public CellSteps {
         int64_t* const mine = next.data() + static_cast<size_t>(share) * cells;
         const uint32_t* const rows = cells_.order().data();
         for (int64_t place = begin; place < stop; ++place) {
-          if (place + kAhead < stop) __builtin_prefetch(cells_.ranks(rows[place + kAhead], first));
+          if (!is_ranked(rows[place])) continue;
+          if (place + kAhead < stop && is_ranked(rows[place + kAhead])) {
+            __builtin_prefetch(cells_.ranks(rows[place + kAhead], first));
+          }
           const uint32_t* const ranks = cells_.ranks(rows[place], first);
           for (int64_t p = 0; p < end - first; ++p) body(static_cast<uint32_t>(place), mine[ranks[p]]);
         }
@@ -146,6 +169,7 @@ class CellStepsCpu final : public CellSteps {
   CellPartition cells_;
   const PairRows rows_;  // in the order of the cells
   WorkingLists& lists_;
+  const GraphShare* const share_;
   const Resources resources_;
   std::vector<std::unique_ptr<CellWorker>> workers_;
   HostArray<uint32_t> queries_;

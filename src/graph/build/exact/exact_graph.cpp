@@ -8,6 +8,7 @@
 #include "exact/search_checks.hpp"
 #include "exact/search_footprint.hpp"
 #include "graph/build/exact/without_self.hpp"
+#include "graph/lists/graph_share.hpp"
 #include "ranks/parts.hpp"
 
 namespace kith {
@@ -18,15 +19,20 @@ void check_graph_size(int64_t rows, int64_t k) {
 
 namespace {
 
+// The neighbours of some rows, to their places in `out`.
+void search_rows(const MatrixView& x, const RankPart& rows, const NeighborsView& out, const KnnGraphParams& params,
+                 const Resources& resources) {
+  const KnnParams wanted{.k = params.k + 1, .metric = params.metric, .check_finite = params.check_finite};
+  with_rows_from(rows.first, 0, [&] {
+    put_without_self(knn(x.slice(rows.first, rows.count), x, wanted, resources.with_log({})), rows.first, out);
+  });
+}
+
 // Each part searches all rows for its own.
 void exact_graph_on_parts(const MatrixView& x, const NeighborsView& out, const KnnGraphParams& params,
                           const Resources& resources) {
-  share_out(x.rows(), 1, resources, [&](RankPart share, const Resources& part) {
-    const KnnParams wanted{.k = params.k + 1, .metric = params.metric, .check_finite = params.check_finite};
-    with_rows_from(share.first, 0, [&] {
-      put_without_self(knn(x.slice(share.first, share.count), x, wanted, part.with_log({})), share.first, out);
-    });
-  });
+  share_out(x.rows(), 1, resources,
+            [&](RankPart share, const Resources& part) { search_rows(x, share, out, params, part); });
 }
 
 }  // namespace
@@ -45,6 +51,16 @@ void exact_graph(const MatrixView& x, const NeighborsView& out, const KnnGraphPa
   ViewSource queries(x);
   ViewSource base(x);
   search_knn(shape, wish, {queries, base, RowFilter()}, out, resources);
+}
+
+void exact_graph(const MatrixView& x, const NeighborsView& out, const KnnGraphParams& params, const GraphShare& share,
+                 const Resources& resources) {
+  check_graph_size(x.rows(), params.k);
+  (void)check_knn(RowsInfo(x), RowsInfo(x), {params.k, params.metric});
+  check_output(out, x.rows(), params.k);
+  if (share.rows().count > 0) search_rows(x, share.rows(), out, params, resources);
+  share.give(out.ids, out.k);
+  share.give(out.distances, out.k);
 }
 
 }  // namespace kith

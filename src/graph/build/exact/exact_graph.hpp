@@ -8,10 +8,15 @@
 
 namespace kith {
 
+class GraphShare;
+
 // That so many neighbours can be counted.
 void check_graph_size(int64_t rows, int64_t k);
 
 void exact_graph(const MatrixView& x, const NeighborsView& out, const KnnGraphParams& params,
+                 const Resources& resources);
+// The same by ranks, each of which searches for its rows and fills all of its `out`. Rows and results are in host memory.
+void exact_graph(const MatrixView& x, const NeighborsView& out, const KnnGraphParams& params, const GraphShare& share,
                  const Resources& resources);
 
 }  // namespace kith

@@ -14,6 +14,7 @@
 #include "graph/build/nn_descent/nn_descent.hpp"
 #include "graph/handle/graph_output.hpp"
 #include "graph/lists/graph_lists.hpp"
+#include "graph/lists/graph_share.hpp"
 #include "rows/finite_check.hpp"
 #include "rows/narrowed_rows.hpp"
 
@@ -48,6 +49,12 @@ Device device_of(const MatrixView& x, const NeighborsView& out, const GraphProbl
        [&] { return fmt::format("graph of {} x {}", x.rows(), x.cols()); }, method == GraphMethod::automatic},
       {x.space(), out.space}, counts, {}, resources);
 }
+
+// Who builds a graph: this process, or one of several ranks with its share.
+struct GraphRanks {
+  const Resources& resources;
+  const GraphShare* share = nullptr;
+};
 
 GraphProblem problem_of(const MatrixView& x, const KnnGraphParams& params) {
   return {x.rows(), x.cols(), params.k, params.metric, params.recall};
@@ -105,8 +112,10 @@ BuildOutcome begin_by_cells(CellSteps& steps, GraphLists& lists, const CellsWish
 }
 
 BuildOutcome build_cells(GraphLists& lists, const MatrixView& x, const KnnGraphParams& params, GraphReport& report,
-                         const Resources& resources) {
-  const CellsWish wish = cells_wish(x.rows(), params);
+                         const GraphRanks& by) {
+  const Resources& resources = by.resources;
+  CellsWish wish = cells_wish(x.rows(), params);
+  wish.share = by.share;
   lists.begin(params.k);
   const std::unique_ptr<CellSteps> steps = make_cell_steps(lists, wish);
   steps->cut();
@@ -115,7 +124,8 @@ BuildOutcome build_cells(GraphLists& lists, const MatrixView& x, const KnnGraphP
 }
 
 BuildOutcome build_descent(GraphLists& lists, const MatrixView& x, const KnnGraphParams& params, GraphReport& report,
-                           const Resources& resources) {
+                           const GraphRanks& by) {
+  const Resources& resources = by.resources;
   const GraphStart start = start_of(params);
   const int64_t length = length_of(params);
   const DescentWish wish = descent_wish(params, length);
@@ -127,7 +137,8 @@ BuildOutcome build_descent(GraphLists& lists, const MatrixView& x, const KnnGrap
   }
   // Lists of k neighbours by cells, which are fast to keep; long ones where rounds are to follow.
   lists.begin(params.k);
-  const CellsWish begins = start_wish(x, params);
+  CellsWish begins = start_wish(x, params);
+  begins.share = by.share;
   std::unique_ptr<CellSteps> steps = make_cell_steps(lists, begins);
   steps->cut();
   put_forecast(*steps, report);
@@ -142,10 +153,12 @@ BuildOutcome build_descent(GraphLists& lists, const MatrixView& x, const KnnGrap
 // products to tell as much of all rows as of the control rows.
 std::optional<BuildOutcome> build_soonest(GraphLists& lists, const MatrixView& x, const KnnGraphParams& params,
                                           const GraphProblem& problem, GraphReport& report,
-                                          const Resources& resources) {
+                                          const GraphRanks& by) {
+  const Resources& resources = by.resources;
   const SoonestMethod choice(problem, params, resources.device().kind);
   const bool may_descend = choice.may_descend();
   CellsWish wish = choice.wish();
+  wish.share = by.share;
   const int64_t length = default_list_length(params.k);
   const DescentWish rounds = descent_wish(params, length);
   lists.begin(params.k);
@@ -186,13 +199,13 @@ std::optional<BuildOutcome> build_soonest(GraphLists& lists, const MatrixView& x
 // itself, in that of the device.
 template <typename Build>
 GraphReport approximate_graph(const MatrixView& x, const NeighborsView& out, const KnnGraphParams& params,
-                              const Resources& resources, const Build& build) {
+                              const GraphRanks& by, const Build& build) {
   GraphReport report;
   report.method = name_of(params.method);
   report.parameters.push_back({"recall", params.recall});
   report.parameters.push_back({"seed", static_cast<int64_t>(params.seed)});
-  const GraphRowsWish rows{params.metric, params.k, params.seed, params.check_finite};
-  with_graph_lists(x, rows, resources, [&](GraphLists& lists) {
+  const GraphRowsWish rows{params.metric, params.k, params.seed, params.check_finite, by.share};
+  with_graph_lists(x, rows, by.resources, [&](GraphLists& lists) {
     const std::optional<BuildOutcome> outcome = build(lists, report);
     report.reached = false;
     if (!outcome) return;
@@ -203,17 +216,17 @@ GraphReport approximate_graph(const MatrixView& x, const NeighborsView& out, con
 }
 
 GraphReport cells_report(const MatrixView& x, const NeighborsView& out, const KnnGraphParams& params,
-                         const Resources& resources) {
-  return approximate_graph(x, out, params, resources, [&](GraphLists& lists, GraphReport& report) {
-    return build_cells(lists, x, params, report, resources);
+                         const GraphRanks& by) {
+  return approximate_graph(x, out, params, by, [&](GraphLists& lists, GraphReport& report) {
+    return build_cells(lists, x, params, report, by);
   });
 }
 
 GraphReport descent_report(const MatrixView& x, const NeighborsView& out, const KnnGraphParams& params,
-                           const Resources& resources) {
-  check_descent(descent_wish(params, length_of(params)).rules, length_of(params), resources.device());
-  return approximate_graph(x, out, params, resources, [&](GraphLists& lists, GraphReport& report) {
-    return build_descent(lists, x, params, report, resources);
+                           const GraphRanks& by) {
+  check_descent(descent_wish(params, length_of(params)).rules, length_of(params), by.resources.device());
+  return approximate_graph(x, out, params, by, [&](GraphLists& lists, GraphReport& report) {
+    return build_descent(lists, x, params, report, by);
   });
 }
 
@@ -249,8 +262,8 @@ SettledGraph settled(const MatrixView& x, const NeighborsView& out, const KnnGra
 }
 
 GraphReport exact_report(const MatrixView& x, const NeighborsView& out, const KnnGraphParams& params,
-                         const Resources& resources) {
-  exact_graph(x, out, params, resources);
+                         const GraphRanks& by) {
+  by.share == nullptr ? exact_graph(x, out, params, by.resources) : exact_graph(x, out, params, *by.share, by.resources);
   GraphReport report;
   report.method = name_of(GraphMethod::exact);
   report.recall = exact_recall(x.rows());
@@ -259,13 +272,13 @@ GraphReport exact_report(const MatrixView& x, const NeighborsView& out, const Kn
 
 // A method that was chosen for the caller. Where it misses the recall, exact search follows, unless that is refused.
 GraphReport chosen_report(const MatrixView& x, const NeighborsView& out, const KnnGraphParams& chosen,
-                          const GraphProblem& problem, const Resources& resources) {
-  GraphReport report =
-      chosen.method == GraphMethod::nn_descent
-          ? descent_report(x, out, chosen, resources)
-          : approximate_graph(x, out, chosen, resources, [&](GraphLists& lists, GraphReport& told) {
-              return build_soonest(lists, x, chosen, problem, told, resources);
-            });
+                          const GraphProblem& problem, const GraphRanks& by) {
+  const Resources& resources = by.resources;
+  GraphReport report = chosen.method == GraphMethod::nn_descent
+                           ? descent_report(x, out, chosen, by)
+                           : approximate_graph(x, out, chosen, by, [&](GraphLists& lists, GraphReport& told) {
+                               return build_soonest(lists, x, chosen, problem, told, by);
+                             });
   if (report.reached) return report;
   if (is_refused(problem, problem.pairs(), problem.most.judge(resources.device().kind))) {
     warn_if_missed(report, chosen.recall, "these rows are too many to compare all pairs unasked; use exact", resources);
@@ -275,7 +288,7 @@ GraphReport chosen_report(const MatrixView& x, const NeighborsView& out, const K
     resources.log(LogLevel::info, fmt::format("{} reached a recall of {:.4f} of these rows, not {}; exact goes on",
                                               report.method, report.recall->recall, chosen.recall));
   }
-  GraphReport exact = exact_report(x, out, chosen, resources);
+  GraphReport exact = exact_report(x, out, chosen, by);
   exact.forecast = report.forecast;
   exact.rounds = std::move(report.rounds);
   return exact;
@@ -349,18 +362,20 @@ Counts graph_counts(const std::vector<MatrixView>& rows, double products) {
 }
 
 GraphReport build_graph(const MatrixView& x, const NeighborsView& out, const KnnGraphParams& params,
-                        const Resources& resources, const GraphBounds& most) {
+                        const Resources& resources, const GraphBounds& most, const GraphShare* share) {
+  if (only_counts(resources)) share = nullptr;
   GraphProblem problem = problem_of(x, params);
   problem.most = most;
   const SettledGraph settled_graph = settled(x, out, params, problem, resources);
   const KnnGraphParams& chosen = settled_graph.params;
-  if (settled_graph.is_exact(x)) return exact_report(x, out, chosen, resources);
+  if (settled_graph.is_exact(x)) return exact_report(x, out, chosen, {resources, share});
   check_graph_size(x.rows(), params.k);
   check_knn(RowsInfo(x), RowsInfo(x), {params.k, params.metric});
   check_output(out, x.rows(), params.k);
-  const Resources there = resources.with_device(settled_graph.device);
+  const Resources on_device = resources.with_device(settled_graph.device);
+  const GraphRanks there{on_device, share};
   if (params.method == GraphMethod::automatic) return chosen_report(x, out, chosen, problem, there);
-  if (params.method == GraphMethod::ggm) return ggm_graph(x, out, chosen, there);
+  if (params.method == GraphMethod::ggm) return ggm_graph(x, out, chosen, there.resources);
   const bool by_cells = params.method == GraphMethod::cells;
   const GraphReport report = by_cells ? cells_report(x, out, chosen, there) : descent_report(x, out, chosen, there);
   warn_if_missed(report, params.recall,
@@ -371,32 +386,43 @@ GraphReport build_graph(const MatrixView& x, const NeighborsView& out, const Knn
 }
 
 KnnGraph knn_graph(const MatrixView& x, const KnnGraphParams& params, const Resources& resources) {
+  return knn_graph_of(x, params, nullptr, resources);
+}
+
+KnnGraph knn_graph_of(const MatrixView& x, const KnnGraphParams& params, const GraphShare* share,
+                      const Resources& resources) {
   params.validate();
   check_graph_size(x.rows(), params.k);
   check_search(RowsInfo(x), RowsInfo(x), params.metric);
   if (is_narrowed(x)) {
-    return with_narrowed("the graph", "x", x, params.metric, resources,
-                         [&](const MatrixView& rows, const Resources& used) { return knn_graph(rows, params, used); });
+    return with_narrowed("the graph", "x", x, params.metric, resources, [&](const MatrixView& rows, const Resources& used) {
+      return knn_graph_of(rows, params, share, used);
+    });
   }
   const GraphOutputShape shape{x.rows(), params.k, x.space().host_readable() ? MemorySpace::host() : x.space()};
   return within_limits("the graph", resources, [&](const Resources& used) {
     return make_graph(shape, params.metric, used, [&](const NeighborsView& out, const Resources& counted) {
-      return naming_rows("x", [&] { return build_graph(x, out, params, counted); });
+      return naming_rows("x", [&] { return build_graph(x, out, params, counted, {}, share); });
     });
   });
 }
 
 GraphReport knn_graph(const MatrixView& x, const NeighborsView& out, const KnnGraphParams& params,
                       const Resources& resources) {
+  return knn_graph_of(x, out, params, nullptr, resources);
+}
+
+GraphReport knn_graph_of(const MatrixView& x, const NeighborsView& out, const KnnGraphParams& params,
+                         const GraphShare* share, const Resources& resources) {
   params.validate();
   if (is_narrowed(x)) {
-    return with_narrowed(
-        "the graph", "x", x, params.metric, resources,
-        [&](const MatrixView& rows, const Resources& used) { return knn_graph(rows, out, params, used); });
+    return with_narrowed("the graph", "x", x, params.metric, resources, [&](const MatrixView& rows, const Resources& used) {
+      return knn_graph_of(rows, out, params, share, used);
+    });
   }
   return within_limits("the graph", resources, [&](const Resources& used) {
     return measured(used, [&](const Resources& counted) {
-      return naming_rows("x", [&] { return build_graph(x, out, params, counted); });
+      return naming_rows("x", [&] { return build_graph(x, out, params, counted, {}, share); });
     });
   });
 }

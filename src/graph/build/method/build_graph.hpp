@@ -13,9 +13,15 @@
 
 namespace kith {
 
-// Fills `out`. A row that is refused is one of "base". Time and peaks are the caller's to report.
+// Fills `out`. A row that is refused is one of "base". Time and peaks are the caller's to report. `share`: of a rank among
+// several, on CPUs, which all fill theirs.
 GraphReport build_graph(const MatrixView& x, const NeighborsView& out, const KnnGraphParams& params,
-                        const Resources& resources, const GraphBounds& most = {});
+                        const Resources& resources, const GraphBounds& most = {}, const GraphShare* share = nullptr);
+// knn_graph() with such a share, or none.
+KnnGraph knn_graph_of(const MatrixView& x, const KnnGraphParams& params, const GraphShare* share,
+                      const Resources& resources);
+GraphReport knn_graph_of(const MatrixView& x, const NeighborsView& out, const KnnGraphParams& params,
+                         const GraphShare* share, const Resources& resources);
 
 // Which method is soonest on rows of which more and more is foreseen: before cells are learned, once they are, and once
 // all rows are cut into them. Exact search is soonest where it is even if one probe were enough, or if all cells were

@@ -1,0 +1,64 @@
+// One graph, built in memory by several ranks: all of them have the same rows, and each compares those of its share.
+//
+// What is compared by one rank is told to the others before the next step begins, so that all have the same lists then.
+// Every exchange begins with an agreement (ranks/agreement.hpp): what a rank throws between two of them ends all.
+//
+// Exchanged: at most 16 bytes x k a row and rank for each wave of probes.
+#pragma once
+
+#include <kith/communicator.hpp>
+#include <kith/metric.hpp>
+#include <kith/neighbors.hpp>
+#include <kith/resources.hpp>
+#include <kith/view.hpp>
+
+#include "core/host_array.hpp"
+#include "graph/lists/working_lists.hpp"
+#include "ranks/agreement.hpp"
+
+#include <cstdint>
+#include <vector>
+
+namespace kith {
+
+class GraphShare {
+ public:
+  GraphShare(Communicator& ranks, int64_t rows) : ranks_(ranks), all_(rows) {}
+
+  Communicator& ranks() const { return ranks_; }
+  bool leads() const { return ranks_.rank() == 0; }
+  // The rows of this rank, or of another: neighbouring ones.
+  RankPart rows() const { return rows_of(ranks_.rank()); }
+  RankPart rows_of(int rank) const { return part_of(all_, 1, rank, ranks_.size()); }
+
+  // Values of all rows, `each` for one, of which this rank has made those of its own: then all of them.
+  template <typename T>
+  void give(T* values, int64_t each) const {
+    agree(ranks_, nullptr);
+    ranks_.all_gather(values + rows().first * each, bytes_of(each * static_cast<int64_t>(sizeof(T))), values);
+  }
+  // What `values` are on the first rank.
+  template <typename T>
+  void take_first(T* values, int64_t count) const {
+    agree(ranks_, nullptr);
+    ranks_.broadcast(0, values, count * static_cast<int64_t>(sizeof(T)));
+  }
+  int64_t sum(int64_t own) const;
+
+  // Lists to which every rank has offered what it compared, become lists of all that was offered. `own`: each only to
+  // the lists of its rows.
+  void join(WorkingLists& lists, bool own) const;
+
+  // The first k of all rows of `x`, which lie in host memory, for each query; each rank looks through its share.
+  Neighbors search(const MatrixView& queries, const MatrixView& x, Metric metric, int64_t k,
+                   const Resources& resources) const;
+
+ private:
+  std::vector<int64_t> bytes_of(int64_t row_bytes) const;
+  void offer_to_owners(WorkingLists& lists) const;
+
+  Communicator& ranks_;
+  const int64_t all_;
+};
+
+}  // namespace kith
