@@ -1,10 +1,12 @@
 """A graph from disk: seconds of each phase, memory, bytes read and written, and the hash beside that of memory.
 
     graph_from_disk.py --rows 10000000 --folder /dev/shm/kith [--cols 96] [--recall 0.95] [-k 10] [--device cuda]
-                       [--memory-limit 24G] [--device-memory-limit 16G] [--in-memory] [--method cells] [--threads 2] [--ids-only]
+                       [--memory-limit 24G] [--device-memory-limit 16G] [--in-memory] [--method cells] [--shards 10]
+                       [--threads 2] [--ids-only] [--computed]
 
 Rows are the mixture of made_data.py's recipe as bytes, made by torch on a GPU where there is one, else by numpy; FOLDER
-keeps them for the next run. Seconds of a phase are those between the first and the last report of it. --in-memory builds
+keeps them for the next run. --computed: where no disk holds them, rows are computed whenever they are read, each from its
+number alone: a centre and two of 65,536 steps from it. Seconds of a phase are those between the first and the last report of it. --in-memory builds
 the graph in memory first, on the same device without limits, and compares. Recall is that of the 1,000 control rows.
 """
 
@@ -16,6 +18,7 @@ import resource
 import shutil
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -56,6 +59,30 @@ def make_rows(path: Path, rows: int, cols: int) -> None:
     path.with_suffix(".part").rename(path)
 
 
+class ComputedRows:
+    """Rows of a mixture that lie nowhere: anything with shape, dtype and slices is a source."""
+
+    def __init__(self, rows: int, cols: int) -> None:
+        draw = np.random.default_rng(5)
+        self.shape, self.dtype = (rows, cols), np.dtype(np.uint8)
+        self.centres = draw.integers(40, 200, (_CENTRES, cols), dtype=np.int16)
+        self.steps = draw.normal(0, 6, (2, 1 << 16, cols)).round().astype(np.int16)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, rows: slice) -> np.ndarray:
+        first, end, _ = rows.indices(self.shape[0])
+        drawn = np.arange(first, end, dtype=np.uint64)
+        for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+            drawn = (drawn ^ (drawn >> np.uint64(shift))) * np.uint64(factor)
+        drawn ^= drawn >> np.uint64(31)
+        made = self.centres[drawn % np.uint64(_CENTRES)]
+        made += self.steps[0, drawn >> np.uint64(48)]
+        made += self.steps[1, (drawn >> np.uint64(32)) & np.uint64(0xFFFF)]
+        return made.clip(0, 255).astype(np.uint8)
+
+
 class Phases:
     def __init__(self) -> None:
         self.began = self.last = time.perf_counter()
@@ -90,17 +117,23 @@ def main() -> None:
     parser.add_argument("--device-memory-limit")
     parser.add_argument("--in-memory", action="store_true")
     parser.add_argument("--ids-only", action="store_true")
+    parser.add_argument("--shards", type=int)
+    parser.add_argument("--computed", action="store_true")
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
     path = options.folder / f"mixture_{options.rows}_{options.cols}.npy"
     began = time.perf_counter()
-    make_rows(path, options.rows, options.cols)
+    rows: Any = ComputedRows(options.rows, options.cols) if options.computed else str(path)
+    if not options.computed:
+        make_rows(path, options.rows, options.cols)
     print(f"{options.rows} x {options.cols} u8, made in {time.perf_counter() - began:.1f} s", flush=True)
-    wish = {"k": options.k, "method": options.method, "recall": options.recall, "device": options.device}
+    wish: dict[str, Any] = {"k": options.k, "method": options.method, "recall": options.recall, "device": options.device}
     wish |= {"threads": options.threads}
+    if options.shards is not None:
+        wish["shards"] = options.shards
     truth = None
     if options.in_memory:
-        x = np.load(path)
+        x = rows[:] if options.computed else np.load(path)
         for _ in range(2):
             began = time.perf_counter()
             truth = kith.knn_graph(x, **wish)
@@ -115,9 +148,9 @@ def main() -> None:
     limits = {"memory_limit": options.memory_limit, "device_memory_limit": options.device_memory_limit}
     graph: kith.KnnGraph | kith.GraphIds
     if options.ids_only:
-        graph = kith.knn_graph_ids(str(path), out, int32_ids=True, progress=phases, **limits, **wish)
+        graph = kith.knn_graph_ids(rows, out, int32_ids=True, progress=phases, **limits, **wish)
     else:
-        graph = kith.knn_graph(str(path), out=out, progress=phases, **limits, **wish)
+        graph = kith.knn_graph(rows, out=out, progress=phases, **limits, **wish)
     seconds = time.perf_counter() - began
     now, used = bytes_moved(), os.times()
     report = graph.report

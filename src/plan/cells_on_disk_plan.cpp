@@ -21,14 +21,14 @@ double leaving(int64_t blocks) { return blocks <= 1 ? 0 : 0.92 * (1 - std::pow(s
 // Blocks that lie on a GPU with their operands, lists, inboxes and probes, beside a chunk and room for pieces.
 int64_t blocks_on_gpu(const PlanQuestion& question, double probes) {
   constexpr int64_t kDevice = int64_t{132} << 30;  // what an H200 has to give
-  constexpr int64_t kPieces = int64_t{2} << 30;
+  constexpr double kOfBlocks = 0.6;  // as 10M rows under 2 GiB and 100M under 16 GiB were cut
   constexpr double kInbox = 16 * 8 + 4;
   constexpr double kTables = 44;  // terms, limits, places and numbers
   const bool bytes = question.dtype == DType::u8 || question.dtype == DType::i8;
   const auto operand = static_cast<double>(round_up(question.cols * (bytes ? 1 : 2), 128));
   const double row = static_cast<double>(question.cols * size_of(question.dtype) + 8 * question.k) + operand + kInbox +
                      kTables + 8 * probes;
-  const auto room = static_cast<double>(std::max<int64_t>(std::min(question.device_memory_limit, kDevice) - kPieces, kPieces / 8));
+  const double room = kOfBlocks * static_cast<double>(std::min(question.device_memory_limit, kDevice));
   const double chunks = 4.0 / 3;  // two chunks of a sixth
   return std::max<int64_t>(1, static_cast<int64_t>(std::ceil(static_cast<double>(question.rows) * row * chunks / room)));
 }
@@ -85,7 +85,7 @@ std::vector<PlanPhase> plan_cells_on_disk(const PlanQuestion& question, const Ce
       {{question.gpu ? CostUnit::graph_product : CostUnit::dense_product, 2 * rows * count * cols}});
   if (cells.cells > kMostCellsRanked) {  // rows rank the cells near their own once they are in order
     const Counts ranked =
-        question.gpu ? Counts{{CostUnit::graph_probe_row, rows * cells.probes}}
+        question.gpu ? Counts{{CostUnit::f64_step, rows * static_cast<double>(kCellsRanked) * cols}}
                      : Counts{{CostUnit::dense_product, 2 * rows * static_cast<double>(kCellsRanked) * cols}};
     const int64_t probes = store - question.rows * (question.cols * size_of(question.dtype) + 4);
     add({.name = "near cells", .read_bytes = store - probes, .written_bytes = probes, .host_bytes = memory, .disk_bytes = store},
