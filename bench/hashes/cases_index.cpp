@@ -100,6 +100,12 @@ SearchParams draw_search(Draws& draws, const Filled& it) {
   return params;
 }
 
+// Less what such an index refuses: the second look of one that keeps no vectors for it.
+SearchParams taken(const Filled& it, SearchParams params) {
+  if (!it.kind.refined) params.refine = 0;
+  return params;
+}
+
 // The radius is that of a neighbour; half of the searches are filtered.
 void range_call(Case& c, const Filled& it) {
   const bool filtered = c.draws.chance(50);
@@ -116,7 +122,7 @@ void range_call(Case& c, const Filled& it) {
 }
 
 void search_calls(Case& c, const Filled& it) {
-  SearchParams params = draw_search(c.draws, it);
+  SearchParams params = taken(it, draw_search(c.draws, it));
   const bool limited = c.draws.chance(10);
   c.call("search", [&](Hash& hash) {
     hash.add(limited ? c.under_least_memory(
@@ -148,7 +154,7 @@ void reconstruct_call(Case& c, const Filled& it) {
 }
 
 void file_calls(Case& c, const Filled& it) {
-  const SearchParams params = draw_search(c.draws, it);
+  const SearchParams params = taken(it, draw_search(c.draws, it));
   const std::string path = c.path("index.kith");
   c.call("save", [&](Hash& hash) {
     it.index.save(path, c.resources);
@@ -163,7 +169,7 @@ void file_calls(Case& c, const Filled& it) {
 
 // FAISS knows two of the metrics, and has no such file for some kinds: those cases are an intended error.
 void faiss_call(Case& c, const Filled& it) {
-  const SearchParams params = draw_search(c.draws, it);
+  const SearchParams params = taken(it, draw_search(c.draws, it));
   const std::string path = c.path("index.faiss");
   c.call("faiss", [&](Hash& hash) {
     write_faiss_index(it.index, path, c.resources);
@@ -175,7 +181,7 @@ void faiss_call(Case& c, const Filled& it) {
 }
 
 void change_calls(Case& c, Filled& it) {
-  const SearchParams params = draw_search(c.draws, it);
+  const SearchParams params = taken(it, draw_search(c.draws, it));
   if (c.draws.chance(40)) {
     const Device device = c.draws.chance(50) ? c.device() : Device::cpu();
     c.call("to", [&](Hash& hash) {
@@ -370,8 +376,10 @@ void blocks_case(Case& c) {
   const int64_t asked = c.number % 2 == c.number / kCount % 2 ? 300 : 1100;
   const Rows x(source, DType::f32, 0, rows, cols);
   const Rows queries(source, DType::f32, rows, asked, cols);
-  Index index(std::string(kKinds[c.number % kCount]), {.metric = metric, .seed = draws.bits()});
-  const SearchParams params{.k = draws.of<int64_t>({1, 10, 33}), .probes = 3};
+  const std::string factory(kKinds[c.number % kCount]);
+  Index index(factory, {.metric = metric, .seed = draws.bits()});
+  const bool lists = factory.find("IVF") != std::string::npos;
+  const SearchParams params{.k = draws.of<int64_t>({1, 10, 33}), .probes = lists ? 3 : 0};
   c.note(index.factory());
   c.note(name_of(metric));
   c.note(queries);

@@ -59,8 +59,8 @@ struct SearchParams {
   // Or a filter for each query: queries with equal filters are searched together, and results are those of a loop.
   std::span<const RowFilter> filters = {};
   bool filter_strict = false;  // a listed id that the index does not have is InvalidArgument, else it is passed over
-  int64_t probes = 0;     // lists that are looked at; 0: the root of their number, at most 64; beyond their number: all
-  // With RFlat, Refine or refine_from: the index finds refine * k candidates, which are compared again with vectors that
+  int64_t probes = 0;     // with IVF, others refuse it: lists to look at; 0: the root of their number, at most 64
+  // With RFlat, Refine or refine_from (else refused): the index finds refine * k candidates, compared again by vectors that
   // say more; the first k of them by those are returned. 0: 4, or what a file of FAISS's says.
   int64_t refine = 0;
   // A file with the original vectors, of any dtype, for an index that keeps none: row i is the vector with id i, so that

@@ -60,6 +60,7 @@ class GraphKind final : public IndexKind {
         coded_(spec.code.has_value()),
         params_(params) {}
 
+  SearchUse search_use() const override { return {.walks = true}; }
   bool needs_training() const override { return store_->needs_training(); }
   SharedState trained(RowSource& rows, const Resources& resources) const override {
     refuse_elsewhere(rows.info());

@@ -80,7 +80,6 @@ class GraphState final : public IndexState {
   void search_all(const MatrixView& queries, const NeighborsView& out, const SearchParams& params,
                   const Resources& resources) const override;
   int64_t compared(const MatrixView& queries, const SearchParams& params, const Resources& resources) const override;
-  bool walks() const override { return true; }
 
   void reconstruct(const uint32_t* rows, const MutableMatrixView& out, const Resources& resources) const override;
   IndexBytes bytes() const override;

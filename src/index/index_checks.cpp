@@ -80,7 +80,31 @@ void check_ids(VectorView<const int64_t> ids, int64_t rows) {
   if (!ids.space.host_readable()) throw InvalidArgument("ids are taken from host memory");
 }
 
-void check_walk_params(const IndexState* state, const SearchParams& params, bool tuned) {
+namespace {
+
+// What such an index takes of probes, beam, width and refine.
+std::string taken_by(const SearchUse& use) {
+  std::string taken = use.lists ? "probes" : "";
+  if (use.walks) taken += taken.empty() ? "beam, width" : ", beam, width";
+  if (use.walks || use.refines) taken += taken.empty() ? "refine" : " and refine";
+  return taken.empty() ? "none of probes, beam, width and refine" : taken;
+}
+
+void refuse_unused(const char* name, int64_t value, bool used, const char* owner, const SearchUse& use,
+                   std::string_view factory) {
+  if (value == 0 || used) return;
+  throw InvalidArgument(
+      fmt::format("{} = {} is for {}; the index '{}' takes {}", name, value, owner, factory, taken_by(use)));
+}
+
+void check_probes(const SearchUse& use, std::string_view factory, int64_t probes) {
+  if (probes < 0) throw InvalidArgument(fmt::format("probes is {}; it is at least 1, or 0 for the default", probes));
+  refuse_unused("probes", probes, use.lists, "indexes with lists (IVF1024,Flat)", use, factory);
+}
+
+}  // namespace
+
+void check_search_params(const SearchUse& use, std::string_view factory, const SearchParams& params) {
   if (params.beam < 0 || params.beam > kWidestBeam) {
     throw InvalidArgument(fmt::format("beam = {}; it must be from 1 to {}", params.beam, kWidestBeam));
   }
@@ -90,27 +114,32 @@ void check_walk_params(const IndexState* state, const SearchParams& params, bool
   if (!(params.recall >= 0 && params.recall <= 1)) {
     throw InvalidArgument(fmt::format("recall = {}; it must be above 0 and at most 1", params.recall));
   }
+  if (params.refine < 0) {
+    throw InvalidArgument(fmt::format("refine is {}; it is at least 1, or 0 for the default", params.refine));
+  }
+  check_probes(use, factory, params.probes);
+  constexpr const char* kWalks = "indexes that walk over a graph (Graph32)";
+  refuse_unused("beam", params.beam, use.walks, kWalks, use, factory);
+  refuse_unused("width", params.width, use.walks, kWalks, use, factory);
+  refuse_unused("refine", params.refine, use.walks || use.refines || params.refine_from != nullptr,
+                "indexes that look at candidates a second time (Graph32; RFlat or Refine at the end), or with refine_from",
+                use, factory);
   if (params.recall > 0 && (params.beam > 0 || params.probes > 0)) {
     throw InvalidArgument(
         fmt::format("{0} and a recall, which chooses {0}; give one of them", params.beam > 0 ? "a beam" : "probes"));
   }
-  if (state == nullptr || state->walks()) return;
-  if (params.beam > 0 || params.width > 0) {
-    throw InvalidArgument(
-        fmt::format("{} is for indexes that walk over a graph (Graph32); this one takes probes and refine",
-                    params.beam > 0 ? "beam" : "width"));
-  }
-  if (params.recall > 0 && !tuned) {
-    throw InvalidArgument(
-        fmt::format("recall = {}, and which parameters reach it was not measured: call tune() with queries first, or "
-                    "give probes and refine",
-                    params.recall));
-  }
 }
 
-void check_search_params(int64_t probes, int64_t refine) {
-  if (probes < 0) throw InvalidArgument(fmt::format("probes is {}; it is at least 1, or 0 for the default", probes));
-  if (refine < 0) throw InvalidArgument(fmt::format("refine is {}; it is at least 1, or 0 for the default", refine));
+void check_search_params(const SearchUse& use, std::string_view factory, const RangeSearchParams& params) {
+  check_probes(use, factory, params.probes);
+}
+
+void check_recall(const SearchUse& use, std::string_view factory, double recall, bool tuned) {
+  if (recall == 0 || use.walks || tuned) return;
+  throw InvalidArgument(
+      fmt::format("recall = {}, and which parameters reach it was not measured: call tune() with queries first; the "
+                  "index '{}' takes {}",
+                  recall, factory, taken_by(use)));
 }
 
 void check_reconstructed(const IndexState* state, int64_t count, const MutableMatrixView& out) {

@@ -1,11 +1,13 @@
 // What every kind of index wants of the rows that are added to it, and of queries.
 #pragma once
 
+#include "index/index_kind.hpp"
 #include "index/index_state.hpp"
 #include "rows/narrowed_rows.hpp"
 #include "rows/rows_info.hpp"
 
 #include <string>
+#include <string_view>
 
 namespace kith {
 
@@ -34,9 +36,11 @@ void check_ids(VectorView<const int64_t> ids, int64_t rows);
 
 // That these can be searched for.
 void check_queries(const IndexContent& content, const MatrixView& queries, Metric metric);
-void check_search_params(int64_t probes, int64_t refine);
-// Beam, width and recall of a search; `state` may be null. `tuned`: there is a table of what parameters reach.
-void check_walk_params(const IndexState* state, const SearchParams& params, bool tuned);
+// That probes, refine, beam, width and recall are in their ranges, and mean something to an index of that kind.
+void check_search_params(const SearchUse& use, std::string_view factory, const SearchParams& params);
+void check_search_params(const SearchUse& use, std::string_view factory, const RangeSearchParams& params);
+// That a recall can be had: of a walk, or `tuned`: there is a table of what parameters reach.
+void check_recall(const SearchUse& use, std::string_view factory, double recall, bool tuned);
 
 // That `out` has room for so many vectors of the state, which may be null.
 void check_reconstructed(const IndexState* state, int64_t count, const MutableMatrixView& out);

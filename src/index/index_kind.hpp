@@ -15,9 +15,18 @@
 
 namespace kith {
 
+// The parts of SearchParams that mean something to a kind of index; the others are refused by name.
+struct SearchUse {
+  bool lists = false;    // it looks at lists: probes
+  bool walks = false;    // it walks over a graph: beam and width, recall without tune(), and refine
+  bool refines = false;  // it keeps vectors for a second look: refine
+};
+
 class IndexKind {
  public:
   virtual ~IndexKind() = default;
+
+  virtual SearchUse search_use() const { return {}; }
 
   // Whether there must be a trained state before rows are added.
   virtual bool needs_training() const { return false; }

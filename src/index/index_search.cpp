@@ -130,16 +130,16 @@ int64_t probes_of(const IndexState& state, int64_t probes, const RowFilter& give
 
 // InvalidArgument for a file that cannot hold the vectors of `state`, which may be null, and for an index that keeps
 // vectors for a second look itself.
-void check_refine_from(const VectorFile& file, const IndexState* state, const IndexParams& params) {
+void check_refine_from(const VectorFile& file, const IndexState* state, const SearchUse& use,
+                       const IndexParams& params) {
   if (params.metric == Metric::hamming) {
     throw InvalidArgument("refine_from compares vectors of numbers, and hamming bits: such searches are exact already");
   }
-  if (state == nullptr) return;
-  if (state->refines()) {
+  if (use.refines) {
     throw InvalidArgument(
         "the index keeps vectors to refine with itself (RFlat, Refine): search it without refine_from");
   }
-  if (file.cols() == state->content().cols) return;
+  if (state == nullptr || file.cols() == state->content().cols) return;
   throw InvalidArgument(fmt::format("refine_from: '{}' holds vectors of {} columns, and the index of {}", file.path(),
                                     file.cols(), state->content().cols));
 }
@@ -200,12 +200,12 @@ bool is_beyond(const SearchParams& params, const TuneTable* tuned) {
 }
 
 // With the parameters that were measured to have the recall that is asked for; without a table it is left to the state.
-SearchParams with_tuned(const SearchParams& params, const TuneTable* tuned, const IndexState& state) {
+SearchParams with_tuned(const SearchParams& params, const TuneTable* tuned, const SearchUse& use) {
   SearchParams chosen = params;
   if (params.recall == 0 || tuned == nullptr) return chosen;
   const TunedSearch* const found = tuned->find(params.recall);
   if (found == nullptr) return chosen;
-  if (state.walks() && found->beam == 0) return chosen;  // measured before there was a graph: left to the state
+  if (use.walks && found->beam == 0) return chosen;  // measured before there was a graph: left to the state
   chosen.recall = 0;
   chosen.beam = found->beam;
   chosen.probes = found->probes;
@@ -382,23 +382,24 @@ void Index::search(const MatrixView& queries, const NeighborsView& out, const Se
   const Resources resources = impl_->on_device(given);
   const IndexParams& own = impl_->params;
   KnnParams{params.k, own.metric}.validate();
-  check_search_params(params.probes, params.refine);
+  const SearchUse use = impl_->kind->search_use();
+  check_search_params(use, impl_->factory, params);
   check_output(out, queries.rows(), params.k);
   const std::shared_ptr<const IndexVersion> version = searched_version(*impl_, queries);
   const IndexState* const state = state_of(version.get());
   if (params.refine_from != nullptr) {
     refuse_unshifted_file(offset_of(version.get()), params.refine_from->path());
-    check_refine_from(*params.refine_from, state, own);
+    check_refine_from(*params.refine_from, state, use, own);
   }
   const TuneTable* const tuned = version == nullptr ? nullptr : version->tuned.get();
-  check_walk_params(state, params, tuned != nullptr);
+  if (state != nullptr) check_recall(use, impl_->factory, params.recall, tuned != nullptr);
   if (!params.filters.empty()) check_filters(params.filters, params.filter, queries.rows());
   if (rows_of(version.get()) == 0) return find_nothing(queries, out, params, own, resources);
   const std::vector<FilterGroup> groups = filter_groups(params, rows_of(version.get()));
   warn_of_short_base(queries.rows(), rows_of(version.get()), params.k, resources);
   const auto search_filtered = [&](const MatrixView& rows, const NeighborsView& found, const RowFilter& asked,
                                    const IdFilter& filter, const Resources& used) {
-    SearchParams of_rows = with_tuned(params, tuned, *state);
+    SearchParams of_rows = with_tuned(params, tuned, use);
     if (params.refine_from != nullptr) {
       of_rows.refine = params.refine;  // the table's is of the index's own second look
       if (is_beyond(params, tuned)) of_rows.probes = INT32_MAX;
@@ -438,7 +439,7 @@ RangeNeighbors Index::range_search(const MatrixView& queries, const RangeSearchP
   const IndexParams& own = impl_->params;
   RangeParams whole{params.radius, own.metric, own.check_finite, params.filter, params.result_space, params.allocate};
   whole.validate();
-  check_search_params(params.probes, 0);
+  check_search_params(impl_->kind->search_use(), impl_->factory, params);
   const std::shared_ptr<const IndexVersion> version = searched_version(*impl_, queries);
   const IndexState* const state = state_of(version.get());
   if (rows_of(version.get()) == 0) {

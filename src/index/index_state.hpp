@@ -65,10 +65,6 @@ class IndexState {
   virtual int64_t probes_with_filter(int64_t probes, const std::function<int64_t()>& /*kept*/, int64_t /*live*/) const {
     return probes;
   }
-  // Whether its searches walk over a graph: then they take beam, width and recall.
-  virtual bool walks() const { return false; }
-  // Whether its searches look at candidates a second time, with vectors of its own.
-  virtual bool refines() const { return false; }
 
   // The listed vectors as they are found, in the caller's columns, f32 in host memory.
   virtual void reconstruct(const uint32_t* rows, const MutableMatrixView& out, const Resources& resources) const = 0;

@@ -76,15 +76,15 @@ std::vector<int64_t> beams_from(int64_t k) {
   return beams;
 }
 
-TuneSpace space_of(const IndexVersion& version, int64_t k) {
+TuneSpace space_of(const IndexVersion& version, const SearchUse& use, int64_t k) {
   IndexInfo info;
   version.state->describe(info, version.ids.live());
   TuneSpace space;
   space.walks = info.beam > 0;
   space.work = space.walks ? beams_from(k) : info.lists > 1 ? steps_up_to(info.lists) : std::vector<int64_t>{0};
-  if (space.walks && !version.state->refines()) space.beam_refined = k;
+  if (space.walks && !use.refines) space.beam_refined = k;
   if (space.walks) space.widths.assign(std::begin(kWidths), std::end(kWidths));
-  if (space.walks || version.state->refines()) space.refines.assign(std::begin(kRefines), std::end(kRefines));
+  if (space.walks || use.refines) space.refines.assign(std::begin(kRefines), std::end(kRefines));
   return space;
 }
 
@@ -256,7 +256,7 @@ TuneReport Index::tune(const MatrixView& queries, const TuneParams& params, cons
   report.table.rows = rows_of(version.get());
   within_limits("tuning", resources, [&](const Resources& used) {
     const NarrowedRows narrowed("queries", queries, version->offset, OfRounding::silent, used);
-    const TuneSpace space = space_of(*version, params.k);
+    const TuneSpace space = space_of(*version, impl_->kind->search_use(), params.k);
     const bool larger = larger_is_nearer(impl_->params.metric);
     TuneBench bench(*version, narrowed.view(), params, larger, used);
     if (!only_counts(used)) {

@@ -504,6 +504,7 @@ class ListsKind final : public IndexKind {
  public:
   ListsKind(const FactorySpec& spec, const IndexParams& params) : spec_(spec), params_(params) {}
 
+  SearchUse search_use() const override { return {.lists = spec_.has_lists}; }
   bool needs_training() const override { return true; }
 
   SharedState trained(RowSource& rows, const Resources& resources) const override {

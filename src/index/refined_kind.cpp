@@ -207,8 +207,6 @@ class RefinedState final : public IndexState {
         params_(params),
         factor_(factor) {}
 
-  bool refines() const override { return true; }
-  bool walks() const override { return inner_->walks(); }
 
   int64_t probes_with_filter(int64_t probes, const std::function<int64_t()>& kept, int64_t live) const override {
     return inner_->probes_with_filter(probes, kept, live);
@@ -340,6 +338,12 @@ class RefinedKind final : public IndexKind {
  public:
   RefinedKind(const std::optional<CodeRecipe>& code, std::shared_ptr<const IndexKind> inner, const IndexParams& params)
       : code_(code), inner_(std::move(inner)), params_(params) {}
+
+  SearchUse search_use() const override {
+    SearchUse use = inner_->search_use();
+    use.refines = true;
+    return use;
+  }
 
   // The code of the vectors needs their columns, and may need their range.
   bool needs_training() const override { return inner_->needs_training() || code_.has_value(); }

@@ -166,7 +166,6 @@ class TransformedState final : public IndexState {
     return inner_->probes_with_filter(probes, kept, live);
   }
 
-  bool walks() const override { return inner_->walks(); }
 
   void search(const MatrixView& queries, const NeighborsView& out, const SearchParams& params,
               const Resources& resources) const override {
@@ -297,6 +296,7 @@ class TransformedKind final : public IndexKind {
                   const IndexParams& params)
       : transforms_(std::move(transforms)), inner_(std::move(inner)), params_(params) {}
 
+  SearchUse search_use() const override { return inner_->search_use(); }
   bool needs_training() const override { return true; }
 
   SharedState trained(RowSource& rows, const Resources& resources) const override {

@@ -584,6 +584,7 @@ static const char* wrong_sizes(const char* folder) {
   const kith_search_params walk = {.struct_size = sizeof walk, .beam = 9};
   CHECK_REFUSED(refused, "range search", kith_index_range_search(index, &q, 1, &walk, &range, NULL));
   CHECK(range == NULL);
+  CHECK_REFUSED(refused, "beam = 9 is for", kith_index_search(index, &q, &walk, &out, NULL));
   kith_index_free(index);
   const kith_knn_params unsure = {.struct_size = sizeof unsure, .check_finite = 5};
   CHECK_REFUSED(refused, "check_finite = 5", kith_knn(&q, &b, &unsure, &out, NULL));

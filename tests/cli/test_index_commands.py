@@ -25,6 +25,11 @@ def build(kith, base, out, *more, factory="IVF16,Flat"):
     return kith.ok("index", "build", "--base", base, "--factory", factory, "--out", out, *more)
 
 
+def probing(factory, count):
+    """Options of a search that looks at so many lists: none for an index without lists, which refuses --probes."""
+    return ["--probes", count] if "IVF" in factory else []
+
+
 def found(kith, index, queries, tmp_path, *more, k=5):
     ids, distances = tmp_path / "i.ibin", tmp_path / "d.fbin"
     kith.ok("index", "search", "--index", index, "--queries", queries, "-k", k, "--out-ids", ids, "--out-distances",
@@ -57,7 +62,7 @@ def test_reports(kith, data, tmp_path):
     text = kith.ok("index", "inspect", index).out
     assert "IVF,SQ8, metric l2: 3000 vectors of 16 values (f32)" in text and "54 lists" in text and "16 bytes a vector" in text
     arguments = ["index", "search", "--index", index, "--queries", q, "--out-ids", tmp_path / "i.ibin"]
-    searched = kith.ok(*arguments, "--probes", 4, "--refine", 2, "--json").json["result"]
+    searched = kith.ok(*arguments, "--probes", 4, "--refine", 2, "--refine-from", b, "--json").json["result"]
     assert (searched["k"], searched["probes"], searched["refine"]) == (10, 4, 2)
     assert "IVF,SQ8 of 3000 vectors" in kith.ok(*arguments).out
     assert build(kith, b, index, "--quiet").out == ""
@@ -107,7 +112,7 @@ def test_faiss_files(kith, data, tmp_path, factory):
     kith.ok("index", "convert", tmp_path / "x.kith", tmp_path / "x.faiss")
     report = kith.ok("index", "convert", tmp_path / "x.faiss", tmp_path / "y.kith", "--json").json["result"]
     assert report["index"]["rows"] == 3000
-    results = [found(kith, tmp_path / name, q, tmp_path, "--probes", 4) for name in ("x.kith", "x.faiss", "y.kith")]
+    results = [found(kith, tmp_path / name, q, tmp_path, *probing(factory, 4)) for name in ("x.kith", "x.faiss", "y.kith")]
     for ids, distances in results[1:]:
         assert (ids == results[0][0]).all() and (distances == results[0][1]).all()
 
@@ -130,6 +135,7 @@ def test_wrong_usage(kith, data, tmp_path):
     search = ["index", "search", "--index", out, "--queries", q]
     assert "index search has no output" in kith.fails(2, *search)
     assert "probes is -1" in kith.fails(2, *search, "--probes", -1, "--out-ids", tmp_path / "i.ibin")
+    assert "beam = 9 is for indexes that walk" in kith.fails(2, *search, "--beam", 9, "--out-ids", tmp_path / "i.ibin")
     assert "none.kith" in kith.fails(3, "index", "inspect", tmp_path / "none.kith")
     assert "is a file of vectors or ids, not an index; kith index build makes" in kith.fails(2, "index", "inspect", q)
     knn = ["knn", "--base", out, "--queries", q, "--out-ids", tmp_path / "i.ibin"]
@@ -154,7 +160,7 @@ def test_a_memory_limit_changes_nothing(kith_unsanitized, tmp_path, factory):
     kith.ok(*build, tmp_path / "x.kith")
     assert peak_memory(kith, *build, tmp_path / "y.kith", "--memory-limit", f"{limit}M") <= limit * MIB
     assert (tmp_path / "x.kith").read_bytes() == (tmp_path / "y.kith").read_bytes()
-    search = ["index", "search", "--index", tmp_path / "y.kith", "--queries", queries, "-k", 50, "--probes", 4, "--threads", 2]
+    search = ["index", "search", "--index", tmp_path / "y.kith", "--queries", queries, "-k", 50, *probing(factory, 4), "--threads", 2]
     outputs = []
     for name, more in [("free", []), ("limited", ["--memory-limit", f"{limit}M"])]:
         found = [tmp_path / f"{name}.ibin", tmp_path / f"{name}.fbin"]

@@ -4,6 +4,7 @@
 #include "cuda/parity.hpp"
 #include "io/temporary_directory.hpp"
 #include "reference/data.hpp"
+#include "reference/taken_params.hpp"
 
 #include <kith/index.hpp>
 
@@ -53,9 +54,9 @@ TEST_F(CudaDeviceRowsSmall, EveryKindHoldsTheSameBytes) {
       made.add(there.view().slice(2200, 800), Ownership::copy, on_cuda());
       EXPECT_EQ(made.device(), Device::cuda(0)) << what;
       EXPECT_GT(made.bytes().device, 0) << what;
-      const Neighbors expected = here.search(queries.view(), {.k = 20, .probes = 3}, on_cpu());
-      expect_same(made.search(queries.view(), {.k = 20, .probes = 3}, on_cuda()), expected, what);
-      expect_same(made.search(queries.view(), {.k = 20, .probes = 3}, on_cpu()), expected, what);
+      const Neighbors expected = here.search(queries.view(), taken_by(here, {.k = 20, .probes = 3}), on_cpu());
+      expect_same(made.search(queries.view(), taken_by(made, {.k = 20, .probes = 3}), on_cuda()), expected, what);
+      expect_same(made.search(queries.view(), taken_by(made, {.k = 20, .probes = 3}), on_cpu()), expected, what);
       EXPECT_EQ(saved(made), saved(here)) << what;
     }
   }
@@ -100,9 +101,9 @@ TEST_F(CudaDeviceRowsSmall, AdditiveCodesHoldTheSameBytes) {
     Index made = Index::load(path, on_cpu());
     made.add(there.view().slice(0, 1500), Ownership::copy, on_cuda());
     made.add(base.view().slice(1500, 500), Ownership::copy, on_cuda());
-    const Neighbors expected = here.search(queries.view(), {.k = 20, .probes = 3}, on_cpu());
-    expect_same(made.search(queries.view(), {.k = 20, .probes = 3}, on_cuda()), expected, factory);
-    expect_same(made.search(queries.view(), {.k = 20, .probes = 3}, on_cpu()), expected, factory);
+    const Neighbors expected = here.search(queries.view(), taken_by(here, {.k = 20, .probes = 3}), on_cpu());
+    expect_same(made.search(queries.view(), taken_by(made, {.k = 20, .probes = 3}), on_cuda()), expected, factory);
+    expect_same(made.search(queries.view(), taken_by(made, {.k = 20, .probes = 3}), on_cpu()), expected, factory);
   }
 }
 
@@ -221,7 +222,7 @@ TEST_F(CudaDeviceRowsSmall, RangesAreThoseOfTheCpu) {
       index.add(base.view().slice(2200, 300), Ownership::copy, on_cuda());
       for (const int64_t probes : {1, 5, 12}) {
         for (const bool filtered : {false, true}) {
-          RangeSearchParams params{.radius = radius, .probes = probes};
+          RangeSearchParams params = range_taken_by(index, {.radius = radius, .probes = probes});
           if (filtered) params.filter = RowFilter::mask(mask.data(), 2500);
           const RangeNeighbors expected = index.range_search(queries.view(), params, on_cpu());
           for (const MatrixView& rows : {queries.view(), asked.view()}) {

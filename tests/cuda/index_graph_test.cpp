@@ -3,6 +3,7 @@
 #include "cuda/parity.hpp"
 #include "graph/same_graph.hpp"
 #include "reference/data.hpp"
+#include "reference/taken_params.hpp"
 
 #include <kith/index_graph.hpp>
 
@@ -24,7 +25,7 @@ TEST_F(CudaIndexGraphSmall, LiesWhereTheVectorsDo) {
       index.train(rows.view(), on_cpu());
       index.add(rows.view(), Ownership::copy, on_cpu());
       for (const int64_t k : {1, 7, 40}) {
-        const IndexGraphParams params{.k = k, .probes = 3};
+        const IndexGraphParams params = graph_taken_by(index, {.k = k, .probes = 3});
         const KnnGraph expected = knn_graph(index, rows.view(), params, on_cpu());
         const KnnGraph there = knn_graph(index, device.view(), params, on_cuda());
         EXPECT_EQ(there.space(), MemorySpace::cuda(0));

@@ -3,6 +3,7 @@
 #include "cuda/device_data.hpp"
 #include "cuda/parity.hpp"
 #include "reference/data.hpp"
+#include "reference/taken_params.hpp"
 
 #include <kith/index.hpp>
 
@@ -42,10 +43,12 @@ TEST_F(CudaIndexListsSmall, EveryKindAnswersAsOnTheCpu) {
       index.add(base.view().slice(1900, 600), Ownership::copy, on_cpu());
       for (const int64_t probes : {1, 3, 1000}) {
         for (const int64_t k : {1, 10, 300}) {
-          expect_same(index.search(queries.view(), {.k = k, .probes = probes}, on_cuda()),
-                      index.search(queries.view(), {.k = k, .probes = probes}, on_cpu()), what);
-          expect_same(index.search(queries.view(), {.k = k, .filter = filter, .probes = probes}, on_cuda()),
-                      index.search(queries.view(), {.k = k, .filter = filter, .probes = probes}, on_cpu()), what);
+          expect_same(index.search(queries.view(), taken_by(index, {.k = k, .probes = probes}), on_cuda()),
+                      index.search(queries.view(), taken_by(index, {.k = k, .probes = probes}), on_cpu()), what);
+          expect_same(
+              index.search(queries.view(), taken_by(index, {.k = k, .filter = filter, .probes = probes}), on_cuda()),
+              index.search(queries.view(), taken_by(index, {.k = k, .filter = filter, .probes = probes}), on_cpu()),
+              what);
         }
       }
     }
@@ -153,9 +156,10 @@ TEST_F(CudaIndexListsSmall, AdditiveCodesAnswerAsOnTheCpu) {
       index.add(base.view(), Ownership::copy, on_cpu());
       index.remove({gone.data(), 3, {}}, on_cpu());
       index.add(base.view().slice(0, 40), Ownership::copy, on_cpu());
-      const Neighbors expected = index.search(queries.view(), {.k = 50, .probes = 2}, on_cpu());
-      expect_same(index.search(queries.view(), {.k = 50, .probes = 2}, on_cuda()), expected, what);
-      const RangeSearchParams range{.radius = expected.distances(3)[20], .probes = 2};
+      const Neighbors expected = index.search(queries.view(), taken_by(index, {.k = 50, .probes = 2}), on_cpu());
+      expect_same(index.search(queries.view(), taken_by(index, {.k = 50, .probes = 2}), on_cuda()), expected, what);
+      const RangeSearchParams range =
+          range_taken_by(index, {.radius = expected.distances(3)[20], .probes = 2});
       const RangeNeighbors here = index.range_search(queries.view(), range, on_cpu());
       const RangeNeighbors there = index.range_search(queries.view(), range, on_cuda());
       ASSERT_EQ(here.size(), there.size()) << what;
@@ -183,8 +187,8 @@ TEST_F(CudaIndexListsSmall, SignsAnswerAsOnTheCpu) {
           index.add(base.view(), Ownership::copy, on_cpu());
           for (const int64_t count : {1, 3, 60}) {
             const MatrixView some = queries.view().slice(0, count);
-            expect_same(index.search(some, {.k = 15, .probes = 4}, on_cuda()),
-                        index.search(some, {.k = 15, .probes = 4}, on_cpu()), what);
+            expect_same(index.search(some, taken_by(index, {.k = 15, .probes = 4}), on_cuda()),
+                        index.search(some, taken_by(index, {.k = 15, .probes = 4}), on_cpu()), what);
           }
         }
       }
@@ -203,9 +207,9 @@ TEST_F(CudaIndexListsSmall, QueriesAndResultsMayLieOnTheDevice) {
     index.remove({gone.data(), 3, {}}, on_cpu());  // so that rows are not their own ids
     const DeviceMatrix on_device(queries.view());
     for (const int64_t k : {5, 2000}) {
-      const Neighbors expected = index.search(queries.view(), {.k = k, .probes = 2}, on_cpu());
+      const Neighbors expected = index.search(queries.view(), taken_by(index, {.k = k, .probes = 2}), on_cpu());
       const DeviceResult result(40, k);
-      index.search(on_device.view(), result.view, {.k = k, .probes = 2}, on_cuda());
+      index.search(on_device.view(), result.view, taken_by(index, {.k = k, .probes = 2}), on_cuda());
       std::vector<int64_t> ids(static_cast<size_t>(40 * k));
       std::vector<float> distances(ids.size());
       result.ids.read(ids.data());
@@ -257,13 +261,13 @@ TEST_F(CudaIndexListsSmall, RowsAreRemovedWhereTheyLie) {
     on_host.remove({gone.data(), count, {}}, on_cpu());
     EXPECT_EQ(index.device(), Device::cuda(0)) << factory;
     for (const int64_t probes : {2, 10}) {
-      expect_same(index.search(queries.view(), {.k = 9, .probes = probes}, on_cuda()),
-                  on_host.search(queries.view(), {.k = 9, .probes = probes}, on_cpu()), factory);
+      expect_same(index.search(queries.view(), taken_by(index, {.k = 9, .probes = probes}), on_cuda()),
+                  on_host.search(queries.view(), taken_by(on_host, {.k = 9, .probes = probes}), on_cpu()), factory);
     }
     index.add(there.view().slice(0, 500), Ownership::copy, on_cuda());
     on_host.add(base.view().slice(0, 500), Ownership::copy, on_cpu());
-    expect_same(index.search(queries.view(), {.k = 9, .probes = 3}, on_cuda()),
-                on_host.search(queries.view(), {.k = 9, .probes = 3}, on_cpu()), factory);
+    expect_same(index.search(queries.view(), taken_by(index, {.k = 9, .probes = 3}), on_cuda()),
+                on_host.search(queries.view(), taken_by(on_host, {.k = 9, .probes = 3}), on_cpu()), factory);
   }
 }
 

@@ -4,6 +4,7 @@
 #include "cuda/index_parity.hpp"
 #include "cuda/parity.hpp"
 #include "reference/data.hpp"
+#include "reference/taken_params.hpp"
 
 #include <kith/index.hpp>
 
@@ -33,11 +34,11 @@ TEST_F(CudaIndexRefineSmall, EveryCodeAndMetric) {
       index.add(base.view().slice(0, 1900), Ownership::copy, on_cpu());
       index.add(base.view().slice(1900, 500), Ownership::copy, on_cpu());
       index.add(base.view().slice(2400, 100), Ownership::copy, on_cpu());
-      expect_as_on_cpu(index, queries.view(), {.k = 10, .probes = 3}, what);
+      expect_as_on_cpu(index, queries.view(), taken_by(index, {.k = 10, .probes = 3}), what);
       EXPECT_GT(index.bytes().device, 2500 * 12) << what;  // the vectors came too
-      expect_as_on_cpu(index, queries.view(), {.k = 1, .probes = 2, .refine = 60}, what);
+      expect_as_on_cpu(index, queries.view(), taken_by(index, {.k = 1, .probes = 2, .refine = 60}), what);
       index.remove({gone.data(), 3, {}}, on_cpu());  // so that rows are not their own ids
-      expect_as_on_cpu(index, queries.view(), {.k = 20, .probes = 3, .refine = 2}, what);
+      expect_as_on_cpu(index, queries.view(), taken_by(index, {.k = 20, .probes = 3, .refine = 2}), what);
     }
   }
 }

@@ -4,6 +4,7 @@
 #include "cuda/device_data.hpp"
 #include "cuda/parity.hpp"
 #include "reference/data.hpp"
+#include "reference/taken_params.hpp"
 
 #include <kith/index.hpp>
 
@@ -198,7 +199,7 @@ TEST_F(CudaShortCallsSmall, ListsAnswerAsInBatches) {
       for (const int64_t probes : {1, 5, 33, 1000}) {
         for (const int64_t k : {1, 10, 200}) {
           for (const bool filtered : {false, true}) {
-            SearchParams params{.k = k, .probes = probes};
+            SearchParams params = taken_by(index, {.k = k, .probes = probes});
             if (filtered) params.filter = filter;
             const Neighbors expected = index.search(queries.view(), params, on_cpu());
             for (const int64_t first : {0, 17}) {
@@ -234,7 +235,7 @@ TEST_F(CudaShortCallsSmall, ThreadsAtOnce) {
     Index index(factory);
     index.train(base.view(), on_cpu());
     index.add(base.view(), Ownership::copy, on_cuda());
-    const Neighbors expected = index.search(queries.view(), {.k = 10, .probes = 8}, on_cpu());
+    const Neighbors expected = index.search(queries.view(), taken_by(index, {.k = 10, .probes = 8}), on_cpu());
     std::vector<int> wrong(8);
     std::vector<std::thread> threads;
     for (int thread = 0; thread < 8; ++thread) {
@@ -242,7 +243,8 @@ TEST_F(CudaShortCallsSmall, ThreadsAtOnce) {
         const Resources resources = on_cuda();
         for (int turn = 0; turn < 40; ++turn) {
           const int64_t query = (thread * 11 + turn * 7) % 64;
-          const Neighbors found = index.search(queries.view().slice(query, 1), {.k = 10, .probes = 8}, resources);
+          const Neighbors found =
+              index.search(queries.view().slice(query, 1), taken_by(index, {.k = 10, .probes = 8}), resources);
           for (int64_t i = 0; i < 10; ++i) {
             if (found.ids(0)[i] != expected.ids(query)[i] || found.distances(0)[i] != expected.distances(query)[i]) {
               ++wrong[static_cast<size_t>(thread)];

@@ -51,7 +51,7 @@ TEST_P(FewQueries, OneQueryIsThatOfABatch) {
   for (const std::string& target : targets_for_next_case()) {
     const ForcedTarget forced(target);
     for (const int64_t k : {1, 10, 100}) {
-      const SearchParams params{.k = k, .probes = 3};
+      const SearchParams params = taken_by(index, {.k = k, .probes = 3});
       const Neighbors batch = plain.search(queries.view(), params, on_cpu());
       expect_same(batch, index.search(queries.view(), params, on_cpu()));
       for (int64_t i = 0; i < kFewBatch; i += 9) {
@@ -73,10 +73,10 @@ TEST_P(FewQueries, AFilterAndARangeOfOneQueryAreThoseOfABatch) {
   std::vector<uint8_t> mask(kFewRows);
   for (size_t i = 0; i < mask.size(); ++i) mask[i] = i % 3 != 1;
   const RowFilter filter = RowFilter::mask(mask.data(), kFewRows);
-  const SearchParams params{.k = 10, .filter = filter, .probes = 3};
+  const SearchParams params = taken_by(index, {.k = 10, .filter = filter, .probes = 3});
   const Neighbors batch = plain.search(queries.view(), params, on_cpu());
   const float radius = batch.distances(0)[9];
-  const RangeSearchParams range{.radius = radius, .filter = filter, .probes = 3};
+  const RangeSearchParams range = range_taken_by(index, {.radius = radius, .filter = filter, .probes = 3});
   const RangeNeighbors near = plain.range_search(queries.view(), range, on_cpu());
   for (int64_t i = 0; i < kFewBatch; i += 7) {
     expect_same_query(batch, i, index.search(queries.view().slice(i, 1), params, on_cpu()), 0);
@@ -111,7 +111,7 @@ TEST_P(FewQueriesOfLongerRows, OneQueryIsThatOfABatch) {
   const Index index = few_index(GetParam(), Metric::l2, rows.view(), true);
   for (const std::string& target : targets_for_next_case()) {
     const ForcedTarget forced(target);
-    const SearchParams params{.k = 10, .probes = 3};
+    const SearchParams params = taken_by(index, {.k = 10, .probes = 3});
     const Neighbors batch = plain.search(queries.view(), params, on_cpu());
     for (int64_t i = 0; i < kFewBatch; i += 7) {
       expect_same_query(batch, i, index.search(queries.view().slice(i, 1), params, on_cpu(kNoLimit, 1)), 0);

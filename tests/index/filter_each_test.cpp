@@ -89,7 +89,7 @@ TEST_P(FilterEachOf, HasTheBytesOfALoop) {
   for (const bool some_removed : {false, true}) {
     if (some_removed) index.remove(view({3, 4, 7, 100, 892}), on_cpu());
     const EachFilters filters(index.size());
-    SearchParams params{.k = kEachK, .probes = index.info().lists > 0 ? 3 : 0};
+    SearchParams params = taken_by(index, {.k = kEachK, .probes = 3});
     const Neighbors looped =
         loop_over(filters, queries.view(), [&](const MatrixView& one, const RowFilter& filter, const NeighborsView& out) {
           SearchParams own = params;

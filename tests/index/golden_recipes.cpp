@@ -4,6 +4,7 @@
 
 #include "index/golden_data.hpp"
 #include "index/index_access.hpp"
+#include "reference/taken_params.hpp"
 
 #include <cctype>
 #include <cstdio>
@@ -147,10 +148,11 @@ std::string index_answers(const Index& index, const MatrixView& queries) {
   answers.add("index", info.factory + " " + std::string(name_of(info.metric)) + " " + std::to_string(info.rows) +
                            " x " + std::to_string(info.dimension) + " " + std::string(name_of(info.dtype)) + " in " +
                            std::to_string(info.lists));
-  const Neighbors found = index.search(queries, {.k = 4, .probes = 2}, cpu());
+  const Neighbors found = index.search(queries, taken_by(index, {.k = 4, .probes = 2}), cpu());
   answers.add("search", found);
-  answers.add("all lists", index.search(queries, {.k = 4, .probes = 100}, cpu()));
-  answers.add("range", index.range_search(queries, {.radius = found.distances(0)[2], .probes = 2}, cpu()));
+  answers.add("all lists", index.search(queries, taken_by(index, {.k = 4, .probes = 100}), cpu()));
+  answers.add("range", index.range_search(
+                           queries, range_taken_by(index, {.radius = found.distances(0)[2], .probes = 2}), cpu()));
   std::vector<uint8_t> mask(static_cast<size_t>(index.size()));
   for (size_t row = 0; row < mask.size(); ++row) mask[row] = row % 3 != 1;
   answers.add("filter", index.search(queries, {.k = 3, .filter = RowFilter::mask(mask.data(), index.size())}, cpu()));

@@ -4,6 +4,8 @@
 #include <kith/error.hpp>
 #include <kith/index.hpp>
 
+#include "reference/taken_params.hpp"
+
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -57,7 +59,7 @@ inline void expect_same(const Neighbors& a, const Neighbors& b) {
 inline void expect_exact(const Index& index, const MatrixView& queries, const std::vector<int64_t>& ids) {
   const std::vector<float> vectors = reconstructed(index, ids);
   const MatrixView base(vectors.data(), static_cast<int64_t>(ids.size()), index.dimension());
-  const Neighbors found = index.search(queries, {.k = 13, .probes = kAll}, on_cpu());
+  const Neighbors found = index.search(queries, taken_by(index, {.k = 13, .probes = kAll}), on_cpu());
   const Neighbors rows = knn(queries, base, {.k = 13, .metric = index.params().metric}, on_cpu());
   for (int64_t i = 0; i < found.queries() * 13; ++i) {
     const int64_t row = rows.ids()[i];

@@ -63,11 +63,12 @@ class CompactedKinds : public ::testing::TestWithParam<const char*> {
     for (const RowFilter& filter : filters) {
       for (const int64_t probes : {int64_t{1}, int64_t{0}, kAll}) {
         for (const int64_t k : {1, 9, 200}) {
-          const SearchParams params{.k = k, .filter = filter, .probes = probes};
+          const SearchParams params = taken_by(a, {.k = k, .filter = filter, .probes = probes});
           kith::expect_same(a.search(queries_.view(), params, resources), b.search(queries_.view(), params, resources));
         }
-        const float radius = b.search(queries_.view(), {.k = 30, .probes = kAll}, resources).distances(0)[29];
-        const RangeSearchParams range{.radius = radius, .filter = filter, .probes = probes};
+        const float radius =
+            b.search(queries_.view(), taken_by(b, {.k = 30, .probes = kAll}), resources).distances(0)[29];
+        const RangeSearchParams range = range_taken_by(a, {.radius = radius, .filter = filter, .probes = probes});
         expect_same(a.range_search(queries_.view(), range, resources), b.range_search(queries_.view(), range, resources));
       }
     }

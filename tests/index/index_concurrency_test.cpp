@@ -24,7 +24,8 @@ constexpr int kReaders = 8;
 
 // What a search found, all of it.
 std::string answer(const Index& index, const MatrixView& queries) {
-  const Neighbors found = index.search(queries, {.k = 5, .probes = 3, .refine = 2}, on_cpu(kNoLimit, 1));
+  const Neighbors found =
+      index.search(queries, taken_by(index, {.k = 5, .probes = 3, .refine = 2}), on_cpu(kNoLimit, 1));
   const auto count = static_cast<size_t>(found.queries() * found.k());
   std::string bytes(reinterpret_cast<const char*>(found.ids()), count * sizeof(int64_t));
   return bytes.append(reinterpret_cast<const char*>(found.distances()), count * sizeof(float));

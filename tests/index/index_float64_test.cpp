@@ -56,9 +56,9 @@ TEST(IndexFloat64, FindsWhatAnExactSearchFinds) {
   for (const char* const factory : {"Flat", "IVF8,Flat"}) {
     const Index index = far_index(factory, x);
     EXPECT_EQ(index.offset().size(), static_cast<size_t>(kFarCols));
-    expect_same(index.search(far_view(queries), {.k = 5, .probes = kAll}, on_cpu()), exact);
-    const RangeNeighbors range =
-        index.range_search(far_view(queries), {.radius = exact.distances(0)[4], .probes = kAll}, on_cpu());
+    expect_same(index.search(far_view(queries), taken_by(index, {.k = 5, .probes = kAll}), on_cpu()), exact);
+    const RangeNeighbors range = index.range_search(
+        far_view(queries), range_taken_by(index, {.radius = exact.distances(0)[4], .probes = kAll}), on_cpu());
     EXPECT_GE(range.size(), 5);
   }
 }

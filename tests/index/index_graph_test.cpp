@@ -38,7 +38,7 @@ TEST(IndexGraph, OfWholeVectorsAndAllListsIsExact) {
       for (const char* const factory : {"Flat", "IVF8,Flat"}) {
         SCOPED_TRACE(::testing::Message() << factory << ", " << name_of(metric) << ", shape " << static_cast<int>(shape));
         const Index index = filled(factory, metric, rows);
-        const KnnGraph graph = knn_graph(index, rows.view(), {.k = 7, .probes = 8}, on_cpu());
+        const KnnGraph graph = knn_graph(index, rows.view(), graph_taken_by(index, {.k = 7, .probes = 8}), on_cpu());
         expect_same_bytes(knn_graph(rows.view(), {.k = 7, .metric = metric, .recall = 1}, on_cpu()), graph);
         ASSERT_TRUE(graph.report().recall.has_value());
         EXPECT_EQ(graph.report().recall->recall, 1);

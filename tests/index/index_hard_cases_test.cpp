@@ -34,7 +34,7 @@ void expect_sound(const char* factory, const MatrixView& rows, Metric metric = M
   const MatrixView queries = rows.slice(0, std::min<int64_t>(rows.rows(), 9));
   expect_exact(index, queries, numbers(rows.rows()));
   const auto finds = [&](int64_t k) {
-    const Neighbors found = index.search(queries, {.k = k, .probes = 1}, on_cpu());
+    const Neighbors found = index.search(queries, taken_by(index, {.k = k, .probes = 1}), on_cpu());
     for (int64_t q = 0; q < queries.rows(); ++q) {
       EXPECT_GE(found.ids(q)[std::min(k, index.size()) - 1], 0);
       if (k > index.size()) {
@@ -95,7 +95,7 @@ TEST(IndexHardCases, OneColumnOnePartAndAsManyPartsAsColumns) {
   const auto line = make_floats(Shape::gaussian, 300, 1, 1);
   for (const char* const factory : {"Flat", "IVF7,Flat", "IVF7,SQ8", "IVF7,PQ1x4", "PQ1", "PCA1,SQ8", "RR,PQ1"}) {
     const Index index = filled(factory, line.view());
-    EXPECT_EQ(index.search(line.view().slice(4, 2), {.k = 300, .probes = kAll}, on_cpu()).k(), 300);
+    EXPECT_EQ(index.search(line.view().slice(4, 2), taken_by(index, {.k = 300, .probes = kAll}), on_cpu()).k(), 300);
   }
   expect_sound("IVF7,PQ1x4", line.view());
   expect_sound("PQ1", line.view());
@@ -136,8 +136,8 @@ TEST(IndexHardCases, RowsAddedOneAtATimeAreRowsAddedTogether) {
     one.train(rows.view(), on_cpu());
     for (int64_t i = 0; i < 257; ++i) one.add(rows.view().slice(i, 1), Ownership::copy, on_cpu());
     for (const int64_t probes : {int64_t{2}, kAll}) {
-      expect_same(one.search(queries.view(), {.k = 40, .probes = probes}, on_cpu()),
-                  together.search(queries.view(), {.k = 40, .probes = probes}, on_cpu()));
+      expect_same(one.search(queries.view(), taken_by(one, {.k = 40, .probes = probes}), on_cpu()),
+                  together.search(queries.view(), taken_by(together, {.k = 40, .probes = probes}), on_cpu()));
     }
   }
 }
@@ -161,7 +161,7 @@ TEST(IndexHardCases, FiltersAreOfRowsOrOfIds) {
     }
     const MatrixView queries = rows.view().slice(0, 7);
     const auto found = [&](const RowFilter& filter) {
-      return index.search(queries, {.k = 90, .filter = filter, .probes = 1, .refine = 5}, on_cpu());
+      return index.search(queries, taken_by(index, {.k = 90, .filter = filter, .probes = 1, .refine = 5}), on_cpu());
     };
     const Neighbors masked = found(RowFilter::mask(mask.data(), 397));
     for (int64_t q = 0; q < 7; ++q) {
@@ -178,7 +178,8 @@ TEST(IndexHardCases, FiltersAreOfRowsOrOfIds) {
     const std::vector<int64_t> gone = {1000};
     EXPECT_EQ(found(RowFilter::rows(gone.data(), 1)).ids()[0], -1);  // an unknown id is passed over
     const RangeNeighbors near = index.range_search(
-        queries, {.radius = 1e6F, .filter = RowFilter::mask(mask.data(), 397), .probes = kAll}, on_cpu());
+        queries, range_taken_by(index, {.radius = 1e6F, .filter = RowFilter::mask(mask.data(), 397), .probes = kAll}),
+        on_cpu());
     EXPECT_EQ(near.size(), 7 * 80);
   }
 }

@@ -247,8 +247,8 @@ TEST(IndexIds, ReplacedVectorsAreFoundOnceAndAsTheyAreNow) {
     other.add(base.view().slice(0, 200), {ids.data(), 200, {}}, Ownership::copy, on_cpu());
     other.add(fresh.view().slice(200, 200), {ids.data() + 200, 200, {}}, Ownership::copy, on_cpu());
     EXPECT_EQ(ids_in(index), ids_in(other));
-    const Neighbors found = index.search(fresh.view(), {.k = 5, .probes = 4}, on_cpu());
-    const Neighbors wanted = other.search(fresh.view(), {.k = 5, .probes = 4}, on_cpu());
+    const Neighbors found = index.search(fresh.view(), taken_by(index, {.k = 5, .probes = 4}), on_cpu());
+    const Neighbors wanted = other.search(fresh.view(), taken_by(other, {.k = 5, .probes = 4}), on_cpu());
     EXPECT_EQ(std::memcmp(found.ids(), wanted.ids(), 400 * 5 * sizeof(int64_t)), 0);
     EXPECT_EQ(std::memcmp(found.distances(), wanted.distances(), 400 * 5 * sizeof(float)), 0);
   }

@@ -34,7 +34,8 @@ class LimitedKinds : public ::testing::TestWithParam<const char*> {
   }
 
   // Follows the error's advice once.
-  void expect_advice_to_do(const MatrixView& queries, const SearchParams& params) {
+  void expect_advice_to_do(const MatrixView& queries, const SearchParams& given) {
+    const SearchParams params = taken_by(index_, given);
     const Neighbors free = index_.search(queries, params, on_cpu());
     const auto error = testing::thrown<OutOfMemory>([&] { (void)index_.search(queries, params, on_cpu(3000)); });
     ASSERT_TRUE(error);
@@ -73,8 +74,9 @@ TEST_P(LimitedKinds, AListOfIdsCountsToo) {
 }
 
 TEST_P(LimitedKinds, ARangeUnderALimitIsTheSame) {
-  const float radius = index_.search(queries_.view(), {.k = 40, .probes = kAll}, on_cpu()).distances(0)[39];
-  const RangeSearchParams params{.radius = radius, .probes = kAll};
+  const float radius =
+      index_.search(queries_.view(), taken_by(index_, {.k = 40, .probes = kAll}), on_cpu()).distances(0)[39];
+  const RangeSearchParams params = range_taken_by(index_, {.radius = radius, .probes = kAll});
   const RangeNeighbors free = index_.range_search(queries_.view(), params, on_cpu());
   const RangeNeighbors found = index_.range_search(queries_.view(), params, on_cpu(24 << 20));
   ASSERT_EQ(found.size(), free.size());

@@ -70,11 +70,13 @@ TEST_P(KindAndMetric, AFilterAndARangeAreThoseOfTheWholeSearch) {
   std::vector<uint8_t> mask(kListsRows);
   for (size_t i = 0; i < mask.size(); ++i) mask[i] = i % 3 == 0;
   const RowFilter filter = RowFilter::mask(mask.data(), kListsRows);
-  expect_same(index.search(queries_.view(), {.k = 5, .filter = filter, .probes = kAll}, on_cpu()),
+  expect_same(index.search(queries_.view(), taken_by(index, {.k = 5, .filter = filter, .probes = kAll}), on_cpu()),
               knn(queries_.view(), base, {.k = 5, .metric = metric, .filter = filter}, on_cpu()));
-  const float radius = index.search(queries_.view(), {.k = 30, .probes = kAll}, on_cpu()).distances(3)[29];
+  const float radius =
+      index.search(queries_.view(), taken_by(index, {.k = 30, .probes = kAll}), on_cpu()).distances(3)[29];
   const RangeNeighbors near = range_search(queries_.view(), base, {.radius = radius, .metric = metric}, on_cpu());
-  const RangeNeighbors found = index.range_search(queries_.view(), {.radius = radius, .probes = kAll}, on_cpu());
+  const RangeNeighbors found =
+      index.range_search(queries_.view(), range_taken_by(index, {.radius = radius, .probes = kAll}), on_cpu());
   ASSERT_EQ(found.size(), near.size());
   ASSERT_GE(near.size(), 30);
   EXPECT_EQ(std::memcmp(found.offsets(), near.offsets(), 18 * sizeof(int64_t)), 0);
@@ -94,12 +96,12 @@ TEST_P(KindAndMetric, ASavedIndexAnswersAsBefore) {
   Index loaded = Index::load(path, on_cpu());
   EXPECT_EQ(loaded.factory(), index.factory());
   EXPECT_EQ(loaded.size(), index.size());
-  expect_same(loaded.search(queries_.view(), {.k = 9, .probes = 3}, on_cpu()),
-              index.search(queries_.view(), {.k = 9, .probes = 3}, on_cpu()));
+  expect_same(loaded.search(queries_.view(), taken_by(loaded, {.k = 9, .probes = 3}), on_cpu()),
+              index.search(queries_.view(), taken_by(index, {.k = 9, .probes = 3}), on_cpu()));
   index.add(base_.view().slice(0, 5), Ownership::copy, on_cpu());
   loaded.add(base_.view().slice(0, 5), Ownership::copy, on_cpu());
-  expect_same(loaded.search(queries_.view(), {.k = 700, .probes = kAll}, on_cpu()),
-              index.search(queries_.view(), {.k = 700, .probes = kAll}, on_cpu()));
+  expect_same(loaded.search(queries_.view(), taken_by(loaded, {.k = 700, .probes = kAll}), on_cpu()),
+              index.search(queries_.view(), taken_by(index, {.k = 700, .probes = kAll}), on_cpu()));
 }
 
 INSTANTIATE_TEST_SUITE_P(IndexLists, KindAndMetric,
@@ -119,7 +121,7 @@ TEST(IndexLists, TransformedIndexesSearchTransformedVectors) {
     index.train(base.view(), on_cpu());
     index.add(base.view(), Ownership::copy, on_cpu());
     EXPECT_EQ(index.dimension(), kListsCols);
-    const Neighbors found = index.search(queries.view(), {.k = 10, .probes = kAll}, on_cpu());
+    const Neighbors found = index.search(queries.view(), taken_by(index, {.k = 10, .probes = kAll}), on_cpu());
     int64_t good = 0;  // rotations keep neighbours
     const Neighbors exact = knn(queries.view(), base.view(), {.k = 10, .metric = Metric::sqeuclidean}, on_cpu());
     for (int64_t i = 0; i < 170; ++i) {
@@ -129,7 +131,9 @@ TEST(IndexLists, TransformedIndexesSearchTransformedVectors) {
     const kith::testing::TemporaryDirectory directory;
     const std::string path = directory.path("saved.kith");
     index.save(path, on_cpu());
-    expect_same(Index::load(path, on_cpu()).search(queries.view(), {.k = 10, .probes = kAll}, on_cpu()), found);
+    expect_same(
+        Index::load(path, on_cpu()).search(queries.view(), taken_by(index, {.k = 10, .probes = kAll}), on_cpu()),
+        found);
   }
 }
 
@@ -143,24 +147,28 @@ TEST(IndexLists, RefiningIsASecondLookAtCandidates) {
     index.add(base.view().slice(0, 300), Ownership::copy, on_cpu());
     index.add(base.view().slice(300, 400), Ownership::copy, on_cpu());
     // All rows are candidates: exact.
-    expect_same(index.search(queries.view(), {.k = 5, .probes = kAll, .refine = 140}, on_cpu()), exact);
+    expect_same(index.search(queries.view(), taken_by(index, {.k = 5, .probes = kAll, .refine = 140}), on_cpu()),
+                exact);
     // More candidates never make it worse.
     int64_t before = 0;
     for (const int64_t refine : {1, 4, 16, 64}) {
-      const Neighbors found = index.search(queries.view(), {.k = 5, .probes = kAll, .refine = refine}, on_cpu());
+      const Neighbors found =
+          index.search(queries.view(), taken_by(index, {.k = 5, .probes = kAll, .refine = refine}), on_cpu());
       int64_t good = 0;
       for (int64_t i = 0; i < 85; ++i) good += std::count(exact.ids(i / 5), exact.ids(i / 5) + 5, found.ids()[i]);
       EXPECT_GE(good, before) << factory << " " << refine;
       before = good;
     }
     // Everything is within reach of the index behind: a range is exact.
-    const RangeNeighbors near = index.range_search(queries.view(), {.radius = 1e9f, .probes = kAll}, on_cpu());
+    const RangeNeighbors near =
+        index.range_search(queries.view(), range_taken_by(index, {.radius = 1e9f, .probes = kAll}), on_cpu());
     ASSERT_EQ(near.size(), 17 * kListsRows);
     const Neighbors all = knn(queries.view(), base.view(), {.k = kListsRows, .metric = Metric::l2}, on_cpu());
     EXPECT_EQ(std::memcmp(near.ids(), all.ids(), 17 * kListsRows * sizeof(int64_t)), 0);
     EXPECT_EQ(std::memcmp(near.distances(), all.distances(), 17 * kListsRows * sizeof(float)), 0);
     const float radius = exact.distances(0)[2];
-    const RangeNeighbors few = index.range_search(queries.view(), {.radius = radius, .probes = kAll}, on_cpu());
+    const RangeNeighbors few =
+        index.range_search(queries.view(), range_taken_by(index, {.radius = radius, .probes = kAll}), on_cpu());
     for (int64_t i = 0; i < few.size(); ++i) EXPECT_LE(few.distances()[i], radius);
     const std::vector<int64_t> gone = {0, 299, 300};
     index.remove(view(gone), on_cpu());
@@ -220,7 +228,9 @@ TEST(IndexLists, AnIndexWithoutVectorsIsSavedAndFilledLater) {
       Index loaded = Index::load(path, on_cpu());
       EXPECT_EQ(loaded.size(), 0);
       loaded.add(base.view(), Ownership::copy, on_cpu());
-      EXPECT_EQ(loaded.search(base.view().slice(5, 1), {.k = 1, .probes = kAll}, on_cpu()).ids()[0] >= 0, true)
+      EXPECT_EQ(
+          loaded.search(base.view().slice(5, 1), taken_by(loaded, {.k = 1, .probes = kAll}), on_cpu()).ids()[0] >= 0,
+          true)
           << factory;
     }
   }

@@ -55,7 +55,7 @@ TEST_P(MergedKinds, AnIndexOfTwoIsThatOfAllVectors) {
   EXPECT_EQ(second.size(), 300);
   ASSERT_EQ(first.size(), kMergeRows);
   for (const int64_t probes : {int64_t{2}, kAll}) {
-    const SearchParams params{.k = 20, .probes = probes};
+    const SearchParams params = taken_by(first, {.k = 20, .probes = probes});
     expect_same(first.search(queries_.view(), params, on_cpu()), whole.search(queries_.view(), params, on_cpu()));
   }
   EXPECT_EQ(reconstructed(first, ids), reconstructed(whole, ids));

@@ -48,7 +48,8 @@ TEST_P(NormsOfCodes, ASearchGoesByTheDefinition) {
     const Index index = make(shape);
     const auto queries = make_floats(shape, 9, kNormsCols, 2);
     for (const int64_t count : {1, 9}) {  // few queries and many may be searched in other ways
-      const Neighbors found = index.search(queries.view().slice(0, count), {.k = 20, .probes = kAll}, on_cpu());
+      const Neighbors found =
+          index.search(queries.view().slice(0, count), taken_by(index, {.k = 20, .probes = kAll}), on_cpu());
       for (int64_t q = 0; q < count; ++q) {
         const std::vector<uint64_t> expected = plain_search(index, queries.view(), q);
         for (int64_t i = 0; i < 20; ++i) {
@@ -79,11 +80,12 @@ TEST_P(NormsOfCodes, NormsAreOfTheHeldVectors) {
 TEST_P(NormsOfCodes, FiltersRangesRemovalAndFiles) {
   Index index = make();
   const auto queries = make_floats(Shape::gaussian, 7, kNormsCols, 2);
-  const Neighbors all = index.search(queries.view(), {.k = kNormsRows, .probes = kAll}, on_cpu());
+  const Neighbors all = index.search(queries.view(), taken_by(index, {.k = kNormsRows, .probes = kAll}), on_cpu());
   std::vector<uint8_t> mask(kNormsRows);
   for (size_t i = 0; i < mask.size(); ++i) mask[i] = i % 3 == 0;
-  const Neighbors kept =
-      index.search(queries.view(), {.k = 6, .filter = RowFilter::mask(mask.data(), kNormsRows), .probes = kAll}, on_cpu());
+  const Neighbors kept = index.search(
+      queries.view(), taken_by(index, {.k = 6, .filter = RowFilter::mask(mask.data(), kNormsRows), .probes = kAll}),
+      on_cpu());
   for (int64_t q = 0; q < 7; ++q) {
     int64_t at = 0;
     for (int64_t i = 0; i < kNormsRows && at < 6; ++i) {
@@ -92,8 +94,8 @@ TEST_P(NormsOfCodes, FiltersRangesRemovalAndFiles) {
       EXPECT_EQ(kept.distances(q)[at++], all.distances(q)[i]);
     }
     const float radius = all.distances(q)[40];
-    const RangeNeighbors range =
-        index.range_search(queries.view().slice(q, 1), {.radius = radius, .probes = kAll}, on_cpu());
+    const RangeNeighbors range = index.range_search(
+        queries.view().slice(q, 1), range_taken_by(index, {.radius = radius, .probes = kAll}), on_cpu());
     ASSERT_GE(range.size(), 41);
     EXPECT_EQ(range.ids()[40], all.ids(q)[40]);
     EXPECT_EQ(range.distances()[range.size() - 1], radius);
@@ -105,13 +107,13 @@ TEST_P(NormsOfCodes, FiltersRangesRemovalAndFiles) {
   index.save(path, on_cpu());
   Index loaded = Index::load(path, on_cpu());
   EXPECT_EQ(loaded.factory(), index.factory());
-  expect_same(loaded.search(queries.view(), {.k = 30, .probes = 3}, on_cpu()),
-              index.search(queries.view(), {.k = 30, .probes = 3}, on_cpu()));
+  expect_same(loaded.search(queries.view(), taken_by(loaded, {.k = 30, .probes = 3}), on_cpu()),
+              index.search(queries.view(), taken_by(index, {.k = 30, .probes = 3}), on_cpu()));
   const auto more = make_floats(Shape::gaussian, 9, kNormsCols, 5);
   index.add(more.view(), Ownership::copy, on_cpu());
   loaded.add(more.view(), Ownership::copy, on_cpu());
-  expect_same(loaded.search(queries.view(), {.k = 400, .probes = kAll}, on_cpu()),
-              index.search(queries.view(), {.k = 400, .probes = kAll}, on_cpu(kNoLimit, 1)));
+  expect_same(loaded.search(queries.view(), taken_by(loaded, {.k = 400, .probes = kAll}), on_cpu()),
+              index.search(queries.view(), taken_by(index, {.k = 400, .probes = kAll}), on_cpu(kNoLimit, 1)));
 }
 
 INSTANTIATE_TEST_SUITE_P(IndexNorms, NormsOfCodes,

@@ -53,7 +53,7 @@ class OnDisk : public ::testing::TestWithParam<std::string> {
       for (const SearchParams& params : {SearchParams{.k = 10}, SearchParams{.k = 7, .probes = 3},
                                          SearchParams{.k = 300, .probes = 1}, SearchParams{.k = 5, .probes = kAll}}) {
         const MatrixView some = queries.view().slice(0, count);
-        expect_same(a.search(some, params, on_cpu()), b.search(some, params, on_cpu()));
+        expect_same(a.search(some, taken_by(a, params), on_cpu()), b.search(some, taken_by(b, params), on_cpu()));
       }
     }
     std::vector<uint8_t> mask(static_cast<size_t>(a.size()), 0);
@@ -64,8 +64,8 @@ class OnDisk : public ::testing::TestWithParam<std::string> {
       expect_same(a.search(queries.view(), {.k = 9, .filter = filter}, on_cpu()),
                   b.search(queries.view(), {.k = 9, .filter = filter}, on_cpu()));
     }
-    const RangeNeighbors x = a.range_search(queries.view(), {.radius = 4.0f, .probes = 2}, on_cpu());
-    const RangeNeighbors y = b.range_search(queries.view(), {.radius = 4.0f, .probes = 2}, on_cpu());
+    const RangeNeighbors x = a.range_search(queries.view(), range_taken_by(a, {.radius = 4.0f, .probes = 2}), on_cpu());
+    const RangeNeighbors y = b.range_search(queries.view(), range_taken_by(b, {.radius = 4.0f, .probes = 2}), on_cpu());
     ASSERT_EQ(x.size(), y.size());
     EXPECT_TRUE(std::equal(x.ids(), x.ids() + x.size(), y.ids()));
   }

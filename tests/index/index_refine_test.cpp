@@ -47,7 +47,7 @@ TEST_F(RefineFrom, IsRFlatWithoutItsMemory) {
       const Index index = made(plain, metric);
       const Index keeping = made((std::string(plain) + ",RFlat").c_str(), metric);
       for (const int64_t refine : {0, 1, 3, 1000}) {
-        const SearchParams params{.k = 6, .probes = 5, .refine = refine};
+        const SearchParams params = taken_by(keeping, {.k = 6, .probes = 5, .refine = refine});
         SearchParams from = params;
         from.refine_from = &rows;
         expect_same(index.search(queries_.view(), from, on_cpu()), keeping.search(queries_.view(), params, on_cpu()));

@@ -57,7 +57,7 @@ TEST(RaBitQ, DistancesAreThePapersEstimates) {
     const IndexParts parts = IndexAccess::parts(index, on_cpu());
     const ListParts& lists = *parts.lists;
     EXPECT_EQ(index.info().code_bytes, 5 + 8);
-    const Neighbors found = index.search(queries.view(), {.k = 600, .probes = kAll}, on_cpu());
+    const Neighbors found = index.search(queries.view(), taken_by(index, {.k = 600, .probes = kAll}), on_cpu());
     for (int64_t list = 0; list < lists.lists; ++list) {
       const float* const centre = lists.centres.rows() > 0
                                       ? reinterpret_cast<const float*>(lists.centres.view().row(list))
@@ -87,7 +87,8 @@ TEST(RaBitQ, ASearchGoesByTheDefinition) {
     const CodeFormat format = IndexAccess::parts(index, on_cpu()).lists->codec.format;
     EXPECT_TRUE(has_sign_tables(format, KeyKind::l2));
     for (const int64_t count : {1, 5, 40}) {
-      const Neighbors found = index.search(queries.view().slice(0, count), {.k = 30, .probes = kAll}, on_cpu());
+      const Neighbors found =
+          index.search(queries.view().slice(0, count), taken_by(index, {.k = 30, .probes = kAll}), on_cpu());
       for (int64_t q = 0; q < count; q += 4) {
         const std::vector<uint64_t> expected = plain_search(index, queries.view(), q);
         for (int64_t i = 0; i < 30; ++i) {

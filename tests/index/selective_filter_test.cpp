@@ -47,7 +47,8 @@ TEST_P(SelectiveFilterOf, FewKeptRowsAreFoundInAllLists) {
     ids.push_back(ids.front());  // counts once
     const auto count = static_cast<int64_t>(ids.size());
     const auto search = [&](const RowFilter& filter, int64_t probes, int64_t first, int64_t some) {
-      return index.search(queries.view().slice(first, some), {.k = 6, .filter = filter, .probes = probes}, on_cpu());
+      return index.search(queries.view().slice(first, some),
+                          taken_by(index, {.k = 6, .filter = filter, .probes = probes}), on_cpu());
     };
     const RowFilter listed = RowFilter::rows(ids.data(), count);
     const Neighbors all = search(listed, kAll, 0, 9);
@@ -59,7 +60,8 @@ TEST_P(SelectiveFilterOf, FewKeptRowsAreFoundInAllLists) {
     // A range too.
     const float radius = all.distances(2)[5];
     const auto range = [&](int64_t probes) {
-      return index.range_search(queries.view(), {.radius = radius, .filter = listed, .probes = probes}, on_cpu());
+      return index.range_search(
+          queries.view(), range_taken_by(index, {.radius = radius, .filter = listed, .probes = probes}), on_cpu());
     };
     const RangeNeighbors near = range(1);
     const RangeNeighbors whole = range(kAll);
@@ -94,7 +96,8 @@ TEST_P(SelectiveFilterOf, OneQueryFindsWhatManyFind) {
         index.add(rows.view().slice(0, 300), Ownership::copy, on_cpu());
         index.add(rows.view().slice(300, kSelectRows - 300), Ownership::copy, on_cpu());
         const auto search = [&](int64_t first, int64_t count) {
-          return index.search(queries.view().slice(first, count), {.k = 7, .filter = filter, .probes = kAll}, on_cpu());
+          return index.search(queries.view().slice(first, count),
+                              taken_by(index, {.k = 7, .filter = filter, .probes = kAll}), on_cpu());
         };
         const Neighbors together = search(0, 20);
         for (const int64_t count : {1, 2, 8}) {
@@ -120,8 +123,9 @@ TEST_P(SelectiveFilterOf, ManyKeptRowsAreFoundInTheProbedLists) {
   std::vector<uint8_t> mask(kSelectRows, 1);
   mask[5] = 0;
   const RowFilter filter = RowFilter::mask(mask.data(), kSelectRows);
-  const Neighbors found = index.search(rows.view().slice(0, 5), {.k = 5, .filter = filter, .probes = 1}, on_cpu());
-  const Neighbors plain = index.search(rows.view().slice(0, 5), {.k = 6, .probes = 1}, on_cpu());
+  const Neighbors found =
+      index.search(rows.view().slice(0, 5), taken_by(index, {.k = 5, .filter = filter, .probes = 1}), on_cpu());
+  const Neighbors plain = index.search(rows.view().slice(0, 5), taken_by(index, {.k = 6, .probes = 1}), on_cpu());
   for (int64_t q = 0; q < 5; ++q) {  // less the row that is left out
     int64_t at = 0;
     for (int64_t i = 0; i < 6 && at < 5; ++i) {

@@ -11,6 +11,7 @@
 #include "io/temporary_directory.hpp"
 #include "io/thrown.hpp"
 #include "reference/data.hpp"
+#include "reference/taken_params.hpp"
 
 #include <gtest/gtest.h>
 
@@ -148,7 +149,7 @@ TEST(FaissFile, RaBitQHasFaisssDistances) {
       const IdFile file(golden(name + ".ids.npy"));
       std::vector<int64_t> ids(static_cast<size_t>(file.rows() * file.cols()));
       file.read(0, file.rows(), ids.data());
-      const Neighbors found = index.search(queries.view(), {.k = cols, .probes = 4}, resources());
+      const Neighbors found = index.search(queries.view(), taken_by(index, {.k = cols, .probes = 4}), resources());
       for (int64_t q = 0; q < queries.rows(); ++q) {
         for (int64_t i = 0; i < cols; ++i) {
           const auto at = std::find(ids.begin(), ids.end(), found.ids(q)[i]) - ids.begin();

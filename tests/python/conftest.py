@@ -16,6 +16,11 @@ from kith import _kith, _libraries
 METRICS = ["l2", "sqeuclidean", "inner_product", "cosine", "l1", "linf", "chi_square", "hamming"]
 
 
+def probing(index: Any, count: int) -> dict[str, int]:
+    """Arguments of a search that looks at so many lists: none for an index without lists, which refuses `probes`."""
+    return {"probes": count} if "IVF" in index.factory else {}
+
+
 def distances_of(queries: Any, base: Any, metric: str) -> np.ndarray:
     """Every distance, in float64."""
     q = np.asarray(queries, dtype=np.float64)

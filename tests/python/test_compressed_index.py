@@ -7,6 +7,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from conftest import probing
 
 import kith
 
@@ -38,7 +39,7 @@ def test_all_lists_give_knn_over_the_decoded_vectors(factory, metric, vectors):
     x, queries = vectors(700, 16), vectors(20, 16)
     index = made(factory, x, metric)
     decoded = index.reconstruct(np.arange(700))
-    assert same(index.search(queries, k=9, probes=ALL), kith.knn(queries, decoded, k=9, metric=metric))
+    assert same(index.search(queries, k=9, **probing(index, ALL)), kith.knn(queries, decoded, k=9, metric=metric))
 
 
 @pytest.mark.parametrize("factory", NORMS)
@@ -48,7 +49,7 @@ def test_norms_of_additive_codes(factory, vectors):
     assert index.info().code_bytes > made(factory[: factory.index("_N")], x).info().code_bytes
     decoded = index.reconstruct(np.arange(700)).astype(np.float64)
     for some in (queries, queries[:1]):  # products and lookups
-        found = index.search(some, k=9, probes=ALL)
+        found = index.search(some, k=9, **probing(index, ALL))
         exact = ((some[:, None, :].astype(np.float64) - decoded[found.ids]) ** 2).sum(axis=2)
         norms = (decoded**2).sum(axis=1)
         tolerance = 1e-4 if factory.endswith("_Nfloat") else np.ptp(norms) / 20
@@ -67,15 +68,15 @@ def test_every_kind(factory, vectors, tmp_path):
     assert index.trained and len(index) == 0 and index.dimension == 16
     index.add(x[:300])
     index.add(x[300:])
-    found = index.search(x[:40], k=10, probes=8)
+    found = index.search(x[:40], k=10, **probing(index, 8))
     assert found.ids.shape == (40, 10)
     assert (found.ids == np.arange(40)[:, None]).any(axis=1).mean() > 0.9  # codes of 2 bytes are coarse
     index.save(tmp_path / "x.kith")
     again = kith.load(tmp_path / "x.kith")
     assert again.factory == factory and again.metric == "sqeuclidean" and len(again) == 600
-    assert same(again.search(x[:40], k=10, probes=8), found)
+    assert same(again.search(x[:40], k=10, **probing(again, 8)), found)
     assert index.remove(np.arange(0, 600, 2)) == 300
-    assert (index.search(x[:40], k=10, probes=ALL).ids % 2 == 1).all()
+    assert (index.search(x[:40], k=10, **probing(index, ALL)).ids % 2 == 1).all()
     assert index.reconstruct([1, 3]).shape == (2, 16)
 
 
@@ -140,18 +141,18 @@ def test_filters(factory, vectors):
     index.remove(names[:50])
     left = names[50:]
     some = left[[3, 60, 100]]
-    by_id = index.search(x[:9], k=5, probes=4, filter=some)
+    by_id = index.search(x[:9], k=5, **probing(index, 4), filter=some)
     assert set(by_id.ids[:, :3].ravel()) == set(some.tolist()) and (by_id.ids[:, 3:] == -1).all()
     mask = np.isin(left, some)  # of the vectors that are there, in the order of add
-    assert same(index.search(x[:9], k=5, probes=4, filter=mask), by_id)
-    assert same(index.search(x[:9], k=5, probes=4, filter=np.packbits(mask, bitorder="little")), by_id)
-    within = index.range_search(x[:9], 1e9, probes=4, filter=some.tolist())
+    assert same(index.search(x[:9], k=5, **probing(index, 4), filter=mask), by_id)
+    assert same(index.search(x[:9], k=5, **probing(index, 4), filter=np.packbits(mask, bitorder="little")), by_id)
+    within = index.range_search(x[:9], 1e9, **probing(index, 4), filter=some.tolist())
     assert (np.diff(within.offsets) == 3).all()
     with pytest.raises(ValueError, match="150"):
         index.search(x[:9], filter=np.ones(200, bool))
     unknown = [int(names[0]), *some.tolist(), -1]
-    assert same(index.search(x[:9], k=5, probes=4, filter=unknown), by_id)
-    assert (np.diff(index.range_search(x[:9], 1e9, probes=4, filter=unknown).offsets) == 3).all()
+    assert same(index.search(x[:9], k=5, **probing(index, 4), filter=unknown), by_id)
+    assert (np.diff(index.range_search(x[:9], 1e9, **probing(index, 4), filter=unknown).offsets) == 3).all()
     for search in (partial(index.search, x[:9]), partial(index.range_search, x[:9], 1.0)):
         with pytest.raises(ValueError, match=f"{names[0]}.* is not in the index"):
             search(filter=unknown, filter_strict=True)
@@ -292,10 +293,27 @@ def test_ids_that_are_refused(vectors):
     assert index.reconstruct([]).shape == (0, 8)
 
 
+@pytest.mark.parametrize(
+    ("factory", "used"),
+    [("Flat", ()), ("PQ4", ()), ("PQ4,RFlat", ("refine",)), ("IVF4,SQ8", ("probes",)), ("Graph16", ("beam", "width", "refine"))],
+)
+def test_parameters_of_other_kinds_are_refused_by_name(factory, used, vectors):
+    x = vectors(300, 8)
+    index = made(factory, x)
+    for name in ("probes", "beam", "width", "refine"):
+        if name in used:
+            index.search(x[:3], k=2, **{name: 4})
+        else:
+            raises(ValueError, rf"{name} = 4 is for .*; the index '{factory}' takes", index.search, x[:3], k=2, **{name: 4})
+    if "probes" not in used:
+        raises(ValueError, "probes = 4 is for indexes with lists", index.range_search, x[:3], 1.0, probes=4)
+        raises(ValueError, "probes = 4 is for indexes with lists", index.knn_graph, x, k=2, probes=4)
+
+
 @pytest.mark.parametrize("name", ["probes", "refine"])
 def test_counts_that_are_refused(name, vectors):
     x = vectors(100, 8)
-    index = made("IVF4,SQ8", x)
+    index = made("IVF4,SQ8,RFlat", x)
     for value, error in [(0, ValueError), (-1, ValueError), (1.5, TypeError), (True, TypeError), (2**70, ValueError)]:
         raises(error, name, index.search, x[:2], **{name: value})
 
@@ -421,7 +439,8 @@ def test_any_order_of_adds_and_removals(factory, rng):
         if held:
             names = np.array(list(held))
             vectors = np.array(list(held.values()))
-            found = index.search(x[:5], k=3, probes=4, refine=1000)
+            again = {"refine": 1000} if "RFlat" in factory else {}
+            found = index.search(x[:5], k=3, **probing(index, 4), **again)
             true = kith.knn(x[:5], vectors, k=3, metric="sqeuclidean")
             assert (found.ids == np.where(true.ids < 0, -1, names[true.ids])).all()
             if factory != "IVF4,PQ2x4,RFlat":

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from conftest import probing
 
 import kith
 
@@ -87,7 +88,8 @@ def test_float64_queries_find_what_they_found(name: str) -> None:
     paragraphs = (GOLDEN / "answers.txt").read_text("utf-8").split("\n\n")
     told = next(text.split("\n")[1:] for text in paragraphs if text.split("\n")[0] == name.removesuffix(".kith"))
     expected = [line.split(": ")[1].split() for line in told if line.startswith("search ")]
-    found = kith.load(GOLDEN / name).search(doubles(FIRST_QUERY, QUERIES), k=4, probes=2)
+    index = kith.load(GOLDEN / name)
+    found = index.search(doubles(FIRST_QUERY, QUERIES), k=4, **probing(index, 2))
     for ids, distances, pairs in zip(found.ids, found.distances, expected, strict=True):
         assert ids.tolist() == [int(pair.split("@")[0]) for pair in pairs]
         np.testing.assert_array_equal(distances, np.array([pair.split("@")[1] for pair in pairs], np.float32))

@@ -7,6 +7,7 @@ import pickle
 
 import numpy as np
 import pytest
+from conftest import probing
 
 import kith
 from test_compressed_index import made, same
@@ -68,13 +69,13 @@ def test_offsets_of_float64_survive(factory, rng, tmp_path):
     x = 1.7e9 + rng.random((300, 3)) * 10
     index = made(factory, x, "l2")
     true = kith.knn(x[:20], x, k=5)
-    assert same(index.search(x[:20], k=5, probes=4), true)
+    assert same(index.search(x[:20], k=5, **probing(index, 4)), true)
     assert np.abs(index.reconstruct([3, 4]) - x[[3, 4]]).max() < 1e-5  # float32 would be off by up to 64
     index.save(tmp_path / "x.kith")
     for again in (kith.load(tmp_path / "x.kith"), pickle.loads(pickle.dumps(index))):
-        assert same(again.search(x[:20], k=5, probes=4), true)
+        assert same(again.search(x[:20], k=5, **probing(again, 4)), true)
         again.add(x[:1])
-        assert again.search(x[0], k=2, probes=4).ids.tolist() == [0, 300]
+        assert again.search(x[0], k=2, **probing(again, 4)).ids.tolist() == [0, 300]
     with pytest.raises(ValueError, match="offset.*FAISS"):
         kith.write_faiss(index, tmp_path / "x.faiss")
     kith.write_vectors(tmp_path / "more.fbin", x.astype(np.float32))
@@ -131,7 +132,7 @@ def test_faiss_files_both_ways(factory, vectors, tmp_path):
     kith.write_faiss(index, path)
     again = kith.read_faiss(path)
     assert len(again) == 400 and again.metric == "sqeuclidean"
-    assert same(again.search(x[:20], k=5, probes=4), index.search(x[:20], k=5, probes=4))
+    assert same(again.search(x[:20], k=5, **probing(again, 4)), index.search(x[:20], k=5, **probing(index, 4)))
     with pytest.raises(ValueError, match="kith.read_faiss"):
         kith.load(path)
     index.save(tmp_path / "again.faiss")  # the name says which format

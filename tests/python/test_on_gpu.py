@@ -8,6 +8,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from conftest import probing
 
 import kith
 
@@ -197,13 +198,13 @@ def test_compressed_index_from_arrays(kind, factory, vectors, tmp_path):
     made.add(base[7000:7500])
     made.add(kind.give(base[7500:]))
     assert len(made) == 10000 and made.info().device_bytes > 0
-    true = here.search(queries, k=7, probes=4)
-    same(kind, made.search(kind.give(queries), k=7, probes=4), true)
+    true = here.search(queries, k=7, **probing(here, 4))
+    same(kind, made.search(kind.give(queries), k=7, **probing(made, 4)), true)
     here.save(tmp_path / "here.kith")
     made.save(tmp_path / "made.kith")
     assert (tmp_path / "here.kith").read_bytes() == (tmp_path / "made.kith").read_bytes()
-    within = here.range_search(queries, 3.0, probes=4)
-    found = made.range_search(kind.give(queries), 3.0, probes=4)
+    within = here.range_search(queries, 3.0, **probing(here, 4))
+    found = made.range_search(kind.give(queries), 3.0, **probing(made, 4))
     assert (kind.take(found.ids) == within.ids).all() and (kind.take(found.offsets) == within.offsets).all()
 
 

@@ -14,6 +14,7 @@
 
 #include "cluster/fitted.hpp"
 #include "reference/data.hpp"
+#include "reference/taken_params.hpp"
 
 #include <gtest/gtest.h>
 
@@ -275,7 +276,7 @@ inline void expect_index(const std::string& factory, const Resources& one, const
     for (const int64_t count : {1, 2, 23}) {
       for (const int64_t k : {1, 10, 2000}) {
         for (const int64_t probes : {1, 4, 0}) {
-          SearchParams params{.k = k, .probes = probes};
+          SearchParams params = taken_by(plain, {.k = k, .probes = probes});
           for (const bool filtered : {false, true}) {
             if (filtered) params.filter = RowFilter::mask(keep.data(), plain.size());
             const MatrixView queries = asked.view().slice(0, count);
@@ -292,10 +293,16 @@ inline void expect_index(const std::string& factory, const Resources& one, const
         }
       }
     }
-    const Found within = found_in(plain.range_search(asked.view(), {.radius = 2.0f, .probes = 3}, one));
-    EXPECT_EQ(found_in(plain.range_search(asked.view(), {.radius = 2.0f, .probes = 3}, several)), within) << when;
+    const Found within =
+        found_in(plain.range_search(asked.view(), range_taken_by(plain, {.radius = 2.0f, .probes = 3}), one));
+    EXPECT_EQ(found_in(plain.range_search(asked.view(), range_taken_by(plain, {.radius = 2.0f, .probes = 3}), several)),
+              within)
+        << when;
     for (const Index& index : placed) {
-      EXPECT_EQ(found_in(index.range_search(asked.view(), {.radius = 2.0f, .probes = 3}, either)), within) << when;
+      EXPECT_EQ(
+          found_in(index.range_search(asked.view(), range_taken_by(index, {.radius = 2.0f, .probes = 3}), either)),
+          within)
+          << when;
     }
   };
   const auto add = [&](int64_t first, int64_t count) {

@@ -7,6 +7,7 @@
 #include "core/memory_budget.hpp"
 #include "io/temporary_directory.hpp"
 #include "ranks/parts.hpp"
+#include "reference/taken_params.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -236,7 +237,8 @@ TEST(SharedCalls, AShardedIndexCountsTheShareOfEachPart) {
       for (size_t i = 0; i < all.size(); i += 3) all[i] = 0;
       return all;
     }();
-    const SearchParams params{.k = 6, .filter = RowFilter::mask(keep.data(), 4000), .probes = 5};
+    const SearchParams params =
+        taken_by(plain, {.k = 6, .filter = RowFilter::mask(keep.data(), 4000), .probes = 5});
     const Found expected = found_in(plain.search(asked.view(), params, on("cpu")));
     const Index shards = plain.to({parse_devices("cpu/3"), 1});
     ResourceOptions options;
