@@ -8,6 +8,7 @@ import json
 import os
 import random
 import re
+import shutil
 import signal
 import subprocess
 import time
@@ -271,18 +272,26 @@ def started_ranks(job, waited):
     return found
 
 
-@pytest.mark.parametrize("moment", range(4))
-def test_a_rank_that_is_killed_ends_the_job(folder, moment):
+# Calls that last some seconds on any machine, with where their results would be.
+LONG = {
+    "kmeans": ["kmeans", "--data", "long.npy", "-k", 1000, "--iterations", 1000, "--tol", 0, "--out", "no.npy"],
+    "knn": ["knn", "--base", "long.npy", "--queries", "long.npy", "-k", 10, "--out-ids", "no.npy"],
+    "graph from disk": ["graph", "build", "--data", "long.npy", "-k", 10, "--method", "cells", "--out", "no"],
+    "graph in memory": ["graph", "build", "--data", "long.npy", "-k", 10, "--method", "exact", "--out", "no"],
+    "index build": ["index", "build", "--base", "long.npy", "--factory", "IVF2048,PQ16", "--out", "no.kith"],
+}
+
+
+@pytest.mark.parametrize("call", LONG)
+def test_a_rank_that_is_killed_ends_the_job(folder, call):
     """At a moment drawn at random. KITH_MPI_KILLS repeats it (40 in all, for instance)."""
-    (folder / "no.npy").unlink(missing_ok=True)
-    # So much that no machine is done before the kill.
     np.save(folder / "long.npy", np.random.default_rng(7).standard_normal((100_000, 32)).astype(np.float32))
-    for attempt in range(max(1, int(os.environ.get("KITH_MPI_KILLS", "4")) // 4)):
-        chance = random.Random(100 * moment + attempt)
+    for attempt in range(max(1, int(os.environ.get("KITH_MPI_KILLS", "5")) // len(LONG))):
+        chance = random.Random(f"{call} {attempt}")
+        shutil.rmtree(folder / "no", ignore_errors=True)
         with subprocess.Popen(
-            command(3, "kmeans", "--data", "long.npy", "-k", 1000, "--iterations", 1000, "--tol", 0, "--out", "no.npy"),
-            cwd=folder, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        ) as job:  # fmt: skip
+            command(3, *LONG[call]), cwd=folder, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        ) as job:
             began = time.monotonic()
             while len(ranks := started_ranks(job, time.monotonic() - began)) < 3:
                 assert time.monotonic() - began < TIMEOUT_SECONDS and job.poll() is None
@@ -292,7 +301,10 @@ def test_a_rank_that_is_killed_ends_the_job(folder, moment):
             os.kill(ranks[victim], signal.SIGKILL)
             killed = time.monotonic()
             _, said = job.communicate(timeout=TIMEOUT_SECONDS)
-            assert time.monotonic() - killed < 5
+            took = time.monotonic() - killed
+            print(f"{call}: rank {victim} killed {killed - began:.2f} s after the start; all ended {took:.2f} s later")
+            assert took < 5
             assert job.returncode != 0
             assert re.search(rf"rank {victim} with PID.*signal 9", said), said
-        assert not (folder / "no.npy").exists()
+        for result in ("no.npy", "no.kith", "no/report.json"):
+            assert not (folder / result).exists()

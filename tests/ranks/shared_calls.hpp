@@ -205,11 +205,13 @@ inline void expect_encoding(const Resources& one, const Resources& several) {
 
 inline void expect_graphs(const Resources& one, const Resources& several) {
   const auto rows = reference::make_floats(reference::Shape::near_duplicates, 1200, 8, 9);
-  for (const GraphMethod method : {GraphMethod::exact, GraphMethod::cells, GraphMethod::nn_descent}) {
+  for (const GraphMethod method :
+       {GraphMethod::exact, GraphMethod::cells, GraphMethod::nn_descent, GraphMethod::ggm}) {
     for (const int64_t count : {2, 7, 1200}) {
       KnnGraphParams params;
       params.k = 6;
       params.method = method;
+      if (method == GraphMethod::ggm) params.shards = 3;
       const KnnGraph expected = knn_graph(rows.view().slice(0, count), params, one);
       const KnnGraph graph = knn_graph(rows.view().slice(0, count), params, several);
       EXPECT_EQ(found_in(graph.ids(), graph.distances(), count * 6),
