@@ -55,7 +55,7 @@ class StreamTimer {
 
   cudaStream_t stream() const { return stream_; }
 
-  // Of so many calls, after one that does not count.
+  // Times `runs` calls, after one that does not count.
   template <typename Call>
   Times of(int64_t runs, const Call& call) const {
     call();

@@ -113,7 +113,7 @@ class Bench {
     return timer_.of(settings_.runs, call).median;
   }
 
-  // Of a search of so many rows.
+  // The floor of a search of that many rows.
   static double floor_of(const Where& where, int64_t queries, double rows) {
     return std::max(product_ms(static_cast<double>(queries), rows, kCols), rows * where.row_floor);
   }
@@ -146,7 +146,7 @@ class Bench {
     table_.line(floors);
   }
 
-  // Of a search whose results come to the host.
+  // The floor of a search whose results come to the host.
   double range_floor(int64_t results) const {
     const double copied = copy_ms(static_cast<double>(results) * (sizeof(int64_t) + sizeof(float)));
     return std::max(floor_of(kDevice, settings_.queries, static_cast<double>(settings_.rows)), copied);

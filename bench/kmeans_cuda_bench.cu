@@ -122,7 +122,7 @@ std::vector<std::byte> on_host(const MatrixView& rows) {
   return bytes;
 }
 
-// Of copies from pinned memory to the device.
+// The rate of copies from pinned memory to the device.
 double copy_bytes_per_second() {
   constexpr size_t kBytes = size_t{1} << 30;
   const StreamTimer timer;

@@ -283,7 +283,7 @@ __global__ void __launch_bounds__(kTableThreads) table_scan_kernel(const __grid_
   }
 }
 
-// Of the splits of a query the k best, in the place of the first one's.
+// The k best of a query's splits, in the place of the first one's.
 inline __global__ void __launch_bounds__(kTableThreads) table_merge_kernel(uint64_t* kept, int splits, int k) {
   extern __shared__ __align__(16) std::byte table_memory[];
   auto* const list = reinterpret_cast<uint64_t*>(table_memory);

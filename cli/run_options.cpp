@@ -4,7 +4,6 @@
 #include <kith/error.hpp>
 
 #include "core/byte_size.hpp"
-#include "core/divide.hpp"
 #include "core/named_limit.hpp"
 #include "interrupt.hpp"
 #include "process_memory.hpp"
@@ -116,7 +115,8 @@ std::vector<std::string> with_resources(const RunOptions& options, const std::fu
   try {
     work(Resources(std::move(resources)));
   } catch (const OutOfMemory& error) {
-    const int64_t needed = round_up(own + error.bytes_needed() + kOwnVaries, kMebibyte);
+    const int64_t least = own + error.bytes_needed() + kOwnVaries;
+    const int64_t needed = (least + kMebibyte - 1) / kMebibyte * kMebibyte;
     const auto* const named = dynamic_cast<const NamedLimit*>(&error);
     std::string text = fmt::format("{} (of --memory-limit {} the program itself takes {}",
                                    named != nullptr ? named->refused().c_str() : error.what(),

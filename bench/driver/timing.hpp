@@ -16,7 +16,7 @@ inline double clock_seconds(clockid_t clock) {
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 inline double wall_seconds() { return clock_seconds(CLOCK_MONOTONIC); }
-// Of all threads together, which other work on the machine disturbs less.
+// The time of all threads together, which other work on the machine disturbs less.
 inline double processor_seconds() { return clock_seconds(CLOCK_PROCESS_CPUTIME_ID); }
 
 struct Seconds {

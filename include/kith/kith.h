@@ -43,7 +43,7 @@ typedef enum kith_status {
   KITH_INTERNAL_ERROR = 9 /* anything else; please report it */
 } kith_status;
 
-/* Of the last call on this thread that did not return KITH_OK; "" before one. Valid until the next such call. */
+/* The message of this thread's last call that did not return KITH_OK; "" before one. Valid until the next such call. */
 KITH_C_API const char* kith_last_message(void);
 KITH_C_API int64_t kith_last_bytes_needed(void);             /* 0 unless that call returned KITH_OUT_OF_MEMORY */
 KITH_C_API const char* kith_status_name(kith_status status); /* "KITH_OK" */

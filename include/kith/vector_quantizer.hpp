@@ -39,7 +39,7 @@ class KITH_EXPORT VectorQuantizer {
 
   // Parts of a code lie one after the other from the lowest bit of the first byte on. `codes`: u8, rows x code_bytes().
   void encode(const MatrixView& rows, const MutableMatrixView& codes, const Resources& resources = Resources()) const;
-  // Of a file, which is read piece by piece, ahead, and may be larger than the memory limit: the codes of its rows as one
+  // The codes of a file, which is read piece by piece, ahead, and may be larger than the memory limit. They are one
   // array. They go to an array, or piece by piece, in order, to `out`, while those of the next one are made.
   void encode(const VectorFile& rows, const MutableMatrixView& codes, const Resources& resources = Resources()) const;
   void encode(const VectorFile& rows, const CodesSink& out, const Resources& resources = Resources()) const;

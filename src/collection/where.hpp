@@ -33,7 +33,7 @@ struct WhereQuery {
 // An expression that is prepared once and run with several lists of parameters. The connection is its own meanwhile.
 class WhereStatement {
  public:
-  // Of `query` the parameters are not used. All but the query must outlive it.
+  // The parameters in `query` are not used. All but the query must outlive it.
   WhereStatement(Database& db, const WhereQuery& query, const Resources& resources);
   ~WhereStatement();
   WhereStatement(const WhereStatement&) = delete;

@@ -294,9 +294,9 @@ class FloatBlockScan final : public ScreenHits, private BlockScan<float> {
   void took_since(int64_t before, int64_t query, int64_t panel) {
     CandidateList& candidates = list(query);
     if (!scanner_.keeps_all()) candidates.keep_since(before, [&](uint32_t row) { return scanner_.keeps_row(row); });
-    if (const KthAgain again(scanner_.base(), candidates); again) {
+    if (const TiesWithKth ties(scanner_.base(), candidates); ties) {
       const int64_t passed = candidates.size();
-      candidates.keep_since(before, [&](uint32_t row) { return !again(row); });
+      candidates.keep_since(before, [&](uint32_t row) { return !ties(row); });
       // Where half of all rows come so far, blocks of keys take less time.
       dense_.count(query, first_row_of(panel) + rows_in(panel), (passed - candidates.size()) / 2);
     }

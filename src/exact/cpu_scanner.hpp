@@ -123,9 +123,9 @@ class CpuScanner {
 };
 
 // Detects rows identical to the current k-th neighbour. They tie and lose by row number; their keys are not computed.
-class KthAgain {
+class TiesWithKth {
  public:
-  KthAgain(const MatrixView& base, const CandidateList& list)
+  TiesWithKth(const MatrixView& base, const CandidateList& list)
       : rows_(base.row(0)),
         stride_(base.row_stride() * size_of(base.dtype())),
         bytes_(base.cols() * size_of(base.dtype())) {

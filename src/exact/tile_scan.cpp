@@ -219,8 +219,8 @@ class TileScan {
     const float* const facts = facts_ + begin;
     const QuickTest quick(scanner_.kind(), rows.cols(), squared_norm, threshold, facts, end - begin);
     int64_t count = quick.run(values, facts, end - begin, left);
-    if (const KthAgain again(scanner_.base(), list); again) {
-      count = std::remove_if(left, left + count, [&](uint16_t i) { return again(first + begin + i); }) - left;
+    if (const TiesWithKth ties(scanner_.base(), list); ties) {
+      count = std::remove_if(left, left + count, [&](uint16_t i) { return ties(first + begin + i); }) - left;
     }
     float some_values[kTileRows];
     float some_facts[kTileRows];

@@ -8,18 +8,18 @@
 
 namespace kith {
 
-GraphComparer::GraphComparer(const GraphVectors& vectors, const WalkCoder& coder, const Wish& wish,
+GraphComparer::GraphComparer(const GraphVectors& vectors, const WalkCoder& coder, const Shape& shape,
                              const Resources& resources)
     : vectors_(vectors),
       coder_(coder),
-      kind_(key_kind(wish.metric)),
-      candidates_(wish.candidates),
-      k_(wish.k),
+      kind_(key_kind(shape.metric)),
+      candidates_(shape.candidates),
+      k_(shape.k),
       cols_(coder.cols()),
-      room_(wish.candidates + wish.k + GraphVectors::kTogether),
-      queries_(wish.slots * cols_, "queries of a walk", resources),
-      floats_(wish.slots * vectors.float_room(), "candidates of a walk", resources),
-      found_(wish.slots * room_, "candidates of a walk", resources) {}
+      room_(shape.candidates + shape.k + GraphVectors::kTogether),
+      queries_(shape.slots * cols_, "queries of a walk", resources),
+      floats_(shape.slots * vectors.float_room(), "candidates of a walk", resources),
+      found_(shape.slots * room_, "candidates of a walk", resources) {}
 
 std::pair<const uint64_t*, int64_t> GraphComparer::compare(const MatrixView& queries, int64_t query, const Beam& places,
                                                            const PlaceRows& rows, const uint64_t* kept,

@@ -19,14 +19,14 @@ namespace kith {
 
 class GraphComparer {
  public:
-  struct Wish {
+  struct Shape {
     Metric metric = Metric::l2;
     int64_t candidates = 0;  // rows that are compared
     int64_t k = 0;           // that are returned of them
     int slots = 1;           // threads
   };
   // `vectors` and `coder` must outlive it.
-  GraphComparer(const GraphVectors& vectors, const WalkCoder& coder, const Wish& wish, const Resources& resources);
+  GraphComparer(const GraphVectors& vectors, const WalkCoder& coder, const Shape& shape, const Resources& resources);
 
   // Compares the rows at the first places that the filter keeps (`kept`: its bits, null without one), until they are
   // the candidates; returns the sorted first k, packed, and how many they are.

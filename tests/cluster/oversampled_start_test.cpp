@@ -72,7 +72,7 @@ TEST(KMeansStart, FindsSmallClusters) {
   }
 }
 
-// So many values and centres that candidates are drawn.
+// Enough values and centres that candidates are drawn.
 TEST(KMeansStart, OversamplesTheSameFromAFileUnderALimitByAnyThreads) {
   constexpr int64_t kRows = 6000;
   constexpr int64_t kCols = 256;

@@ -208,7 +208,7 @@ inline void random_call(Collection& collection, CollectionModel& model, Draw& dr
       const int64_t id = replaces ? draw.below(40) : next.next_id + i;
       items.emplace_back(id, random_item(draw));
     }
-    // Of an id that is twice among these the last counts.
+    // The last item counts where an id is there twice.
     for (size_t i = 0; i < items.size(); ++i) {
       bool later = false;
       for (size_t k = i + 1; k < items.size(); ++k) later = later || items[k].first == items[i].first;

@@ -107,7 +107,7 @@ TEST_F(CudaAdditiveSmall, FewBitsAndManyBooks) {
     encoding.search.perturbed = 1;
     expect_parity(make_additive_case(Shape::gaussian, books, 4, 24, 20), encoding);
   }
-  // As many as a block of the search by products has room for, of as many columns.
+  // The most books and columns that a block of the search by products has room for.
   expect_parity(make_additive_case(Shape::gaussian, 64, 4, 128, 20), additive_encoding(CodeStart::random, 2));
 }
 

@@ -111,7 +111,7 @@ TEST(ByteWindow, BoundsHoldTheDistanceOfVeryShortRows) {
   }
 }
 
-// Of ordinary rows a window holds few.
+// A window holds few ordinary rows.
 TEST(ByteWindow, BoundsAreNarrow) {
   const ByteQueryFacts query{1e-3f, 128, 11.32f, 0.001f};
   const ByteBounds bounds = byte_bounds(KeyKind::l2, query, {0.035f, 128, 0.115f}, 0);

@@ -200,7 +200,7 @@ TEST_F(CudaCells, AutoKeepsItsWord) {
   }
 }
 
-// So many cells that only those near the own cell's centre are ranked.
+// Enough cells that only those near the own cell's centre are ranked.
 class SlowCudaCells : public OnCuda {};
 TEST_F(SlowCudaCells, RankAmongTheNearestOfVeryMany) {
   const auto x = make_floats(Shape::gaussian, 20000, 3, 5);

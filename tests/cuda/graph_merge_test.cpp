@@ -235,7 +235,7 @@ TEST_F(CudaGraphMergeSmall, RefusesWhatIsNoGraphThere) {
   const DeviceMatrix device(x.view());
   const std::string told = text_thrown<InvalidArgument>([&] { refine_graph(there, device.view(), {}, Resources()); });
   EXPECT_NE(told.find("row 211 is its own neighbour"), std::string::npos) << told;
-  // Of other vectors.
+  // The graph of other vectors.
   const auto y = make_floats(Shape::gaussian, 300, 8, 4);
   const DeviceMatrix other(y.view());
   const KnnGraph right = graph.to(MemorySpace::cuda(0), on_cuda());

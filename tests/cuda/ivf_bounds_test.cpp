@@ -53,7 +53,7 @@ double product(const std::vector<double>& a, const std::vector<double>& b) {
 // One query and vectors of one list, as the scan sees them.
 class Model {
  public:
-  // Of the vectors, and the query, every other one is `shorter` times as far from the centre.
+  // Every other vector, and the query, is `shorter` times as far from the centre.
   Model(const ListKey& key, size_t cols, double scale, double spread, uint32_t seed, double shorter = 1)
       : key_(key), kind_(key.kind), random_(seed) {
     const KeyKind kind = key.kind;

@@ -172,7 +172,7 @@ TEST_F(CudaIvfSearchSmall, DataFarFromZero) {
   }
 }
 
-// So many equal codes that candidates have no room, in lists of which the others are out of reach.
+// Too many equal codes for the room of candidates, in lists whose other vectors are out of reach.
 TEST_F(CudaIvfSearchSmall, MoreEqualVectorsThanCandidates) {
   for (const float spread : {4.0f, 300.0f}) {
     Lists lists = make_lists(product(32, 8, 8), KeyKind::squared_l2, true, {9000, 300, 8000, 400, 500, 50}, 46, 1, spread);

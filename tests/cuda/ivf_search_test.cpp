@@ -139,7 +139,7 @@ TEST_F(CudaIvfSearchSmall, RowsThatAFilterKeeps) {
   }
 }
 
-// So many queries that a warp re-ranks each; with equal codes some have too many candidates for that, and some for a
+// Enough queries that a warp re-ranks each; with equal codes some have too many candidates for that, and some for a
 // block.
 TEST_F(CudaIvfSearchSmall, MoreThanAThousandQueries) {
   for (const KeyKind kind : kKinds) {

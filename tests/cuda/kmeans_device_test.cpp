@@ -42,7 +42,7 @@ TEST_F(CudaKMeansOnDevice, FitsTheSame) {
   }
 }
 
-// So many values and centres that candidates are drawn in rounds, by backends that have fewer centres than planned.
+// Enough values and centres that candidates are drawn in rounds, by backends that have fewer centres than planned.
 TEST_F(CudaKMeansOnDevice, StartsTheSameWithManyCentres) {
   const auto data = make_floats(Shape::gaussian, 6000, 256, 4);
   std::vector<float> weights(6000);
@@ -248,7 +248,7 @@ TEST_F(CudaKMeansSmallOnDevice, PredictsTiesAndExtremesOfFewCentresAsTheCpuDoes)
   }
 }
 
-// So many rows with so many centres about as near that products are asked again, which mark them.
+// Many rows with many centres about as near, so that products are asked again and mark them.
 TEST_F(CudaKMeansOnDevice, PredictsRowsWithManyCentresAboutAsNear) {
   for (const Shape shape : {Shape::near_duplicates, Shape::gaussian}) {
     for (const bool spherical : {false, true}) {

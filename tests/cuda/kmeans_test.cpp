@@ -43,7 +43,7 @@ TEST_F(CudaKMeans, ManyColumns) {
   }
 }
 
-// So many runs that keys come with the sums, whose rows are cut between the halves of a warp.
+// Enough runs that keys come with the sums, whose rows are cut between the halves of a warp.
 TEST_F(CudaKMeans, ManyColumnsAndRuns) {
   for (const int64_t cols : {300, 528, 800, 1100, 1536}) {
     const auto data = make_floats(Shape::gaussian, 30000, cols, 3);

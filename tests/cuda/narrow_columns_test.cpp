@@ -53,7 +53,7 @@ TEST_F(CudaNarrowSmall, EveryDtypeAndFilter) {
   }
 }
 
-// As many as make failed queries be searched among fewer rows, where there are such.
+// Enough rows that failed queries are searched among fewer of them, where any fail.
 TEST_F(CudaNarrow, ManyRowsAndQueries) {
   for (const int64_t cols : {1, 2, 3}) {
     Vectors base = make_vectors(
@@ -67,7 +67,7 @@ TEST_F(CudaNarrow, ManyRowsAndQueries) {
     for (const Metric metric : kWithDirections) {
       for (const int64_t k : {10, 100}) expect_parity(queries, base, {.k = k, .metric = metric});
     }
-    // Of 500 different rows, and of their multiples.
+    // Copies of 500 different rows, and their multiples.
     const Vectors repeated = make_vectors(100000, cols, [&](int64_t i, int64_t j) {
       return base.row(1 + i % 500)[j] * std::ldexp(1.0f, static_cast<int>(i % 3));
     });

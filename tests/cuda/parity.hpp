@@ -102,7 +102,7 @@ inline void store_as(DType dtype, float value, void* to) {
   }
 }
 
-// Of any dtype: values from 0 to 3, or whole numbers for bytes; signed where asked for.
+// Vectors of any dtype: values from 0 to 3, or whole numbers for bytes; signed where asked for.
 class Stored {
  public:
   Stored(DType dtype, int64_t rows, int64_t cols, uint32_t seed, bool is_signed)

@@ -31,7 +31,7 @@ RangeNeighbors on_host(const RangeNeighbors& found) {
   return copy;
 }
 
-// Of memory that no limit counts.
+// Memory that no limit counts.
 std::shared_ptr<void> device_memory(int64_t count, int64_t bytes_each) {
   const auto memory = std::make_shared<DeviceBytes>(static_cast<size_t>(count * bytes_each));
   return {memory, memory->data()};

@@ -50,7 +50,7 @@ TEST(CellRanks, TakeBytesAndAnyThreads) {
   for (const int threads : {1, 3}) expect_as_searched(vectors.view(), centres.view(), 40, threads);
 }
 
-// Of whole numbers less whole numbers tiles leave a product out; with every instruction set, and of others not.
+// Tiles leave a product out for differences of whole numbers, with every instruction set, and for no others.
 TEST(CellRanks, WholeNumbersAmongFarCentres) {
   const auto bytes = reference::make_bytes(100, 70, 1);
   auto others = make_floats(Shape::gaussian, 100, 70, 2);
@@ -65,7 +65,7 @@ TEST(CellRanks, WholeNumbersAmongFarCentres) {
   }
 }
 
-// Of equal centres the smaller number comes first, however many there are.
+// Equal centres are ranked by their numbers, however many there are.
 TEST(CellRanks, CentresThatTie) {
   auto centres = make_floats(Shape::gaussian, 400, 12, 4);
   for (int64_t i = 0; i < 400; ++i) std::copy_n(centres.row(i % 5), 12, centres.row(i));

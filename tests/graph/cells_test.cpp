@@ -151,7 +151,7 @@ TEST(Cells, PairsOfMoreProbesThanAreRankedAreEstimated) {
   EXPECT_EQ(pairs_by_probes(9000, 10, 25, 100), 10000);  // all there are
 }
 
-// So many cells that only those near the own cell's centre are ranked.
+// Enough cells that only those near the own cell's centre are ranked.
 TEST(SlowCells, RankAmongTheNearestOfVeryMany) {
   const auto x = make_floats(Shape::gaussian, 20000, 3, 5);
   const CellPartition cells(x.view(), {.cells = kMostCellsRanked + 10, .probes = 4, .seed = 3}, nullptr, on_cpu());

@@ -16,7 +16,7 @@ namespace {
 using reference::make_floats;
 using reference::Shape;
 
-// Of each row the neighbours from `first` on: as many true ones are missing.
+// Each row's neighbours from `first` on: as many true ones are missing.
 KnnGraph without_first(const KnnGraph& graph, int64_t first, int64_t every) {
   Neighbors neighbors(graph.rows(), graph.k() - first, on_cpu());
   const NeighborsView out = neighbors.view();

@@ -222,8 +222,8 @@ TEST(PairScan, ComparesTinyAndLargeHistograms) {
   }
 }
 
-// Of each query the nearest rows, all of them where several are as near, and of each row that has a limit; where keys are
-// known, nobody else.
+// A query finds its nearest rows, all of them where several are as near, and so does a row that has a limit; where keys
+// are known, nobody else is found.
 void expect_nearest(const MatrixView& view, const reference::Matrix<float>& x, Metric metric, bool same,
                     Rows kind = Rows::as_they_are) {
   const int64_t set = view.rows() / 2;

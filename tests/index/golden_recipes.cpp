@@ -275,7 +275,7 @@ void add_indexes(std::vector<GoldenRecipe>& to) {
   }
   turn = 0;
   for (const std::string_view kind : kCodedKinds) {
-    // Of each kind one file is kept, by another metric in turn; of some kinds those of all histories.
+    // Each kind has one file, by another metric in turn; some kinds have one for each history.
     const bool all = kind == "IVF5,PQ4x4" || kind == "SQ8";
     unsigned metrics = 0;
     for (const Metric metric : kListMetrics) {
@@ -311,7 +311,7 @@ void add_indexes(std::vector<GoldenRecipe>& to) {
   to.push_back(none);
 }
 
-// Of float64 vectors, from which an offset is subtracted that is saved with them.
+// An index of float64 vectors: an offset is subtracted, and saved with them.
 struct DoublesRecipe {
   std::string factory;
   Metric metric = Metric::l2;

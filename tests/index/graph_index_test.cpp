@@ -456,7 +456,7 @@ TEST(GraphPlan, ExactWhereItCostsNoMoreAndTheBeamGrowsWithTheFilter) {
   EXPECT_EQ(plan_graph_search(search).fewest_kept, 16);
   EXPECT_EQ(plan_graph_search(search).walk.kept, 40);
   EXPECT_GE(widest_walk(search).beam, 320);
-  // Of 100,000 kept rows exact search costs as much as a beam of 781.
+  // Exact search of 100,000 kept rows costs as much as a beam of 781.
   EXPECT_TRUE(wider_plan(plan_graph_search(search), search.kept, search.degree).exact);
   search.kept = 900000;
   const GraphPlan wider = wider_plan(plan_graph_search(search), search.kept, search.degree);

@@ -112,7 +112,7 @@ TEST(RaBitQ, ProductsAndCosineGoByTheDecodedVectors) {
   }
 }
 
-// Of a vector that was rotated at random the estimate has no bias, and an error of about |q - c| |r| / root(d).
+// The estimate for a randomly rotated vector has no bias, and an error of about |q - c| |r| / root(d).
 TEST(RaBitQ, EstimatesAreNearAndWithoutBias) {
   constexpr int64_t kCols = 256;
   const auto rows = make_floats(Shape::gaussian, 800, kCols, 1);

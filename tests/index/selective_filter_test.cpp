@@ -114,7 +114,7 @@ TEST_P(SelectiveFilterOf, OneQueryFindsWhatManyFind) {
   }
 }
 
-// As many as the probed lists hold: these alone are searched.
+// The filter keeps as many as the probed lists hold: these alone are searched.
 TEST_P(SelectiveFilterOf, ManyKeptRowsAreFoundInTheProbedLists) {
   const Matrix<float> rows = make_floats(Shape::gaussian, kSelectRows, kSelectCols, 1);
   Index index(GetParam());

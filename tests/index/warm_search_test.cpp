@@ -65,7 +65,7 @@ Index made_index(const std::string& factory, Metric metric, const Matrix<float>&
   return index;
 }
 
-// Of searches of one query each, after as many that do not count.
+// Allocations of searches of one query each, after as many that do not count.
 int64_t allocations_of(const Index& index, const Matrix<float>& queries, const SearchParams& params,
                        const Resources& resources) {
   Neighbors found(1, params.k, resources);

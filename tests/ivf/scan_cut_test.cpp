@@ -97,8 +97,8 @@ TEST(ScanCut, KeptRowsEndASample) {
   EXPECT_EQ(cut.first_rows_of(70), 64u);
 }
 
-// Of a long list no more than kept_rows, from all of it, whether the second pass looks at all vectors or there is more
-// than one tile between those that are taken.
+// A long list is sampled over its whole length, kept_rows at most, whether the second pass looks at all vectors or
+// tiles lie between those that are taken.
 TEST(ScanCut, ASampleOfALongListIsOfAllOfIt) {
   for (const int every : {1, 3}) {
     ScanCut cut = cut_of(1024, every);

@@ -77,7 +77,7 @@ TEST(ProductTraining, OneColumnAndOnePart) {
   EXPECT_EQ(trained(wide, 1, 4, 7, 2), reference::train_codewords(wide, 16, CounterRng(7, 1), 25));
 }
 
-// Of more rows than training wants a sample is drawn; from a file the same.
+// More rows than training wants are sampled, from arrays and files alike.
 TEST(ProductTraining, ManyRowsAreSampled) {
   const auto rows = make_floats(Shape::gaussian, 16 * 256 + 500, 4, 5);
   ViewSource source(rows.view());

@@ -10,7 +10,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "install"))
 from exported_symbols import declared, not_public  # noqa: E402
 
 HEADER = """
-// Of Hidden and secret() this comment speaks.
+// This comment speaks of Hidden and secret().
 class KITH_EXPORT Index {
  public:
   int64_t size() const { return count(rows); }

@@ -29,7 +29,7 @@ from kith.sklearn._parameters import WIDE_DTYPES, refuse_device, threads_of
 
 # How scikit-learn is to hand over what it was given.
 _AS_READ: dict[str, Any] = {"dtype": WIDE_DTYPES, "order": "C", "ensure_all_finite": False}
-# Of vectors for which centres are sought, that dense ones were fitted to.
+# The same for vectors whose nearest centre is sought, where the fit had dense ones.
 _SPARSE: dict[str, Any] = {"accept_sparse": "csr"}
 
 

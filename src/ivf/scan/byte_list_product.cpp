@@ -111,18 +111,18 @@ class ByteListProduct final : public ListProduct {
     for (int64_t i = 0; i < count_; ++i) load_float_query(i, origin);
   }
 
-  float offset(int64_t query) const override { return held_->facts[query].offset; }
-  float error(int64_t query) const override { return held_->facts[query].error; }
+  float offset(int64_t query) const override { return held_->terms[query].offset; }
+  float error(int64_t query) const override { return held_->terms[query].error; }
 
   void scan(int64_t group, int64_t count, const float* limits, ListHits& hits) override {
     ByteRowsQuery* const queries = asked_;
     for (int64_t i = 0; i < count; ++i) {
-      const Facts& facts = held_->facts[group + i];
-      queries[i] = {facts.weights,
-                    facts.constant,
-                    facts.factor,
-                    limits[i] + facts.least_error,
-                    facts.tilt,
+      const QueryTerms& terms = held_->terms[group + i];
+      queries[i] = {terms.weights,
+                    terms.constant,
+                    terms.factor,
+                    limits[i] + terms.least_error,
+                    terms.tilt,
                     hits.values + i * hits.stride,
                     hits.rows + i * hits.stride};
     }
@@ -137,11 +137,11 @@ class ByteListProduct final : public ListProduct {
       scan_(block, static_cast<uint32_t>(first), queries, count);
     }
     for (int64_t i = 0; i < count; ++i) hits.counts[i] = queries[i].found;
-    for (int64_t i = 0; i < count; ++i) set_error(held_->facts[group + i], hits.rows + i * hits.stride, hits.counts[i]);
+    for (int64_t i = 0; i < count; ++i) set_error(held_->terms[group + i], hits.rows + i * hits.stride, hits.counts[i]);
   }
 
  private:
-  struct Facts {
+  struct QueryTerms {
     ByteWeights weights;
     float constant = 0;
     float factor = 0;
@@ -258,18 +258,18 @@ class ByteListProduct final : public ListProduct {
   ByteWeights rounded_floats(int64_t cols, int64_t place) {
     return round_weights(held_->floats.data(), cols, held_->weights.data() + place * weight_bytes_);
   }
-  void set_weights(Facts& facts, const ByteWeights& weights, double times) const {
-    facts.weights = weights;
-    facts.factor = static_cast<float>(times) * weights.step;
+  void set_weights(QueryTerms& terms, const ByteWeights& weights, double times) const {
+    terms.weights = weights;
+    terms.factor = static_cast<float>(times) * weights.step;
   }
   // Nothing is certain: everything passes.
   void give_up(int64_t i) {
     std::fill(held_->floats.begin(), held_->floats.end(), 0.0f);
     const int64_t place = place_of(i);
     held_->owners[place] = kNoOwner;
-    set_weights(held_->facts[i], rounded_floats(stored_ ? padded_ : code_cols_, place), 0);
-    held_->facts[i].offset = held_->facts[i].constant = held_->facts[i].tilt = 0;
-    held_->facts[i].least_error = kInfinity;
+    set_weights(held_->terms[i], rounded_floats(stored_ ? padded_ : code_cols_, place), 0);
+    held_->terms[i].offset = held_->terms[i].constant = held_->terms[i].tilt = 0;
+    held_->terms[i].least_error = kInfinity;
   }
 
   void prepare_code_query(int64_t i, Prepared& out, int64_t place) {
@@ -320,12 +320,12 @@ class ByteListProduct final : public ListProduct {
     const double far = a + longest_;
     const double all = far + own.length + own.around + zero_length_;
     if (!(all * all < kLargestSquaredNorm)) return give_up(i);
-    Facts& facts = held_->facts[i];
-    set_weights(facts, own.weights, -2);
-    facts.tilt = facts.constant = 0;
-    facts.offset = static_cast<float>(squares);
+    QueryTerms& terms = held_->terms[i];
+    set_weights(terms, own.weights, -2);
+    terms.tilt = terms.constant = 0;
+    terms.offset = static_cast<float>(squares);
     const double added = far * far + 2 * (own.length + from_mean) * longest_;
-    facts.least_error =
+    terms.least_error =
         static_cast<float>(1.01 * (2 * own.weights.moved_by * longest_code_ + 12 * kUnitRoundoff * added +
                                    2 * (far + held) * held + 2.01 * a * rounded));
   }
@@ -346,16 +346,16 @@ class ByteListProduct final : public ListProduct {
     const double error =
         1.01 * (own.weights.moved_by * longest_code_ + 12 * kUnitRoundoff * own.length * all + own.length * held) +
         underflow_error(cols_);
-    Facts& facts = held_->facts[i];
-    set_weights(facts, own.weights, -1);
-    facts.tilt = facts.constant = 0;
-    facts.offset = static_cast<float>(-product);
-    facts.least_error = static_cast<float>(error);
+    QueryTerms& terms = held_->terms[i];
+    set_weights(terms, own.weights, -1);
+    terms.tilt = terms.constant = 0;
+    terms.offset = static_cast<float>(-product);
+    terms.least_error = static_cast<float>(error);
     if (kind_ != KeyKind::cosine) return;
-    facts.constant = facts.offset;
-    facts.offset = 1;
-    facts.least_error = static_cast<float>(32 * kUnitRoundoff);
-    facts.tilt = static_cast<float>(error * 1.01);
+    terms.constant = terms.offset;
+    terms.offset = 1;
+    terms.least_error = static_cast<float>(32 * kUnitRoundoff);
+    terms.tilt = static_cast<float>(error * 1.01);
   }
 
   // The floats that are rounded to weights; returns their squared length. It is rounded to f32, which moves it by less
@@ -375,21 +375,21 @@ class ByteListProduct final : public ListProduct {
     return canonical_squared_norm_cpu(w, cols_);
   }
 
-  void set_tilt(Facts& facts, double times, double length) const {
-    facts.constant = 0;
-    facts.tilt = static_cast<float>(times * std::max(length, facts.weights.moved_by * 0x1p12) + 1e-30);
+  void set_tilt(QueryTerms& terms, double times, double length) const {
+    terms.constant = 0;
+    terms.tilt = static_cast<float>(times * std::max(length, terms.weights.moved_by * 0x1p12) + 1e-30);
   }
 
   void load_float_query(int64_t i, const float* origin) {
     if (!has_differences(kind_)) return load_float_product(i, origin);
     const double squares = fill_floats(i, origin);
     if (!(squares < kLargestSquaredNorm)) return give_up(i);
-    Facts& facts = held_->facts[i];
+    QueryTerms& terms = held_->terms[i];
     held_->owners[place_of(i)] = kNoOwner;  // the weights are the list's
-    set_weights(facts, rounded_floats(padded_, place_of(i)), -2);
-    set_tilt(facts, 2.02, std::sqrt(squares));
-    facts.offset = static_cast<float>(squares);
-    facts.least_error = static_cast<float>(16 * kUnitRoundoff * squares + underflow_error(cols_));
+    set_weights(terms, rounded_floats(padded_, place_of(i)), -2);
+    set_tilt(terms, 2.02, std::sqrt(squares));
+    terms.offset = static_cast<float>(squares);
+    terms.least_error = static_cast<float>(16 * kUnitRoundoff * squares + underflow_error(cols_));
   }
 
   void load_float_product(int64_t i, const float* origin) {
@@ -405,19 +405,19 @@ class ByteListProduct final : public ListProduct {
     double product = 0;
     canonical_products_cpu(queries_ + numbers_[i] * cols_, origin, 1, cols_, &product);
     if (cosine) product *= inverse_norms_[numbers_[i]];
-    Facts& facts = held_->facts[i];
-    set_weights(facts, own.weights, -1);
-    set_tilt(facts, 1.01, own.length);
+    QueryTerms& terms = held_->terms[i];
+    set_weights(terms, own.weights, -1);
+    set_tilt(terms, 1.01, own.length);
     const double one = cosine ? 1.0 : 0.0;
-    facts.offset = static_cast<float>(one - product);
-    facts.least_error =
+    terms.offset = static_cast<float>(one - product);
+    terms.least_error =
         static_cast<float>(32 * kUnitRoundoff * (one + own.length * std::sqrt(origins)) + underflow_error(cols_));
   }
 
   // The bound holds for all vectors that passed, so it takes their largest spread and their largest term.
-  void set_error(Facts& facts, const uint32_t* rows, int64_t count) const {
-    facts.error = facts.least_error;
-    if (facts.tilt == 0 && !stored_) return;
+  void set_error(QueryTerms& terms, const uint32_t* rows, int64_t count) const {
+    terms.error = terms.least_error;
+    if (terms.tilt == 0 && !stored_) return;
     float spread = 0;
     float term = 0;
     for (int64_t i = 0; i < count; ++i) {
@@ -425,7 +425,7 @@ class ByteListProduct final : public ListProduct {
       spread = std::max(spread, rows_.screen->spread(place));
       term = std::max(term, stored_ ? rows_.screen->term(place) : 0.0f);
     }
-    facts.error += (facts.tilt * spread + term * static_cast<float>(32 * kUnitRoundoff)) * 1.001f;
+    terms.error += (terms.tilt * spread + term * static_cast<float>(32 * kUnitRoundoff)) * 1.001f;
   }
 
   const ListTables& tables_;
@@ -445,7 +445,7 @@ class ByteListProduct final : public ListProduct {
     Arrays(ArrayPlaces& places, const ByteListProduct& product, int64_t queries);
 
     PlacedArray<uint8_t> weights;
-    PlacedArray<Facts> facts;
+    PlacedArray<QueryTerms> terms;
     PlacedArray<int64_t> owners;     // queries of the batch whose weights there are
     PlacedArray<Prepared> prepared;  // of the same
     PlacedArray<float> moved;        // q - z
@@ -474,7 +474,7 @@ class ByteListProduct final : public ListProduct {
 
 ByteListProduct::Arrays::Arrays(ArrayPlaces& places, const ByteListProduct& product, int64_t queries)
     : weights(places.take<uint8_t>(queries * product.weight_bytes_)),
-      facts(places.take<Facts>(queries)),
+      terms(places.take<QueryTerms>(queries)),
       owners(places.take<int64_t>(queries)),
       prepared(places.take<Prepared>(queries)),
       moved(places.take<float>(!product.stored_ && has_differences(product.kind_) ? queries * product.cols_ : 0)),

@@ -28,14 +28,14 @@ constexpr int64_t kMostTaskRows = 1 << 15;  // vectors of a task
 
 // The arrays of a batch.
 struct BatchMemory {
-  BatchMemory(ArrayPlaces& places, const IvfModel& model, const ListsWish& wish, int64_t queries)
+  BatchMemory(ArrayPlaces& places, const IvfModel& model, const BatchNeeds& needs, int64_t queries)
       : capacity(queries),
         queries_as_floats(places.take<float>(queries * model.cols())),
         inverse_norms(places.take<double>(queries)),
-        candidates(places.take<std::byte>(queries * CandidateList::bytes_for(wish.list_length))),
+        candidates(places.take<std::byte>(queries * CandidateList::bytes_for(needs.list_length))),
         lock_bytes(places.take<std::byte>(array_bytes<QueryLock>(queries))),
         threshold_bytes(places.take<std::byte>(array_bytes<std::atomic<float>>(queries))),
-        probes(places, queries, wish.slots) {}
+        probes(places, queries, needs.slots) {}
 
   CandidateList* lists() const { return reinterpret_cast<CandidateList*>(candidates.data()); }
   QueryLock* locks() const { return reinterpret_cast<QueryLock*>(lock_bytes.data()); }
@@ -75,33 +75,35 @@ class ThreadScratch {
   ReusedVector<CandidateScratch> all_;
 };
 
-Footprint batch_footprint(const IvfModel& model, const ListsWish& wish, int64_t queries, const Resources& resources) {
+Footprint batch_footprint(const IvfModel& model, const BatchNeeds& needs, int64_t queries, const Resources& resources) {
   // Ranking plans with what it finds; some room makes it quick.
   constexpr int64_t kRankingRoom = int64_t{4} << 20;
-  Footprint working = invert_footprint(queries, wish.slots, model.lists()).times(2);
+  Footprint working = invert_footprint(queries, needs.slots, model.lists()).times(2);
   if (model.has_centres()) {
-    working = working.then(rank_footprint(queries, wish.slots, resources)
+    working = working.then(rank_footprint(queries, needs.slots, resources)
                                .beside(array_footprint<float>(queries, 4 * model.cols()))
                                .beside({kRankingRoom}));
   }
   return counted(resources, [&](const Resources& counting) {
-           const HostArrays<BatchMemory> memory("a batch of queries", counting, model, wish, queries);
+           const HostArrays<BatchMemory> memory("a batch of queries", counting, model, needs, queries);
          })
-      .beside(array_footprint<uint64_t>(queries, wish.k))
+      .beside(array_footprint<uint64_t>(queries, needs.k))
       .beside(working);
 }
 
 }  // namespace
 
-ListsCpuPlan plan_lists_cpu(const IvfModel& model, const ListsWish& wish, int64_t queries, bool screened,
+ListsCpuPlan plan_lists_cpu(const IvfModel& model, const BatchNeeds& needs, int64_t queries, bool screened,
                             const PlanBudget& budget, const Resources& resources) {
   ListsCpuPlan plan;
-  const int64_t together = ListProductShape::batch_for_tables(model, queries, wish.slots, budget.cpu, screened);
+  const int64_t together = ListProductShape::batch_for_tables(model, queries, needs.slots, budget.cpu, screened);
   plan.scan = ListProductShape::choose(model, together, budget.cpu, screened);
   const Footprint threads = ListScan::footprint(model, plan.scan, resources)
                                 .times(budget.threads)
-                                .beside(footprint_of<ThreadScratch>(resources, wish.list_length));
-  const auto bytes = [&](int64_t batch) { return threads.beside(batch_footprint(model, wish, batch, resources)).host; };
+                                .beside(footprint_of<ThreadScratch>(resources, needs.list_length));
+  const auto bytes = [&](int64_t batch) {
+    return threads.beside(batch_footprint(model, needs, batch, resources)).host;
+  };
   plan.query_batch = std::min(together, kMostQueries);
   plan.host_bytes = bytes(plan.query_batch);
   while (plan.query_batch > 1 && plan.host_bytes > budget.host) {
@@ -111,12 +113,12 @@ ListsCpuPlan plan_lists_cpu(const IvfModel& model, const ListsWish& wish, int64_
   return plan;
 }
 
-ListsCpuPlan KeptListsPlan::get(const IvfModel& model, const ListsWish& wish, int64_t queries, bool screened,
+ListsCpuPlan KeptListsPlan::get(const IvfModel& model, const BatchNeeds& needs, int64_t queries, bool screened,
                                 const PlanBudget& budget, const Resources& resources) {
   const std::lock_guard hold(lock_);
-  Shape shape{wish, queries, screened, budget.threads, cpu_target_name()};
+  Shape shape{needs, queries, screened, budget.threads, cpu_target_name()};
   if (shape == shape_ && plan_.host_bytes <= budget.host) return plan_;
-  const ListsCpuPlan plan = plan_lists_cpu(model, wish, queries, screened, budget, resources);
+  const ListsCpuPlan plan = plan_lists_cpu(model, needs, queries, screened, budget, resources);
   if (plan.query_batch == std::min(queries, kMostQueries)) {  // room enough
     shape_ = std::move(shape);
     plan_ = plan;
@@ -190,7 +192,7 @@ class CpuBackend final : public ListsBackend {
         model_(search.vectors.model()),
         plan_(plan),
         resources_(resources),
-        memory_("a batch of queries", resources, model_, search.wish(slots), plan.query_batch),
+        memory_("a batch of queries", resources, model_, search.needs(slots), plan.query_batch),
         probes_(memory_->probes) {
     memory_->construct(search.list_length());
   }

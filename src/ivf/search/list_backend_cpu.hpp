@@ -19,13 +19,13 @@ namespace kith {
 
 inline constexpr int64_t kRangeListLength = 128;  // candidates of a range search, which are scored when a list is full
 
-// What every batch of a search has.
-struct ListsWish {
+// What every batch of a search needs.
+struct BatchNeeds {
   int64_t list_length = 0;  // of candidates
   int64_t slots = 0;        // lists that are ranked
   int64_t k = 0;            // packed neighbours that are given out
 
-  bool operator==(const ListsWish&) const = default;
+  bool operator==(const BatchNeeds&) const = default;
 };
 
 // What the rounds of a search share.
@@ -38,22 +38,22 @@ struct CpuSearchData {
   HostArray<uint32_t> places = {};  // of the kept vectors, where they are compared one by one
 
   int64_t list_length() const { return task.most ? kRangeListLength : task.fewest; }
-  ListsWish wish(int64_t slots) const { return {list_length(), slots, task.k}; }
+  BatchNeeds needs(int64_t slots) const { return {list_length(), slots, task.k}; }
 };
 inline constexpr int64_t kNotCounted = -1;
 
-ListsCpuPlan plan_lists_cpu(const IvfModel& model, const ListsWish& wish, int64_t queries, bool screened,
+ListsCpuPlan plan_lists_cpu(const IvfModel& model, const BatchNeeds& needs, int64_t queries, bool screened,
                             const PlanBudget& budget, const Resources& resources);
 
 // The last plan that was made with room enough: a search of the same shape has the same one, wherever it fits.
 class KeptListsPlan {
  public:
-  ListsCpuPlan get(const IvfModel& model, const ListsWish& wish, int64_t queries, bool screened,
+  ListsCpuPlan get(const IvfModel& model, const BatchNeeds& needs, int64_t queries, bool screened,
                    const PlanBudget& budget, const Resources& resources);
 
  private:
   struct Shape {
-    ListsWish wish;
+    BatchNeeds needs;
     int64_t queries = 0;
     bool screened = false;
     int threads = 0;

@@ -32,13 +32,13 @@ CodeWords::Wanted wanted_words(const IvfModel& model, int64_t queries, bool scre
 
 // The smallest plan, with what the model keeps of its codewords. A limit may have queries searched a few at a time,
 // which is planned otherwise.
-Footprint least_search(const IvfModel& model, const ListsWish& wish, int64_t queries, bool screened,
+Footprint least_search(const IvfModel& model, const BatchNeeds& needs, int64_t queries, bool screened,
                        const Resources& resources) {
   const auto of = [&](int64_t count) {
     return CodeWords::footprint(model.codec->format(), wanted_words(model, count, screened))
         .beside(least_plan(
             [&](const PlanBudget& budget) {
-              return PlanWithin{plan_lists_cpu(model, wish, count, screened, budget, resources)};
+              return PlanWithin{plan_lists_cpu(model, needs, count, screened, budget, resources)};
             },
             resources));
   };
@@ -49,9 +49,9 @@ Footprint search_footprint(const IvfModel& model, int64_t rows, const IvfSearch&
                            bool screened, const Resources& resources) {
   const int64_t slots = std::min(search.probes, model.lists());
   if (!search.most) {
-    const ListsWish wish{std::min(search.k, rows), slots, search.k};
+    const BatchNeeds needs{std::min(search.k, rows), slots, search.k};
     return array_footprint<int64_t>(filtered ? model.lists() : 0)
-        .beside(least_search(model, wish, queries, screened, resources));
+        .beside(least_search(model, needs, queries, screened, resources));
   }
   constexpr int64_t kFirstHits = 64 << 10;  // of a thread: its first two segments
   Footprint needed = least_search(model, {kRangeListLength, slots, 0}, queries, screened, resources)
@@ -108,10 +108,10 @@ class CpuSearcher final : public ListSearcher {
   }
 
   PlanWithin<ListsPlan> plan(const ListsRound& round, const PlanBudget& budget) const override {
-    const ListsWish wish = data_.wish(round.slots);
+    const BatchNeeds needs = data_.needs(round.slots);
     const bool screened = data_.vectors.screened();
-    if (plans_ != nullptr) return {plans_->get(model(), wish, round.queries, screened, budget, resources_)};
-    return {plan_lists_cpu(model(), wish, round.queries, screened, budget, resources_)};
+    if (plans_ != nullptr) return {plans_->get(model(), needs, round.queries, screened, budget, resources_)};
+    return {plan_lists_cpu(model(), needs, round.queries, screened, budget, resources_)};
   }
   std::unique_ptr<ListsBackend> begin(const ListsRound& round, const ListsPlan& plan,
                                       const Resources& planned) const override {

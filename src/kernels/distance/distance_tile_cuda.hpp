@@ -61,7 +61,7 @@ KITH_DEVICE_INLINE double float_quotient(double n, double s) {
 }
 
 // canonical_step for kernels that hold many lanes in registers: the same bits, with a division that does not branch.
-// Of values that are scaled already.
+// It takes values that are scaled already.
 template <KeyKind kKind>
 KITH_DEVICE_INLINE double canonical_step_cuda(double lane, double q, double x) {
   if constexpr (kKind == KeyKind::chi_square) {

@@ -21,7 +21,7 @@ void write_code_norms(const CodecView& codec, uint8_t* codes, int64_t count, con
 // codebooks: the least and the largest norm, between which 256 levels lie in the middle of equal steps; or the levels
 // themselves, by k-means of the norms.
 //
-// Of the values behind the codebooks.
+// Their number is norm_value_count.
 constexpr int64_t norm_value_count(CodeNorm norm) {
   return norm == CodeNorm::qint8 ? 2 : norm == CodeNorm::cqint8 ? kNormLevels : 0;
 }

@@ -1,7 +1,7 @@
 // Codewords of a product quantizer: a k-means for each sub-vector, all of them in step (Jegou et al., "Product
 // quantization for nearest neighbor search", 2011, section II).
 //
-// Of many rows a sample is drawn. Its values are rounded, column by column, to multiples of a power of two so coarse
+// Many rows are sampled. Values are rounded, column by column, to multiples of a power of two so coarse
 // that float64 adds up all rows without rounding, and so fine that values within 2^13 of the column's largest keep all
 // digits: sums have no order, and every device and number of threads gives the same codewords. The first codewords
 // are distinct sub-vectors of rows drawn by seed. A codeword that no row is nearest to takes the row that is farthest

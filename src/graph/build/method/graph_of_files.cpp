@@ -337,7 +337,7 @@ GraphReport merge_graphs_folder(const std::vector<GraphOfFile>& parts, const std
   check_parts(parts);
   if (!work.part.alone()) throw Unsupported("graphs are not merged in parts of the work; leave the part out");
   const auto merge = [&](const Resources& used) { return merge_in_memory(parts, params, used); };
-  // Of one there is nothing to merge, and two are merged at once.
+  // One part has nothing to merge with, and two are merged at once.
   const bool keeps = parts.size() > 1 && keeps_graph_steps(folder, work);
   const bool in_memory =
       !keeps && (parts.size() < 3 || !counts_memory(resources) || has_room_for(footprint_of_call(resources, merge), resources));
