@@ -41,6 +41,10 @@ ItemIds CollectionWriter::add(const Items& given, bool replaces, const Resources
       items = std::make_unique<CheckedItems>(given, *params, replaces, resources);
     }
     if (!items->has_ids()) {
+      if (items->size() > INT64_MAX - call.counters.next_id) {
+        throw InvalidArgument(fmt::format("no ids are left behind {}, the largest that there was: give ids",
+                                          call.counters.next_id - 1));
+      }
       std::vector<int64_t> numbers;
       for (int64_t i = 0; i < items->size(); ++i) numbers.push_back(call.counters.next_id + i);
       items->give_ids(std::move(numbers));
@@ -182,7 +186,7 @@ int64_t CollectionWriter::remove(const ItemFilter& filter, const Resources& reso
   std::vector<int64_t> rows;
   write([&](Call& call) {
     if (filter.mask && batch_) throw InvalidArgument("a mask is of a version's items; within a batch give ids");
-    for_each_where(*db_, {filter.where, filter.params, WhereRows::living, filter.time_limit},
+    for_each_where(*db_, {filter.where, filter.params, WhereRows::living, 0, filter.time_limit},
                    [&](int64_t row) { rows.push_back(row); }, resources);
     std::sort(rows.begin(), rows.end());
     const auto keep_only = [&](std::vector<int64_t> others) {

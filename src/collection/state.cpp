@@ -210,7 +210,7 @@ std::shared_ptr<const KeptItems> CollectionState::keep_where(const ItemFilter& f
   reading([&](Database& db) {
     std::vector<int64_t> unknown;
     for_living([&](const auto& row) {
-      for_each_where(db, {filter.where, params_of, WhereRows::stored, filter.time_limit}, row, resources);
+      for_each_where(db, {filter.where, params_of, WhereRows::of_version_and_others, version, filter.time_limit}, row, resources);
     }, [&](size_t part, int64_t place) { kept.total += kept.parts[part].set(place) ? 1 : 0; }, unknown);
     check_removed(db, unknown);
   });

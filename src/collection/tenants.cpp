@@ -78,7 +78,7 @@ void for_tenants(const CollectionState& state, const ItemFilter& filter, const R
     std::vector<int64_t> unknown;
     state.reading([&](Database& db) {
       const std::vector<ColumnValue> none;
-      WhereStatement where(db, {filter.where, none, WhereRows::stored, filter.time_limit}, resources);
+      WhereStatement where(db, {filter.where, none, WhereRows::of_version_and_others, state.version, filter.time_limit}, resources);
       for (int64_t bytes = 0; next < groups.size() && (bytes == 0 || bytes < most); ++next) {
         const std::vector<ColumnValue>& params = filter.params_of_queries[static_cast<size_t>(groups[next].front())];
         const size_t number = state.parts.empty() ? 0 : round.kept.front().size();

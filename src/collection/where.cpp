@@ -3,6 +3,7 @@
 #include <kith/error.hpp>
 
 #include "collection/schema.hpp"
+#include "io/file_error.hpp"
 
 #include <fmt/format.h>
 
@@ -17,7 +18,7 @@ namespace kith {
 namespace {
 
 [[noreturn]] void refuse(const std::string& where, size_t at, std::string_view reason) {
-  throw InvalidArgument(fmt::format("where \"{}\", character {}: {}", where, at + 1, reason));
+  throw InvalidArgument(fmt::format("where \"{}\", character {}: {}", printable(where), at + 1, reason));
 }
 
 // The end of a quoted piece that begins at `at`: behind its last quote.
@@ -183,11 +184,15 @@ struct WhereStatement::Hooks {
 };
 
 WhereStatement::WhereStatement(Database& db, const WhereQuery& query, const Resources& resources)
-    : db_(db), where_(query.where), time_limit_(query.time_limit), hooks_(new Hooks{{}, {resources}, nullptr, nullptr}) {
+    : db_(db),
+      where_(query.where),
+      exact_(query.rows == WhereRows::living),
+      version_(query.version),
+      time_limit_(query.time_limit),
+      hooks_(new Hooks{{}, {resources}, nullptr, nullptr}) {
   check_expression(where_);
-  const std::string source = other_than(where_);
-  hooks_->allowed.source = source;
-  const std::string names = names_of_columns(db);
+  hooks_->allowed.source = other_than(where_);
+  names_ = names_of_columns(db);
   // The first use of a table-valued function declares its table, which the authorizer would see.
   if (in_lower_case(where_).find("json_") != std::string::npos) db.run("SELECT 1 FROM json_each('[]'), json_tree('[]')");
   const int made = sqlite3_create_function_v2(db.get(), "_take", 1, SQLITE_UTF8, hooks_.get(), nullptr, Hooks::take,
@@ -197,13 +202,9 @@ WhereStatement::WhereStatement(Database& db, const WhereQuery& query, const Reso
   hooks_->watched.end = std::chrono::steady_clock::now() + time_limit_;
   sqlite3_set_authorizer(db.get(), Hooks::authorize, &hooks_->allowed);
   sqlite3_progress_handler(db.get(), kInstructions, Hooks::watch, &hooks_->watched);
-  const bool living = query.rows == WhereRows::living;
-  int code = prepare(source, names, living ? "_removed = 0" : "true");
-  // Where no column is used the authorizer is told of a table without who reads it: then one is used, which takes longer.
-  if (code == SQLITE_AUTH && !living) {
-    hooks_->allowed.refused.clear();
-    code = prepare(source, names, "+_added >= 0");
-  }
+  int code = prepare(exact_ ? "_removed = 0" : "true");
+  // Where no column is used the authorizer is told of a table without who reads it.
+  if (code == SQLITE_AUTH && !exact_) code = prepare_exact();
   if (code == SQLITE_OK) return;
   try {
     fail(code);
@@ -213,9 +214,19 @@ WhereStatement::WhereStatement(Database& db, const WhereQuery& query, const Reso
   }
 }
 
-int WhereStatement::prepare(const std::string& source, const std::string& names, const char* rows) {
-  std::string sql = fmt::format("WITH {0} AS (SELECT {1} FROM main.items WHERE {2}) SELECT _take(_row) FROM {0}", source,
-                                names, rows);
+// For the version's items alone, which takes longer.
+int WhereStatement::prepare_exact() {
+  exact_ = true;
+  hooks_->allowed.refused.clear();
+  sqlite3_finalize(statement_);
+  statement_ = nullptr;
+  // The unary plus keeps SQLite from choosing an index for the versions, which nearly all items satisfy.
+  return prepare(fmt::format("+_added <= {0} AND (+_removed = 0 OR +_removed > {0})", version_));
+}
+
+int WhereStatement::prepare(const std::string& rows) {
+  std::string sql = fmt::format("WITH {0} AS (SELECT {1} FROM main.items WHERE {2}) SELECT _take(_row) FROM {0}",
+                                hooks_->allowed.source, names_, rows);
   if (!where_.empty()) {
     sql += " WHERE (";
     offset_ = sql.size();
@@ -255,9 +266,14 @@ void WhereStatement::for_each(const std::vector<ColumnValue>& params, const std:
   hooks_->watched.end = std::chrono::steady_clock::now() + time_limit_;
   hooks_->use = &use;
   hooks_->failure = nullptr;
-  const int code = sqlite3_step(statement_);
+  int code = sqlite3_step(statement_);
   try {
     if (hooks_->failure) std::rethrow_exception(hooks_->failure);
+    // It may be an item of another version of which the expression cannot be computed.
+    if ((code & 0xff) == SQLITE_ERROR && !exact_) {
+      code = prepare_exact();
+      if (code == SQLITE_OK) return for_each(params, use);
+    }
     if (code != SQLITE_ROW) fail(code);
   } catch (...) {
     sqlite3_reset(statement_);

@@ -19,14 +19,15 @@ namespace kith {
 // quote. Then it cannot end the parentheses around it.
 void check_expression(const std::string& where);
 
-// Which rows of the table of items an expression is asked of. A version in memory knows by itself which it sees, so that
-// searches ask of `stored` ones: removed items, and those that were added since, come too.
-enum class WhereRows : uint8_t { stored, living };
+// Which rows of the table of items an expression is asked of: those that live now, or that a version sees. A version in
+// memory knows its rows, so that it may be given others too.
+enum class WhereRows : uint8_t { living, of_version_and_others };
 
 struct WhereQuery {
   const std::string& where;  // may be empty
   const std::vector<ColumnValue>& params;
-  WhereRows rows = WhereRows::stored;
+  WhereRows rows = WhereRows::living;
+  int64_t version = 0;  // with of_version_and_others
   std::chrono::milliseconds time_limit;
 };
 
@@ -39,19 +40,24 @@ class WhereStatement {
   WhereStatement(const WhereStatement&) = delete;
   WhereStatement& operator=(const WhereStatement&) = delete;
 
-  // Calls use(row) for every item that the expression keeps, in any order.
+  // Calls use(row) for every item that the expression keeps, in any order, and for some perhaps twice.
   void for_each(const std::vector<ColumnValue>& params, const std::function<void(int64_t row)>& use);
 
  private:
   struct Hooks;
-  int prepare(const std::string& source, const std::string& names, const char* rows);
+  // `rows`: a condition on the table of items.
+  int prepare(const std::string& rows);
+  int prepare_exact();
   [[noreturn]] void fail(int code) const;
   void detach() const;  // the connection is as it was
 
   Database& db_;
   const std::string where_;
+  bool exact_;  // of other rows none comes
+  const int64_t version_;
   const std::chrono::milliseconds time_limit_;
   std::unique_ptr<Hooks> hooks_;
+  std::string names_;  // of columns
   size_t offset_ = 0;  // of the expression in the statement
   sqlite3_stmt* statement_ = nullptr;
 };

@@ -70,5 +70,55 @@ TEST_F(WhereOf, RemovedItemsStayUnseen) {
   EXPECT_THAT(error->what(), HasSubstr("character 16: no such column: absent"));
 }
 
+// A removed item, and one that was added since, are not looked at: what cannot be computed of them is no error.
+TEST_F(WhereOf, OtherVersionsAreNoError) {
+  CollectionParams params;
+  params.dimension = 1;
+  params.columns = {{"n", ColumnType::integer}};
+  Collection c = Collection::create(directory_.path("d"), params);
+  const std::vector<float> vector{1};
+  const auto add = [&](int64_t n) {
+    Items items;
+    items.vectors = MatrixView(vector.data(), 1, 1);
+    items.columns = {{"n", {n}}};
+    c.add(items);
+  };
+  ItemFilter filter;
+  filter.where = "abs(n) > 3";
+  add(5);
+  const CollectionView before = c.view();
+  add(INT64_MIN);  // of which there is no abs()
+  EXPECT_THROW((void)c.count(filter), InvalidArgument);
+  EXPECT_EQ(before.count(filter), 1);
+  EXPECT_EQ(c.remove(ItemIds({1})), 1);
+  EXPECT_EQ(c.count(filter), 1);
+  EXPECT_EQ(c.remove(filter), 1);
+}
+
+TEST_F(WhereOf, ANullCharacterIsNamed) {
+  const auto error = thrown<InvalidArgument>([&] { (void)count(std::string("tenant = 1\0 or 1", 16)); });
+  ASSERT_TRUE(error);
+  EXPECT_THAT(error->what(), HasSubstr("character 11: a null character cannot be here"));
+}
+
+TEST_F(WhereOf, IdsEnd) {
+  CollectionParams params;
+  params.dimension = 1;
+  Collection c = Collection::create(directory_.path("e"), params);
+  const std::vector<float> vector{1, 2};
+  Items items;
+  items.vectors = MatrixView(vector.data(), 1, 1);
+  items.ids = {INT64_MAX - 2};
+  c.add(items);
+  items.ids = {};
+  items.vectors = MatrixView(vector.data(), 2, 1);
+  const auto error = thrown<InvalidArgument>([&] { c.add(items); });
+  ASSERT_TRUE(error);
+  EXPECT_THAT(error->what(), HasSubstr("no ids are left behind 9223372036854775805"));
+  items.vectors = MatrixView(vector.data(), 1, 1);
+  EXPECT_EQ(c.add(items).numbers(), std::vector<int64_t>{INT64_MAX - 1});
+  EXPECT_THROW(c.add(items), InvalidArgument);
+}
+
 }  // namespace
 }  // namespace kith
