@@ -129,6 +129,8 @@ def with_links(text: str, path: str, pages: set[str]) -> str:
         if re.match(r"\w+:", match[2]) or not link:
             return match[0]
         wanted = os.path.normpath(os.path.join(os.path.dirname(path), link))
+        if wanted not in pages and wanted.endswith(".md") and (ROOT / wanted).is_file():
+            return f'title="{wanted}, in the source"'  # of a room; it is no page of the site
         place = target_of(wanted) if wanted in pages else wanted
         relative = os.path.relpath(place, os.path.dirname(target_of(path)) or ".")
         return f'{match[1]}="{relative}{"#" + anchor if anchor else ""}"'
