@@ -144,6 +144,42 @@ TEST(FewQueriesOfHardRows, AreExact) {
   }
 }
 
+// Rows that fill no register or just do, with a part of a vector of columns, each there twice; more neighbours than
+// rows; as many queries as are compared one by one, put together, or decoded for. Two threads find what one finds.
+TEST(FewQueriesOfOddShapes, AnyNumberTogetherFindTheSame) {
+  constexpr int64_t kQueries = 37;
+  for (const int64_t cols : {1, 2, 3, 7, 15, 16, 17, 64, 130}) {
+    for (const int64_t half : {8, 16, 33}) {
+      Matrix<float> rows = make_floats(Shape::gaussian, 2 * half, cols, 1);
+      std::copy_n(rows.row(0), half * cols, rows.row(half));
+      const Matrix<float> queries = make_floats(Shape::gaussian, kQueries, cols, 2);
+      for (const char* factory : {"Flat", "SQ8", "SQfp16", "IVF2,Flat", "IVF2,SQ8"}) {
+        const auto made = [&](bool prepare) {
+          Index index(factory, {.metric = Metric::l2, .prepare = prepare});
+          index.train(rows.view(), on_cpu());
+          index.add(rows.view(), Ownership::copy, on_cpu());
+          return index;
+        };
+        const Index plain = made(false);
+        const Index index = made(true);
+        for (const std::string& target : targets_for_next_case()) {
+          SCOPED_TRACE(testing::Message() << target << ' ' << factory << ' ' << 2 * half << " x " << cols);
+          const ForcedTarget forced(target);
+          for (const int64_t k : {int64_t{1}, 2 * half + 5}) {
+            const SearchParams params = taken_by(index, {.k = k, .probes = 2});
+            const Neighbors batch = plain.search(queries.view(), params, on_cpu());
+            for (const int64_t size : {1, 3, 4, 5, 33}) {
+              const Resources resources = on_cpu(kNoLimit, 1 + size % 2);
+              const Neighbors some = index.search(queries.view().slice(2, size), params, resources);
+              for (int64_t i = 0; i < size; ++i) expect_same_query(batch, 2 + i, some, i);
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST(FewQueriesMemory, WhatIsKeptIsCountedAndCanBeLeftOut) {
   const Matrix<float> rows = make_floats(Shape::gaussian, kFewRows, kFewCols, 1);
   const auto grows_by = [&](const char* factory, bool prepare, int64_t limit) {

@@ -21,8 +21,8 @@ TEST(WeightedBytes, ValuesAreTheSumsAndLimitsHold) {
   const CounterRng rng(5, 0);
   for (const std::string& target : cpu_targets()) {
     const ForcedTarget forced(target);
-    for (const int64_t cols : {16, 17, 31, 32, 48, 100, 128, 1536}) {
-      for (const int64_t count : {1, 3, 4, 23}) {
+    for (const int64_t cols : {16, 17, 31, 32, 48, 64, 100, 128, 192, 256, 1536}) {
+      for (const int64_t count : {1, 3, 4, 16, 23, 50}) {
         SCOPED_TRACE(testing::Message() << target << ' ' << cols << ' ' << count);
         std::vector<uint8_t> bytes(static_cast<size_t>(count * cols));
         for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<uint8_t>(rng.word(i));
@@ -62,8 +62,8 @@ TEST(WeightedBytes, ValuesAreTheSumsAndLimitsHold) {
         int64_t wanted = 0;
         for (size_t i = 0; i < expected.size(); ++i) wanted += expected[i] - 2 * spreads[i] <= half;
         for (const int64_t together : {1, 2, 3, 4, 7}) {  // of which the last has a limit
-          std::vector<std::vector<float>> found(7, std::vector<float>(static_cast<size_t>(count) + 4));
-          std::vector<std::vector<uint32_t>> numbers(7, std::vector<uint32_t>(static_cast<size_t>(count) + 4));
+          std::vector<std::vector<float>> found(7, std::vector<float>(static_cast<size_t>(count) + 16));
+          std::vector<std::vector<uint32_t>> numbers(7, std::vector<uint32_t>(static_cast<size_t>(count) + 16));
           std::vector<ByteRowsQuery> queries;
           for (int64_t q = 0; q < together; ++q) {
             const bool limited = q + 1 == together && together > 1;
@@ -122,12 +122,12 @@ TEST(WeightedBytes, PackedRowsAreThoseOfTheirBytes) {
                                 longest,      nullptr,         nullptr, nullptr,     bits};
         for (const int64_t together : {1, 2, 4}) {
           const auto scanned = [&](const ByteRows& rows, const ByteWeights& weights) {
-            std::vector<float> values(4 * (kCount + 4));
+            std::vector<float> values(4 * (kCount + 16));
             std::vector<uint32_t> numbers(values.size());
             std::vector<ByteRowsQuery> queries;
             for (int64_t q = 0; q < together; ++q) {
               queries.push_back({weights, 0.5f, weights.step, std::numeric_limits<float>::infinity(), 0.0f,
-                                 values.data() + q * (kCount + 4), numbers.data() + q * (kCount + 4)});
+                                 values.data() + q * (kCount + 16), numbers.data() + q * (kCount + 16)});
             }
             scan_weighted_bytes(rows, 0, queries.data(), together);
             for (const ByteRowsQuery& query : queries) EXPECT_EQ(query.found, kCount);
@@ -137,7 +137,7 @@ TEST(WeightedBytes, PackedRowsAreThoseOfTheirBytes) {
           const std::vector<float> found = scanned(own_rows, own);
           for (int64_t q = 0; q < together; ++q) {
             for (int64_t i = 0; i < kCount; ++i) {
-              const auto at = static_cast<size_t>(q * (kCount + 4) + i);
+              const auto at = static_cast<size_t>(q * (kCount + 16) + i);
               EXPECT_NEAR(found[at], expected[at], 1e-2 * (1 + std::abs(expected[at]))) << "row " << i;
             }
           }

@@ -60,7 +60,10 @@ int64_t most_for_tables(const IvfModel& model, const CpuExtensions& cpu) {
 }
 
 // Queries of a list up to which comparing bytes takes less time than decoding it.
-int64_t most_for_bytes(const CpuExtensions& cpu) { return cpu.dotprod ? 88 : cpu.vnni ? 72 : cpu.avx2 ? 32 : 12; }
+int64_t most_for_bytes(const CpuExtensions& cpu) {
+  if (cpu.vnni) return cpu.amx ? 72 : 512;
+  return cpu.dotprod ? 88 : cpu.avx2 ? 32 : 12;
+}
 
 // The same of looking them up in tables that were filled once. Parts of few columns are many lookups for what decoding
 // brings in one product.
@@ -237,7 +240,15 @@ ListProductShape ListProductShape::choose(const IvfModel& model, int64_t queries
 int64_t ListProductShape::batch_for_tables(const IvfModel& model, int64_t queries, int64_t probes,
                                            const CpuExtensions& cpu, bool screened) {
   const CodeFormat& format = model.codec->format();
-  if (!screened || !format.copies_codewords() || cpu.amx) return queries;
+  if (!format.copies_codewords() || cpu.amx) return queries;
+  if (!screened) {
+    // AVX-512 without VBMI decodes vectors for some hundred queries in the time of their lookups, which are done for as
+    // many together as their tables stay near.
+    constexpr int64_t kMostLookedUp = 400;
+    const int64_t together = most_for_tables(model, cpu);
+    const bool lookups = cpu.vnni && !cpu.vbmi && !model.has_centres() && together > 0;
+    return lookups && queries > together && queries <= kMostLookedUp ? together : queries;
+  }
   const int64_t kept = tables_kept(format);
   const bool few = queries * probes <= most_for_terms(format, cpu) * model.lists();
   return queries > kept && few && kept > 0 ? kept : queries;

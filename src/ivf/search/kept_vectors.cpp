@@ -112,7 +112,8 @@ bool search_kept(const ListedVectors& vectors, const PlaceTables& tables, const 
   const IvfModel& model = vectors.model();
   if (!keeps_few(vectors, task, kept) || has_norm_keys(model.codec->format(), key_kind(model.metric))) return false;
   const auto shape = ListProductShape::choose(model, queries.rows(), cpu_extensions(), vectors.screened());
-  if (queries.rows() <= kMostKeptScanQueries && compares_codes(vectors, shape, kept)) return false;
+  constexpr int64_t kMostCompared = 24;  // queries: for more, decoding what is kept takes less time than their codes
+  if (queries.rows() <= kMostCompared && compares_codes(vectors, shape, kept)) return false;
   const int64_t available = resources.host_memory()->available();
   if (queries.rows() <= kMostKeptScanQueries &&
       2 * (kept_scan_bytes(model, kept, queries.rows(), resources) + kept * 16) <= available) {

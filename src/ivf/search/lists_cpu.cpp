@@ -137,8 +137,10 @@ class CpuSearcher final : public ListSearcher {
       return {origin.begin(), origin.end()};
     }
     if (model.has_centres() || !has_differences(key_kind(model.metric))) return {};
-    const auto shape = ListProductShape::choose(model, queries, cpu_extensions(), vectors.screened());
-    const ListEngine engine = shape.engine_for(queries);
+    const CpuExtensions cpu = cpu_extensions();
+    const bool screened = vectors.screened();
+    const int64_t together = ListProductShape::batch_for_tables(model, queries, model.lists(), cpu, screened);
+    const ListEngine engine = ListProductShape::choose(model, together, cpu, screened).engine_for(together);
     if (engine != ListEngine::panels && engine != ListEngine::tiles) return {};  // the others decode nothing
     return mean_of_vectors(vectors);
   }

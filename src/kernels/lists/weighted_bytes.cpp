@@ -183,7 +183,7 @@ PlaneTerms plane_terms(const ByteRows& rows, const ByteRowsQuery& query, int32_t
   const auto moved = static_cast<uint32_t>(zero - rows.zero);
   const uint32_t of_high = moved * 128 * static_cast<uint32_t>(query.weights.high_sum);
   const uint32_t of_low = moved * static_cast<uint32_t>(query.weights.sum) - of_high;
-  const double weights = largest_weight(rows.cols) * std::sqrt(static_cast<double>(rows.cols));
+  const double weights = 127 * 128 * std::sqrt(static_cast<double>(rows.cols));  // none is longer
   const double most = static_cast<double>(std::fabs(query.factor)) * static_cast<double>(rows.longest) *
                       (1.01 * query.weights.low + 0x1p-22 * weights);
   return {static_cast<int32_t>(of_high), static_cast<int32_t>(of_low),

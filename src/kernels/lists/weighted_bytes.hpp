@@ -88,7 +88,7 @@ struct ByteRowsQuery {
   float factor = 0;  // of sums: the step, with the sign and whatever else they are multiplied by
   float limit = 0;   // an infinite one, or none, lets all pass
   float tilt = 0;
-  // The values and numbers of rows that passed, `found` of them; up to four more may be written.
+  // The values and numbers of rows that passed, `found` of them; up to sixteen more may be written.
   float* values = nullptr;
   uint32_t* numbers = nullptr;
   int64_t found = 0;

@@ -69,7 +69,15 @@ struct Avx2Set {
   KITH_FOR_WEIGHTS static uint32_t above(Floats a, Floats b) {
     return static_cast<uint32_t>(_mm256_movemask_ps(_mm256_cmp_ps(a, b, _CMP_GT_OQ)));
   }
-  KITH_FOR_WEIGHTS static void store(Floats a, float* to) { _mm256_store_ps(to, a); }
+  KITH_FOR_WEIGHTS static void put_some(Floats a, uint32_t first, uint32_t chosen, float* to, uint32_t* numbers) {
+    alignas(32) float values[kRows];
+    _mm256_store_ps(values, a);
+    for (; chosen != 0; chosen &= chosen - 1) {
+      const int r = std::countr_zero(chosen);
+      *to++ = values[r];
+      *numbers++ = first + static_cast<uint32_t>(r);
+    }
+  }
 };
 
 struct Avx2Bytes {

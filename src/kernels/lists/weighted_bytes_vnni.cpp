@@ -10,6 +10,10 @@
 
 #include "kernels/lists/weighted_bytes_x86-inl.hpp"
 
+#include <cstddef>
+#include <cstring>
+#include <new>
+
 namespace kith {
 namespace {
 
@@ -62,7 +66,13 @@ struct VnniSet {
     return _mm512_maskz_loadu_ps(static_cast<__mmask16>((1u << count) - 1), from);
   }
   KITH_FOR_WEIGHTS static uint32_t above(Floats a, Floats b) { return _mm512_cmp_ps_mask(a, b, _CMP_GT_OQ); }
-  KITH_FOR_WEIGHTS static void store(Floats a, float* to) { _mm512_store_ps(to, a); }
+  KITH_FOR_WEIGHTS static void put_some(Floats a, uint32_t first, uint32_t chosen, float* to, uint32_t* numbers) {
+    const auto lanes = static_cast<__mmask16>(chosen);
+    const Ints own = add(all(static_cast<int32_t>(first)),
+                         _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15));
+    _mm512_storeu_ps(to, _mm512_maskz_compress_ps(lanes, a));
+    _mm512_storeu_si512(numbers, _mm512_maskz_compress_epi32(lanes, own));
+  }
 };
 
 struct VnniBytes {
@@ -94,10 +104,116 @@ struct VnniNibbles {
   }
 };
 
+// For several queries sixteen rows are put side by side first, four columns of each in a register: then a lane is a row,
+// and nothing is added across. Their sums take half the time; putting them so takes that of some five queries, and what
+// they take together with the weights must stay in the first-level cache.
+constexpr int64_t kFewestForPanels = 8;
+constexpr int64_t kMostPanelColumns = 512;
+constexpr int kTogether = 4;  // queries
+constexpr int64_t kMostScans = 32;
+
+struct Panel {
+  alignas(64) uint8_t bytes[kSumsTogether * kMostPanelColumns];
+  int64_t units = 0;  // of kUnitBytes columns
+
+  KITH_FOR_WEIGHTS void fill(const uint8_t* rows, int64_t stride, int64_t cols) {
+    units = divide_up(cols, kUnitBytes);
+    for (int64_t u = 0; u < units; ++u) {
+      const uint8_t* const at = rows + std::min(u * kUnitBytes, cols - kUnitBytes);
+      const auto load = [&](int64_t row) KITH_FOR_WEIGHTS {
+        return _mm_loadu_si128(reinterpret_cast<const __m128i*>(at + row * stride));
+      };
+      __m512i fours[4];  // lane j: row 4 j + i
+#pragma GCC unroll 4
+      for (int i = 0; i < 4; ++i) {
+        const __m512i two = _mm512_inserti32x4(_mm512_castsi128_si512(load(i)), load(i + 4), 1);
+        fours[i] = _mm512_inserti32x4(_mm512_inserti32x4(two, load(i + 8), 2), load(i + 12), 3);
+      }
+      const __m512i a = _mm512_unpacklo_epi32(fours[0], fours[1]);
+      const __m512i b = _mm512_unpackhi_epi32(fours[0], fours[1]);
+      const __m512i c = _mm512_unpacklo_epi32(fours[2], fours[3]);
+      const __m512i d = _mm512_unpackhi_epi32(fours[2], fours[3]);
+      uint8_t* const to = bytes + u * kSumsTogether * kUnitBytes;
+      _mm512_store_si512(to, _mm512_unpacklo_epi64(a, c));
+      _mm512_store_si512(to + 64, _mm512_unpackhi_epi64(a, c));
+      _mm512_store_si512(to + 128, _mm512_unpacklo_epi64(b, d));
+      _mm512_store_si512(to + 192, _mm512_unpackhi_epi64(b, d));
+    }
+  }
+
+  // The sums of the sixteen rows by the weights of kQueries.
+  template <int kQueries>
+  KITH_FOR_WEIGHTS void sum(const int8_t* const* weights, __m512i* sums) const {
+    __m512i even[kQueries];
+    __m512i odd[kQueries];
+#pragma GCC unroll 4
+    for (int q = 0; q < kQueries; ++q) even[q] = odd[q] = _mm512_setzero_si512();
+    for (int64_t u = 0; u < units; ++u) {
+      const uint8_t* const from = bytes + u * kSumsTogether * kUnitBytes;
+#pragma GCC unroll 4
+      for (int c = 0; c < 4; ++c) {
+        const __m512i x = _mm512_load_si512(from + c * 64);
+#pragma GCC unroll 4
+        for (int q = 0; q < kQueries; ++q) {
+          int32_t weight;
+          std::memcpy(&weight, weights[q] + u * kUnitBytes + c * 4, 4);
+          __m512i& to = c % 2 == 0 ? even[q] : odd[q];
+          to = _mm512_dpbusd_epi32(to, x, _mm512_set1_epi32(weight));
+        }
+      }
+    }
+#pragma GCC unroll 4
+    for (int q = 0; q < kQueries; ++q) sums[q] = _mm512_add_epi32(even[q], odd[q]);
+  }
+};
+
+using PanelScan = OneQueryScan<VnniSet, VnniBytes, kPartSteps>;
+
+KITH_FOR_WEIGHTS void scan_panels(const ByteRows& rows, uint32_t first, ByteRowsQuery* queries, int64_t count) {
+  Panel panel;
+  alignas(64) std::byte memory[kMostScans * sizeof(PanelScan)];
+  auto* const scans = reinterpret_cast<PanelScan*>(memory);
+  for (int64_t q = 0; q < count; ++q) {
+    new (scans + q) PanelScan(rows, queries[q]);
+    scans[q].together = false;  // the high plane alone decides on most rows
+  }
+  int64_t i = 0;
+  for (; i + kSumsTogether <= rows.count; i += kSumsTogether) {
+    panel.fill(rows.bytes + i * rows.stride, rows.stride, rows.cols);
+    const auto put = [&](PanelScan& scan, __m512i upper) KITH_FOR_WEIGHTS {
+      scan.put_passing<true>(i, kSumsTogether, first, upper, [&](uint32_t) KITH_FOR_WEIGHTS {
+        __m512i lower;
+        panel.sum<1>(&scan.low, &lower);
+        return lower;
+      });
+    };
+    int64_t q = 0;
+    for (; q + kTogether <= count; q += kTogether) {
+      const int8_t* const weights[] = {scans[q].high, scans[q + 1].high, scans[q + 2].high, scans[q + 3].high};
+      __m512i upper[kTogether];
+      panel.sum<kTogether>(weights, upper);
+      for (int j = 0; j < kTogether; ++j) put(scans[q + j], upper[j]);
+    }
+    for (; q < count; ++q) {
+      __m512i upper;
+      panel.sum<1>(&scans[q].high, &upper);
+      put(scans[q], upper);
+    }
+  }
+  for (int64_t q = 0; q < count; ++q) {
+    if (i < rows.count) scans[q].scan_register<false>(i, rows.count - i, first);
+    queries[q].found = scans[q].found;
+  }
+}
+
 }  // namespace
 
 void scan_weighted_bytes_vnni(const ByteRows& rows, uint32_t first, ByteRowsQuery* queries, int64_t query_count) {
-  scan_all_queries<VnniSet, VnniBytes, VnniNibbles>(rows, first, queries, query_count);
+  const bool panels = query_count >= kFewestForPanels && rows.bits == 8 && rows.cols <= kMostPanelColumns;
+  if (!panels) return scan_all_queries<VnniSet, VnniBytes, VnniNibbles>(rows, first, queries, query_count);
+  for (int64_t q = 0; q < query_count; q += kMostScans) {
+    scan_panels(rows, first, queries + q, std::min(kMostScans, query_count - q));
+  }
 }
 
 }  // namespace kith

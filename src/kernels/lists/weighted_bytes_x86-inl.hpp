@@ -4,7 +4,8 @@
 // by then.
 //
 // The including file defines KITH_FOR_WEIGHTS, its instructions, and a Set of them: registers `Ints` and `Floats` with
-// a lane for each of kRows rows, and what is done with them; sum_together() of rows that takes_together() allows.
+// a lane for each of kRows rows, and what is done with them; sum_together() of rows that takes_together() allows, and
+// put_some(), which writes the chosen lanes one after the other, with their numbers, and may write a register's length.
 #pragma once
 
 #include "kernels/lists/weighted_bytes.hpp"
@@ -20,36 +21,47 @@ constexpr int64_t kUnitBytes = 16;  // that a row is a multiple of; its last uni
 constexpr int64_t kAhead = 2048;  // bytes
 constexpr int64_t kLine = 64;
 
+// How many steps of a Packing a row has: so many, any whole number of them, or some and a part of one.
+constexpr int kWholeSteps = 0;
+constexpr int kPartSteps = -1;
+
 // The sums of four rows by one plane of the weights, not yet added across. Packing says how the values of a row lie:
 // kStep bytes of it are a register of them, in the order that its weights have.
-template <typename Set, typename Packing>
-KITH_FOR_WEIGHTS inline void sum_four_rows(const uint8_t* const* rows, int64_t row_bytes, const int8_t* weights,
+template <typename Set, typename Packing, int kSteps, typename Row>
+KITH_FOR_WEIGHTS inline void sum_four_rows(const Row& row, int first, int64_t row_bytes, const int8_t* weights,
                                            typename Set::Ints* sums) {
   using Ints = typename Set::Ints;
+  const uint8_t* const rows[] = {row(first), row(first + 1), row(first + 2), row(first + 3)};
   Ints s0 = Set::zero();
   Ints s1 = s0;
   Ints s2 = s0;
   Ints s3 = s0;
-  const int64_t whole = row_bytes / kUnitBytes * kUnitBytes;
-  int64_t from = 0;
-  for (; from + Packing::kStep <= whole; from += Packing::kStep) {
+  const auto step = [&](int64_t from) KITH_FOR_WEIGHTS {
     const Ints w = Set::load_bytes(weights + from * Packing::kValues);
     s0 = Set::add_products(s0, Packing::load(rows[0] + from), w);
     s1 = Set::add_products(s1, Packing::load(rows[1] + from), w);
     s2 = Set::add_products(s2, Packing::load(rows[2] + from), w);
     s3 = Set::add_products(s3, Packing::load(rows[3] + from), w);
-  }
-  // The units that are left, and then the last one, where the row ends within it: the weights of columns that were
-  // there are zeros.
-  for (int64_t at = from; at < row_bytes;) {
-    const int64_t count = at < whole ? whole - at : kUnitBytes;
-    const int64_t place = at < whole ? at : row_bytes - kUnitBytes;
-    const Ints w = Set::load_some_bytes(weights + at * Packing::kValues, count * Packing::kValues);
-    s0 = Set::add_products(s0, Packing::load_some(rows[0] + place, count), w);
-    s1 = Set::add_products(s1, Packing::load_some(rows[1] + place, count), w);
-    s2 = Set::add_products(s2, Packing::load_some(rows[2] + place, count), w);
-    s3 = Set::add_products(s3, Packing::load_some(rows[3] + place, count), w);
-    at += count;
+  };
+  if constexpr (kSteps > 0) {
+#pragma GCC unroll 4
+    for (int i = 0; i < kSteps; ++i) step(i * Packing::kStep);
+  } else {
+    const int64_t whole = row_bytes / kUnitBytes * kUnitBytes;
+    int64_t from = 0;
+    for (; from + Packing::kStep <= whole; from += Packing::kStep) step(from);
+    // The units that are left, and then the last one, where the row ends within it: the weights of columns that were
+    // there are zeros.
+    for (int64_t at = from; kSteps == kPartSteps && at < row_bytes;) {
+      const int64_t count = at < whole ? whole - at : kUnitBytes;
+      const int64_t place = at < whole ? at : row_bytes - kUnitBytes;
+      const Ints w = Set::load_some_bytes(weights + at * Packing::kValues, count * Packing::kValues);
+      s0 = Set::add_products(s0, Packing::load_some(rows[0] + place, count), w);
+      s1 = Set::add_products(s1, Packing::load_some(rows[1] + place, count), w);
+      s2 = Set::add_products(s2, Packing::load_some(rows[2] + place, count), w);
+      s3 = Set::add_products(s3, Packing::load_some(rows[3] + place, count), w);
+      at += count;
+    }
   }
   sums[0] = s0;
   sums[1] = s1;
@@ -57,15 +69,16 @@ KITH_FOR_WEIGHTS inline void sum_four_rows(const uint8_t* const* rows, int64_t r
   sums[3] = s3;
 }
 
-// All rows of a register; of those of four that `wanted` has no bit of, sums are zeros.
-template <typename Set, typename Packing>
-KITH_FOR_WEIGHTS inline typename Set::Ints sum_rows_of(const uint8_t* const (&rows)[Set::kRows], uint32_t wanted,
-                                                       int64_t row_bytes, const int8_t* weights) {
+// All rows of a register; of those of four that `wanted` has no bit of, sums may be zeros.
+template <typename Set, typename Packing, int kSteps, typename Row>
+KITH_FOR_WEIGHTS inline typename Set::Ints sum_rows_of(const Row& row, uint32_t wanted, int64_t row_bytes,
+                                                       const int8_t* weights) {
+  constexpr bool kAll = kSteps == 1 || kSteps == 2;  // a branch for four rows takes longer than they do
   typename Set::Ints sums[Set::kRows];
 #pragma GCC unroll 4
   for (int r = 0; r < Set::kRows; r += 4) {
-    if ((wanted >> r & 15) != 0) {
-      sum_four_rows<Set, Packing>(rows + r, row_bytes, weights, sums + r);
+    if (kAll || (wanted >> r & 15) != 0) {
+      sum_four_rows<Set, Packing, kSteps>(row, r, row_bytes, weights, sums + r);
     } else {
       sums[r] = sums[r + 1] = sums[r + 2] = sums[r + 3] = Set::zero();
     }
@@ -73,33 +86,63 @@ KITH_FOR_WEIGHTS inline typename Set::Ints sum_rows_of(const uint8_t* const (&ro
   return Set::add_each(sums);
 }
 
-// `far`: the rows have not been read yet.
-template <typename Set, typename Packing>
-KITH_FOR_WEIGHTS void scan_one_query(const ByteRows& given, uint32_t first, bool far, ByteRowsQuery& query) {
+// One query and the rows of a register at a time.
+template <typename Set, typename Packing, int kSteps>
+struct OneQueryScan {
   using Ints = typename Set::Ints;
   using Floats = typename Set::Floats;
-  const ByteRows rows = given;  // which nothing that is written changes
-  const int64_t row_bytes = Packing::kValues == 1 ? rows.cols : rows.stride;
-  const PlaneTerms planes = plane_terms(rows, query, 0);
-  const auto* const high = static_cast<const int8_t*>(query.weights.weights);
-  const int8_t* const low = high + weight_bytes(rows.cols) / 2;
-  const bool together = Packing::kValues == 1 && row_bytes == rows.stride && Set::takes_together(row_bytes);
-  const Floats factor = Set::all(query.factor);
-  const Floats tilt = Set::all(query.tilt);
-  const Floats limit = Set::all(query.limit);
-  const uint8_t* of[Set::kRows];
-  for (int r = 0; r < Set::kRows; ++r) of[r] = rows.bytes + r * rows.stride;
-  const auto advance = [&]() KITH_FOR_WEIGHTS {
-    for (int r = 0; r < Set::kRows; ++r) of[r] += Set::kRows * rows.stride;
-  };
-  for (int64_t i = 0; i < rows.count; i += Set::kRows, advance()) {
-    const int64_t here = std::min<int64_t>(Set::kRows, rows.count - i);
-    for (int64_t r = here; r < Set::kRows; ++r) of[r] = of[0];
-    if (far) {
-      for (int64_t at = 0; at < Set::kRows * rows.stride; at += kLine) __builtin_prefetch(of[0] + kAhead + at);
-    }
+
+  ByteRows rows;
+  PlaneTerms planes;
+  const int8_t* high;
+  const int8_t* low;
+  Floats factor;
+  Floats tilt;
+  Floats limit;
+  float constant;
+  float* values;
+  uint32_t* numbers;
+  int64_t found;
+  int64_t row_bytes;
+  bool together;  // several of them are in a register
+
+  KITH_FOR_WEIGHTS OneQueryScan(const ByteRows& given, const ByteRowsQuery& query)
+      : rows(given),
+        planes(plane_terms(given, query, 0)),
+        high(static_cast<const int8_t*>(query.weights.weights)),
+        low(high + weight_bytes(given.cols) / 2),
+        factor(Set::all(query.factor)),
+        tilt(Set::all(query.tilt)),
+        limit(Set::all(query.limit)),
+        constant(query.constant),
+        values(query.values),
+        numbers(query.numbers),
+        found(query.found),
+        row_bytes(Packing::kValues == 1 ? given.cols : given.stride),
+        together(Packing::kValues == 1 && row_bytes == given.stride && Set::takes_together(row_bytes)) {}
+
+  // Rows i to i + here; they are numbered from `first` on. kAll: a register's.
+  template <bool kAll>
+  KITH_FOR_WEIGHTS void scan_register(int64_t i, int64_t here, uint32_t first) {
+    const uint8_t* const at = rows.bytes + i * rows.stride;
+    const int64_t stride = rows.stride;
+    const auto row = [=](int r) { return at + (kAll || r < here ? r * stride : 0); };
+    const auto sums_of = [&](uint32_t wanted, const int8_t* weights) KITH_FOR_WEIGHTS {
+      if constexpr (kAll && kSteps == kPartSteps) {
+        if (together) return Set::sum_together(at, row_bytes, weights);
+      }
+      return sum_rows_of<Set, Packing, kSteps>(row, wanted, row_bytes, weights);
+    };
+    const auto lower_sums = [&](uint32_t left) KITH_FOR_WEIGHTS { return sums_of(left, low); };
+    put_passing<kAll>(i, here, first, sums_of(~0u, high), lower_sums);
+  }
+
+  // The same with their sums by the high plane; lower_sums(left) are those by the other of what that leaves.
+  template <bool kAll, typename LowerSums>
+  KITH_FOR_WEIGHTS void put_passing(int64_t i, int64_t here, uint32_t first, Ints upper_sums,
+                                    const LowerSums& lower_sums) {
     const auto load = [&](const float* from, float without) KITH_FOR_WEIGHTS {
-      return from == nullptr ? Set::all(without) : Set::load_floats(from + i, here);
+      return from == nullptr ? Set::all(without) : Set::load_floats(from + i, kAll ? Set::kRows : here);
     };
     const Floats scales = load(rows.scales, 1);
     const Floats terms = load(rows.terms, 0);
@@ -107,35 +150,56 @@ KITH_FOR_WEIGHTS void scan_one_query(const ByteRows& given, uint32_t first, bool
     // Those whose least value is not above the limit; a NaN is not.
     const auto passing = [&](Floats value) KITH_FOR_WEIGHTS {
       const Floats least = Set::subtract_product(value, spreads, tilt);
-      return ~Set::above(least, limit) & ((1u << here) - 1);
+      return ~Set::above(least, limit) & ((1u << (kAll ? Set::kRows : here)) - 1);
     };
-    const auto value_of = [&](Ints sums, float constant) KITH_FOR_WEIGHTS {
-      return Set::add_product(terms, Set::add_product(Set::all(constant), Set::to_floats(sums), factor), scales);
+    const auto value_of = [&](Ints sums, float added) KITH_FOR_WEIGHTS {
+      return Set::add_product(terms, Set::add_product(Set::all(added), Set::to_floats(sums), factor), scales);
     };
-    const auto sums_of = [&](uint32_t wanted, const int8_t* weights) KITH_FOR_WEIGHTS {
-      return together && here == Set::kRows ? Set::sum_together(of[0], row_bytes, weights)
-                                            : sum_rows_of<Set, Packing>(of, wanted, row_bytes, weights);
-    };
-    const Ints upper = Set::add(Set::times_128(sums_of(~0u, high)), Set::all(planes.high_shift));
-    const uint32_t left = passing(value_of(upper, planes.rough_constant));
-    if (left == 0) continue;  // nearly always
-    const Ints lower = Set::add(sums_of(left, low), Set::all(planes.low_shift));
-    const Floats value = value_of(Set::add(upper, lower), query.constant);
-    alignas(64) float values[Set::kRows];
-    Set::store(value, values);
-    uint32_t passed = left & passing(value);
-    if (passed == (1u << Set::kRows) - 1) {  // as long as there is no limit
-      std::copy_n(values, Set::kRows, query.values + query.found);
-      for (int r = 0; r < Set::kRows; ++r) query.numbers[query.found + r] = first + static_cast<uint32_t>(i + r);
-      query.found += Set::kRows;
-      continue;
+    const Ints upper = Set::add(Set::times_128(upper_sums), Set::all(planes.high_shift));
+    uint32_t left = (1u << Set::kRows) - 1;
+    if (!together) {  // else the other plane takes less than a branch
+      left = passing(value_of(upper, planes.rough_constant));
+      if (left == 0) return;  // nearly always
     }
-    for (; passed != 0; passed &= passed - 1) {
-      const int r = std::countr_zero(passed);
-      query.values[query.found] = values[r];
-      query.numbers[query.found] = first + static_cast<uint32_t>(i + r);
-      ++query.found;
+    const Ints lower = Set::add(lower_sums(left), Set::all(planes.low_shift));
+    const Floats value = value_of(Set::add(upper, lower), constant);
+    const uint32_t passed = left & passing(value);
+    Set::put_some(value, first + static_cast<uint32_t>(i), passed, values + found, numbers + found);
+    found += std::popcount(passed);
+  }
+};
+
+// `far`: the rows have not been read yet.
+template <typename Set, typename Packing, int kSteps>
+KITH_FOR_WEIGHTS void scan_one_query(const ByteRows& rows, uint32_t first, bool far, ByteRowsQuery& query) {
+  OneQueryScan<Set, Packing, kSteps> scan(rows, query);
+  int64_t i = 0;
+  for (; i + Set::kRows <= rows.count; i += Set::kRows) {
+    if (far) {
+      const uint8_t* const ahead = rows.bytes + i * rows.stride + kAhead;
+      for (int64_t at = 0; at < Set::kRows * rows.stride; at += kLine) __builtin_prefetch(ahead + at);
     }
+    scan.template scan_register<true>(i, Set::kRows, first);
+  }
+  if (i < rows.count) scan.template scan_register<false>(i, rows.count - i, first);
+  query.found = scan.found;
+}
+
+// By the steps of a row.
+template <typename Set, typename Packing>
+void scan_query(const ByteRows& rows, uint32_t first, bool far, ByteRowsQuery& query) {
+  const int64_t row_bytes = Packing::kValues == 1 ? rows.cols : rows.stride;
+  const int64_t steps = row_bytes % Packing::kStep == 0 ? row_bytes / Packing::kStep : 0;
+  if (steps == 0 || Set::takes_together(row_bytes)) {
+    scan_one_query<Set, Packing, kPartSteps>(rows, first, far, query);
+  } else if (steps == 1) {
+    scan_one_query<Set, Packing, 1>(rows, first, far, query);
+  } else if (steps == 2) {
+    scan_one_query<Set, Packing, 2>(rows, first, far, query);
+  } else if (steps == 4) {
+    scan_one_query<Set, Packing, 4>(rows, first, far, query);
+  } else {
+    scan_one_query<Set, Packing, kWholeSteps>(rows, first, far, query);
   }
 }
 
@@ -144,9 +208,9 @@ template <typename Set, typename Bytes, typename Nibbles>
 void scan_all_queries(const ByteRows& rows, uint32_t first, ByteRowsQuery* queries, int64_t query_count) {
   for (int64_t q = 0; q < query_count; ++q) {
     if (rows.bits == 4) {
-      scan_one_query<Set, Nibbles>(rows, first, q == 0, queries[q]);
+      scan_query<Set, Nibbles>(rows, first, q == 0, queries[q]);
     } else {
-      scan_one_query<Set, Bytes>(rows, first, q == 0, queries[q]);
+      scan_query<Set, Bytes>(rows, first, q == 0, queries[q]);
     }
   }
 }
