@@ -76,7 +76,7 @@ class IndexKind {
   virtual SharedState merged(const IndexState*, const IndexState&, const Resources&) const {
     throw Unsupported("this kind of index cannot be merged");
   }
-  // Whether that joins rows in the memory where they lie; else on the host.
+  // Whether merged() joins rows in the memory where they lie; else it does so on the host.
   virtual bool merges_in_place() const { return false; }
 
   // From what give_parts() has put there, which was checked.

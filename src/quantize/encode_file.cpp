@@ -85,7 +85,7 @@ class FileEncoder {
   }
 
  private:
-  // One for all pieces: that of all rows. Under a limit each piece goes where it fits.
+  // All pieces go to the device chosen for all rows. Under a limit each piece goes where it fits.
   Device device(const Resources& resources) const {
     const bool chosen = resources.device().kind != DeviceKind::automatic || is_shared(resources);
     if (chosen || counts_memory(resources)) return resources.device();

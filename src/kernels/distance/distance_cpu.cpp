@@ -269,7 +269,7 @@ void keys_of_rows(const CanonicalQuery& query, const MatrixView& base, const uin
   const int64_t cols = base.cols();
 #if HWY_TARGET <= HWY_AVX2 || HWY_ARCH_ARM_A64
   if constexpr (std::is_same_v<T, float> || (HWY_ARCH_ARM_A64 && std::is_same_v<T, uint8_t>)) {
-    // For cosine, whose rows wait for their norms, longer ones are better off side by side.
+    // Cosine waits for the norms of rows: beyond half the lanes, columns side by side are faster.
     constexpr int64_t kMost = kKind == KeyKind::cosine ? kCanonicalLanes / 2 : kCanonicalLanes;
     if (cols > 0 && cols <= kMost) return keys_of_short<kKind, T>(query, base, rows, count, keys);
   }

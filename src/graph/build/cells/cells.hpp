@@ -30,9 +30,9 @@ namespace kith {
 class CellSteps {
  public:
   virtual ~CellSteps() = default;
-  // That every row can make.
+  // Nearest cells that every row can be compared with.
   virtual int64_t probes() const = 0;
-  // Until cells are learned, of the ties alone.
+  // Until cells are learned, the forecast knows ties alone.
   virtual const ProbeForecast& forecast() const = 0;
   // Learns the cells' centres, by which probes are foreseen; then assigns every row to its cell, which all below needs.
   // May be called again. The CPU does both when it is made.

@@ -63,7 +63,7 @@ class GraphSink {
     (void)folder;
     return 0;
   }
-  // Whether a graph that was finished before still is where it goes.
+  // Whether the files of a graph that was finished before are still there.
   virtual bool is_there() const { return true; }
 };
 
