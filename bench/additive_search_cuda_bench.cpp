@@ -204,7 +204,7 @@ class Bench {
       const MatrixView q(queries.as<void>(), DType::f32, {count, kCols, kCols}, MemorySpace::cuda(0));
       for (const int64_t some : probes) {
         const double ms =
-            timer_.of(settings_.runs, [&] { index.search(q, out, {.k = kNeighbors, .probes = some}, resources_); }).median;
+            timer_.of(settings_.runs, [&] { index.search(q, out, {.k = kNeighbors, .probes = lists > 1 ? some : 0}, resources_); }).median;
         const double share = static_cast<double>(some) / static_cast<double>(lists);
         const double scanned = static_cast<double>(rows) * std::min(1.0, static_cast<double>(count) * share);
         const double floor = std::max(product_ms(static_cast<double>(count), static_cast<double>(rows) * share, kCols),
