@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""`Graph32` beside faiss HNSW32, usearch and hnswlib, as far as they are installed: recall of the 10 nearest over processor
-time, one thread, one query at a time and in batches of 100.
+"""`Graph32` beside faiss HNSW32, usearch, hnswlib, VSAG (HGraph) and SVS (Vamana over LVQ codes), as far as they are installed:
+recall of the 10 nearest over processor time, one thread, one query at a time and in batches of 100. VSAG's Python package
+takes queries one by one alone, so its batches are loops.
 
     graph_index.py [--data sift sift_u8 glove mixture] [--folder DATA] [--rows 100000] [--queries 1000] [--rounds 3]
                    [--factory Graph32] [--without faiss ...] [--write]
@@ -13,6 +14,8 @@ expansion), each effort in turn with all others, and the shortest of the rounds 
 from __future__ import annotations
 
 import argparse
+import json
+import tempfile
 import time
 from pathlib import Path
 
@@ -98,11 +101,11 @@ class Usearch:
 
 
 class Hnswlib:
-    def __init__(self, x, metric):
+    def __init__(self, x, metric, connectivity):
         import hnswlib
 
         self.index = hnswlib.Index(space="cosine" if metric == "cosine" else "l2", dim=x.shape[1])
-        self.index.init_index(max_elements=len(x), ef_construction=200, M=16)
+        self.index.init_index(max_elements=len(x), ef_construction=200, M=connectivity)
         self.index.add_items(x.astype(np.float32))
         self.index.set_num_threads(1)
 
@@ -112,6 +115,54 @@ class Hnswlib:
     def search(self, queries, effort):
         self.index.set_ef(max(effort, _K))
         return self.index.knn_query(queries, k=_K)[0]
+
+
+class Vsag:
+    """Codes of one byte for the walk, vectors for the order of what it finds, as VSAG's documentation has it for speed."""
+
+    def __init__(self, x, metric):
+        import pyvsag
+
+        codes = {"base_quantization_type": "sq8_uniform", "use_reorder": True, "precise_quantization_type": "fp32"}
+        pyvsag.set_logger_off()
+        cols = x.shape[1]
+        settings = {"dtype": "float32", "metric_type": "cosine" if metric == "cosine" else "l2", "dim": cols}
+        settings["index_param"] = codes | {"max_degree": 32, "ef_construction": 200}
+        self.index = pyvsag.Index("hgraph", json.dumps(settings))
+        self.index.build(vectors=x.astype(np.float32), ids=np.arange(len(x)), num_elements=len(x), dim=cols)
+
+    def prepared(self, queries):
+        return queries.astype(np.float32)
+
+    def search(self, queries, effort):
+        settings = json.dumps({"hgraph": {"ef_search": effort}})
+        return np.stack([self.index.knn_search(vector=q, k=_K, parameters=settings)[0] for q in queries])
+
+
+class Svs:
+    """Codes of one byte, or of four bits and eight more for the second look."""
+
+    def __init__(self, x, metric, bits, more_bits):
+        import svs
+
+        self.unit = metric == "cosine"
+        x = self.prepared(x)
+        distance = svs.DistanceType.MIP if self.unit else svs.DistanceType.L2
+        settings = svs.VamanaBuildParameters(graph_max_degree=32, window_size=200, alpha=0.95 if self.unit else 1.2)
+        with tempfile.TemporaryDirectory() as folder:
+            svs.write_vecs(x, f"{folder}/x.fvecs")
+            vectors = svs.VectorDataLoader(f"{folder}/x.fvecs", svs.DataType.float32, x.shape[1])
+            codes = svs.LVQLoader(vectors, primary=bits, residual=more_bits, padding=32)
+            self.index = svs.Vamana.build(settings, codes, distance, num_threads=2)
+        self.index.num_threads = 1
+
+    def prepared(self, queries):
+        queries = queries.astype(np.float32)
+        return queries / np.linalg.norm(queries, axis=1, keepdims=True) if self.unit else queries
+
+    def search(self, queries, effort):
+        self.index.search_window_size = max(effort, _K)
+        return self.index.search(queries, _K)[0]
 
 
 def built(name, make):
@@ -183,7 +234,11 @@ def main():
             "faiss": lambda: FaissHnsw(x, metric),
             "usearch_f32": lambda: Usearch(x, metric, "f32"),
             "usearch_i8": lambda: Usearch(x, metric, "i8"),
-            "hnswlib": lambda: Hnswlib(x, metric),
+            "hnswlib_16": lambda: Hnswlib(x, metric, 16),
+            "hnswlib_32": lambda: Hnswlib(x, metric, 32),
+            "vsag_sq8": lambda: Vsag(x, metric),
+            "svs_lvq8": lambda: Svs(x, metric, 8, 0),
+            "svs_lvq4x8": lambda: Svs(x, metric, 4, 8),
         }
         indexes, seconds = {}, {}
         for peer, make in makers.items():

@@ -87,6 +87,51 @@ def test_copies_and_files_answer_alike(index: kith.Index, base: np.ndarray, tmp_
         assert other.info().recalls == index.info().recalls
 
 
+def test_mapped_files_and_vectors_elsewhere_answer_alike(index: kith.Index, base: np.ndarray, tmp_path: Path) -> None:
+    expected = index.search(base[:20], k=5)
+    index.save(tmp_path / "graph.kith")
+    mapped = kith.load(tmp_path / "graph.kith", mmap=True).search(base[:20], k=5)
+    kith.write_vectors(tmp_path / "base.fbin", base)
+    refined = index.search(base[:20], k=5, refine_from=tmp_path / "base.fbin")
+    for found in (mapped, refined):
+        assert (found.ids == expected.ids).all()
+        assert (found.distances == expected.distances).all()
+
+
+def test_graphs_are_merged(index: kith.Index, base: np.ndarray) -> None:
+    both = kith.Index("Graph16")
+    both.add(base + 1)
+    both.merge(index.clone(), shift_ids=True)
+    assert len(both) == 2 * ROWS
+    assert (both.search(base[:50], k=1, beam=40).ids[:, 0] == np.arange(50) + ROWS).all()
+    assert (both.reconstruct(np.arange(ROWS, ROWS + 5)) == base[:5]).all()
+    with pytest.raises(ValueError, match="cosine"):
+        kith.Index("Graph16", metric="cosine").merge(index.clone())
+
+
+def test_other_vectors_are_refused(index: kith.Index, base: np.ndarray) -> None:
+    with pytest.raises(ValueError, match="7 columns"):
+        index.search(base[:2, :7])
+    own = index.clone()
+    for wrong, text in ((base[:2, :7], "7 columns"), (base[:2].astype(np.uint8), "u8"),
+                        (np.full((1, 20), np.nan, np.float32), "NaN")):
+        with pytest.raises(ValueError, match=text):
+            own.add(wrong)
+    assert len(own) == ROWS
+
+
+def test_small_clusters_far_apart_are_walked_by_distances() -> None:
+    rng = np.random.default_rng(3)
+    centres = 30 * rng.standard_normal((40, 4), dtype=np.float32)
+    x = np.repeat(centres, 1000, axis=0) + rng.standard_normal((40_000, 4), dtype=np.float32)
+    queries = centres[rng.integers(40, size=100)] + rng.standard_normal((100, 4), dtype=np.float32)
+    index = kith.Index("Graph32")
+    index.add(x)
+    assert index.info().walk_bits == 0
+    assert index.info().lost == 0
+    assert kith.recall(index.search(queries, k=10, recall=0.99), kith.knn(queries, x, k=10)) > 0.98
+
+
 @pytest.mark.parametrize("dtype", ["float64", "float16", "uint8", "int8"])
 def test_every_dtype(base: np.ndarray, dtype: str) -> None:
     scaled = (np.abs(base) * 8).clip(0, 120)

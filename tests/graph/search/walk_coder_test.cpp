@@ -97,6 +97,20 @@ TEST(WalkCoder, RowsWithoutSpreadAndZeroVectorsHaveCodes) {
   }
 }
 
+// One step for all clusters is coarse within one. The rows of a sample, of which few share a cluster, do not tell.
+TEST(WalkCoder, RowsOfFarClustersHaveNoCodesWhereOneStepIsTooCoarse) {
+  const auto chosen_for = [](int64_t clusters, int64_t size, float far) {
+    auto rows = make_floats(Shape::gaussian, clusters * size, 4, 1);
+    const auto centres = make_floats(Shape::gaussian, clusters, 4, 2);
+    for (int64_t i = 0; i < rows.rows; ++i) {
+      for (int64_t c = 0; c < 4; ++c) rows.row(i)[c] += far * centres.row(i / size)[c];
+    }
+    return WalkCoder::choose(rows.view(), Metric::l2, 0, on_cpu());
+  };
+  EXPECT_FALSE(chosen_for(40, 1000, 40).has_codes());
+  EXPECT_TRUE(chosen_for(40, 1000, 3).has_codes());
+}
+
 TEST(PlaceOrder, EqualRowsShareAPlaceInTheOrderOfCells) {
   const int64_t count = 500;
   std::vector<int8_t> rows(static_cast<size_t>(count * 16), 0);

@@ -29,7 +29,10 @@ constexpr double kLargestCode = 127;
 constexpr double kLargestNibble = 7.5;  // half of the levels that there are
 constexpr double kMostSum = 2147483647.0;
 constexpr int64_t kWidestWord = 16383;
-constexpr int64_t kJudgedRows = 256;
+constexpr int64_t kMostJudged = 256;  // rows
+constexpr int64_t kFewestJudged = 16;
+constexpr double kJudgedValues = 1e10;         // that these rows are compared with
+constexpr int64_t kJudgedTogether = 1 << 14;  // of the others
 constexpr int64_t kJudgedNear = 11;   // a row, and its 10 nearest
 constexpr int64_t kJudgedFirst = 40;  // that a search compares again
 constexpr double kJudgedShare = 0.97;
@@ -38,6 +41,11 @@ constexpr float kLargestFloat = std::numeric_limits<float>::max();
 
 // No more than a float holds: values beyond half of its range are farther apart.
 float distance_between(float a, float b) { return std::min(std::abs(a - b), kLargestFloat); }
+
+int64_t judged_rows(int64_t count, int64_t cols) {
+  const double affordable = kJudgedValues / static_cast<double>(cols) / static_cast<double>(count);
+  return std::min(count, std::clamp(static_cast<int64_t>(affordable), kFewestJudged, kMostJudged));
+}
 
 WalkKind kind_for(Metric metric) {
   switch (metric) {
@@ -122,14 +130,10 @@ WalkCoder WalkCoder::choose(const MatrixView& rows, Metric metric, uint64_t seed
   if (!coder.has_codes()) return without;
   if (coder.takes_values()) return coder;
   const Sample sample(coder, rows, seed, resources);
-  const MatrixView sampled(sample.values.data(), sample.count, form.cols);
-  if (only_counts(resources)) {
-    // Which it will be is not known yet.
-    (void)coder.tells_apart(sampled, resources);
-    return coder.may_have_none() ? without : coder;
-  }
-  coder.fit(rows, sample);
-  return coder.may_have_none() && !coder.tells_apart(sampled, resources) ? without : coder;
+  if (!only_counts(resources)) coder.fit(rows, sample);
+  if (!coder.may_have_none()) return coder;
+  // Where memory is only counted it is not known yet which it will be.
+  return coder.tells_apart(rows, resources) && !only_counts(resources) ? coder : without;
 }
 
 WalkCoder WalkCoder::with_four_bits(const MatrixView& rows, uint64_t seed, const Resources& resources) const {
@@ -174,46 +178,67 @@ void WalkCoder::fit(const MatrixView& rows, const Sample& sample) {
   if (!(step_ > 0)) step_ = 1;  // all rows alike, or apart by less than a float tells
 }
 
-// Whether of some rows of a sample nearly all of the kJudgedNear nearest are among the first by codes that a search
-// compares again. Of rows whose distances differ by decades they are not: one step is too coarse for the short ones.
-bool WalkCoder::tells_apart(const MatrixView& sample, const Resources& resources) const {
-  const int64_t count = sample.rows();
-  const int64_t judged = std::min(kJudgedRows, count);
+// Whether of some rows nearly all of the kJudgedNear nearest are among the first of all by codes that a search compares
+// again. Of rows whose distances differ by decades they are not: one step is too coarse for the short ones. Nor are
+// they in clusters that are small beside what lies between them. All rows are looked at, since the nearest of a sample
+// are farther apart.
+bool WalkCoder::tells_apart(const MatrixView& rows, const Resources& resources) const {
+  const int64_t count = rows.rows();
+  const int64_t judged = judged_rows(count, form_.cols);
   const int64_t near = std::min(kJudgedNear, count);
-  HostArray<std::byte> codes(count * place_bytes(), "a sample for the codes of a graph", resources);
-  HostArray<uint32_t> numbers(count, "a sample for the codes of a graph", resources);
+  const int64_t first = std::min(kJudgedFirst, count);
+  const int64_t block = std::min(kJudgedTogether, count);
   const int64_t slots = resources.threads();
-  HostArray<uint32_t> keys(slots * count, "a sample for the codes of a graph", resources);
-  HostArray<uint32_t> sorted(slots * count, "a sample for the codes of a graph", resources);
-  HostArray<float> floats(judged * form_.cols, "a sample for the codes of a graph", resources);
+  constexpr const char* kPurpose = "a sample for the codes of a graph";
+  const HostArray<float> floats(judged * form_.cols, kPurpose, resources);
+  const HostArray<std::byte> codes(block * place_bytes(), kPurpose, resources);
+  const HostArray<std::byte> asked_codes(judged * place_bytes(), kPurpose, resources);
+  const HostArray<uint32_t> numbers(block, kPurpose, resources);
+  const HostArray<uint32_t> near_keys(judged * near, kPurpose, resources);
+  const HostArray<uint32_t> least(judged * first, kPurpose, resources);  // the first keys of each so far
+  const HostArray<uint32_t> keys(slots * (block + first), kPurpose, resources);
   Neighbors nearest(judged, near, resources);
   for (int64_t i = 0; i < judged && !only_counts(resources); ++i) {
-    std::memcpy(floats.data() + i * form_.cols, sample.row(i * count / judged),
-                static_cast<size_t>(form_.cols) * sizeof(float));
+    load(rows, i * count / judged, floats.data() + i * form_.cols);
   }
   const KnnParams params{.k = near, .metric = Metric::sqeuclidean, .check_finite = false};
-  call_or_count(resources, [&](const Resources& used) {
-    knn(MatrixView(floats.data(), judged, form_.cols), sample, nearest.view(), params, used);
-  });
+  const MatrixView asked(floats.data(), judged, form_.cols);
+  call_or_count(resources, [&](const Resources& used) { knn(asked, rows, nearest.view(), params, used); });
+  const HostArray<float> room(row_room(), kPurpose, resources);
   if (only_counts(resources)) return true;
-  const WalkCoder coder({Metric::sqeuclidean, DType::f32, form_.cols}, step_, offsets_);
-  coder.encode_all(sample, codes.data(), resources);
+  for (int64_t i = 0; i < judged; ++i) {
+    encode(rows, i * count / judged, asked_codes.data() + i * place_bytes(), room.data());
+  }
+  const WalkRows asked_rows = rows_of(asked_codes.data(), judged);
   std::iota(numbers.begin(), numbers.end(), 0U);
-  const WalkRows rows = rows_of(codes.data(), count);
-  std::atomic<int64_t> right = 0;
-  ProgressMeter meter("judge codes", judged, resources);
-  parallel_for(judged, meter, resources, [&](int64_t i, int slot) {
-    uint32_t* const own = keys.data() + slot * count;
-    uint32_t* const first = sorted.data() + slot * count;
-    walk_keys(rows, query_of_place(rows, i * count / judged, nullptr), numbers.data(), count, own);
-    std::copy_n(own, count, first);
-    uint32_t* const last = first + std::min(kJudgedFirst, count) - 1;
-    std::nth_element(first, last, first + count);
-    right += std::count_if(nearest.ids(i), nearest.ids(i) + near, [&](int64_t id) { return own[id] <= *last; });
-    meter.add(1);
-  });
+  std::fill(least.begin(), least.end(), 0xFFFFFFFFU);
+  ProgressMeter meter("judge codes", judged * divide_up(count, block), resources);
+  for (int64_t begin = 0; begin < count; begin += block) {
+    const int64_t some = std::min(block, count - begin);
+    encode_all(rows.slice(begin, some), codes.data(), resources);
+    const WalkRows coded = rows_of(codes.data(), some);
+    parallel_for(judged, meter, resources, [&](int64_t i, int slot) {
+      uint32_t* const own = keys.data() + slot * (block + first);
+      uint32_t* const best = least.data() + i * first;
+      walk_keys(coded, query_of_place(asked_rows, i, nullptr), numbers.data(), some, own);
+      for (int64_t n = 0; n < near; ++n) {
+        const int64_t at = nearest.ids(i)[n] - begin;
+        if (at >= 0 && at < some) near_keys[i * near + n] = own[at];
+      }
+      std::copy_n(best, first, own + some);
+      std::nth_element(own, own + first - 1, own + some + first);
+      std::copy_n(own, first, best);
+      meter.add(1);
+    });
+  }
   meter.finish();
-  return static_cast<double>(right.load()) >= kJudgedShare * static_cast<double>(judged * near);
+  int64_t right = 0;
+  for (int64_t i = 0; i < judged; ++i) {
+    const uint32_t last = *std::max_element(least.data() + i * first, least.data() + (i + 1) * first);
+    right += std::count_if(near_keys.data() + i * near, near_keys.data() + (i + 1) * near,
+                           [&](uint32_t key) { return key <= last; });
+  }
+  return static_cast<double>(right) >= kJudgedShare * static_cast<double>(judged * near);
 }
 
 WalkRows WalkCoder::rows_of(const void* data, int64_t places) const {

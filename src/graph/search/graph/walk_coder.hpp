@@ -7,7 +7,7 @@
 //                     answers are the longest rows, all values fit
 //   cosine            the same of rows of length 1, compared by squares
 //   other metrics     no codes: rows as they are, compared by canonical keys; and so by l2 and sqeuclidean where codes
-//                     do not tell the rows of a sample apart
+//                     do not tell near rows apart
 //   four bits         the same for all dtypes with 16 levels, eight steps apart, so that queries and centres, which are
 //                     bytes, are rounded more finely than rows. The step makes the error of a sample's values least,
 //                     rounded or clipped
@@ -114,7 +114,7 @@ class WalkCoder {
   bool may_have_none() const { return kind_ == WalkKind::squares && !unit_length(); }
   // Sets offsets and step.
   void fit(const MatrixView& rows, const Sample& sample);
-  bool tells_apart(const MatrixView& sample, const Resources& resources) const;
+  bool tells_apart(const MatrixView& rows, const Resources& resources) const;
   void load(const MatrixView& rows, int64_t row, float* floats) const;
 
   Form form_;
