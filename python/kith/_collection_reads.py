@@ -35,8 +35,7 @@ Value = Union[None, bool, int, float, str]
 # The values of a where's question marks; in searches also a list of these for each query.
 ParamsLike = Union[Sequence[Value], Sequence[Sequence[Value]]]
 
-# Items that an iteration fetches at a time, and about how many bytes of vectors an export does.
-_IDS_AT_ONCE = 1024
+# About how many bytes of vectors an export fetches at a time.
 _EXPORT_BYTES = 64 << 20
 
 

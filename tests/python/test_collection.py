@@ -125,6 +125,48 @@ def test_text_ids(tmp_path, vectors):
             collection.add(x)
 
 
+def test_odd_ids_names_and_paths(tmp_path):
+    x = np.random.default_rng(7).standard_normal((5, 1536), dtype=np.float32)
+    names = ["", "a'b\"c", "ü\0z", "🎷" * 50, "x" * 100_000]
+    path = tmp_path / "ü 🎷?#%20;--"
+    with kith.open(path, 1536, ids="text", columns={"group": int, "Select": str, "order": float}) as c:
+        c.add(x, ids=names, columns={"group": [1, 2, 3, 4, 5], "Select": "'; drop table items; --"})
+        c.fold()
+        with pytest.raises(ValueError, match="surrogates"):
+            c.add(x[:1], ids=["\udc80"])
+        assert c.upsert(x[:2], ids=["twice", "twice"]) == ["twice"]
+    with kith.open(path, mode="r") as c:
+        assert c.ids() == [*names, "twice"] and c.search(x, k=1, where="id <> 'twice'").ids.ravel().tolist() == names
+        assert all(name in c for name in names) and "nobody" not in c and 3 not in c
+        assert c.count("id = ?", params=("ü\0z",)) == c.count('"group" = 3') == c.count('"Select" is null') == 1
+        assert c.get("ü\0z").columns == {"group": 3, "Select": "'; drop table items; --", "order": None}
+        assert c.verify().problems == []
+
+
+def test_least_and_largest(tmp_path):
+    with kith.open(tmp_path / "c", 1, columns={"n": int, "r": float}) as c:
+        assert c.add(np.empty((0, 1), np.float32)).tolist() == c.add([], ids=[]).tolist() == []
+        assert c.search([[1.0]], k=3).ids.tolist() == [[-1, -1, -1]] and c.search(np.empty((0, 1), np.float32), k=3).ids.shape == (0, 3)
+        c.compact()
+        c.add([[1.0], [2.0]], ids=[0, 2**63 - 2], columns={"n": [-(2**63), 2**63 - 1], "r": [float("nan"), float("inf")]})
+        assert c.search([1.9], k=5).ids.tolist() == [2**63 - 2, 0, -1, -1, -1]
+        assert c.get([0, 2**63 - 2]).columns == {"n": [-(2**63), 2**63 - 1], "r": [None, float("inf")]}
+        assert c.get([]).vectors.shape == (0, 1)
+        with pytest.raises(ValueError, match="no ids are left behind 9223372036854775806"):
+            c.add([[3.0]])
+        for ids in ([-1], [2**63 - 1], [2**64]):
+            with pytest.raises(ValueError):
+                c.add([[3.0]], ids=ids)
+        for bad in (float("nan"), float("inf")):
+            with pytest.raises(ValueError, match="NaN or an infinity"):
+                c.upsert([[bad]])
+            with pytest.raises(ValueError, match="NaN or an infinity"):
+                c.search([bad])
+        assert len(c) == 2 and c.remove(where="true") == 2
+        c.compact()
+        assert len(c) == 0 and c.info().segments == []
+
+
 def test_upsert_and_remove(filled, vectors):
     collection, x = filled
     new = vectors(2, 8)
@@ -276,6 +318,24 @@ def test_bad_filters(filled):
         with pytest.raises(error, match=words):
             collection.search(x[0], **call)
     assert len(collection) == 60
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "1) or (1=1", "year = 1 -- x", "year = 1 /* x */", "load_extension('x')", "(select count(*) from sqlite_master) > 0",
+        "year in (select _row from items)", "(select count(*) from \"items\") > 0", "rowid = 0", "main.items.year = 1",
+        "_take(1)", "count(*) > 0", "sum(year) over () > 0", "raise(ignore)", "randomblob(10)", "pragma_table_info('items')",
+        "writefile('/tmp/x', 'y')", "year = 1\0", "   ", "attach 'x' as y", "(update items set year = 1)",
+    ],
+)
+def test_expressions_cannot_leave_their_parentheses(filled, where):
+    c, _ = filled
+    before = c.ids().tolist()
+    for call in (c.count, c.ids, lambda where: c.search(np.zeros(c.dimension), where=where), lambda where: c.remove(where=where)):
+        with pytest.raises(ValueError, match="where"):
+            call(where)
+    assert c.ids().tolist() == before and c.verify().problems == []
 
 
 def test_other_names_are_answered(filled):
