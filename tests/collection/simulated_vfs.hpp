@@ -1,7 +1,7 @@
 // SQLite's files on a simulated disk: a VFS of its own for each disk, with the shared memory of the log's index beside it.
 //
 // It promises to SQLite what the file system of Linux promises it: a write does not damage bytes beside it. As there, the
-// first sync of a new log also syncs the folder.
+// first sync of a log by each connection that opened it also syncs the folder, whoever made it.
 #pragma once
 
 #include "io/simulated_disk.hpp"
@@ -112,7 +112,7 @@ class SimulatedVfs {
     file.vfs = &vfs;
     file.file = new std::unique_ptr<DiskFile>(std::move(opened));
     file.path = new std::string(name);
-    file.sync_folder = fresh && (flags & (SQLITE_OPEN_WAL | SQLITE_OPEN_MAIN_JOURNAL)) != 0;
+    file.sync_folder = (flags & SQLITE_OPEN_CREATE) != 0 && (flags & (SQLITE_OPEN_WAL | SQLITE_OPEN_MAIN_JOURNAL)) != 0;
     file.lock = SQLITE_LOCK_NONE;
     file.shared = {};
     out->pMethods = &kMethods;
