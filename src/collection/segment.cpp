@@ -140,6 +140,7 @@ SegmentIndex Segment::index(int64_t queries, const Resources& resources) const {
     return {mapped_index_, {}};
   } catch (const OutOfMemory&) {
     if (limited || mapped_index_ == nullptr) throw;
+    asked_of_index_ = std::numeric_limits<int64_t>::min() / 2;  // it is not tried again
     return {mapped_index_, {}};
   } catch (const Cancelled&) {
     throw;

@@ -11,6 +11,7 @@
 #include "index/factory.hpp"
 #include "index/index_access.hpp"
 #include "index/index_checks.hpp"
+#include "io/container/xxh3.hpp"
 #include "io/row_slice.hpp"
 #include "ranks/agreement.hpp"
 #include "rows/rows_info.hpp"
@@ -18,6 +19,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -27,8 +29,9 @@ namespace {
 using Ids = VectorView<const int64_t>;
 
 std::string describe(const Index& index, const RowsInfo& rows, const Ids& ids) {
-  return fmt::format("{} {} rows of {} values, ids {}, added to an index {} of {} vectors, metric {}, seed {}", rows.rows,
-                     name_of(rows.dtype), rows.cols, ids.size, index.factory(), index.size(),
+  const uint64_t hash = xxh3(std::as_bytes(std::span(ids.data, static_cast<size_t>(ids.size))));
+  return fmt::format("{} {} rows of {} values, {} ids (hash {:016x}), added to an index {} of {} vectors, metric {}, seed {}",
+                     rows.rows, name_of(rows.dtype), rows.cols, ids.size, hash, index.factory(), index.size(),
                      name_of(index.params().metric), index.params().seed);
 }
 

@@ -207,7 +207,6 @@ class RefinedState final : public IndexState {
         params_(params),
         factor_(factor) {}
 
-
   int64_t probes_with_filter(int64_t probes, const std::function<int64_t()>& kept, int64_t live) const override {
     return inner_->probes_with_filter(probes, kept, live);
   }

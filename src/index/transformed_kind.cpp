@@ -166,7 +166,6 @@ class TransformedState final : public IndexState {
     return inner_->probes_with_filter(probes, kept, live);
   }
 
-
   void search(const MatrixView& queries, const NeighborsView& out, const SearchParams& params,
               const Resources& resources) const override {
     search_behind(queries, out, resources,

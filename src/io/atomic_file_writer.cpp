@@ -80,8 +80,8 @@ void AtomicFileWriter::create_temporary() {
     file_ =
         FileDescriptor(::openat(directory_.get(), temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kMode));
     if (file_.is_open()) {
-      (void)::flock(file_.get(), LOCK_EX | LOCK_NB);  // so that remove_left_behind() sees that its writer lives
-      return keep_permissions();
+      if (lock_while_open(file_)) return keep_permissions();
+      continue;
     }
     if (errno != EEXIST && errno != EINTR) break;
   }
@@ -178,6 +178,14 @@ bool is_held(const std::string& path) {
 }
 
 }  // namespace
+
+bool lock_while_open(const FileDescriptor& file) {
+  // Whoever looks for files left behind holds the lock for a moment. A file system without locks answers with an error.
+  while (::flock(file.get(), LOCK_EX) != 0 && errno == EINTR) {
+  }
+  struct stat info {};
+  return ::fstat(file.get(), &info) != 0 || info.st_nlink > 0;
+}
 
 void remove_left_behind(const std::string& folder) {
   constexpr size_t kNumber = kTemporaryBegin.size() + 16;

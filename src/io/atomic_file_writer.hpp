@@ -54,6 +54,9 @@ class AtomicFileWriter {
   int64_t buffered_ = 0;
 };
 
+// Locks a new temporary file for as long as it is open, so that remove_left_behind() sees that its writer lives. False: it
+// was taken for one left behind before it was locked, and is gone.
+bool lock_while_open(const FileDescriptor& file);
 // Removes the temporary files that killed writers left in a folder. Those of writers that live are locked, and stay.
 void remove_left_behind(const std::string& folder);
 // In the folder of that path, where it can be seen.

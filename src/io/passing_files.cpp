@@ -8,8 +8,6 @@
 #include <fmt/format.h>
 
 #include <fcntl.h>
-#include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -38,10 +36,7 @@ void PassingFiles::make_mark() {
       if (errno == EEXIST || errno == EINTR) continue;
       throw_io_error("make a temporary file in", folder_, errno);
     }
-    // Before it was locked somebody may have taken it for one that was left behind.
-    struct stat info {};
-    (void)::flock(held_.get(), LOCK_EX | LOCK_NB);
-    if (::fstat(held_.get(), &info) == 0 && info.st_nlink > 0) return;
+    if (lock_while_open(held_)) return;
   }
   throw_io_error("make a temporary file in", folder_, EEXIST);
 }

@@ -14,7 +14,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-NAME = re.compile(r"kith::(?:\(anonymous namespace\)::)?(\w+)")
+NAME = re.compile(r"kith::(?:\(anonymous namespace\)::)?(\w+(?:::\w+)*)")
 
 
 def exported(library: Path) -> list[str]:
@@ -26,6 +26,7 @@ def exported(library: Path) -> list[str]:
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 TYPE = re.compile(r"\b(?:struct|class|enum class|enum|union)\s+(?:KITH_EXPORT\s+)?(\w+)")
 FUNCTION = re.compile(r"\b(operator|\w+)\s*(?:[^\s\w(]{1,3}\s*)?\(")
+NAMESPACE = re.compile(r"\bnamespace\s+kith::(\w+)")
 CALL = re.compile(r"\breturn\b[^;]*;")
 
 
@@ -38,6 +39,7 @@ def declared(header: str) -> set[str]:
 def not_public(symbols: list[str], headers: str, c_header: str) -> list[str]:
     """The symbols that no header declares; `headers` and `c_header` are their texts."""
     words = declared(headers)
+    namespaces = set(NAMESPACE.findall(headers))
     functions = set(re.findall(r"\b(kith_\w+)\(", COMMENT.sub("", c_header)))
     found = []
     for symbol in symbols:
@@ -46,7 +48,7 @@ def not_public(symbols: list[str], headers: str, c_header: str) -> list[str]:
         if name is None:
             if symbol not in functions:
                 found.append(symbol)
-        elif name[1] not in words:
+        elif next((part for part in name[1].split("::") if part not in namespaces), "") not in words:
             found.append(symbol)
     return found
 

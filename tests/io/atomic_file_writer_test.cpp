@@ -12,8 +12,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <csignal>
+#include <string>
+#include <thread>
 
 namespace kith {
 namespace {
@@ -191,6 +194,23 @@ TEST(AtomicFileWriter, AFailedWriteLeavesTheOldFileAndEndsTheWriter) {
   }
   EXPECT_EQ(directory.read("file"), "old");
   EXPECT_EQ(directory.names(), Names{"file"});
+}
+
+// A new temporary file is there before it is locked: whoever looks then for files left behind must not take it away.
+TEST(AtomicFileWriter, OthersLookForFilesLeftBehindMeanwhile) {
+  const TemporaryDirectory directory;
+  std::atomic<bool> ended = false;
+  std::jthread other([&] {
+    while (!ended) remove_left_behind(directory.path(""));
+  });
+  constexpr int kFiles = 300;
+  for (int i = 0; i < kFiles; ++i) {
+    AtomicFileWriter writer(directory.path("file"));
+    write_all(writer, std::to_string(i));
+    ASSERT_NO_THROW(writer.commit_unsynced()) << i;
+  }
+  ended = true;
+  EXPECT_EQ(directory.read("file"), std::to_string(kFiles - 1));
 }
 
 }  // namespace

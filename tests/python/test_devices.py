@@ -113,6 +113,7 @@ def test_a_limit_names_one_for_the_whole_call():
 
 
 def test_ctrl_c_stops_all_parts():
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background inherits that it is ignored
     x = RNG.standard_normal((120_000, 64), dtype=np.float32)
     threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
     with pytest.raises(KeyboardInterrupt):

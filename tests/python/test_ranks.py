@@ -181,10 +181,23 @@ def test_adds_that_are_refused(rows: np.ndarray, tmp_path: Any) -> None:
 
     for error in on_ranks(2, missing):
         assert isinstance(error, OSError) and "nowhere.npy" in str(error)
+    for error in on_ranks(2, lambda comm: index.clone().add(rows, ids=np.arange(3000) + comm.rank, threads=1, comm=comm)):
+        assert isinstance(error, ValueError) and "the same" in str(error)
     for given in ({"replace": True, "ids": np.arange(3000)}, {"copy": False}):
         with pytest.raises(ValueError, match="comm goes neither with replace=True"):
             index.add(rows, comm=object(), **given)
     assert len(index) == 0
+
+
+def test_a_graph_with_a_limit_on_one_rank(rows: np.ndarray) -> None:
+    truth = kith.knn_graph(rows, k=4, method="cells", device="cpu")
+
+    def build(comm: ThreadComm) -> Any:
+        limit = "1G" if comm.rank == 1 else None
+        return kith.knn_graph(rows, k=4, method="cells", threads=1, memory_limit=limit, comm=comm)
+
+    for graph in on_ranks(3, build):
+        assert graph.ids.tobytes() == truth.ids.tobytes()
 
 
 def test_a_graph_of_files(rows: np.ndarray, tmp_path: Any) -> None:

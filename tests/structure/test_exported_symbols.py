@@ -17,6 +17,9 @@ class KITH_EXPORT Index {
 };
 KITH_EXPORT void save(const Index& index, std::string_view path = "Quoted(");
 bool operator==(const Index& a, const Index& b);
+namespace kith::custom {
+int search(int k);
+}
 """
 C_HEADER = "/* kith_secret() is none */\nKITH_C_API int kith_open(const char* path);"
 
@@ -29,8 +32,10 @@ def test_declarations_count_and_comments_do_not() -> None:
 
 def test_what_no_header_declares_is_found() -> None:
     symbols = ["kith::Index::size() const", "typeinfo for kith::Index", "kith::Hidden::~Hidden()", "kith::secret()",
-               "kith_open", "kith_secret", "kith::operator==(kith::Index const&, kith::Index const&)"]
-    assert not_public(symbols, HEADER, C_HEADER) == ["kith::Hidden::~Hidden()", "kith::secret()", "kith_secret"]
+               "kith_open", "kith_secret", "kith::operator==(kith::Index const&, kith::Index const&)",
+               "kith::custom::search(int)", "kith::custom::hide(int)"]
+    found = ["kith::Hidden::~Hidden()", "kith::secret()", "kith_secret", "kith::custom::hide(int)"]
+    assert not_public(symbols, HEADER, C_HEADER) == found
 
 
 def test_public_headers_declare_what_they_should() -> None:

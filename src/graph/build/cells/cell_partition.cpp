@@ -36,12 +36,13 @@ MatrixBuffer learn_centres(const CellSpace& space, int64_t rows, const CellsWish
       std::copy_n(learned.row(i), space.cols() * 4, centres.mutable_view().row(i));
     }
   };
-  if (wish.share != nullptr && !counts_memory(resources)) {
+  // Under a limit one rank learns for all: to share it takes more memory. A limit is each rank's, so they agree.
+  const bool limited = wish.share != nullptr && wish.share->sum(counts_memory(resources) ? 1 : 0) > 0;
+  if (wish.share != nullptr && !limited) {
     const KMeansSharedByRanks sharing(wish.share->ranks());
     keep(fit_kmeans(cell_training(wish), rows_of(vectors.view()), {}, resources, &sharing).centres.view());
     return centres;
   }
-  // Under a limit one rank learns for all: to share it takes more memory.
   if (wish.share == nullptr || wish.share->leads()) keep(learn_cells(vectors.view(), wish, resources).centres());
   if (wish.share != nullptr) {
     wish.share->take_first(static_cast<std::byte*>(centres.mutable_view().row(0)), wish.cells * space.cols() * 4);

@@ -212,6 +212,7 @@ bool WalkCoder::tells_apart(const MatrixView& rows, const Resources& resources) 
   const WalkRows asked_rows = rows_of(asked_codes.data(), judged);
   std::iota(numbers.begin(), numbers.end(), 0U);
   std::fill(least.begin(), least.end(), 0xFFFFFFFFU);
+  std::fill(near_keys.begin(), near_keys.end(), 0xFFFFFFFFU);
   ProgressMeter meter("judge codes", judged * divide_up(count, block), resources);
   for (int64_t begin = 0; begin < count; begin += block) {
     const int64_t some = std::min(block, count - begin);
