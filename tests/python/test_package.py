@@ -51,7 +51,8 @@ def modules(folder, prefix="kith."):
 
 
 @pytest.mark.parametrize("name", list(modules(kith.__path__)))
-def test_examples_in_the_docs_are_true(name):
+def test_examples_in_the_docs_are_true(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # some write files
     if name.startswith("kith.sklearn"):
         pytest.importorskip("sklearn")
     assert doctest.testmod(import_module(name)).failed == 0
