@@ -42,14 +42,7 @@ using testing::KeptGraph;
 using testing::Loss;
 using testing::SimulatedDisk;
 using testing::TemporaryDirectory;
-
-Resources under_limit(int64_t limit, int threads = 2) {
-  ResourceOptions options;
-  options.device = Device::cpu();
-  options.threads = threads;
-  options.host_memory_limit = limit;
-  return Resources(options);
-}
+using testing::under_limit;
 
 struct Task {
   const VectorFile& x;
@@ -166,25 +159,9 @@ TEST(CellsOnDisk, GoesOnAfterACrashAtAnyCall) {
   const KnnGraph truth = knn_graph(rows.view(), task.params, under_limit(kNoLimit));
   const int64_t least = task.least();
   const int64_t step = reference::fewer_if_sanitized(37, 97);
-  int64_t crashes = 0;
-  for (int64_t at = 0;; at += step) {
-    SimulatedDisk disk;
-    disk.set_fault({.at = at, .code = 0, .kind = {}});
-    KeptGraph found;
-    bool crashed = false;
-    try {
-      task.run(disk, found, least);
-    } catch (const Crash&) {
-      crashed = true;
-    }
-    if (!crashed) break;
-    ++crashes;
-    disk.crash(at % 2 == 0 ? Loss::all_that_is_not_synced : Loss::bytes_that_are_not_synced);
-    // With another limit.
-    task.run(disk, found, least + at * 100);
-    found.expect(truth);
-    EXPECT_TRUE(disk.list("w").empty());
-  }
+  const int64_t crashes = testing::expect_graph_after_crashes(
+      step, truth, [&](SimulatedDisk& disk, KeptGraph& found) { task.run(disk, found, least); },
+      [&](SimulatedDisk& disk, KeptGraph& found, int64_t at) { task.run(disk, found, least + at * 100); });
   EXPECT_GE(crashes, 2);
 }
 

@@ -24,28 +24,19 @@ namespace kith {
 namespace {
 
 using reference::Shape;
-using testing::Crash;
 using testing::expect_refusal;
 using testing::KeptGraph;
-using testing::Loss;
 using testing::SimulatedDisk;
 using testing::TemporaryDirectory;
-
-Resources exact_under(int64_t limit) {
-  ResourceOptions options;
-  options.device = Device::cpu();
-  options.threads = 2;
-  options.host_memory_limit = limit;
-  return Resources(options);
-}
+using testing::under_limit;
 
 struct ExactTask {
   const VectorFile& x;
   KnnGraphParams params;
-  int64_t least() const { return exact_on_disk_footprint(x, params, exact_under(kNoLimit)).host; }
+  int64_t least() const { return exact_on_disk_footprint(x, params, under_limit(kNoLimit)).host; }
   GraphReport run(SimulatedDisk& disk, GraphSink& sink, int64_t limit, bool keep = false, int64_t block = 90) const {
     return exact_on_disk(x, params, {.disk = disk, .folder = "w", .keep = keep, .most_rows = block}, sink,
-                         exact_under(limit));
+                         under_limit(limit));
   }
 };
 
@@ -65,7 +56,7 @@ TEST(ExactOnDisk, GivesTheBytesOfMemory) {
     const VectorFile x = file_with(directory, rows.view());
     for (const Metric metric : {Metric::l2, Metric::inner_product, Metric::cosine, Metric::l1}) {
       const ExactTask task{x, all_pairs(6, metric)};
-      const KnnGraph truth = knn_graph(rows.view(), task.params, exact_under(kNoLimit));
+      const KnnGraph truth = knn_graph(rows.view(), task.params, under_limit(kNoLimit));
       for (const int64_t limit : {task.least(), 3 * task.least(), kNoLimit}) {
         SimulatedDisk disk;
         KeptGraph found;
@@ -90,7 +81,7 @@ TEST(ExactOnDisk, FewerRowsThanNeighbours) {
     SimulatedDisk disk;
     KeptGraph found;
     task.run(disk, found, kNoLimit);
-    found.expect(knn_graph(rows.view(), task.params, exact_under(kNoLimit)));
+    found.expect(knn_graph(rows.view(), task.params, under_limit(kNoLimit)));
   }
 }
 
@@ -99,25 +90,12 @@ TEST(ExactOnDisk, GoesOnAfterACrashAtAnyCallWithAnotherLimit) {
   const auto rows = reference::make_floats(Shape::gaussian, 400, 8, 1);
   const VectorFile x = file_with(directory, rows.view());
   const ExactTask task{x, all_pairs(5)};
-  const KnnGraph truth = knn_graph(rows.view(), task.params, exact_under(kNoLimit));
-  int64_t crashes = 0;
-  for (int64_t at = 0;; at += reference::fewer_if_sanitized(3, 17)) {
-    SimulatedDisk disk;
-    disk.set_fault({.at = at, .code = 0, .kind = {}});
-    KeptGraph found;
-    bool crashed = false;
-    try {
-      task.run(disk, found, kNoLimit);
-    } catch (const Crash&) {
-      crashed = true;
-    }
-    if (!crashed) break;
-    ++crashes;
-    disk.crash(at % 2 == 0 ? Loss::all_that_is_not_synced : Loss::bytes_that_are_not_synced);
-    task.run(disk, found, task.least(), false, 70);  // blocks of another size
-    found.expect(truth);
-    EXPECT_TRUE(disk.list("w").empty());
-  }
+  const KnnGraph truth = knn_graph(rows.view(), task.params, under_limit(kNoLimit));
+  const int64_t crashes = testing::expect_graph_after_crashes(
+      reference::fewer_if_sanitized(3, 17), truth,
+      [&](SimulatedDisk& disk, KeptGraph& found) { task.run(disk, found, kNoLimit); },
+      // Under the least limit, and in blocks of another size.
+      [&](SimulatedDisk& disk, KeptGraph& found, int64_t) { task.run(disk, found, task.least(), false, 70); });
   EXPECT_GT(crashes, 10);
 }
 
@@ -135,7 +113,7 @@ TEST(ExactOnDisk, BlocksThatAreDoneAreNotSearchedAgain) {
   disk.set_fault({.at = INT64_MAX, .code = 0, .kind = testing::DiskCall::rename});
   task.run(disk, found, kNoLimit, true);
   EXPECT_EQ(disk.calls(), 1);
-  found.expect(knn_graph(rows.view(), task.params, exact_under(kNoLimit)));
+  found.expect(knn_graph(rows.view(), task.params, under_limit(kNoLimit)));
 }
 
 TEST(ExactOnDisk, DamagedStepsAreMadeAgain) {
@@ -143,7 +121,7 @@ TEST(ExactOnDisk, DamagedStepsAreMadeAgain) {
   const auto rows = reference::make_floats(Shape::gaussian, 400, 8, 1);
   const VectorFile x = file_with(directory, rows.view());
   const ExactTask task{x, all_pairs(5)};
-  const KnnGraph truth = knn_graph(rows.view(), task.params, exact_under(kNoLimit));
+  const KnnGraph truth = knn_graph(rows.view(), task.params, under_limit(kNoLimit));
   SimulatedDisk disk;
   KeptGraph found;
   task.run(disk, found, kNoLimit, true);
@@ -172,7 +150,7 @@ TEST(ExactOnDisk, AStepInThePlaceOfAnotherIsMadeAgain) {
   disk.set_content("w/rows-0", disk.content("w/rows-90"));
   disk.set_content("w/rows-90", first);
   task.run(disk, found, kNoLimit);
-  found.expect(knn_graph(rows.view(), task.params, exact_under(kNoLimit)));
+  found.expect(knn_graph(rows.view(), task.params, under_limit(kNoLimit)));
 }
 
 TEST(ExactOnDisk, ErrorsOfTheDiskAndOtherVectorsAreTold) {
@@ -190,7 +168,7 @@ TEST(ExactOnDisk, ErrorsOfTheDiskAndOtherVectorsAreTold) {
     EXPECT_FALSE(disk.exists("w/rows-0"));
     disk.set_capacity(1 << 20);
     task.run(disk, found, kNoLimit, true);
-    found.expect(knn_graph(rows.view(), task.params, exact_under(kNoLimit)));
+    found.expect(knn_graph(rows.view(), task.params, under_limit(kNoLimit)));
     expect_refusal<InvalidArgument>([&] { ExactTask{x, all_pairs(6)}.run(disk, found, kNoLimit); }, "k is 6, and was 5");
   }
   rows.row(250)[3] += 1;

@@ -28,20 +28,11 @@ namespace kith {
 namespace {
 
 using reference::Shape;
-using testing::Crash;
 using testing::expect_refusal;
 using testing::KeptGraph;
-using testing::Loss;
 using testing::SimulatedDisk;
 using testing::TemporaryDirectory;
-
-Resources extending_under(int64_t limit) {
-  ResourceOptions options;
-  options.device = Device::cpu();
-  options.threads = 2;
-  options.host_memory_limit = limit;
-  return Resources(options);
-}
+using testing::under_limit;
 
 // Rows in two files, and a graph of the first, which misses some neighbours.
 class Extension {
@@ -54,15 +45,15 @@ class Extension {
 
   const GraphOfFile& old() const { return old_; }
   const VectorFile& fresh() const { return fresh_; }
-  int64_t least() const { return extend_on_disk_footprint(old_, fresh_, params, extending_under(kNoLimit)).host; }
+  int64_t least() const { return extend_on_disk_footprint(old_, fresh_, params, under_limit(kNoLimit)).host; }
   GraphReport run(SimulatedDisk& disk, GraphSink& sink, int64_t limit, bool keep = false, int64_t block = 90) const {
     return extend_on_disk(old_, fresh_, params, {.disk = disk, .folder = "w", .keep = keep, .most_rows = block}, sink,
-                          extending_under(limit));
+                          under_limit(limit));
   }
   KnnGraph truth() const {
     const int64_t added = rows_.rows() - old_rows_;
     return extend_graph(old_.graph, rows_.slice(0, old_rows_), rows_.slice(old_rows_, added), params,
-                        extending_under(kNoLimit));
+                        under_limit(kNoLimit));
   }
 
   GraphMergeParams params = {.recall = 1};
@@ -73,8 +64,8 @@ class Extension {
     return VectorFile(path);
   }
   static KnnGraph rough_graph(const MatrixView& rows, int64_t k, Metric metric) {
-    if (rows.rows() < 100 || metric == Metric::l1) return knn_graph(rows, {.k = k, .metric = metric}, extending_under(kNoLimit));
-    return knn_graph(rows, {.k = k, .metric = metric, .method = GraphMethod::cells, .recall = 0.5}, extending_under(kNoLimit));
+    if (rows.rows() < 100 || metric == Metric::l1) return knn_graph(rows, {.k = k, .metric = metric}, under_limit(kNoLimit));
+    return knn_graph(rows, {.k = k, .metric = metric, .method = GraphMethod::cells, .recall = 0.5}, under_limit(kNoLimit));
   }
 
   const MatrixView rows_;
@@ -113,10 +104,10 @@ TEST(ExtendOnDisk, ARecallOfOneComparesAnyNumberOfNewRowsWithAll) {
   const TemporaryDirectory directory;
   const Extension task(directory, rows.view(), 1000, 5);
   const auto added = rows.view().slice(1000, 4600);
-  const KnnGraph all = knn_graph(rows.view(), {.k = 5, .method = GraphMethod::exact}, extending_under(kNoLimit));
+  const KnnGraph all = knn_graph(rows.view(), {.k = 5, .method = GraphMethod::exact}, under_limit(kNoLimit));
   const KnnGraph exact = extend_graph(knn_graph(rows.view().slice(0, 1000), {.k = 5, .method = GraphMethod::exact},
-                                                extending_under(kNoLimit)),
-                                      rows.view().slice(0, 1000), added, task.params, extending_under(kNoLimit));
+                                                under_limit(kNoLimit)),
+                                      rows.view().slice(0, 1000), added, task.params, under_limit(kNoLimit));
   expect_same_bytes(all, exact);
   SimulatedDisk disk;
   KeptGraph found;
@@ -129,24 +120,11 @@ TEST(ExtendOnDisk, GoesOnAfterACrashAtAnyCallWithAnotherLimit) {
   const auto rows = reference::make_floats(Shape::gaussian, 400, 8, 1);
   const Extension task(directory, rows.view(), 250, 5);
   const KnnGraph truth = task.truth();
-  int64_t crashes = 0;
-  for (int64_t at = 0;; at += reference::fewer_if_sanitized(3, 17)) {
-    SimulatedDisk disk;
-    disk.set_fault({.at = at, .code = 0, .kind = {}});
-    KeptGraph found;
-    bool crashed = false;
-    try {
-      task.run(disk, found, kNoLimit);
-    } catch (const Crash&) {
-      crashed = true;
-    }
-    if (!crashed) break;
-    ++crashes;
-    disk.crash(at % 2 == 0 ? Loss::all_that_is_not_synced : Loss::bytes_that_are_not_synced);
-    task.run(disk, found, task.least(), false, 70);  // blocks of another size
-    found.expect(truth);
-    EXPECT_TRUE(disk.list("w").empty());
-  }
+  const int64_t crashes = testing::expect_graph_after_crashes(
+      reference::fewer_if_sanitized(3, 17), truth,
+      [&](SimulatedDisk& disk, KeptGraph& found) { task.run(disk, found, kNoLimit); },
+      // Under the least limit, and in blocks of another size.
+      [&](SimulatedDisk& disk, KeptGraph& found, int64_t) { task.run(disk, found, task.least(), false, 70); });
   EXPECT_GT(crashes, 10);
 }
 
@@ -197,7 +175,7 @@ TEST(ExtendOnDisk, WhatDoesNotBelongTogetherIsRefused) {
     expect_refusal<InvalidArgument>(
         [&] {
           extend_graph_folder({task.old().graph, VectorFile(directory.path("other.npy"))}, task.fresh(),
-                              directory.path("graph"), task.params, {}, extending_under(kNoLimit));
+                              directory.path("graph"), task.params, {}, under_limit(kNoLimit));
         },
         "give the vectors that the graph was built of");
   }
@@ -211,7 +189,7 @@ TEST(ExtendOnDisk, WhatDoesNotBelongTogetherIsRefused) {
   const Extension bad(directory, rows.view(), 250, 5);
   expect_refusal<InvalidArgument>(
       [&] {
-        extend_graph_folder(bad.old(), bad.fresh(), directory.path("graph"), bad.params, {}, extending_under(kNoLimit));
+        extend_graph_folder(bad.old(), bad.fresh(), directory.path("graph"), bad.params, {}, under_limit(kNoLimit));
       },
       "row 100");
   expect_refusal<InvalidArgument>([&] { GraphMergeParams{.recall = 1}.validate(); }, "recall = 1");
@@ -222,11 +200,11 @@ TEST(ExtendOnDisk, GraphsInFoldersAreExtendedUnderLimits) {
   const auto rows = reference::make_floats(Shape::gaussian, 9000, 32, 1);
   const Extension task(directory, rows.view(), 8500, 6);
   const GraphHashes truth = hash_graph(extend_graph(task.old().graph, rows.view().slice(0, 8500), rows.view().slice(8500, 500),
-                                                    {}, extending_under(kNoLimit)));
+                                                    {}, under_limit(kNoLimit)));
   const int64_t least = task.least();
   EXPECT_LT(least, 9000 * 32 * 4 / 2);
   for (const int64_t limit : {least, kNoLimit}) {
-    const GraphReport report = extend_graph_folder(task.old(), task.fresh(), directory.path("graph"), {}, {}, extending_under(limit));
+    const GraphReport report = extend_graph_folder(task.old(), task.fresh(), directory.path("graph"), {}, {}, under_limit(limit));
     EXPECT_EQ(report.method, "extend");
     EXPECT_EQ(graph_folder_info(directory.path("graph")).hashes, truth);
     EXPECT_FALSE(std::filesystem::exists(directory.path("graph/work")));
@@ -234,16 +212,16 @@ TEST(ExtendOnDisk, GraphsInFoldersAreExtendedUnderLimits) {
   // Many are merged, in memory, whose limit is named.
   const Extension many(directory, rows.view(), 2000, 6);
   const auto refused = testing::thrown<OutOfMemory>(
-      [&] { extend_graph_folder(many.old(), many.fresh(), directory.path("many"), {}, {}, extending_under(1 << 20)); });
+      [&] { extend_graph_folder(many.old(), many.fresh(), directory.path("many"), {}, {}, under_limit(1 << 20)); });
   ASSERT_TRUE(refused);
-  extend_graph_folder(many.old(), many.fresh(), directory.path("many"), {}, {}, extending_under(refused->bytes_needed()));
+  extend_graph_folder(many.old(), many.fresh(), directory.path("many"), {}, {}, under_limit(refused->bytes_needed()));
   const KnnGraph merged = extend_graph(many.old().graph, rows.view().slice(0, 2000), rows.view().slice(2000, 7000), {},
-                                       extending_under(kNoLimit));
+                                       under_limit(kNoLimit));
   EXPECT_EQ(graph_folder_info(directory.path("many")).hashes, hash_graph(merged));
   GraphWork kept;
   kept.keep = true;
   expect_refusal<Unsupported>(
-      [&] { extend_graph_folder(many.old(), many.fresh(), directory.path("many"), {}, kept, extending_under(kNoLimit)); },
+      [&] { extend_graph_folder(many.old(), many.fresh(), directory.path("many"), {}, kept, under_limit(kNoLimit)); },
       "recall of 1");
 }
 

@@ -36,14 +36,7 @@ using testing::KeptGraph;
 using testing::Loss;
 using testing::SimulatedDisk;
 using testing::TemporaryDirectory;
-
-Resources with_limit(int64_t limit) {
-  ResourceOptions options;
-  options.device = Device::cpu();
-  options.threads = 2;
-  options.host_memory_limit = limit;
-  return Resources(options);
-}
+using testing::under_limit;
 
 KnnGraphParams by_ggm(int64_t k, int64_t shards, Metric metric = Metric::l2) {
   return {.k = k, .metric = metric, .method = GraphMethod::ggm, .recall = 0.9, .list_length = 16, .shards = shards};
@@ -52,9 +45,9 @@ KnnGraphParams by_ggm(int64_t k, int64_t shards, Metric metric = Metric::l2) {
 struct GgmTask {
   const VectorFile& x;
   KnnGraphParams params;
-  int64_t least() const { return merge_on_disk_footprint(ggm_work(x, params), with_limit(kNoLimit)).host; }
+  int64_t least() const { return merge_on_disk_footprint(ggm_work(x, params), under_limit(kNoLimit)).host; }
   GraphReport run(SimulatedDisk& disk, GraphSink& sink, int64_t limit, bool keep = false) const {
-    return merge_on_disk(ggm_work(x, params), {.disk = disk, .folder = "w", .keep = keep}, sink, with_limit(limit));
+    return merge_on_disk(ggm_work(x, params), {.disk = disk, .folder = "w", .keep = keep}, sink, under_limit(limit));
   }
 };
 
@@ -73,10 +66,10 @@ TEST(Ggm, IsTheMergeOfTheGraphsOfShards) {
     ASSERT_EQ(cut.first(shards), 1001);
     for (int64_t shard = 0; shard < shards; ++shard) {
       const MatrixView part = rows.view().slice(cut.first(shard), cut.size(shard));
-      parts.push_back({knn_graph(part, shard_params(params), with_limit(kNoLimit)), part});
+      parts.push_back({knn_graph(part, shard_params(params), under_limit(kNoLimit)), part});
     }
-    const KnnGraph merged = merge_graphs(parts, shard_merge_params(params), with_limit(kNoLimit));
-    const KnnGraph graph = knn_graph(rows.view(), params, with_limit(kNoLimit));
+    const KnnGraph merged = merge_graphs(parts, shard_merge_params(params), under_limit(kNoLimit));
+    const KnnGraph graph = knn_graph(rows.view(), params, under_limit(kNoLimit));
     expect_same_bytes(merged, graph);
     EXPECT_EQ(graph.report().method, "ggm");
     EXPECT_EQ(std::get<int64_t>(graph.report().parameters.back().value), shards);
@@ -107,7 +100,7 @@ TEST(Ggm, FromDiskGivesTheBytesOfMemory) {
   for (const Metric metric : {Metric::l2, Metric::inner_product, Metric::l1}) {
     for (const int64_t shards : {2, 5}) {
       const GgmTask task{x, by_ggm(6, shards, metric)};
-      const KnnGraph truth = knn_graph(rows.view(), task.params, with_limit(kNoLimit));
+      const KnnGraph truth = knn_graph(rows.view(), task.params, under_limit(kNoLimit));
       for (const int64_t limit : {task.least(), int64_t{1} << 30}) {
         SimulatedDisk disk;
         KeptGraph found;
@@ -133,7 +126,7 @@ TEST(Ggm, ShardsMayBeSmallerThanK) {
   SimulatedDisk disk;
   KeptGraph found;
   task.run(disk, found, kNoLimit);
-  found.expect(knn_graph(rows.view(), task.params, with_limit(kNoLimit)));
+  found.expect(knn_graph(rows.view(), task.params, under_limit(kNoLimit)));
 }
 
 TEST(Ggm, GoesOnAfterACrashAtAnyCall) {
@@ -141,7 +134,7 @@ TEST(Ggm, GoesOnAfterACrashAtAnyCall) {
   const auto rows = reference::make_floats(Shape::gaussian, 300, 8, 1);
   const VectorFile x = written(directory, rows.view());
   const GgmTask task{x, by_ggm(5, 3)};
-  const KnnGraph truth = knn_graph(rows.view(), task.params, with_limit(kNoLimit));
+  const KnnGraph truth = knn_graph(rows.view(), task.params, under_limit(kNoLimit));
   int64_t crashes = 0;
   for (int64_t at = 0;; at += reference::fewer_if_sanitized(7, 31)) {
     SimulatedDisk disk;
@@ -168,7 +161,7 @@ TEST(Ggm, DamagedStepsAreMadeAgain) {
   const auto rows = reference::make_floats(Shape::gaussian, 300, 8, 1);
   const VectorFile x = written(directory, rows.view());
   const GgmTask task{x, by_ggm(5, 3)};
-  const KnnGraph truth = knn_graph(rows.view(), task.params, with_limit(kNoLimit));
+  const KnnGraph truth = knn_graph(rows.view(), task.params, under_limit(kNoLimit));
   SimulatedDisk disk;
   KeptGraph found;
   task.run(disk, found, kNoLimit, true);
@@ -191,7 +184,7 @@ TEST(Ggm, ListsThatAreDamagedBetweenTwoPairsHearOfTheEarlierOnesAgain) {
   const auto rows = reference::make_floats(Shape::gaussian, 400, 8, 1);
   const VectorFile x = written(directory, rows.view());
   const GgmTask task{x, by_ggm(5, 4)};
-  const KnnGraph truth = knn_graph(rows.view(), task.params, with_limit(kNoLimit));
+  const KnnGraph truth = knn_graph(rows.view(), task.params, under_limit(kNoLimit));
   for (const std::string lists : {"lists-0", "lists-1", "lists-2"}) {
     for (const std::string after : {"pair-0-1", "pair-0-2", "pair-1-2"}) {
       for (const bool at_the_end : {true, false}) {
@@ -227,7 +220,7 @@ TEST(Ggm, AStepInThePlaceOfAnotherIsMadeAgain) {
     disk.set_content("w/" + kind + "1", first);
     disk.remove("w/pair-0-1");
     task.run(disk, found, kNoLimit, true);
-    found.expect(knn_graph(rows.view(), task.params, with_limit(kNoLimit)));
+    found.expect(knn_graph(rows.view(), task.params, under_limit(kNoLimit)));
   }
 }
 
@@ -245,7 +238,7 @@ TEST(Ggm, ErrorsOfTheDiskAndOtherVectorsAreTold) {
     EXPECT_EQ(full->code(), ENOSPC);
     disk.set_capacity(1 << 20);
     task.run(disk, found, kNoLimit, true);
-    found.expect(knn_graph(rows.view(), task.params, with_limit(kNoLimit)));
+    found.expect(knn_graph(rows.view(), task.params, under_limit(kNoLimit)));
     expect_refusal<InvalidArgument>([&] { GgmTask{x, by_ggm(5, 4)}.run(disk, found, kNoLimit); },
                                     "shards is 4, and was 3");
   }
@@ -259,7 +252,7 @@ TEST(Ggm, ErrorsOfTheDiskAndOtherVectorsAreTold) {
   const VectorFile bad = written(directory, rows.view());
   SimulatedDisk other;
   expect_refusal<InvalidArgument>([&] { GgmTask{bad, by_ggm(5, 3)}.run(other, found, kNoLimit); }, "row 250");
-  expect_refusal<InvalidArgument>([&] { (void)knn_graph(rows.view(), by_ggm(5, 3), with_limit(kNoLimit)); }, "row 250");
+  expect_refusal<InvalidArgument>([&] { (void)knn_graph(rows.view(), by_ggm(5, 3), under_limit(kNoLimit)); }, "row 250");
 }
 
 TEST(Ggm, WhatIsOnTheDiskAlreadyIsNotAskedForAgain) {
@@ -267,7 +260,7 @@ TEST(Ggm, WhatIsOnTheDiskAlreadyIsNotAskedForAgain) {
   const auto rows = reference::make_floats(Shape::gaussian, 300, 8, 1);
   const VectorFile x = written(directory, rows.view());
   const GgmTask task{x, by_ggm(5, 3)};
-  const KnnGraph truth = knn_graph(rows.view(), task.params, with_limit(kNoLimit));
+  const KnnGraph truth = knn_graph(rows.view(), task.params, under_limit(kNoLimit));
   int64_t room = 10'000;
   for (bool enough = false; !enough;) {
     SimulatedDisk disk;
@@ -302,14 +295,14 @@ TEST(Ggm, AFolderUnderALimitHasTheHashOfMemory) {
   const auto rows = reference::make_floats(Shape::gaussian, 4000, 32, 1);
   const VectorFile x = written(directory, rows.view());
   const KnnGraphParams params = by_ggm(6, 8);
-  knn_graph_folder(x, directory.path("memory"), params, with_limit(kNoLimit));
-  const int64_t least = merge_on_disk_footprint(ggm_work(x, params), with_limit(kNoLimit)).host;
-  knn_graph_folder(x, directory.path("disk"), params, with_limit(least));
+  knn_graph_folder(x, directory.path("memory"), params, under_limit(kNoLimit));
+  const int64_t least = merge_on_disk_footprint(ggm_work(x, params), under_limit(kNoLimit)).host;
+  knn_graph_folder(x, directory.path("disk"), params, under_limit(least));
   EXPECT_EQ(graph_folder_info(directory.path("disk")).hashes, graph_folder_info(directory.path("memory")).hashes);
   EXPECT_FALSE(std::filesystem::exists(directory.path("disk/work")));
   GraphWork part;
   part.part = {1, 2};
-  expect_refusal<Unsupported>([&] { knn_graph_folder(x, directory.path("disk"), params, part, with_limit(least)); },
+  expect_refusal<Unsupported>([&] { knn_graph_folder(x, directory.path("disk"), params, part, under_limit(least)); },
                               "by the method cells");
 }
 
