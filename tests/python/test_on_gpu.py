@@ -245,8 +245,9 @@ def test_refused(kind, vectors):
 def test_graph(kind, vectors):
     x = vectors(9000, 16)
     given = kind.give(x)
-    for metric in ("l2", "l1"):
-        true, found = kith.knn_graph(x, k=5, metric=metric, device="cpu"), kith.knn_graph(given, k=5, metric=metric)
+    for metric, method in (("l2", "exact"), ("l2", "cells"), ("l1", "nn_descent")):  # "auto" goes by the device too
+        true = kith.knn_graph(x, k=5, metric=metric, method=method, device="cpu")
+        found = kith.knn_graph(given, k=5, metric=metric, method=method)
         same(kind, found, true)
         assert (len(found), found.k, found.metric) == (9000, 5, metric)
         for mine, theirs in zip(found.to_umap(), true.to_umap()):
@@ -332,13 +333,13 @@ def test_a_graph_on_a_stream_of_torch(vectors):
     """Made late on a stream of its own, and used on it without waiting."""
     kind, x = Torch(), vectors(9000, 16)
     torch = kind.library
-    true, host = kith.knn_graph(x, k=5, device="cpu"), torch.from_numpy(x).pin_memory()
+    true, host = kith.knn_graph(x, k=5, method="exact", device="cpu"), torch.from_numpy(x).pin_memory()
     torch.cuda.synchronize()
     with torch.cuda.stream(torch.cuda.Stream()):
         late = torch.zeros(9000, 16, device="cuda")
         torch.cuda._sleep(100_000_000)  # tens of milliseconds
         late.copy_(host, non_blocking=True)
-        graph = kith.knn_graph(late, k=5)
+        graph = kith.knn_graph(late, k=5, method="exact")
         late.zero_()
         ids = graph.ids + 1
         torch.cuda.current_stream().synchronize()
@@ -496,7 +497,8 @@ def test_a_library_without_dlpack(vectors):
     assert isinstance(found.ids, kith.DeviceArray) and found.ids.shape == (20, 3) and found.ids.dtype == "int64"
     assert (kind.library.asarray(found.ids).get() == true.ids).all()
     assert (kind.library.from_dlpack(found.distances).get() == true.distances).all()
-    graph, alone = kith.knn_graph(InterfaceAlone(kind.give(base)), k=3), kith.knn_graph(base, k=3, device="cpu")
+    graph = kith.knn_graph(InterfaceAlone(kind.give(base)), k=3, method="exact")
+    alone = kith.knn_graph(base, k=3, method="exact", device="cpu")
     assert isinstance(graph.ids, kith.DeviceArray) and (graph.to_host().ids == alone.ids).all()
     for mine, theirs in zip(graph.to_umap(), alone.to_umap()):  # numpy's: nobody could compute with the others
         assert isinstance(mine, np.ndarray) and (mine == theirs).all()
