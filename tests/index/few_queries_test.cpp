@@ -94,9 +94,9 @@ INSTANTIATE_TEST_SUITE_P(
     Kinds, FewQueries,
     ::testing::Combine(::testing::Values("IVF12,Flat", "IVF12,SQ8", "IVF12,SQ6", "IVF12,SQ4", "IVF12,SQfp16",
                                          "IVF12,PQ10", "IVF12,PQ20x4", "Flat", "SQ8", "SQ6", "SQ4", "SQfp16", "PQ10",
-                                         "PQ20x4", "RQ2", "RQ3x8_Nqint8", "IVF12,LSQ2", "IVF12,RQ2", "IVF12,RQ3x8_Nfloat",
-                                         "IVF12,SQ8,RFlat", "IVF12,PQ10,Refine(SQ8)", "PCA20,IVF12,SQ8",
-                                         "OPQ10,IVF12,PQ10"),
+                                         "PQ20x4", "RQ2", "RQ3x8_Nqint8", "IVF12,LSQ2", "IVF12,RQ2",
+                                         "IVF12,RQ3x8_Nfloat", "IVF12,SQ8,RFlat", "IVF12,PQ10,Refine(SQ8)",
+                                         "PCA20,IVF12,SQ8", "OPQ10,IVF12,PQ10"),
                        ::testing::Values(Metric::l2, Metric::sqeuclidean, Metric::inner_product, Metric::cosine)));
 
 // Rows that are long enough for codes of 4 and 6 bits that are not unpacked, with a last vector that is not whole, and
@@ -148,12 +148,12 @@ TEST(FewQueriesOfHardRows, AreExact) {
 // rows; as many queries as are compared one by one, put together, or decoded for. Two threads find what one finds.
 TEST(FewQueriesOfOddShapes, AnyNumberTogetherFindTheSame) {
   constexpr int64_t kQueries = 37;
-  for (const int64_t cols : {1, 2, 3, 7, 15, 16, 17, 64, 130}) {
+  for (const int64_t cols : {1, 2, 3, 7, 15, 16, 17, 36, 64, 130}) {
     for (const int64_t half : {8, 16, 33}) {
       Matrix<float> rows = make_floats(Shape::gaussian, 2 * half, cols, 1);
       std::copy_n(rows.row(0), half * cols, rows.row(half));
       const Matrix<float> queries = make_floats(Shape::gaussian, kQueries, cols, 2);
-      for (const char* factory : {"Flat", "SQ8", "SQfp16", "IVF2,Flat", "IVF2,SQ8"}) {
+      for (const char* factory : {"Flat", "SQ8", "SQ6", "SQ4", "SQfp16", "IVF2,Flat", "IVF2,SQ8", "IVF2,SQ6"}) {
         const auto made = [&](bool prepare) {
           Index index(factory, {.metric = Metric::l2, .prepare = prepare});
           index.train(rows.view(), on_cpu());

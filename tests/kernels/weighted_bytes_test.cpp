@@ -61,9 +61,10 @@ TEST(WeightedBytes, ValuesAreTheSumsAndLimitsHold) {
         const float half = expected[static_cast<size_t>(count / 2)] + 0.25f;
         int64_t wanted = 0;
         for (size_t i = 0; i < expected.size(); ++i) wanted += expected[i] - 2 * spreads[i] <= half;
-        for (const int64_t together : {1, 2, 3, 4, 7}) {  // of which the last has a limit
-          std::vector<std::vector<float>> found(7, std::vector<float>(static_cast<size_t>(count) + 16));
-          std::vector<std::vector<uint32_t>> numbers(7, std::vector<uint32_t>(static_cast<size_t>(count) + 16));
+        for (const int64_t together : {1, 2, 3, 4, 7, 9}) {  // of which the last has a limit
+          const auto size = static_cast<size_t>(together);
+          std::vector<std::vector<float>> found(size, std::vector<float>(static_cast<size_t>(count) + 16));
+          std::vector<std::vector<uint32_t>> numbers(size, std::vector<uint32_t>(static_cast<size_t>(count) + 16));
           std::vector<ByteRowsQuery> queries;
           for (int64_t q = 0; q < together; ++q) {
             const bool limited = q + 1 == together && together > 1;
@@ -92,10 +93,10 @@ TEST(WeightedBytes, PackedRowsAreThoseOfTheirBytes) {
   for (const std::string& target : cpu_targets()) {
     const ForcedTarget forced(target);
     for (const int bits : {4, 6}) {
-      for (const int64_t cols : {32, 34, 64, 68, 100, 128, 516}) {
+      for (const int64_t cols : {16, 20, 32, 34, 36, 48, 64, 68, 100, 128, 192, 512, 516}) {
         if (!takes_packed_rows(bits, cols)) continue;
         SCOPED_TRACE(testing::Message() << target << ' ' << bits << " bits, " << cols << " columns");
-        constexpr int64_t kCount = 21;
+        constexpr int64_t kCount = 21;  // a part of a register of them, or of four
         Matrix<uint8_t> codes(kCount, cols * bits / 8);
         Matrix<uint8_t> bytes(kCount, cols);
         for (int64_t i = 0; i < kCount; ++i) {
@@ -117,12 +118,13 @@ TEST(WeightedBytes, PackedRowsAreThoseOfTheirBytes) {
         const ByteWeights plain = round_weights(placed.data(), cols, plain_memory.data());
         const ByteWeights own = round_weights(packed.data(), packed_cols, packed_memory.data());
         const float longest = 255 * std::sqrt(static_cast<float>(packed_cols));
-        const ByteRows plain_rows{bytes.row(0), cols, kCount, cols, 1 << (bits - 1), longest, nullptr, nullptr, nullptr};
+        const ByteRows plain_rows{bytes.row(0), cols,    kCount,  cols,   1 << (bits - 1),
+                                  longest,      nullptr, nullptr, nullptr};
         const ByteRows own_rows{codes.row(0), cols * bits / 8, kCount,  packed_cols, 1 << (bits - 1),
                                 longest,      nullptr,         nullptr, nullptr,     bits};
-        for (const int64_t together : {1, 2, 4}) {
+        for (const int64_t together : {1, 2, 4, 9}) {
           const auto scanned = [&](const ByteRows& rows, const ByteWeights& weights) {
-            std::vector<float> values(4 * (kCount + 16));
+            std::vector<float> values(static_cast<size_t>(together) * (kCount + 16));
             std::vector<uint32_t> numbers(values.size());
             std::vector<ByteRowsQuery> queries;
             for (int64_t q = 0; q < together; ++q) {

@@ -191,10 +191,10 @@ PlaneTerms plane_terms(const ByteRows& rows, const ByteRowsQuery& query, int32_t
 }
 
 bool takes_packed_rows(int bits, int64_t cols) {
+  if (bits != 4 && bits != 6) return false;
   const CpuExtensions cpu = cpu_extensions();
-  const bool nibbles = bits == 4 && cols % 2 == 0 && cols >= 32;
-  const bool sixes = bits == 6 && cols % 4 == 0 && cols >= 64;
-  return cpu.dotprod ? nibbles || sixes : (cpu.vnni || cpu.avx2) && nibbles;
+  const bool whole = cols % packed_order(bits).together == 0 && cols >= packed_values(bits);
+  return whole && takes_planes(cpu);
 }
 
 namespace {

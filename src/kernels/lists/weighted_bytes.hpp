@@ -16,6 +16,7 @@
 #pragma once
 
 #include "core/divide.hpp"
+#include "kernels/panels/instruction_family.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -55,24 +56,41 @@ constexpr int64_t weight_place(int64_t column, int64_t cols) {
 // Whether rows whose values have so many bits are taken as they lie, without being unpacked. Their weights are as many
 // as packed_weight_columns(), zeros among them; a column's lies at packed_weight_place().
 bool takes_packed_rows(int bits, int64_t cols);
-constexpr int64_t packed_step(int bits) { return bits == 4 ? 16 : 48; }  // bytes that are 32 or 64 values
+// How values come out of packed bytes: `groups` of them, whose values are in `together` whole bytes, are a vector.
+struct PackedOrder {
+  int64_t together = 0;
+  int64_t groups = 0;
+  bool planes = true;  // the first value of every group, then the second, ...; else groups, neighbours in them swapped
+};
+constexpr PackedOrder packed_order(int bits) {
+  if (bits == 4) return {2, 16, true};
+#if defined(KITH_X86)
+  return {4, 4, false};
+#else
+  return {4, 16, true};
+#endif
+}
+constexpr int64_t packed_values(int bits) { return packed_order(bits).groups * packed_order(bits).together; }
+constexpr int64_t packed_step(int bits) { return packed_values(bits) * bits / 8; }  // bytes of a vector
 constexpr int64_t packed_weight_columns(int bits, int64_t cols) {
-  return divide_up(cols * bits / 8, packed_step(bits)) * packed_step(bits) * 8 / bits;
+  return divide_up(cols * bits / 8, packed_step(bits)) * packed_values(bits);
 }
 constexpr int64_t packed_weight_place(int64_t column, int bits, int64_t cols) {
-  const int64_t together = bits == 4 ? 2 : 4;  // values in one or three bytes
+  const auto [together, groups, planes] = packed_order(bits);
   const int64_t all = cols / together;
-  const int64_t last = divide_up(all, 16) - 1;  // vectors: the last one ends with the row
+  const int64_t last = divide_up(all, groups) - 1;  // vectors: the last one ends with the row
   const int64_t of = column / together;
-  const int64_t vector = std::min(of / 16, last);
-  return (vector * together + column % together) * 16 + (vector < last ? of % 16 : of - (all - 16));
+  const int64_t vector = std::min(of / groups, last);
+  const int64_t group = vector < last ? of % groups : of - (all - groups);
+  const int64_t value = column % together;
+  return vector * packed_values(bits) + (planes ? value * groups + group : (group * together + value) ^ 1);
 }
 
 struct ByteRows {
   const uint8_t* bytes = nullptr;
   int64_t stride = 0;  // bytes; those of a row, where it is packed
   int64_t count = 0;
-  int64_t cols = 0;  // or packed_weight_columns()
+  int64_t cols = 0;    // or packed_weight_columns()
   int32_t zero = 128;  // the byte that stands for 0
   float longest = 0;   // at least the length of every row's bytes less that
   // One for each row; null: a term of 0, a scale of 1, a spread of 0.
@@ -94,8 +112,8 @@ struct ByteRowsQuery {
   int64_t found = 0;
 };
 
-// What a kernel of two planes adds to its sums of weight * value, where `zero` is the value that it takes for 0; and the
-// constant for the high plane alone: less what the low one adds at most, and the rounding of all to f32.
+// What a kernel of two planes adds to its sums of weight * value, where `zero` is the value that it takes for 0; and
+// the constant for the high plane alone: less what the low one adds at most, and the rounding of all to f32.
 struct PlaneTerms {
   int32_t high_shift = 0;
   int32_t low_shift = 0;

@@ -12,13 +12,18 @@
 
 #include "kernels/lists/weighted_bytes_x86-inl.hpp"
 
+#include <cstring>
+
 namespace kith {
 namespace {
 
 static_assert(2 * 255 * (kNarrowWeight / 128) <= INT16_MAX);
 
+KITH_FOR_WEIGHTS inline __m128i load_lane(const void* from) {
+  return _mm_loadu_si128(static_cast<const __m128i*>(from));
+}
 KITH_FOR_WEIGHTS inline __m256i load_half(const void* from) {  // and zeros behind it
-  return _mm256_zextsi128_si256(_mm_loadu_si128(static_cast<const __m128i*>(from)));
+  return _mm256_zextsi128_si256(load_lane(from));
 }
 
 struct Avx2Set {
@@ -38,7 +43,7 @@ struct Avx2Set {
   // Rows that lie one after the other, several in a register.
   static bool takes_together(int64_t row_bytes) { return row_bytes == 16; }
   KITH_FOR_WEIGHTS static Ints sum_together(const uint8_t* rows, int64_t, const int8_t* weights) {
-    const Ints w = _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(weights)));
+    const Ints w = _mm256_broadcastsi128_si256(load_lane(weights));
     Ints halves[4];
 #pragma GCC unroll 4
     for (int i = 0; i < 4; ++i) {
@@ -52,7 +57,29 @@ struct Avx2Set {
   }
   // Sixteen or 32.
   KITH_FOR_WEIGHTS static Ints load_some_bytes(const int8_t* from, int64_t count) {
-    return count > kUnitBytes ? load_bytes(from) : load_half(from);
+    return count > 16 ? load_bytes(from) : load_half(from);
+  }
+
+  static constexpr int kSixLanes = 2;
+  KITH_FOR_WEIGHTS static Ints high_products(Ints a, Ints b) { return _mm256_mulhi_epu16(a, b); }
+  KITH_FOR_WEIGHTS static Ints low_products(Ints a, Ints b) { return _mm256_mullo_epi16(a, b); }
+  // The low six bits of each word's bytes, those of the low ones from `low`.
+  KITH_FOR_WEIGHTS static Ints six_bits_of(Ints low, Ints high) {
+    return _mm256_or_si256(_mm256_and_si256(low, _mm256_set1_epi16(0x003F)),
+                           _mm256_and_si256(high, _mm256_set1_epi16(0x3F00)));
+  }
+  // Two words of every three bytes: the first and the second, the second and the third.
+  KITH_FOR_WEIGHTS static Ints load_words(const uint8_t* from) {  // of 24 bytes; the second half has them at its end
+    const __m256i both = _mm256_inserti128_si256(load_half(from), load_lane(from + 8), 1);
+    return _mm256_shuffle_epi8(both, _mm256_setr_epi8(0, 1, 1, 2, 3, 4, 4, 5, 6, 7, 7, 8, 9, 10, 10, 11,  //
+                                                      4, 5, 5, 6, 7, 8, 8, 9, 10, 11, 11, 12, 13, 14, 14, 15));
+  }
+  KITH_FOR_WEIGHTS static Ints load_some_words(const uint8_t* from, int64_t) {  // of twelve
+    int32_t last;
+    std::memcpy(&last, from + 8, 4);
+    const __m128i all = _mm_insert_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(from)), last, 2);
+    const __m128i places = _mm_setr_epi8(0, 1, 1, 2, 3, 4, 4, 5, 6, 7, 7, 8, 9, 10, 10, 11);
+    return _mm256_zextsi128_si256(_mm_shuffle_epi8(all, places));
   }
 
   KITH_FOR_WEIGHTS static Floats all(float value) { return _mm256_set1_ps(value); }
@@ -81,8 +108,9 @@ struct Avx2Set {
 };
 
 struct Avx2Bytes {
+  static constexpr int kBits = 8;
   static constexpr int64_t kStep = 32;
-  static constexpr int64_t kValues = 1;  // of a byte
+  static constexpr int64_t kUnit = 16;
   KITH_FOR_WEIGHTS static __m256i load(const uint8_t* from) {
     return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
   }
@@ -91,10 +119,11 @@ struct Avx2Bytes {
 
 // The low halves of sixteen bytes, then their high ones.
 struct Avx2Nibbles {
+  static constexpr int kBits = 4;
   static constexpr int64_t kStep = 16;
-  static constexpr int64_t kValues = 2;
+  static constexpr int64_t kUnit = 16;
   KITH_FOR_WEIGHTS static __m256i load(const uint8_t* from) {
-    const __m128i both = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
+    const __m128i both = load_lane(from);
     const __m256i apart = _mm256_inserti128_si256(_mm256_castsi128_si256(both), _mm_srli_epi16(both, 4), 1);
     return _mm256_and_si256(apart, _mm256_set1_epi8(15));
   }
@@ -104,7 +133,9 @@ struct Avx2Nibbles {
 }  // namespace
 
 void scan_weighted_bytes_avx2(const ByteRows& rows, uint32_t first, ByteRowsQuery* queries, int64_t query_count) {
-  scan_all_queries<Avx2Set, Avx2Bytes, Avx2Nibbles>(rows, first, queries, query_count);
+  with_packing<Avx2Set, Avx2Bytes, Avx2Nibbles>(rows.bits, [&]<typename Packing>(Packing) {
+    scan_all_queries<Avx2Set, Packing>(rows, first, queries, query_count);
+  });
 }
 
 }  // namespace kith

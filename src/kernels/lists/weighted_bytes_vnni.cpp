@@ -56,6 +56,30 @@ struct VnniSet {
     return _mm512_maskz_loadu_epi8(first_bytes(count), from);
   }
 
+  static constexpr int kSixLanes = 4;
+  KITH_FOR_WEIGHTS static Ints high_products(Ints a, Ints b) { return _mm512_mulhi_epu16(a, b); }
+  KITH_FOR_WEIGHTS static Ints low_products(Ints a, Ints b) { return _mm512_mullo_epi16(a, b); }
+  // The low six bits of each word's bytes, those of the low ones from `low`.
+  KITH_FOR_WEIGHTS static Ints six_bits_of(Ints low, Ints high) {
+    constexpr int kLowOrHigh = 0xCA;  // where the first operand has ones: the second one
+    const Ints both = _mm512_ternarylogic_epi32(_mm512_set1_epi16(0x00FF), low, high, kLowOrHigh);
+    return _mm512_and_si512(both, _mm512_set1_epi8(0x3F));
+  }
+  // Two words of every three bytes: the first and the second, the second and the third.
+  KITH_FOR_WEIGHTS static Ints words_of(Ints bytes) {
+    const Ints apart =
+        _mm512_permutexvar_epi32(_mm512_setr_epi32(0, 1, 2, 2, 3, 4, 5, 5, 6, 7, 8, 8, 9, 10, 11, 11), bytes);
+    return _mm512_shuffle_epi8(
+        apart, _mm512_broadcast_i32x4(_mm_setr_epi8(0, 1, 1, 2, 3, 4, 4, 5, 6, 7, 7, 8, 9, 10, 10, 11)));
+  }
+  KITH_FOR_WEIGHTS static Ints load_words(const uint8_t* from) {
+    constexpr __mmask16 kTwelve = 0xFFF;  // numbers of four bytes
+    return words_of(_mm512_maskz_loadu_epi32(kTwelve, from));
+  }
+  KITH_FOR_WEIGHTS static Ints load_some_words(const uint8_t* from, int64_t count) {
+    return words_of(_mm512_maskz_loadu_epi8(first_bytes(count), from));
+  }
+
   KITH_FOR_WEIGHTS static Floats all(float value) { return _mm512_set1_ps(value); }
   KITH_FOR_WEIGHTS static Floats to_floats(Ints a) { return _mm512_cvtepi32_ps(a); }
   KITH_FOR_WEIGHTS static Floats add_product(Floats sum, Floats a, Floats b) { return _mm512_fmadd_ps(a, b, sum); }
@@ -68,16 +92,17 @@ struct VnniSet {
   KITH_FOR_WEIGHTS static uint32_t above(Floats a, Floats b) { return _mm512_cmp_ps_mask(a, b, _CMP_GT_OQ); }
   KITH_FOR_WEIGHTS static void put_some(Floats a, uint32_t first, uint32_t chosen, float* to, uint32_t* numbers) {
     const auto lanes = static_cast<__mmask16>(chosen);
-    const Ints own = add(all(static_cast<int32_t>(first)),
-                         _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15));
+    const Ints own =
+        add(all(static_cast<int32_t>(first)), _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15));
     _mm512_storeu_ps(to, _mm512_maskz_compress_ps(lanes, a));
     _mm512_storeu_si512(numbers, _mm512_maskz_compress_epi32(lanes, own));
   }
 };
 
 struct VnniBytes {
+  static constexpr int kBits = 8;
   static constexpr int64_t kStep = 64;
-  static constexpr int64_t kValues = 1;  // of a byte
+  static constexpr int64_t kUnit = 16;
   KITH_FOR_WEIGHTS static __m512i load(const uint8_t* from) { return _mm512_loadu_si512(from); }
   // Zeros behind the first `count` bytes, which are not read.
   KITH_FOR_WEIGHTS static __m512i load_some(const uint8_t* from, int64_t count) {
@@ -87,8 +112,9 @@ struct VnniBytes {
 
 // The low halves of sixteen bytes, then their high ones.
 struct VnniNibbles {
+  static constexpr int kBits = 4;
   static constexpr int64_t kStep = 32;
-  static constexpr int64_t kValues = 2;
+  static constexpr int64_t kUnit = 16;
   KITH_FOR_WEIGHTS static __m512i spread(__m256i both) {
     constexpr int64_t kFour = 0x0004000400040004;
     const __m512i twice =
@@ -104,22 +130,39 @@ struct VnniNibbles {
   }
 };
 
-// For several queries sixteen rows are put side by side first, four columns of each in a register: then a lane is a row,
-// and nothing is added across. Their sums take half the time; putting them so takes that of some five queries, and what
-// they take together with the weights must stay in the first-level cache.
+// For several queries sixteen rows are put side by side first, four columns of each in a register: then a lane is a
+// row, and nothing is added across. Their sums take half the time; putting them so takes that of some five queries, and
+// what they take together with the weights must stay in the first-level cache.
 constexpr int64_t kFewestForPanels = 8;
 constexpr int64_t kMostPanelColumns = 512;
-constexpr int kTogether = 4;  // queries
+constexpr int64_t kPanelUnit = 16;  // columns that are put side by side together
+constexpr int kTogether = 4;        // queries
 constexpr int64_t kMostScans = 32;
 
 struct Panel {
   alignas(64) uint8_t bytes[kSumsTogether * kMostPanelColumns];
-  int64_t units = 0;  // of kUnitBytes columns
+  alignas(64) uint8_t spread[kSumsTogether * kMostPanelColumns + 64];  // rows whose last register may be a part of one
+  int64_t units = 0;                                                   // of kPanelUnit columns
+
+  template <typename Packing>
+  KITH_FOR_WEIGHTS void fill_from(const uint8_t* rows, int64_t stride, int64_t cols) {
+    if constexpr (kWholeBytes<Packing>) return fill(rows, stride, cols);
+    for (int64_t r = 0; r < kSumsTogether; ++r) {
+      const uint8_t* const row = rows + r * stride;
+      uint8_t* const to = spread + r * cols;
+      go_over_row<Packing, true>(
+          stride,
+          [=](int64_t from, int64_t at) KITH_FOR_WEIGHTS { _mm512_storeu_si512(to + at, Packing::load(row + from)); },
+          [=](int64_t from, int64_t at, int64_t count)
+              KITH_FOR_WEIGHTS { _mm512_storeu_si512(to + at, Packing::load_some(row + from, count)); });
+    }
+    fill(spread, cols, cols);
+  }
 
   KITH_FOR_WEIGHTS void fill(const uint8_t* rows, int64_t stride, int64_t cols) {
-    units = divide_up(cols, kUnitBytes);
+    units = divide_up(cols, kPanelUnit);
     for (int64_t u = 0; u < units; ++u) {
-      const uint8_t* const at = rows + std::min(u * kUnitBytes, cols - kUnitBytes);
+      const uint8_t* const at = rows + std::min(u * kPanelUnit, cols - kPanelUnit);
       const auto load = [&](int64_t row) KITH_FOR_WEIGHTS {
         return _mm_loadu_si128(reinterpret_cast<const __m128i*>(at + row * stride));
       };
@@ -133,7 +176,7 @@ struct Panel {
       const __m512i b = _mm512_unpackhi_epi32(fours[0], fours[1]);
       const __m512i c = _mm512_unpacklo_epi32(fours[2], fours[3]);
       const __m512i d = _mm512_unpackhi_epi32(fours[2], fours[3]);
-      uint8_t* const to = bytes + u * kSumsTogether * kUnitBytes;
+      uint8_t* const to = bytes + u * kSumsTogether * kPanelUnit;
       _mm512_store_si512(to, _mm512_unpacklo_epi64(a, c));
       _mm512_store_si512(to + 64, _mm512_unpackhi_epi64(a, c));
       _mm512_store_si512(to + 128, _mm512_unpacklo_epi64(b, d));
@@ -149,14 +192,14 @@ struct Panel {
 #pragma GCC unroll 4
     for (int q = 0; q < kQueries; ++q) even[q] = odd[q] = _mm512_setzero_si512();
     for (int64_t u = 0; u < units; ++u) {
-      const uint8_t* const from = bytes + u * kSumsTogether * kUnitBytes;
+      const uint8_t* const from = bytes + u * kSumsTogether * kPanelUnit;
 #pragma GCC unroll 4
       for (int c = 0; c < 4; ++c) {
         const __m512i x = _mm512_load_si512(from + c * 64);
 #pragma GCC unroll 4
         for (int q = 0; q < kQueries; ++q) {
           int32_t weight;
-          std::memcpy(&weight, weights[q] + u * kUnitBytes + c * 4, 4);
+          std::memcpy(&weight, weights[q] + u * kPanelUnit + c * 4, 4);
           __m512i& to = c % 2 == 0 ? even[q] : odd[q];
           to = _mm512_dpbusd_epi32(to, x, _mm512_set1_epi32(weight));
         }
@@ -167,9 +210,9 @@ struct Panel {
   }
 };
 
-using PanelScan = OneQueryScan<VnniSet, VnniBytes, kPartSteps>;
-
+template <typename Packing>
 KITH_FOR_WEIGHTS void scan_panels(const ByteRows& rows, uint32_t first, ByteRowsQuery* queries, int64_t count) {
+  using PanelScan = OneQueryScan<VnniSet, Packing, kPartSteps>;
   Panel panel;
   alignas(64) std::byte memory[kMostScans * sizeof(PanelScan)];
   auto* const scans = reinterpret_cast<PanelScan*>(memory);
@@ -179,9 +222,9 @@ KITH_FOR_WEIGHTS void scan_panels(const ByteRows& rows, uint32_t first, ByteRows
   }
   int64_t i = 0;
   for (; i + kSumsTogether <= rows.count; i += kSumsTogether) {
-    panel.fill(rows.bytes + i * rows.stride, rows.stride, rows.cols);
+    panel.fill_from<Packing>(rows.bytes + i * rows.stride, rows.stride, rows.cols);
     const auto put = [&](PanelScan& scan, __m512i upper) KITH_FOR_WEIGHTS {
-      scan.put_passing<true>(i, kSumsTogether, first, upper, [&](uint32_t) KITH_FOR_WEIGHTS {
+      scan.template put_passing<true>(i, kSumsTogether, first, upper, [&](uint32_t) KITH_FOR_WEIGHTS {
         __m512i lower;
         panel.sum<1>(&scan.low, &lower);
         return lower;
@@ -201,7 +244,7 @@ KITH_FOR_WEIGHTS void scan_panels(const ByteRows& rows, uint32_t first, ByteRows
     }
   }
   for (int64_t q = 0; q < count; ++q) {
-    if (i < rows.count) scans[q].scan_register<false>(i, rows.count - i, first);
+    if (i < rows.count) scans[q].template scan_register<false>(i, rows.count - i, first);
     queries[q].found = scans[q].found;
   }
 }
@@ -209,11 +252,13 @@ KITH_FOR_WEIGHTS void scan_panels(const ByteRows& rows, uint32_t first, ByteRows
 }  // namespace
 
 void scan_weighted_bytes_vnni(const ByteRows& rows, uint32_t first, ByteRowsQuery* queries, int64_t query_count) {
-  const bool panels = query_count >= kFewestForPanels && rows.bits == 8 && rows.cols <= kMostPanelColumns;
-  if (!panels) return scan_all_queries<VnniSet, VnniBytes, VnniNibbles>(rows, first, queries, query_count);
-  for (int64_t q = 0; q < query_count; q += kMostScans) {
-    scan_panels(rows, first, queries + q, std::min(kMostScans, query_count - q));
-  }
+  const bool panels = query_count >= kFewestForPanels && rows.cols <= kMostPanelColumns;
+  with_packing<VnniSet, VnniBytes, VnniNibbles>(rows.bits, [&]<typename Packing>(Packing) {
+    if (!panels) return scan_all_queries<VnniSet, Packing>(rows, first, queries, query_count);
+    for (int64_t q = 0; q < query_count; q += kMostScans) {
+      scan_panels<Packing>(rows, first, queries + q, std::min(kMostScans, query_count - q));
+    }
+  });
 }
 
 }  // namespace kith

@@ -1,11 +1,19 @@
 // Rows of bytes against a query's weights on x86, whichever products of bytes it has: rows side by side, so that
 // weights are loaded once for four of them, whose sums are added in a tree that leaves one sum in each lane. Of rows of
 // few bytes that lie one after the other a register takes several. Several queries take turns with rows that are near
-// by then.
+// by then. Values of 4 and 6 bits are spread to bytes in registers.
 //
 // The including file defines KITH_FOR_WEIGHTS, its instructions, and a Set of them: registers `Ints` and `Floats` with
 // a lane for each of kRows rows, and what is done with them; sum_together() of rows that takes_together() allows, and
-// put_some(), which writes the chosen lanes one after the other, with their numbers, and may write a register's length.
+// put_some(), which writes the chosen lanes one after the other, with their numbers, and may write a register's length;
+// what SixBits needs of it; and Bytes and Nibbles, which are a Packing:
+//
+//   kBits, kStep, kUnit   a value's bits; the bytes of a row that are a register of values; those that a row is a
+//   multiple
+//                         of, except that its last unit may begin among the bytes before it
+//   load, load_some       a register of values in the order of packed_weight_place(); the same of fewer whole units,
+//   with
+//                         zeros behind them
 #pragma once
 
 #include "kernels/lists/weighted_bytes.hpp"
@@ -16,7 +24,6 @@
 namespace kith {
 namespace {
 
-constexpr int64_t kUnitBytes = 16;  // that a row is a multiple of; its last unit begins among the bytes before it
 // Rows side by side are more streams than a core's own prefetching follows: it is told what comes.
 constexpr int64_t kAhead = 2048;  // bytes
 constexpr int64_t kLine = 64;
@@ -25,8 +32,52 @@ constexpr int64_t kLine = 64;
 constexpr int kWholeSteps = 0;
 constexpr int kPartSteps = -1;
 
-// The sums of four rows by one plane of the weights, not yet added across. Packing says how the values of a row lie:
-// kStep bytes of it are a register of them, in the order that its weights have.
+template <typename Packing>
+constexpr bool kWholeBytes = Packing::kBits == 8;
+template <typename Packing>
+constexpr int64_t values_in(int64_t bytes) {
+  return bytes * 8 / Packing::kBits;
+}
+
+// Four values in three bytes. Of a group's bytes a, b, c a shuffle makes the words ab and bc, and products, which shift
+// each word by its own number of bits, move their second and fourth values to the low bytes of the words, the first and
+// third to the high ones.
+template <typename Set>
+struct SixBits {
+  static constexpr int kBits = 6;
+  static constexpr int64_t kUnit = 12;
+  static constexpr int64_t kStep = Set::kSixLanes * kUnit;
+  KITH_FOR_WEIGHTS static typename Set::Ints spread(typename Set::Ints words) {
+    constexpr int32_t kSecondAndFourth = 1 << 10 | 1 << (6 + 16);  // words of 2^(16 - shift)
+    constexpr int32_t kFirstAndThird = 1 << 8 | 1 << (4 + 16);
+    return Set::six_bits_of(Set::high_products(words, Set::all(kSecondAndFourth)),
+                            Set::low_products(words, Set::all(kFirstAndThird)));
+  }
+  KITH_FOR_WEIGHTS static typename Set::Ints load(const uint8_t* from) { return spread(Set::load_words(from)); }
+  KITH_FOR_WEIGHTS static typename Set::Ints load_some(const uint8_t* from, int64_t count) {
+    return spread(Set::load_some_words(from, count));
+  }
+};
+
+// Goes over a row: step(from, at) for whole registers from a byte and a value on, and, where kParts, some(from, at,
+// count) for the units that are left, and then for the last one, where the row ends within it: the weights of columns
+// that were there are zeros.
+template <typename Packing, bool kParts, typename Step, typename Some>
+KITH_FOR_WEIGHTS inline void go_over_row(int64_t row_bytes, const Step& step, const Some& some) {
+  const int64_t whole = row_bytes / Packing::kUnit * Packing::kUnit;
+  int64_t from = 0;
+  int64_t at = 0;
+  for (; from + Packing::kStep <= whole; from += Packing::kStep, at += values_in<Packing>(Packing::kStep))
+    step(from, at);
+  while (kParts && from < row_bytes) {
+    const int64_t count = from < whole ? whole - from : Packing::kUnit;
+    some(from < whole ? from : row_bytes - Packing::kUnit, at, count);
+    from += count;
+    at += values_in<Packing>(count);
+  }
+}
+
+// The sums of four rows by one plane of the weights, not yet added across.
 template <typename Set, typename Packing, int kSteps, typename Row>
 KITH_FOR_WEIGHTS inline void sum_four_rows(const Row& row, int first, int64_t row_bytes, const int8_t* weights,
                                            typename Set::Ints* sums) {
@@ -36,32 +87,25 @@ KITH_FOR_WEIGHTS inline void sum_four_rows(const Row& row, int first, int64_t ro
   Ints s1 = s0;
   Ints s2 = s0;
   Ints s3 = s0;
-  const auto step = [&](int64_t from) KITH_FOR_WEIGHTS {
-    const Ints w = Set::load_bytes(weights + from * Packing::kValues);
+  const auto step = [&](int64_t from, int64_t at) KITH_FOR_WEIGHTS {
+    const Ints w = Set::load_bytes(weights + at);
     s0 = Set::add_products(s0, Packing::load(rows[0] + from), w);
     s1 = Set::add_products(s1, Packing::load(rows[1] + from), w);
     s2 = Set::add_products(s2, Packing::load(rows[2] + from), w);
     s3 = Set::add_products(s3, Packing::load(rows[3] + from), w);
   };
+  const auto some = [&](int64_t from, int64_t at, int64_t count) KITH_FOR_WEIGHTS {
+    const Ints w = Set::load_some_bytes(weights + at, values_in<Packing>(count));
+    s0 = Set::add_products(s0, Packing::load_some(rows[0] + from, count), w);
+    s1 = Set::add_products(s1, Packing::load_some(rows[1] + from, count), w);
+    s2 = Set::add_products(s2, Packing::load_some(rows[2] + from, count), w);
+    s3 = Set::add_products(s3, Packing::load_some(rows[3] + from, count), w);
+  };
   if constexpr (kSteps > 0) {
 #pragma GCC unroll 4
-    for (int i = 0; i < kSteps; ++i) step(i * Packing::kStep);
+    for (int i = 0; i < kSteps; ++i) step(i * Packing::kStep, i * values_in<Packing>(Packing::kStep));
   } else {
-    const int64_t whole = row_bytes / kUnitBytes * kUnitBytes;
-    int64_t from = 0;
-    for (; from + Packing::kStep <= whole; from += Packing::kStep) step(from);
-    // The units that are left, and then the last one, where the row ends within it: the weights of columns that were
-    // there are zeros.
-    for (int64_t at = from; kSteps == kPartSteps && at < row_bytes;) {
-      const int64_t count = at < whole ? whole - at : kUnitBytes;
-      const int64_t place = at < whole ? at : row_bytes - kUnitBytes;
-      const Ints w = Set::load_some_bytes(weights + at * Packing::kValues, count * Packing::kValues);
-      s0 = Set::add_products(s0, Packing::load_some(rows[0] + place, count), w);
-      s1 = Set::add_products(s1, Packing::load_some(rows[1] + place, count), w);
-      s2 = Set::add_products(s2, Packing::load_some(rows[2] + place, count), w);
-      s3 = Set::add_products(s3, Packing::load_some(rows[3] + place, count), w);
-      at += count;
-    }
+    go_over_row<Packing, kSteps == kPartSteps>(row_bytes, step, some);
   }
   sums[0] = s0;
   sums[1] = s1;
@@ -118,8 +162,8 @@ struct OneQueryScan {
         values(query.values),
         numbers(query.numbers),
         found(query.found),
-        row_bytes(Packing::kValues == 1 ? given.cols : given.stride),
-        together(Packing::kValues == 1 && row_bytes == given.stride && Set::takes_together(row_bytes)) {}
+        row_bytes(kWholeBytes<Packing> ? given.cols : given.stride),
+        together(kWholeBytes<Packing> && row_bytes == given.stride && Set::takes_together(row_bytes)) {}
 
   // Rows i to i + here; they are numbered from `first` on. kAll: a register's.
   template <bool kAll>
@@ -188,9 +232,9 @@ KITH_FOR_WEIGHTS void scan_one_query(const ByteRows& rows, uint32_t first, bool 
 // By the steps of a row.
 template <typename Set, typename Packing>
 void scan_query(const ByteRows& rows, uint32_t first, bool far, ByteRowsQuery& query) {
-  const int64_t row_bytes = Packing::kValues == 1 ? rows.cols : rows.stride;
+  const int64_t row_bytes = kWholeBytes<Packing> ? rows.cols : rows.stride;
   const int64_t steps = row_bytes % Packing::kStep == 0 ? row_bytes / Packing::kStep : 0;
-  if (steps == 0 || Set::takes_together(row_bytes)) {
+  if (steps == 0 || (kWholeBytes<Packing> && Set::takes_together(row_bytes))) {
     scan_one_query<Set, Packing, kPartSteps>(rows, first, far, query);
   } else if (steps == 1) {
     scan_one_query<Set, Packing, 1>(rows, first, far, query);
@@ -203,16 +247,17 @@ void scan_query(const ByteRows& rows, uint32_t first, bool far, ByteRowsQuery& q
   }
 }
 
-// Bytes as they are, or Nibbles: halves of them, as packed_weight_place() says.
-template <typename Set, typename Bytes, typename Nibbles>
+// Calls use(packing) with that of the rows' bits.
+template <typename Set, typename Bytes, typename Nibbles, typename Use>
+void with_packing(int bits, const Use& use) {
+  if (bits == 4) return use(Nibbles());
+  if (bits == 6) return use(SixBits<Set>());
+  use(Bytes());
+}
+
+template <typename Set, typename Packing>
 void scan_all_queries(const ByteRows& rows, uint32_t first, ByteRowsQuery* queries, int64_t query_count) {
-  for (int64_t q = 0; q < query_count; ++q) {
-    if (rows.bits == 4) {
-      scan_query<Set, Nibbles>(rows, first, q == 0, queries[q]);
-    } else {
-      scan_query<Set, Bytes>(rows, first, q == 0, queries[q]);
-    }
-  }
+  for (int64_t q = 0; q < query_count; ++q) scan_query<Set, Packing>(rows, first, q == 0, queries[q]);
 }
 
 }  // namespace
