@@ -1,5 +1,5 @@
-// What a core of ARM's instruction set is called, by the numbers of its maker and part that /proc/cpuinfo has: those of
-// its MIDR register. Names are ARM's, in the lists of Linux (arch/arm64/include/asm/cputype.h) and of util-linux' lscpu.
+// Names of ARM cores by implementer and part number, which /proc/cpuinfo shows as the MIDR register has them. The names
+// are ARM's, from the tables of Linux (arch/arm64/include/asm/cputype.h) and of util-linux' lscpu.
 #pragma once
 
 #include <charconv>
@@ -45,8 +45,8 @@ inline constexpr Core kCores[] = {
 
 }  // namespace arm_core
 
-// "ARM Neoverse V1"; the two numbers for a core that is not listed, empty where the text has none. Where cores differ the
-// first stands for all.
+// "ARM Neoverse V1"; the two numbers for a core that is not listed; empty if the text has none. Where cores differ, the
+// first core is named.
 inline std::string arm_core_name(std::string_view cpuinfo) {
   const int maker = arm_core::number_of(cpuinfo, "CPU implementer");
   const int part = arm_core::number_of(cpuinfo, "CPU part");

@@ -16,7 +16,7 @@ std::string formatted(int64_t bytes, bool up) {
     ++unit;
   }
   if (unit == 0) return fmt::format("{} B", bytes);
-  if (up) {  // to the last of four digits
+  if (up) {  // in the fourth digit
     const double step = value >= 1000 ? 1 : value >= 100 ? 10 : value >= 10 ? 100 : 1000;
     value = std::ceil(value * step) / step;
   }

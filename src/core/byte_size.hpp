@@ -8,7 +8,7 @@ namespace kith {
 
 // "832 B", "1.5 MiB", "12 GiB".
 std::string format_bytes(int64_t bytes);
-// The same, never less than it is.
+// The same, rounded up.
 std::string format_bytes_up(int64_t bytes);
 
 // a * b, or INT64_MAX where that would overflow. Both are at least 0.

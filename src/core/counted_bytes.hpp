@@ -1,4 +1,4 @@
-// Counts bytes against the host memory limit for as long as it lives: for memory that the standard library has taken,
+// Counts bytes against the host memory limit for as long as it lives, for memory that the standard library allocates,
 // such as the values of a trained code.
 #pragma once
 
@@ -16,7 +16,7 @@ namespace kith {
 class CountedBytes {
  public:
   CountedBytes() = default;
-  // Throws OutOfMemory, naming `purpose`, where the limit has less left.
+  // Throws OutOfMemory, naming `purpose`, if fewer bytes are available.
   CountedBytes(int64_t bytes, std::string_view purpose, const Resources& resources)
       : budget_(resources.host_memory()), bytes_(bytes) {
     budget_->reserve(bytes, purpose);

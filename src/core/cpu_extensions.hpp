@@ -1,4 +1,4 @@
-// What a processor has beyond Highway's targets. Plain data, so that a plan can be made for any processor.
+// Processor features beyond Highway's targets. Plain data, so that a plan can be made for any processor.
 #pragma once
 
 namespace kith {

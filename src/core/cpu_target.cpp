@@ -24,7 +24,7 @@ namespace {
 
 bool has_bit(uint32_t word, int bit) { return (word >> bit & 1u) != 0; }
 
-// Which registers the system saves for a process (XCR0); what it does not save must not be used.
+// Registers that the system saves for a process (XCR0). Registers that it does not save must not be used.
 uint64_t saved_registers() {
   uint32_t low = 0;
   uint32_t high = 0;
@@ -81,14 +81,14 @@ CpuExtensions detect() { return {}; }
 
 #endif
 
-// The extensions beyond Highway's targets that this machine has, whatever was forced. Asked once; AMX includes the
-// system's leave to use its registers.
+// The extensions of this machine beyond Highway's targets, whatever target was forced. Detected once; AMX counts only
+// if the system permits the use of its registers.
 CpuExtensions detect_cpu_extensions() {
   static const CpuExtensions found = detect();
   return found;
 }
 
-// A Highway target is a bit, the better the lower. What the build lacks would never be dispatched to.
+// A Highway target is one bit; better targets have lower bits. Targets that were not compiled are left out.
 int64_t usable_targets() { return hwy::SupportedTargets() & HWY_TARGETS; }
 
 bool has_avx2([[maybe_unused]] int64_t highway) {
@@ -99,7 +99,7 @@ bool has_avx2([[maybe_unused]] int64_t highway) {
 #endif
 }
 
-// Kernels that use extensions expect the others to have AVX-512 too, whose panels are as large.
+// Kernels with extensions share panels with plain ones, so both must have AVX-512 and the same panel size.
 CpuExtensions find_usable_extensions() {
   CpuExtensions found;
 #if HWY_ARCH_X86
@@ -111,7 +111,7 @@ CpuExtensions find_usable_extensions() {
   found.avx2 = has_avx2(usable_targets());
   return found;
 }
-// Asked once, before a target is forced: Highway asks the processor every time, which takes long in virtual machines.
+// Detected once, before a target is forced: Highway runs cpuid every time, which is slow in virtual machines.
 CpuExtensions usable_extensions() {
   static const CpuExtensions found = find_usable_extensions();
   return found;
@@ -156,7 +156,7 @@ InUse best_of(const std::vector<Target>& targets) {  // of none, on a processor 
   return targets.empty() ? InUse() : InUse{targets.front().extensions, targets.front().name};
 }
 
-// The best there is, until one is forced. Found once: searches of one query ask for it many times.
+// The best target, until one is forced. Detected once: a search of one query asks for it many times.
 InUse& in_use() {
   static InUse target = best_of(usable());
   return target;

@@ -29,16 +29,16 @@ std::vector<std::string> cpu_targets();
 // All sets that this build holds, best first, on whatever machine.
 std::vector<std::string> built_cpu_targets();
 
-// Makes every kernel of this process run with the named set; "" gives the choice back. For tests and benchmarks, while
-// no other thread searches.
+// Makes every kernel of this process use the named instruction set; "" restores the automatic choice. For tests and
+// benchmarks, while no other thread searches.
 void force_cpu_target(std::string_view name);
 
-// Unsupported where `usable` (what cpu_targets() gave) is empty: the processor is older than all that the build holds.
+// Throws Unsupported if `usable`, from cpu_targets(), is empty: the processor is older than every compiled target.
 void require_cpu_target(const std::vector<std::string>& usable);
 
-// Checks the processor, as require_cpu_target() does, before any kernel runs. The first call also takes the name from
-// the environment, KITH_CPU_TARGET, if it is there: for users who must do without a set, or want to compare.
-// InvalidArgument where there is none such.
+// Checks the processor, as require_cpu_target() does, before any kernel runs. The first call also reads a target's name
+// from the environment variable KITH_CPU_TARGET, for users who must avoid an instruction set or compare several. Throws
+// InvalidArgument for an unknown name.
 void apply_cpu_target_from_environment();
 
 }  // namespace kith

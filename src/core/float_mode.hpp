@@ -1,6 +1,6 @@
 // The floating-point mode that Kith computes in: round to nearest, subnormals kept. A program may have set another one
-// for its threads (flushing subnormals is common); results must not depend on that. The caller's mode comes back at the
-// end.
+// for its threads (flushing subnormals is common); results must not depend on that. The destructor restores the
+// caller's mode.
 #pragma once
 
 #include <cstdint>

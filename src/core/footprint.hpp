@@ -1,9 +1,9 @@
 // How much memory a piece of work holds at once, on the host and on a device.
 //
-// Nobody writes these numbers down: footprint_of<Class>(resources, arguments...) makes an object with resources that
-// count what it would allocate and give it nothing, so what a class allocates and what it is said to need are one
-// statement, its constructor. (Such a constructor may allocate; it must not touch what it allocated.) Footprints then
-// compose as the work does: what lives side by side is added, of what follows one another the larger counts.
+// These numbers are never written by hand. footprint_of<Class>(resources, arguments...) constructs an object with
+// resources that count allocations without making them, so the constructor is the only statement of what a class needs.
+// (Such a constructor may allocate, but must not touch the memory.) Footprints compose as the work does: concurrent
+// parts add up, and of consecutive parts the larger counts.
 #pragma once
 
 #include <kith/memory_space.hpp>
@@ -27,7 +27,7 @@ struct Footprint {
     return space.host_readable() ? Footprint{bytes} : Footprint{0, bytes};
   }
 
-  // Both at once. Sums that cannot be counted are kNoLimit.
+  // Both at the same time. A sum that would overflow is kNoLimit.
   constexpr Footprint beside(const Footprint& other) const {
     return {saturating_add(host, other.host), saturating_add(device, other.device), at_least || other.at_least};
   }
@@ -35,14 +35,14 @@ struct Footprint {
   constexpr Footprint then(const Footprint& other) const {
     return {std::max(host, other.host), std::max(device, other.device), at_least || other.at_least};
   }
-  // This work beside a piece that takes 1/share of the memory left, and `each` at least.
+  // This work beside a buffer of 1/share of the available memory, which is at least `each`.
   constexpr Footprint beside_share(int64_t share, const Footprint& each) const {
     const auto piece = [=](int64_t needed, int64_t least) {
       return least == 0 ? 0 : std::max(needed / (share - 1) + 1, least);
     };
     return beside({piece(host, each.host), piece(device, each.device), each.at_least});
   }
-  // Several alike at once, for instance one for each thread.
+  // `count` equal ones at the same time, for instance one for each thread.
   constexpr Footprint times(int64_t count) const {
     return {saturating_multiply(host, count), saturating_multiply(device, count), at_least};
   }
@@ -69,8 +69,8 @@ struct SpareDeviceMemory {
   }
 };
 
-// What `make` holds at most at a time when it allocates with the resources it is given. Nothing is
-// enqueued on their stream: a GPU is given no work (cuda/launch.hpp, cuda/device_context.hpp).
+// The peak of what `make` allocates with the resources that it is given. Nothing is enqueued on their
+// stream: launches and copies return at once (cuda/launch.hpp, cuda/device_context.hpp).
 template <typename Make>
 Footprint counted(const Resources& resources, const Make& make) {
   const auto host = std::make_shared<MemoryBudget>("host", MemoryBudget::Counting());
@@ -79,7 +79,7 @@ Footprint counted(const Resources& resources, const Make& make) {
   return {host->peak(), device->peak()};
 }
 
-// What an object takes that is made of `arguments` and resources, its constructor's last parameter.
+// The memory of an object that is constructed from `arguments` and, last, resources.
 template <typename Class, typename... Arguments>
 Footprint footprint_of(const Resources& resources, const Arguments&... arguments) {
   return counted(resources, [&](const Resources& counting) { const Class object(arguments..., counting); });

@@ -1,12 +1,12 @@
-// An array that grows at its end, and whose versions share memory: what an immutable state keeps of rows that come
-// later.
+// An append-only array whose versions share memory, for immutable states that keep one value for each row of an index
+// that grows.
 //
-// A version sees its own values, which never change; copies of a version are that version. Who appends to the newest
-// writes behind its values, where there is room, which no version before looks at; who appends to an older one, or
-// where there is none, copies. Room is an eighth of the array, so that each value is copied some eight times, however
-// few come at a time.
+// A version sees its own values, which never change; a copy of a version is the same version. Appending to the newest
+// version writes behind its values, into spare capacity that older versions never read. Appending to an older version,
+// or without spare capacity, copies. Spare capacity is an eighth of the array, so each value is copied about eight
+// times however few are appended at a time.
 //
-// Memory: that of the longest version alone, and its room. Versions may be read and appended to on any thread.
+// Memory: that of the longest version and its spare capacity. Versions may be read and appended to on any thread.
 #pragma once
 
 #include <kith/resources.hpp>
@@ -40,7 +40,7 @@ class GrowingArray {
   const T* begin() const { return data(); }
   const T* end() const { return data() + size_; }
 
-  // The values that so many may have room for, once they were appended to.
+  // The capacity that an array of `size` values may have after an append.
   static constexpr int64_t capacity_for(int64_t size) { return size + size / 8 + kLeastRoom; }
 
   // The next version, whose last `count` values fill(to) writes.
@@ -66,7 +66,7 @@ class GrowingArray {
     std::atomic<int64_t> used;  // by the longest version
   };
 
-  // Whether the values up to `end` are this version's to write.
+  // Claims the spare capacity up to `end` for this version; false if another version has it.
   bool takes_room(int64_t end) const {
     if (memory_ == nullptr || memory_->values.size() < end) return false;
     int64_t own = size_;

@@ -22,7 +22,7 @@
 
 namespace kith {
 
-// As HostArray, in memory of someone else: uninitialised, and only counted where that is.
+// As HostArray, in a block that it does not own: uninitialised, and without memory if the block is only counted.
 template <typename T>
 class PlacedArray {
   static_assert(std::is_trivially_copyable_v<T>);

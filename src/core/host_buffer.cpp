@@ -19,22 +19,22 @@
 namespace kith {
 namespace {
 
-// Large buffers come straight from the kernel, so that freeing them gives the memory back and the process stays within
-// its promise; huge pages keep the scans of packed panels clear of TLB misses. Where nothing was promised those of some
-// megabytes are the C library's, which uses them again, as far as it ever does, and small ones the thread's
-// (reused_memory.hpp): fresh pages take longer than the search of so few rows.
+// Large buffers are mapped, so that freeing them returns the memory to the system and the process stays within its
+// limit; huge pages avoid TLB misses when packed panels are scanned. Without a limit, buffers of a few megabytes come
+// from the C library, which may reuse them, and small ones from the thread's own blocks (reused_memory.hpp): faulting
+// in fresh pages takes longer than searching so few rows.
 int64_t map_from(const MemoryBudget& budget) { return budget.promised() ? 1 << 20 : 32 << 20; }
 constexpr int64_t kHugePage = 2 << 20;
 constexpr int64_t kAlignment = 64;
-// Smaller ones are aligned here, with the distance from the block's beginning in the byte before: the system's aligned
-// blocks take several times as long.
+// Smaller blocks are aligned here; the byte before a block holds its distance from malloc's pointer. The system's
+// aligned allocation takes several times as long.
 constexpr int64_t kAlignFrom = 4096;
 
 void* map(int64_t bytes) {
   return mmap(nullptr, static_cast<size_t>(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 }
 
-// Beginning where a huge page can; what is mapped before and after it is given back.
+// Maps memory that begins on a huge page's boundary; the excess before and after it is unmapped.
 void* map_aligned(int64_t bytes) {
   const int64_t size = round_up(bytes, int64_t{sysconf(_SC_PAGESIZE)});
   void* const memory = map(size + kHugePage);

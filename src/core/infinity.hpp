@@ -1,4 +1,4 @@
-// The key of what is not there: no row is as far.
+// The key of a missing neighbour, larger than any row's.
 #pragma once
 
 #include <limits>

@@ -25,7 +25,7 @@ std::optional<int64_t> number_of(std::string_view text) {
   return error == std::errc{} ? std::optional<int64_t>(number) : std::nullopt;
 }
 
-// What precedes the next `end` of a text, which is shortened by both.
+// Removes and returns the text up to the next `end`, which is removed too.
 std::string_view take_until(std::string_view& text, char end) {
   const size_t length = std::min(text.find(end), text.size());
   const std::string_view part = text.substr(0, length);
@@ -58,8 +58,8 @@ struct GroupFiles {
   bool swap_with_memory;  // these two count memory and swap together
 };
 
-// Swap that a group may still use, of what the machine has; none where the group does not speak of it. `free` is the
-// memory that it may use.
+// Swap that a control group may still use, of the machine's; none if the group does not limit swap. `free`: memory that
+// the group may still use.
 int64_t free_swap_of(const std::string& folder, const GroupFiles& files, int64_t free, int64_t cached, int64_t machine) {
   const std::string path = folder + std::string(files.swap_limit);
   if (access(path.c_str(), R_OK) != 0) return 0;
@@ -70,8 +70,8 @@ int64_t free_swap_of(const std::string& folder, const GroupFiles& files, int64_t
   return std::clamp<int64_t>(files.swap_with_memory ? left - free : left, 0, machine);
 }
 
-// The least that a group and those above it leave, of memory and of so much swap. A process in a container may see its
-// own group as the uppermost.
+// The least memory, swap included, that a control group and its ancestors allow. A process in a container may see its
+// own group as the root.
 int64_t free_in_groups(const std::string& mount, std::string group, const GroupFiles& files, int64_t swap) {
   int64_t least = INT64_MAX;
   while (true) {

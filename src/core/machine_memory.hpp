@@ -1,5 +1,5 @@
-// How much memory the machine can still give, so that a call which wants more says so: Linux promises memory that it
-// does not have, and ends the process that uses it.
+// How much memory the machine has available, so that a call that needs more can say so: Linux overcommits, and kills a
+// process that uses memory that is not there.
 #pragma once
 
 #include <cstdint>
@@ -8,21 +8,21 @@
 
 namespace kith {
 
-// Bytes that the machine has left, caches that it can drop and swap included, within the limits of the control groups
-// that the process is in; INT64_MAX where the system does not say. `root` is put before the paths that are read.
+// Available bytes, with swap and caches that can be dropped, within the limits of the process's control groups;
+// INT64_MAX if the system does not tell. `root` is put before the paths that are read.
 int64_t free_host_memory(const std::string& root = "");
 
-// From so many bytes on it is worth asking.
+// Smaller allocations are not checked.
 inline constexpr int64_t kAskMachineFrom = int64_t{256} << 20;
 
-// Why memory was refused, for the end of a sentence: the machine has less, or a limit of the process is in the way.
+// Why an allocation failed, as the end of a sentence: the machine has less memory, or the process has a limit.
 std::string refused_memory(int64_t bytes, int64_t free);
 
-// Throws OutOfMemory where `bytes` more cannot be had. `held` is what the caller's limit counts, these bytes included:
-// some of it may not have been touched yet, and is not missing from what is free.
+// Throws OutOfMemory if `bytes` more are not available. `held`: what the caller's limit counts, these bytes included.
+// Parts of it may not have been touched yet, and still count as available.
 void check_machine_has(int64_t bytes, int64_t held, std::string_view purpose);
 
-// The text of a file by which the system tells of itself (/proc, /sys).
+// The text of a system file (/proc, /sys).
 //
 // Read by system calls: streams parse numbers through facets of a locale, and where a process has two copies of the C++
 // library, one of them linked into a module, those of the other copy may answer.

@@ -53,8 +53,8 @@ double MachineModel::seconds(const Counts& counts) const {
   return sum;
 }
 
-// Products in f32 on a small CPU; faster CPUs and formats make the choice of a GPU come too early, by less than its
-// start takes. The data lies there.
+// f32 products on a small CPU. On faster CPUs and with faster formats a GPU is chosen too early, which costs less than
+// the GPU's start. The data is in host memory.
 MachineModel cpu_model(int threads) {
   constexpr double kOperationsPerThread = 30e9;
   // Cells of 1,000,000 x 128 on a Neoverse V1, in the products of one column that method_choice counts.

@@ -66,7 +66,7 @@ class Counts {
   std::array<double, kCostUnits> of_{};
 };
 
-// Seconds that one of each unit takes; infinity where it was not measured, since nobody does that work there.
+// Seconds for one of each unit; infinity for work that this kind of device never does.
 class MachineModel {
  public:
   explicit MachineModel(std::initializer_list<std::pair<CostUnit, double>> seconds);
@@ -78,10 +78,10 @@ class MachineModel {
 };
 
 MachineModel cpu_model(int threads);
-// By compute capability. A GPU that is not in the table is taken for the one that is.
+// By compute capability. GPUs that are not in the table use the H200's row.
 const MachineModel& model_of(const DeviceInfo& gpu);
 
-// False where the CPU would be done before a GPU had started: then nobody need ask whether there is one.
+// False if the CPU would finish before a GPU had started: then there is no need to look for one.
 bool worth_a_gpu(const Counts& counts, int threads);
 // The first GPU where it is predicted to take less time, with its start and copies; else the CPU.
 Device faster_device(const Counts& counts, int threads, const std::vector<DeviceInfo>& gpus);

@@ -1,8 +1,8 @@
 // One memory limit shared by everything that was given the same Resources: reservations add up, and one that would
 // pass the limit is refused with the bytes it needs. Counts only; the memory itself is taken by the buffers.
 //
-// A budget may be a part of another: what is taken from it is taken from the whole, whose limit holds, and its own peak
-// tells what one call has used of it.
+// A budget may be part of another: its reservations count against the whole, whose limit holds, and its own peak tells
+// what one call has used.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 
 namespace kith {
 
-// Where buffers of a counting budget point: no null pointer, but a page that nobody can read or write.
+// Where buffers of a counting budget point: a page without access rights, so that it is not null and use is a fault.
 std::byte* counted_only_memory();
 inline bool is_counted_only(const void* place) { return place == counted_only_memory(); }
 
@@ -35,7 +35,7 @@ class MemoryBudget {
         counts_only_(whole->counts_only_),
         whole_(std::move(whole)) {}
 
-  // A share of another for one of several who work side by side: it has a limit of its own, within that of the whole.
+  // A share for one of several concurrent workers: it has a limit of its own, within that of the whole.
   MemoryBudget(std::shared_ptr<MemoryBudget> whole, int64_t limit) : MemoryBudget(std::move(whole)) {
     limit_ = limit;
     is_share_ = true;
@@ -51,7 +51,7 @@ class MemoryBudget {
   int64_t limit() const { return limit_; }
   // Whether buffers of this budget get no memory.
   bool counts_only() const { return counts_only_; }
-  // Whether the process is held to a limit: then what is freed goes back to the system at once.
+  // Whether the user set a limit: then freed memory goes back to the system at once.
   bool promised() const { return promised_; }
   int64_t used() const { return has_limit() ? used_.load(std::memory_order_relaxed) : whole_->used(); }
   int64_t available() const {

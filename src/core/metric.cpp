@@ -49,7 +49,7 @@ constexpr std::pair<std::string_view, std::string_view> kHints[] = {
     {"minkowski", "it is l1, l2 or linf for p = 1, 2 or infinity; other p are not offered"},
 };
 
-// What a name that is not known may have been meant for; empty for no idea.
+// A hint for an unknown name; empty if there is none.
 std::string hint_for(std::string_view name) {
   for (const auto& [elsewhere, hint] : kHints) {
     if (name == elsewhere) return std::string(hint);

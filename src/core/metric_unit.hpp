@@ -1,4 +1,4 @@
-// Between the keys that are compared inside and the metric's own unit.
+// Converts internal keys to the metric's own unit and back.
 #pragma once
 
 #include <kith/metric.hpp>
@@ -13,7 +13,7 @@ inline float distance_of(Metric metric, float key) {
 
 inline float key_of(Metric metric, float distance) { return larger_is_nearer(metric) ? 0.0f - distance : distance; }
 
-// The distance of no neighbour.
+// The distance that stands beside id -1.
 inline float distance_of_nothing(Metric metric) {
   constexpr float infinity = std::numeric_limits<float>::infinity();
   return larger_is_nearer(metric) ? -infinity : infinity;

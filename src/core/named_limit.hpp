@@ -1,5 +1,5 @@
-// An OutOfMemory that names the limit with which the whole call would do, and not the step that was refused alone: who
-// follows it need not try again.
+// An OutOfMemory that names a limit with which the whole call works, not only the step that failed, so that users need
+// to raise the limit only once.
 #pragma once
 
 #include <kith/error.hpp>
@@ -27,7 +27,7 @@ class NamedLimit : public OutOfMemory {
 
   std::string_view which() const { return which_; }
 
-  // Without the limit, for who speaks of another one: the program's is for all of its memory.
+  // The text without the limit, for callers that name another one: the program's limit counts all of its memory.
   const std::string& refused() const { return refused_; }
 
  private:

@@ -1,4 +1,4 @@
-// The name that was meant by one with a slip of the pen in it: "euclidian" for euclidean, "--bases" for --base.
+// Finds the known name that a misspelt one means: "euclidian" is euclidean, "--bases" is --base.
 #pragma once
 
 #include <algorithm>

@@ -10,7 +10,7 @@
 namespace kith {
 namespace {
 
-constexpr int64_t kAloneBytes = int64_t{4} << 20;  // up to which a thread is as soon
+constexpr int64_t kAloneBytes = int64_t{4} << 20;  // up to here one thread is as fast
 constexpr int64_t kCopyTaskBytes = int64_t{1} << 20;
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Copies memory with all threads where there is much of it: one thread reaches a fraction of the memory's speed, and
-// waits for each page that is written for the first time.
+// Copies large blocks with all threads: one thread reaches a fraction of the memory bandwidth, and waits for each page
+// that is written for the first time.
 #pragma once
 
 #include <kith/resources.hpp>

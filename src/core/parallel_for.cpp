@@ -12,8 +12,8 @@ namespace {
 
 constexpr std::chrono::milliseconds kReportInterval{50};
 
-// Polls are many, and of short searches a few percent: where the system has a clock of some milliseconds that takes a
-// fraction of the time, it does.
+// Polls are frequent and take a few percent of short searches, so a coarse clock (some milliseconds) is used where the
+// system has one.
 std::chrono::steady_clock::time_point roughly_now() {
 #if defined(__linux__)
   timespec now;

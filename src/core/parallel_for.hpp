@@ -1,4 +1,4 @@
-// The way every loop over threads is written: tasks with cancellation and progress.
+// Parallel loops: tasks with cancellation and progress. Every loop over threads is written with these.
 #pragma once
 
 #include <kith/resources.hpp>
@@ -14,7 +14,7 @@
 
 namespace kith {
 
-// Counts what a stage has done, on any thread, and tells the caller's sink, on the calling thread.
+// Counts the progress of a stage on any thread, and reports it to the caller's sink on the calling thread.
 class ProgressMeter {
  public:
   ProgressMeter(std::string_view stage, int64_t total, const Resources& resources)
@@ -22,9 +22,9 @@ class ProgressMeter {
   ProgressMeter(std::string_view stage, int64_t total, Resources&& resources) = delete;  // it must outlive the meter
 
   void add(int64_t amount) { done_.fetch_add(amount, std::memory_order_relaxed); }
-  // Reports when it is time to and throws Cancelled when asked to stop. Calling thread only.
+  // Reports progress if it is due; throws Cancelled if the caller has cancelled. Calling thread only.
   void poll();
-  // For long tasks, from any thread: polls where that is allowed, and throws Cancelled once the calling thread has.
+  // For long tasks, on any thread: polls on the calling thread, and throws Cancelled once that one has.
   void checkpoint();
   void finish();
 

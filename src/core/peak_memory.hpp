@@ -1,4 +1,4 @@
-// How much memory one call takes at most, of limits that other calls may share.
+// Measures the peak memory of one call whose limits other calls may share.
 #pragma once
 
 #include <kith/resources.hpp>

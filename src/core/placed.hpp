@@ -1,8 +1,8 @@
-// The copies of something immutable, one for each place that asked for one: what a device keeps of a model, of a segment
-// of rows, or beside one. A copy is made by the first call that wants it there and shared by all versions of an index.
+// Copies of something immutable, one for each device that needs one: of a model, of a segment of rows, or of data
+// derived from them. The first call that needs a copy makes it; all versions of an index share it.
 //
-// The one place below an index's versions where threads meet. The lock is held to look or to keep, never while a copy is
-// made: calls at the same time may both make one, and one is kept.
+// Below an index's versions this is the only place with a lock. It is held to look up or to store, never while a copy
+// is made: two concurrent calls may both make one, and the first to finish is kept.
 #pragma once
 
 #include <kith/device.hpp>
@@ -28,14 +28,14 @@ class Placed {
     bool operator()(const T&) const { return true; }
   };
 
-  // Null where there is none. A device may keep several: `suits(copy)` tells which will do.
+  // Null if there is none. A device may hold several; `suits(copy)` tells which are acceptable.
   template <typename Suits = Any>
   Copy find(Device device, const Suits& suits = {}) const {
     const std::lock_guard lock(mutex_);
     return find_locked(device, suits);
   }
 
-  // Returns what is kept: `made`, or what another thread has kept before.
+  // Stores `made` and returns it, or returns the copy that another thread stored before.
   template <typename Suits = Any>
   Copy keep(Device device, Copy made, const Suits& suits = {}) const {
     const std::lock_guard lock(mutex_);

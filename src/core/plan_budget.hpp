@@ -1,4 +1,4 @@
-// What a plan may use.
+// The memory and the processor that a plan may use.
 #pragma once
 
 #include "core/cpu_extensions.hpp"

@@ -1,7 +1,7 @@
-// A plan together with the memory that it needs, taken from the limits while the work lasts.
+// A plan together with a reservation of the memory that it needs, held while the work lasts.
 //
-// plan_with(budget) makes the best plan that fits, and where none does the smallest there is: a plan says its
-// host_bytes and device_bytes, or has a bytes_of() of its own. Whether these are left is asked here alone.
+// plan_with(budget) makes the best plan that fits or, if none fits, the smallest: a plan has host_bytes and
+// device_bytes, or a bytes_of() of its own. Only this file compares these with what is available.
 #pragma once
 
 #include <kith/error.hpp>
@@ -56,8 +56,8 @@ inline PlanBudget budget_left(const Resources& resources) {
           cpu_extensions()};
 }
 
-// Plans with half of what is left, where that will do: other calls under the same limits want to work too. Where not
-// even all of it does, the error names the limit that would; `job` as in "not enough memory for k-means".
+// Plans with half of the available memory if a plan fits in it, since other calls may share the limits. If not even all
+// of it suffices, the error names a limit that does; `job` as in "not enough memory for k-means".
 template <typename Plan, typename PlanWith>
 Planned<Plan> plan_and_reserve(std::string_view job, const PlanWith& plan_with, const Resources& resources) {
   constexpr int kTries = 8;  // another call may take what this one has just planned with
@@ -82,7 +82,7 @@ Planned<Plan> plan_and_reserve(std::string_view job, const PlanWith& plan_with, 
   }
 }
 
-// What the smallest plan takes, of either memory where there is enough of the other.
+// The memory of the smallest plan: of each kind, given enough of the other.
 template <typename PlanWith>
 Footprint least_plan(const PlanWith& plan_with, const Resources& resources) {
   const auto least = [&](int64_t host, int64_t device) {
@@ -91,7 +91,7 @@ Footprint least_plan(const PlanWith& plan_with, const Resources& resources) {
   return {least(0, kNoLimit).host, least(kNoLimit, 0).device};
 }
 
-// Whether any plan fits what is left now.
+// Whether any plan fits in the memory that is available now.
 template <typename PlanWith>
 bool plan_fits(const PlanWith& plan_with, const Resources& resources) {
   const PlanBudget left = budget_left(resources);

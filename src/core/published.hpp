@@ -1,5 +1,5 @@
-// What was trained or fitted, published to many readers: one thread may replace it while others work on with what was
-// there when they began.
+// A trained or fitted value with many readers: one thread may replace it while others continue with the value that they
+// began with.
 #pragma once
 
 #include <kith/error.hpp>
@@ -18,7 +18,7 @@ class Published {
   explicit Published(std::string missing) : missing_(std::move(missing)) {}
 
   void publish(T value) { publish(std::make_shared<const T>(std::move(value))); }
-  // What was there before is freed without the lock, unless a reader still has it.
+  // The former value is freed outside the lock, unless a reader still holds it.
   void publish(std::shared_ptr<const T> next) {
     const std::lock_guard lock(mutex_);
     value_.swap(next);

@@ -1,5 +1,5 @@
-// Memory that one operation has planned for, taken from the limits in one piece: operations that run at once cannot
-// plan with the same bytes, and none can spend more than it planned, unless it takes another one beyond it.
+// Memory that one operation has planned, reserved in one piece: concurrent operations cannot plan with the same bytes,
+// and none can use more than it planned, unless it reserves more through beyond().
 #pragma once
 
 #include <kith/resources.hpp>
@@ -12,7 +12,7 @@ namespace kith {
 
 class Reservation : public InReusedMemory {
  public:
-  // Throws OutOfMemory, and takes nothing, where the limits have less left.
+  // Throws OutOfMemory, and reserves nothing, if the limits have fewer bytes available.
   Reservation(int64_t host_bytes, int64_t device_bytes, const Resources& resources);
   ~Reservation();
   Reservation(const Reservation&) = delete;
@@ -20,7 +20,7 @@ class Reservation : public InReusedMemory {
 
   // For the operation's own allocations: its limits are the bytes reserved.
   const Resources& resources() const { return inner_; }
-  // For what may turn out to be wanted beyond them.
+  // For needs that become known later.
   const Resources& beyond() const { return outer_; }
 
  private:

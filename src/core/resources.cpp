@@ -21,7 +21,7 @@
 
 namespace kith {
 
-// A budget for each GPU, made when it is first asked for; or one that stands for all.
+// One budget for each GPU, made at first use; or a single one for all.
 class DeviceBudgets {
  public:
   explicit DeviceBudgets(const ResourceOptions& options) : limit_(options.device_memory_limit) {
@@ -162,7 +162,7 @@ std::shared_ptr<const PartPools> set_devices(ResourceOptions& options, int threa
   return nullptr;
 }
 
-// What a GPU has free. Parts are made one after the other, and to ask the driver takes longer than to make one.
+// A GPU's free memory. Parts are made one after the other, and asking the driver takes longer than making one.
 int64_t free_on(Device device) {
   using Clock = std::chrono::steady_clock;
   struct Asked {
@@ -180,8 +180,8 @@ int64_t free_on(Device device) {
   return last.bytes;
 }
 
-// What its parts may divide: the limit, or where there is none the memory that the GPU has free, since each part would
-// plan with all of it.
+// The memory that the parts of a device divide: the limit or, without one, the GPU's free memory, since each part would
+// otherwise plan with all of it.
 int64_t free_for(Device device, int parts, const MemoryBudget& whole) {
   if (parts == 1 || whole.promised() || whole.counts_only()) return whole.available();
   return std::min(whole.available(), free_on(device));

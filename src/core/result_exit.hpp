@@ -1,5 +1,5 @@
-// The one exit of results, on the host and on the device: a packed neighbour (ordered_key.hpp) becomes the id that the
-// caller knows the row by, and the distance in the metric's own unit. Padding becomes id -1 at the far end.
+// Converts results for the caller, on the host and on the device alike: a packed neighbour (ordered_key.hpp) becomes
+// the caller's id of the row and the distance in the metric's own unit. Padding becomes id -1 at the end.
 #pragma once
 
 #include <kith/metric.hpp>
@@ -31,8 +31,8 @@ struct ResultExit {
   static constexpr uint32_t kInfiniteKey = 0xFF800000u;  // ordered_key(+inf)
 };
 
-// The ids and distances of so many packed neighbours, all in host memory. (kernels/select/write_neighbors_cuda.hpp does it
-// on a device.)
+// Writes the ids and distances of `count` packed neighbours, all in host memory. (On a device:
+// kernels/select/write_neighbors_cuda.hpp.)
 inline void write_results(const ResultExit& exit, const uint64_t* packed, int64_t count, int64_t* ids,
                           float* distances) {
   for (int64_t i = 0; i < count; ++i) {

@@ -9,8 +9,8 @@ namespace {
 
 constexpr size_t kBlockAlignment = 64;
 
-// Sizes of blocks: four up to 256 bytes, and then four for each power of two, so that a block is at most a quarter
-// larger than what was asked for.
+// Block sizes: four up to 256 bytes, then four for each power of two, so that a block is at most a quarter larger than
+// requested.
 constexpr size_t kSteps = 4;
 constexpr size_t kFirstBits = 8;
 constexpr size_t kSizes = kSteps + (std::bit_width(kLargestReused) - 1 - kFirstBits) * kSteps;

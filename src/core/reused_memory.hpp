@@ -1,11 +1,11 @@
-// Memory that a thread gives back and takes again: a warm search of one query allocates nothing beyond its result.
+// A free list of blocks for each thread: a warm search of one query allocates nothing beyond its result.
 //
-// A thread keeps the blocks that it gives back, up to kMostReused bytes of them, for the next who asks for as much;
-// what is larger, or more, goes to the system, and so does all when the thread ends. Whoever gives a block back may be
-// another thread than took it. A forked child goes on with the blocks of the thread that forked.
+// A thread keeps freed blocks, up to kMostReused bytes of them, for later allocations of the same size. Larger blocks,
+// and further ones, go to the system, as do all when the thread ends. A block may be freed by another thread than
+// allocated it. A forked child continues with the blocks of the thread that forked.
 //
-// Buffers that count against a limit somebody has set do not come from here (host_buffer.cpp): what they give back goes
-// to the system at once. AddressSanitizer is given every block, so that it sees who uses one too long.
+// Buffers under a limit that the user set do not come from here (host_buffer.cpp): freeing them returns the memory to
+// the system at once. With AddressSanitizer every block is freed, so that it detects use after free.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ inline constexpr size_t kLargestReused = size_t{1} << 20;  // block
 
 // Aligned to 64 bytes. Null where the system has no more.
 void* take_reused(size_t bytes) noexcept;
-// `bytes`: as many as were asked for.
+// `bytes`: as given to take_reused().
 void give_reused(void* block, size_t bytes) noexcept;
 
 // How many blocks this thread has had from the system; for tests.

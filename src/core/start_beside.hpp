@@ -1,5 +1,5 @@
-// Work on a thread of its own, beside the caller's: reading ahead, writing behind. Where no thread is to be had it is
-// done when it is waited for.
+// Runs work on a thread beside the caller's: reading ahead, writing behind. If no thread can be started, the work runs
+// when its result is waited for.
 #pragma once
 
 #include <future>
@@ -8,7 +8,7 @@
 
 namespace kith {
 
-// Without get() its end is still waited for when the result goes, so that what the work refers to must only live longer.
+// The result's destructor waits for the work, so whatever the work refers to need only outlive the result.
 template <typename Work>
 [[nodiscard]] std::future<std::invoke_result_t<Work>> start_beside(const Work& work) {
   try {

@@ -65,7 +65,7 @@ struct ThreadPool::Crew {
     }
   };
 
-  // Starts as many as the system allows: the caller works too, so that none at all is enough.
+  // Starts as many threads as the system allows. None is enough, since the caller works too.
   explicit Crew(int count) : owner(getpid()) {
     threads.reserve(static_cast<size_t>(count));
     try {
@@ -156,7 +156,7 @@ void ThreadPool::run(int64_t tasks, const Body& body, const Poll& poll) {
   workers.wake.notify_all();
   job->work(&poll);
 
-  // No worker may join once the job has left the queue; those inside are waited for.
+  // No worker can join once the job has left the queue. Wait for those that are working on it.
   {
     std::lock_guard lock(workers.mutex);
     if (const auto it = std::find(workers.jobs.begin(), workers.jobs.end(), job); it != workers.jobs.end()) {

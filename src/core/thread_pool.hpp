@@ -1,6 +1,6 @@
-// Kith's own threads. A job is a number of tasks; the calling thread works on it too, so that a pool of one thread has
-// no thread of its own. Threads start with the first job that can use them. A process that forks may go on using the
-// pool in the child: threads do not survive a fork, so the child starts its own.
+// Kith's own threads. A job is a number of tasks; the calling thread works on it too, so a pool of one thread starts
+// none. Threads start with the first job that can use them. After a fork the child may use the pool: threads do not
+// survive a fork, so the child starts its own.
 #pragma once
 
 #include <atomic>

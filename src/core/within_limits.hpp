@@ -2,11 +2,11 @@
 // is stated as a footprint and compared with what is left before anything is done, so an error names a limit with which
 // the whole call works, and a limit of one byte less is refused with the same words.
 //
-// Who makes a public call as a part of something larger asks for its footprint by making it: footprint_of_call() runs
-// the call with resources that count, and within_limits() then hands out the footprint instead of doing the work.
+// To learn the footprint of a public call that is a step of something larger, make it through footprint_of_call(): it
+// runs the call with counting resources, and within_limits() then returns the footprint instead of doing the work.
 //
-// Other work is counted in the same way before it is done. It allocates as always. Loops over threads and over arrays
-// do nothing then, and a GPU is given nothing to do; what else would touch that memory asks only_counts().
+// Other work is counted in the same way. It allocates as always; parallel loops do nothing and GPUs get no work while
+// resources only count. All other code that would touch the memory asks only_counts() first.
 #pragma once
 
 #include <kith/resources.hpp>
@@ -20,17 +20,17 @@
 
 namespace kith {
 
-// Thrown in the place of work that is only counted; never leaves footprint_of_call().
+// Thrown instead of doing work that is only counted; never leaves footprint_of_call().
 struct CountedCall {
   Footprint footprint;
 };
 
-// Whether within_limits() looks at footprints: someone has set a limit, or the call is counted. What an operation has
-// planned for is no such limit: a search that it makes as a step has been counted with it.
+// Whether within_limits() looks at footprints: the user has set a limit, or the call is only counted. An operation's
+// own reservation is no such limit: a search that is one of its steps was counted with it.
 bool counts_memory(const Resources& resources);
 
-// Throws a NamedLimit where less than `needed` is left, the host's before the device's; a CountedCall where the call is
-// counted. `job` as in "not enough memory for k-means".
+// Throws a NamedLimit if less than `needed` is available, the host's before the device's; a CountedCall if the call is
+// only counted. `job` as in "not enough memory for k-means".
 void require_memory(std::string_view job, const Footprint& needed, const Resources& resources);
 
 // Whether the memory limits have room for `needed` now.
@@ -44,7 +44,7 @@ inline Resources admitted(std::string_view job, const Footprint& least, const Re
   return SpareDeviceMemory::with(resources, resources.device_memory()->available() - least.device);
 }
 
-// Does the work if the limits leave room for least(), its footprint. Work that takes resources is told what is spare.
+// Does the work if the limits have room for least(), its footprint. Work that takes resources learns what is spare.
 template <typename Least, typename Work>
 decltype(auto) within_limits(std::string_view job, const Resources& resources, const Least& least, const Work& work) {
   if constexpr (std::is_invocable_v<const Work&, const Resources&>) {
@@ -70,7 +70,7 @@ Footprint footprint_of_call(const Resources& resources, const Call& call) {
   return outside.then(inside);
 }
 
-// For a call that is counted as it stands, then made.
+// For a call whose footprint is counted by running it.
 template <typename Call>
 decltype(auto) within_limits(std::string_view job, const Resources& resources, const Call& call) {
   if (!counts_memory(resources)) return call(resources);
@@ -79,7 +79,7 @@ decltype(auto) within_limits(std::string_view job, const Resources& resources, c
 
 inline bool only_counts(const Resources& resources) { return resources.host_memory()->counts_only(); }
 
-// A part of the work that states its footprint, beside what is held already.
+// Counts a part of the work that states its footprint, beside memory that is held already.
 inline void count_work(const Footprint& needed, const Resources& resources) {
   const Reservation counted(needed.host, needed.device, resources);
 }
@@ -90,7 +90,7 @@ void count_call(const Resources& resources, const Call& call) {
   count_work(footprint_of_call(resources, call), resources);
 }
 
-// A public call as a step of the work: counted, or made.
+// Makes a public call as a step of the work; if resources only count, counts it instead.
 template <typename Call>
 void call_or_count(const Resources& resources, const Call& call) {
   if (only_counts(resources)) return count_call(resources, call);
