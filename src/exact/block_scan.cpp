@@ -25,13 +25,13 @@ constexpr int64_t kFewestKeys = 64;  // before anything is concluded from them
 constexpr int64_t kRowAlone = 4;
 constexpr int64_t kSampled = 8;  // rows of a stretch
 
-// Queries of a product scan for which the bounds rule out too little: many rows are equal or nearly so, norms are too
-// far apart, values too large for f32, or everything is in range. Every such row's key would be computed one by one.
+// Fallback for queries of a product scan whose error bounds exclude too few rows: many rows are equal or nearly so,
+// norms differ too much, values exceed f32, or most rows are in range. Each such key would be computed by itself.
 //
-// Stretch by stretch of panels each query is tried with products; where it turns out that a quarter of its rows needs
-// keys, the rest of the stretch, and twice as many stretches each time, get all their keys by blocks (canonical_block),
-// which takes no longer. Where keys are taken as they come (a range search), a few keys of a stretch tell beforehand.
-// Keys are keys: this changes the time, never the result.
+// Each stretch of panels starts with products. Once a quarter of a query's rows have needed keys, the rest of the
+// stretch, and twice as many stretches each time, compute all keys by blocks (canonical_block), which takes no longer.
+// In range searches, which collect keys at once, a few sampled keys of a stretch decide beforehand. Only the time
+// depends on this, never the result.
 //
 // Memory: dense_block_bytes() a task, once a query needs it, in the task's `memory`.
 class DenseScan {
@@ -66,9 +66,9 @@ class DenseScan {
     }
     return tried;
   }
-  // Whether the query's rows from `row` on are left to finish().
+  // Whether finish() will scan the query's rows from `row` on.
   bool takes(int64_t query, int64_t row) const { return from_[static_cast<size_t>(query)] <= row; }
-  // The rows up to `row` have been scanned, and so many keys of the query had to be computed.
+  // Records that the rows up to `row` have been scanned, for which `scored` keys had to be computed.
   void count(int64_t query, int64_t row, int64_t scored) {
     const auto q = static_cast<size_t>(query);
     scored_[q] += scored;
@@ -76,7 +76,7 @@ class DenseScan {
       return;
     from_[q] = std::min(row, end_);
   }
-  // Scans what is left of the stretch. Returns whether there was anything.
+  // Scans the rest of the stretch by blocks. Returns whether there were rows.
   bool finish() {
     ReusedVector<int64_t> queries;
     bool any = false;
@@ -100,7 +100,7 @@ class DenseScan {
   }
 
  private:
-  // Whether enough of a few rows of the stretch are in range.
+  // Whether most sampled rows of the stretch are in range.
   bool mostly_in_range(int64_t query) const {
     uint32_t rows[kSampled];
     float keys[kSampled];
@@ -160,7 +160,7 @@ class DenseScan {
   ReusedVector<bool> sample_;  // and of which queries: those that have just begun, or had most rows in range
 };
 
-// A panel's hits come to a candidate list together.
+// All hits of a panel are added to a candidate list at once.
 static_assert(kMostRowsPerPanel <= CandidateList::kLargestGroup);
 
 class FloatBlockScan final : public ScreenHits, private BlockScan<float> {
@@ -211,7 +211,7 @@ class FloatBlockScan final : public ScreenHits, private BlockScan<float> {
       bounds[i] = bound.at(norms[i]);
       limits[i] = limit + bounds[i];
     }
-    // The panel has passed by the largest norm in it; here each row is tested by its own.
+    // The panel was tested with its largest norm; here each row is tested with its own.
     const uint64_t rows = places_within(values, limits, width);
     if (rows == 0) return;
     const bool wide = differences_ && kWide * bounds[std::countr_zero(rows)] > limit + offset;
@@ -290,7 +290,7 @@ class FloatBlockScan final : public ScreenHits, private BlockScan<float> {
     if (candidates.size() > before) took_since(before, query, panel);
   }
 
-  // Looks through the candidates that a panel has brought.
+  // Filters the candidates that a panel has added.
   void took_since(int64_t before, int64_t query, int64_t panel) {
     CandidateList& candidates = list(query);
     if (!scanner_.keeps_all()) candidates.keep_since(before, [&](uint32_t row) { return scanner_.keeps_row(row); });
@@ -325,7 +325,7 @@ class FloatBlockScan final : public ScreenHits, private BlockScan<float> {
     }
   }
 
-  // Few panels at a time where products do not decide, so that this shows soon.
+  // Few panels at a time where products may not decide, so that the fallback starts early.
   void scan(int64_t first, int64_t count) {
     const int64_t first_row = first_row_of(first);
     const int64_t end_row = first_row_of(first + count - 1) + rows_in(first + count - 1);
@@ -352,7 +352,7 @@ class FloatBlockScan final : public ScreenHits, private BlockScan<float> {
     limits_[static_cast<size_t>(query)] = most - scanner_.packed().offset(first_query_ + query);
   }
 
-  // What a key is a multiple of, where rows are scaled.
+  // The factor from scaled keys to keys.
   float unit() const { return scanner_.kind() == KeyKind::l2 ? 1 / scale_ : 1 / (scale_ * scale_); }
   // The largest sum of squared differences that matters.
   float threshold_sum(int64_t query) const {

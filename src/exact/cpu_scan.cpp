@@ -1,4 +1,4 @@
-// What a CpuScanner does, by the scans of its tasks, which know the scanner.
+// The parts of CpuScanner that start the scans of its tasks.
 #include "exact/cpu_scanner.hpp"
 
 #include "core/divide.hpp"

@@ -1,13 +1,13 @@
-// Finds candidates on the CPU: fast f32 arithmetic goes over the rows, and whatever it cannot exclude is put on lists
-// that a CandidateUser makes something of.
+// Finds candidates on the CPU: fast f32 arithmetic scans the rows, and whatever it cannot exclude is appended to lists
+// that a CandidateUser processes.
 //
 // Many queries: packed panels are multiplied, or compared, tile by tile, fused with the comparison against each query's
-// threshold, so that distances never leave the registers (block_scan). Few queries: one pass over the rows as they lie,
-// or over those that a prepared base's screen leaves (tile_scan), at the speed of memory. Either way every row outside
-// the lists is excluded by the error bounds.
+// threshold, so that distances never leave the registers (block_scan). Few queries: one pass over the rows in place, or
+// over those that a prepared base's screen does not exclude (tile_scan), at the speed of memory. Either way every row
+// outside the lists is excluded by the error bounds.
 //
-// Work is cut into tasks of a block of queries and a range of rows. Which thread does which, how the rows are split and
-// what the thresholds were at the time changes only which rows become candidates, never the result.
+// Work is divided into tasks of a block of queries and a range of rows. The assignment to threads, the split of the
+// rows and the thresholds at the time decide only which rows become candidates, never the result.
 #pragma once
 
 #include <kith/host_buffer.hpp>
@@ -34,7 +34,7 @@ class CpuScanner {
   // `kept`: the bits of a filter that is applied to the candidates, or null.
   CpuScanner(const SearchTask& task, const KnnCpuPlan& plan, const uint64_t* kept, const Resources& resources);
 
-  // Takes a batch of queries in, after checking them.
+  // Checks and loads a batch of queries.
   void load(const MatrixView& queries, int64_t first_query);
   int64_t queries() const { return query_count_; }
 
@@ -62,7 +62,7 @@ class CpuScanner {
   CandidateList& list(int64_t query, int64_t split) const {
     return list_memory_.as<CandidateList>()[query * plan_.row_splits + split];
   }
-  // Lists of one query tell each other how far they are; this changes how many candidates there are, never the result.
+  // Shares the lowest threshold among the lists of a query; this changes the number of candidates, never the result.
   void exchange_threshold(int64_t query, CandidateList* list) {
     std::atomic<float>& shared = thresholds_[static_cast<size_t>(query)];
     float lowest = shared.load(std::memory_order_relaxed);
@@ -71,7 +71,7 @@ class CpuScanner {
     }
     list->share_threshold(lowest);
   }
-  // What a thread needs to shrink and finish lists.
+  // The scratch memory with which a thread shrinks and finishes lists.
   const CandidateScratch& scratch(int slot) const { return scratch_[static_cast<size_t>(slot)]; }
   // Returns how many keys were computed for it.
   int64_t make_room(int64_t query, int64_t split, int slot) const;
@@ -89,15 +89,15 @@ class CpuScanner {
       if (scored != nullptr) *scored += count;
     };
   }
-  // For few queries, by one pass over the rows as they lie, or over those that the screen, where there is one, does not
-  // rule out.
+  // For few queries: one pass over the rows in place or, with
+  // a screen, over those that it does not rule out.
   void scan_directly(const PackedRows* screen, bool check_finite);
-  // For many queries, by a matrix product over packed panels. Uses `ready` where it fits the instruction set in use;
-  // else packs plan.panel_rows rows at a time, checking them.
+  // For many queries: a matrix product over packed panels. Uses `ready` if it was packed for the instruction set in
+  // use; otherwise packs and checks plan.panel_rows rows at a time.
   void scan_products(const PackedRows* ready, bool check_finite);
   void scan_packed(const PackedRows& rows, int64_t first_row);
-  // The same for rows that are kept without panels. Of f32 each thread makes those that it needs (PanelRing). Tiles of
-  // bf16, whose products with some hundred queries take no longer than making them, are made by all threads together,
+  // The same for an index that keeps rows without panels. Each thread packs the f32 panels that it needs (PanelRing).
+  // bf16 tiles, which cost as much to pack as some hundred queries to multiply, are packed by all threads together,
   // plan.panel_rows rows at a time, once for all queries of the batch.
   void scan_made_panels(const PackedRows& rows);
   void scan_made_tiles(const PackedRows& known);

@@ -1,5 +1,5 @@
-// What the plan of an exact search on a GPU settles. Plain data: knn_plan_cuda makes it, the workspaces are laid out by
-// it.
+// The plan of an exact search on a GPU. Plain data: knn_plan_cuda
+// makes it, and workspaces are laid out from it.
 #pragma once
 
 #include "exact/search_task.hpp"
@@ -18,7 +18,7 @@ enum class CudaEngine : uint8_t {
   direct,   // every canonical key
 };
 
-// Rows that a product finds for each query, and so many of them as near as a neighbour can be.
+// Room for the candidates that a product finds for each query.
 struct CandidateRoom {
   int64_t capacity = 0;
   int64_t room = 0;
@@ -30,7 +30,7 @@ struct SelectedGroups {
   int64_t bytes = 0;  // of the selection's workspace
 };
 
-// How products find the candidates of a query. All but RangeProduct go by the minima of groups of rows.
+// How products find the candidates of a query. All but RangeProduct use the minima of groups of rows.
 
 // Small k: the rows of the selected groups are the candidates.
 struct GroupedProduct {
@@ -72,8 +72,8 @@ struct ProductPlan {
   CandidateRoom retry;  // of a query that has failed, when it is tried again; ranges are cut instead
 };
 
-// When failed queries are searched among fewer rows (exact/vicinities_cuda.hpp), in the multiplications that searching
-// them directly would take: 2^34 are a millisecond.
+// When failed queries are searched among fewer rows (exact/vicinities_cuda.hpp), as multiplications of a direct search
+// of them: 2^34 take a millisecond.
 struct ApartSteps {
   double look = 0x1p31;   // from which it is worth a look,
   double pays = 0x1p32;   // for the queries of one vicinity,

@@ -1,4 +1,4 @@
-// The GPU that a metric of the user's runs on: the one asked for, else the one that holds the data, else the first.
+// Chooses the GPU for a user-defined metric: the requested one, else the one that holds the data, else the first.
 #pragma once
 
 #include <kith/error.hpp>

@@ -2,7 +2,7 @@
 //
 // A task is a block of queries and a range of rows. It widens and packs sixteen rows at a time, lets the metric compute
 // their distances to each of its queries, and keeps those below the query's k-th. The lists of a query's ranges are
-// merged in the end. Which thread does what changes nothing.
+// merged at the end. The result does not depend on the assignment to threads.
 #include <kith/custom_metric.hpp>
 
 #include <kith/error.hpp>

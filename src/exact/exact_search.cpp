@@ -21,8 +21,8 @@
 namespace kith {
 namespace {
 
-// With how many queries a row of a prepared base is multiplied in the time of copying and packing one that is not:
-// measured with 7 to 1,000 queries and a tenth to four fifths of the rows kept, and about the same for any columns.
+// Cost of copying and packing a row, as a number of queries that a row of a prepared base is multiplied with. Measured
+// with 7 to 1,000 queries and a tenth to four fifths of the rows kept; about the same for any number of columns.
 double queries_of_packing(const SearchShape& shape, const CpuExtensions& cpu) {
   const KeyKind kind = key_kind(shape.metric);
   const PanelFormat format = choose_panel_format(kind, shape.query_dtype, shape.base_dtype, shape.cols, cpu);
@@ -45,8 +45,8 @@ double mask_from(const SearchTask& task, CpuEngine engine, const CpuExtensions& 
   return queries / (queries + copy);
 }
 
-// The same on a GPU with a prepared base: reading the kept rows to make operands of them takes as long as multiplying
-// the operands that there are with kRead more queries, and the search of one query as long as of kLeast.
+// The same on a GPU with a prepared base. Making operands of the kept rows costs as much as multiplying the existing
+// ones with kRead more queries; searching one query costs as much as kLeast.
 double mask_from_on_gpu(const SearchTask& task) {
   constexpr double kRead = 400;
   constexpr double kLeast = 120;
@@ -67,7 +67,7 @@ FilterPath filter_path(const SearchTask& task, int64_t kept, Device device, bool
     const bool most = keeps_more(mask_from_on_gpu(task), kept, task.shape.rows);
     return prepared && most ? FilterPath::mask : FilterPath::list;
   }
-  // What is not prepared is packed for the search anyway: better only those rows that count.
+  // Rows of an unprepared base must be packed anyway: pack only the kept ones.
   const CpuEngine engine = prepared && pays_to_prepare_cpu(task) ? CpuEngine::panels : cpu_engine(task, cpu);
   const bool scans_as_it_lies = prepared || engine == CpuEngine::direct;
   return scans_as_it_lies && keeps_more(mask_from(task, engine, cpu), kept, task.shape.rows) ? FilterPath::mask
@@ -89,7 +89,7 @@ SettledSearch::SettledSearch(const SearchShape& shape, const SearchWish& wish, c
   if (!cuda && (path == FilterPath::none || path == FilterPath::mask)) prepared = prepare();
   make_plan(path, prepared, device, resources);
   if (!cuda || path != FilterPath::mask) return;
-  // Where no product takes the operands that there are, all rows would be gone over for nothing.
+  // If no product uses the existing operands, masking would only add work for rows that are left out.
   const auto& planned = std::get<KnnCudaPlan>(planned_.plan);
   if (!planned.product || !planned.product->operands_ready) make_plan(FilterPath::list, prepared, device, resources);
 }
@@ -99,7 +99,7 @@ void SettledSearch::make_plan(FilterPath path, bool prepared, Device device, con
   task_.prepared = prepared;
   const bool from_host = !prepared && task_.shape.base_space.host_readable();
   if (path == FilterPath::mask) kept_.bits(resources);
-  // Rows that are copied on the host are; a GPU makes the numbers of those that it has from the bits.
+  // The host needs the list of kept rows to copy them; a GPU makes the numbers of its own rows from the bits.
   if (path == FilterPath::gather || (path == FilterPath::list && from_host)) kept_.list(resources);
   planned_ = PlannedKnn();  // the next plan may have its memory
   planned_ = plan_knn(task_, device, resources);
@@ -119,7 +119,7 @@ void SettledSearch::open(int64_t batch) const {
 void SettledSearch::scan(SearchBackend& backend, int64_t first_query, int64_t queries, ProgressMeter& meter) const {
   backend.begin(input_.queries.fetch(first_query, queries), first_query);
   if (task_.gathers()) return scan_gathered(backend, meter);
-  // From a list the backend takes the rows that it wants.
+  // The backend selects rows from a list by itself.
   const bool whole = task_.filter == FilterPath::list;
   const int64_t chunk = whole ? INT64_MAX : plan().base_chunk;
   for (int64_t first = 0; first < input_.base.rows();) {
@@ -132,8 +132,8 @@ void SettledSearch::scan(SearchBackend& backend, int64_t first_query, int64_t qu
   }
 }
 
-// The rows that the filter keeps, copied together piece by piece and numbered by their place in the list. They are
-// looked at here, where their own numbers are known.
+// Scans the rows that the filter keeps, copied together piece by piece and numbered by their position in the list. They
+// are checked here, where their original numbers are known.
 void SettledSearch::scan_gathered(SearchBackend& backend, ProgressMeter& meter) const {
   const Resources& resources = planned_.resources();
   const Resources quiet = resources.with_progress({});
@@ -158,7 +158,7 @@ const KeptRows* SettledSearch::kept() const {
 
 namespace {
 
-// The packed neighbours of queries first_query, first_query + 1, ...
+// Converts and writes the packed neighbours of queries first_query, first_query + 1, ...
 void write_neighbors(const SearchTask& task, const uint64_t* neighbors, const uint32_t* numbers, int64_t first_query,
                      const NeighborsView& out) {
   const ResultExit result(task.shape.metric, numbers);
@@ -173,7 +173,7 @@ void write_neighbors(const SearchTask& task, const uint64_t* neighbors, const ui
   }
 }
 
-// To `out`, which holds the results of all queries, or to the sink where there is one.
+// Writes to `out`, which holds the results of all queries, or to the sink if there is one.
 void search_batches(const SettledSearch& search, const NeighborsView& out, const NeighborsSink* sink) {
   const DefaultFloatMode mode;
   const SearchTask& task = search.task();

@@ -1,5 +1,5 @@
-// Exact search as every caller needs it: what a filter leaves of the base, the device, the plan, the loop. For k-NN and
-// for range search, over arrays, files and indexes.
+// Exact search for all callers: applies the filter, chooses the device and the plan, runs the loop. For k-NN and range
+// search, over arrays, files and indexes.
 #pragma once
 
 #include <kith/knn.hpp>
@@ -13,16 +13,16 @@
 
 namespace kith {
 
-// The layouts that an index keeps of the rows that a search goes over: of a base in blocks, each of which has, or can
-// get, one for each device.
+// The prepared layouts of an index, which is a base in blocks; each
+// block has, or can get, one layout for each device.
 class BaseLayouts {
  public:
   virtual ~BaseLayouts() = default;
-  // Whether layouts are made at all.
+  // Whether the index may make layouts.
   virtual bool can_prepare() const = 0;
-  // Finds the layouts for the device, or makes them; false where some rows have none.
+  // Finds or makes the layouts for the device; false if some rows have none.
   virtual bool prepare(const SearchTask& task, Device device, const Resources& resources) = 0;
-  // After prepare(): that of the block that holds the row, or null.
+  // The layout of the block that holds the row, or null. After prepare().
   virtual const PreparedBase* of(int64_t row) const = 0;
 };
 
@@ -42,10 +42,10 @@ FilterPath filter_path(const SearchTask& task, int64_t kept, Device device, bool
 class SettledSearch {
  public:
   SettledSearch(const SearchShape& shape, const SearchWish& wish, const SearchInput& input, const Resources& resources);
-  // With a plan of the caller's, for all rows.
+  // Takes the caller's plan; without a filter.
   SettledSearch(const SearchTask& task, PlannedKnn planned, const SearchInput& input);
 
-  // False where nothing can be found: then there is no plan.
+  // False if there are no queries or no rows: then there is no plan.
   bool anything_to_find() const { return task_.shape.queries > 0 && kept_.count() > 0; }
   const SearchTask& task() const { return task_; }
   const KnnPlan& plan() const { return plan_of(planned_.plan); }
@@ -53,23 +53,23 @@ class SettledSearch {
   const DevicePlan& plan_as() const {
     return std::get<DevicePlan>(planned_.plan);
   }
-  // With the memory that the plan has reserved.
+  // Limited to the memory that the plan has reserved.
   const Resources& resources() const { return planned_.resources(); }
-  // With what the limits have left beside that.
+  // For memory beyond that, as far as the limits allow.
   const Resources& beyond() const { return planned_.memory->beyond(); }
-  // What a filter leaves of the rows that are walked over, where they are masked or, on a GPU, listed; else null.
+  // The kept rows if scanned rows are masked or, on a GPU, listed; null otherwise.
   const KeptRows* kept() const;
-  // The ids of the rows that are walked over, where they are not 0, 1, 2, ...
+  // The original numbers of the scanned rows if these are gathered; null otherwise.
   const uint32_t* numbers() const { return task_.gathers() ? kept_.list() : nullptr; }
   const custom::TileMetric* metric() const { return input_.metric; }
   // Whether an index may yet lay out its rows for this search.
   bool prepares() const { return input_.layouts != nullptr && !task_.prepared; }
   // Opens queries and base for reading, before the first batch of up to so many queries.
   void open(int64_t batch) const;
-  // Gives a backend the queries from number `first` on, and all rows that are gone over, in ascending order: whole
-  // blocks where they are prepared, else at most a chunk at a time.
+  // Passes `count` queries from number `first` on to a backend, then all scanned rows in ascending order: whole blocks
+  // if they are prepared, otherwise at most a chunk at a time.
   void scan(SearchBackend& backend, int64_t first, int64_t count, ProgressMeter& meter) const;
-  // After the search: its memory may serve the results.
+  // Frees the plan's memory after the search, so that results can use it.
   void give_memory_back() { planned_ = PlannedKnn(); }
 
  private:
@@ -88,7 +88,7 @@ void search_knn(const SearchShape& shape, const SearchWish& wish, const SearchIn
                 const Resources& resources);
 void search_knn(const SearchShape& shape, const SearchWish& wish, const SearchInput& input, const NeighborsSink& sink,
                 const Resources& resources);
-// The same once it is settled; there is something to find.
+// The same for a planned search with something to find.
 void search_knn(const SettledSearch& search, const NeighborsView& out);
 
 }  // namespace kith

@@ -1,5 +1,5 @@
-// Few queries of the host on their way to a device: with the launch that takes them where its arguments have room, or
-// by pinned memory, from which they are copied without a stop.
+// Brings a few queries from the host to a device: as kernel arguments if they fit, otherwise through pinned memory,
+// from which they are copied asynchronously.
 #pragma once
 
 #include "cuda/device_context.hpp"
@@ -21,17 +21,17 @@ class FewQueries {
   PinnedPage& page() { return page_; }
   const PinnedPage& page() const { return page_; }
 
-  // A batch, whose work is on that stream.
+  // Begins a batch, whose work is enqueued on this stream.
   void begin(cudaStream_t stream) {
     page_.use(stream);
     inline_.bytes = 0;
   }
-  // Where the host is to write so many bytes of them; null where neither way has room.
+  // Where the host writes `bytes` bytes of queries; null if neither way has room.
   std::byte* place_for(int64_t bytes) {
     if (by_launch(bytes)) return inline_.values;
     return bytes <= PinnedPage::kUpBytes ? page_.up() : nullptr;
   }
-  // Once they are written there: those of the pinned memory go to `to`.
+  // Call after writing: copies queries in pinned memory to `to`.
   void send(int64_t bytes, void* to, const DeviceContext& context) {
     if (by_launch(bytes)) {
       inline_.bytes = bytes;
@@ -39,12 +39,12 @@ class FewQueries {
       context.copy(to, page_.up(), bytes);
     }
   }
-  // Those that were to go with a launch, where there is none that takes them.
+  // Copies queries that were written as kernel arguments, for kernels that take none.
   void bring(void* to, const DeviceContext& context) {
     if (inline_.bytes > 0) context.copy(to, inline_.values, inline_.bytes);
     inline_.bytes = 0;
   }
-  // Without bytes where they do not go with a launch.
+  // Empty if the queries are not kernel arguments.
   const InlineQueries& with_launch() const { return inline_; }
 
  private:

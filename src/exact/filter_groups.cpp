@@ -47,7 +47,7 @@ uint64_t hash_of(const RowFilter& filter) {
   return xxh3({bytes, static_cast<size_t>(bytes_of(filter))}) ^ static_cast<uint64_t>(filter.form());
 }
 
-// The queries of a group side by side, and memory for what is found for them.
+// The queries of a group, copied together, and memory for their results.
 class GroupArrays {
  public:
   GroupArrays(const std::vector<int64_t>& numbers, const MatrixView& queries, int64_t k, const Resources& resources)
@@ -79,7 +79,7 @@ class GroupArrays {
   Neighbors found_;
 };
 
-// Whether each group is one thread's: with many groups, such as one for each tenant, their searches are too short for
+// Whether each group is searched by one thread: many groups, such as one for each tenant, have searches too short for
 // all threads together. Under a memory limit, and on GPUs, groups are searched one after the other.
 bool suits_threads(const std::vector<FilterGroup>& groups, const Resources& resources) {
   constexpr size_t kGroupsOfAThread = 4;
@@ -89,7 +89,7 @@ bool suits_threads(const std::vector<FilterGroup>& groups, const Resources& reso
   return kind == DeviceKind::cpu || (kind == DeviceKind::automatic && cuda_devices().empty());
 }
 
-// An error is that of the first group that has one. Sinks belong to the calling thread.
+// Rethrows the error of the first group that has one. Sinks are called on the calling thread.
 template <typename Search>
 void search_on_threads(const std::vector<FilterGroup>& groups, const Resources& resources, const Search& search) {
   ProgressMeter meter("search", static_cast<int64_t>(groups.size()), resources);

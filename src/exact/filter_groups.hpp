@@ -1,10 +1,10 @@
-// Searches with a filter for each query: queries whose filters are equal are searched together, so that a filter is
-// prepared once and its kept rows are passed over once for all of them. Results are those of a loop over the queries,
-// byte for byte, since no search depends on what it is batched with.
+// Searches with a filter for each query: queries with equal filters are searched together, so that a filter is prepared
+// once and its kept rows are scanned once for all of them. Results are byte for byte those of a loop over the queries,
+// since no search depends on its batch.
 //
-// Filters are equal by form and content, whatever memory they lie in: those in the same memory are told at once, others
-// by a hash, and then compared. Memory: 16 bytes a query; for groups that are not all the queries, the queries and
-// results of a group.
+// Filters are equal if form and content are. Those in the same memory are equal without a look; others are found by a
+// hash and then compared.
+// Memory: 16 bytes a query; if there are several groups, the queries and results of a group.
 #pragma once
 
 #include <kith/error.hpp>
@@ -21,9 +21,9 @@
 
 namespace kith {
 
-// That there is a filter for each query, and none beside them for all.
+// Throws unless there is a filter for each query, and none beside them for all.
 void check_filters(std::span<const RowFilter> each, const RowFilter& for_all, int64_t queries);
-// That a filter can be read and is for so many rows, of which it lists none that is not there.
+// Throws unless a filter can be read, is for `rows` rows and lists only these.
 void check_filter(const RowFilter& filter, int64_t rows);
 
 struct FilterGroup {
@@ -36,7 +36,7 @@ std::vector<FilterGroup> group_by_filter(std::span<const RowFilter> filters);
 
 [[noreturn]] void throw_for_query(int64_t query, std::string_view what);
 
-// Does the work that prepares a group's filter; what it refuses is said to be the filter of the group's first query.
+// Runs the work that prepares a group's filter; its errors name the filter of the group's first query.
 template <typename Work>
 decltype(auto) naming_query(const FilterGroup& group, const Work& work) {
   try {
@@ -46,8 +46,8 @@ decltype(auto) naming_query(const FilterGroup& group, const Work& work) {
   }
 }
 
-// search(group, queries, out, resources) for every group, `queries` and `out` in host memory; with resources that count
-// memory too. Queries that it refuses are counted as the caller does.
+// Calls search(group, queries, out, resources) for every group, `queries` and `out` in host memory, also with resources
+// that only count memory. Errors name queries by the caller's numbers.
 using GroupSearch =
     std::function<void(const FilterGroup& group, const MatrixView& queries, const NeighborsView& out, const Resources&)>;
 void search_filter_groups(const std::vector<FilterGroup>& groups, const MatrixView& queries, const NeighborsView& out,

@@ -51,7 +51,7 @@ class KeyBounds {
   }
 
  private:
-  // A key is within `error` of this one, if anything is known of it.
+  // A key is within `error` of `value`, if `known`.
   struct Near {
     float key;
     float error;

@@ -1,7 +1,7 @@
 // Exact search on a GPU: the steps of search_backend.hpp.
 //
-// Rows go to the device in pieces (or lie there already: a prepared base, a matrix in device memory). The product
-// engine (ProductSearch) searches a piece for a batch of queries at a time and its lists are merged. The
+// Rows are copied to the device in pieces, or are there already: a prepared base, a matrix in device memory. The
+// product engine (ProductSearch) searches a piece for a batch of queries at a time, and its lists are merged. The
 // direct engine computes, for each piece and tile of queries, all keys in canonical arithmetic and keeps every query's
 // k best: queries x rows x cols on the double-precision units. Memory is the plan's workspace.
 #include <kith/custom_metric_cuda.hpp>
@@ -170,8 +170,8 @@ class KnnCuda final : public KnnBackend {
     }
   }
 
-  // Whether nothing comes after it, and its rows stay where they are: then results are on their way before the host
-  // looks at how the search went.
+  // Whether this piece is the whole base and stays in place: then results are copied before the host checks whether
+  // queries failed.
   bool is_all(const DeviceRowsView& batch, const ProductBase& piece) const {
     return rows_stay(task_) && batch.count == queries_.count && piece.rows.count == task_.rows;
   }
@@ -189,7 +189,7 @@ class KnnCuda final : public KnnBackend {
     return settle(queries_, piece, lists_of(0, queries_.count).neighbors);
   }
 
-  // Waits, and searches again for the queries that products are not sure of; false where there are none.
+  // Waits, then searches failed queries again; false if no query failed.
   bool settle(const DeviceRowsView& batch, const ProductBase& piece, uint64_t* found) const {
     const SearchStatus done = rows_.read_status(&piece);
     if (done.failed == 0) return false;
@@ -207,8 +207,8 @@ class KnnCuda final : public KnnBackend {
     return true;
   }
 
-  // Searches those of `count` failed queries that it can among fewer rows; the list of failed queries is left with the
-  // others, whose number is returned. Where memory beyond the plan is short, these may be all.
+  // Searches as many of the `count` failed queries as possible among fewer rows. Returns how many remain on the list of
+  // failed queries: all of them if memory beyond the plan is short.
   int64_t search_apart(int64_t count, const DeviceRowsView& queries, const ProductBase& piece,
                        uint64_t* neighbors) const {
     constexpr int kMostDepth = 3;
@@ -244,13 +244,13 @@ class KnnCuda final : public KnnBackend {
     if (plan_.product->operands == OperandType::bytes) return count;
     const int64_t left = vicinities.search(count, least, queries, piece, neighbors, search);
     if (left < least || piece.kept != nullptr || !vicinities.has_far_rows(piece)) return left;
-    // To queries that are far themselves no row is: they are searched among all rows once more, with bounds for all.
+    // No row counts as far for queries that are far themselves: search them among all rows again, with bounds for all.
     const bool searched = vicinities.search_all(left, queries, piece, neighbors,
                                                 [&](const Vicinity& all) { return search_within(all, more, false); });
     return searched ? 0 : left;
   }
 
-  // Directly, where that takes little; else as a search of its own. False where that takes long and memory is too
+  // Computes every key if there are few; otherwise runs a nested search. False if that would take long and memory is
   // short.
   bool search_among(const Vicinity& vicinity, const Resources& more) const {
     const double steps = products_.direct_steps(vicinity.queries.count, vicinity.rows.rows.count);
@@ -307,7 +307,7 @@ class KnnCuda final : public KnnBackend {
     return sorted_lists();
   }
 
-  // What products have left: at most query_tile queries.
+  // Computes every key of queries that products could not decide, at most query_tile of them.
   void search_every_key(const DeviceRowsView& queries, const ProductBase& piece, const DeviceLists& lists) const {
     if (!in_tiles_) pad(lists);
     int64_t seen = 0;
@@ -319,7 +319,7 @@ class KnnCuda final : public KnnBackend {
     if (in_tiles_ && seen == 0) pad(lists);
   }
 
-  // Whether one launch will do it, once it is known where results go. Else queries are looked at.
+  // Whether a single launch does the search once the place of the results is known. Otherwise checks the queries.
   bool leaves_to_few(const ProductBase& piece, ProgressMeter& meter) {
     if (few_ != Few::begun) return false;
     if (is_all(queries_, piece) && (!products() || piece.screen.codes != nullptr)) {
@@ -342,7 +342,7 @@ class KnnCuda final : public KnnBackend {
     return results;
   }
 
-  // Waits. False where a copy of the rows in bytes was not enough: then products have searched them.
+  // Waits. False if the byte copy of the rows did not decide: then products have searched them.
   bool search_few(const FewResults& results) {
     const ProductBase piece = *unseen_;
     auto* const report = reinterpret_cast<FewReport*>(rows_.page()->down());
@@ -441,8 +441,8 @@ class KnnCuda final : public KnnBackend {
     return {keys, columns, queries * task_.k, tile.first_row, tile.numbers, nullptr};
   }
 
-  // Every key of a tile, and the lists of what it and the `seen` rows before it have. They are sorted at once, or left
-  // in row order for launch_sort.
+  // Computes every key of a tile and merges them into the lists, which hold `seen` rows before it. The lists are sorted
+  // at once, or stay in row order for launch_sort.
   void search_tile(const DeviceRowsView& queries, const DirectTile& tile, const DeviceLists& lists, int64_t seen,
                    uint32_t* first_bad = nullptr) const {
     compute_keys(queries, tile, first_bad);
@@ -484,7 +484,7 @@ class KnnCuda final : public KnnBackend {
   SearchRows rows_;
   ProductSearch products_;
   const bool in_tiles_;
-  // Whether one launch may find all (takes_few(), takes_screen()): it waits for the place of the results.
+  // Whether a single launch may find everything (takes_few(), takes_screen()); it waits for the place of the results.
   enum class Few : uint8_t { none, begun, waits };
   Few few_ = Few::none;
   DeviceRowsView queries_;

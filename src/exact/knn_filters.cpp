@@ -26,7 +26,7 @@ void knn(const MatrixView& queries, const MatrixView& base, std::span<const RowF
   check_filters(filters, params.filter, queries.rows());
   const std::vector<FilterGroup> groups = group_by_filter(filters);
   for (const FilterGroup& group : groups) naming_query(group, [&] { check_filter(group.filter, base.rows()); });
-  // The base loses its offset once, not group by group. What groups have to say was said of all queries.
+  // The base is narrowed once, not for each group. Warnings were logged for all queries.
   const auto search = [&](const MatrixView& some, const MatrixView& all, const Resources& used) {
     warn_of_short_base(some.rows(), all.rows(), params.k, used);
     const auto search_group = [&](const FilterGroup& group, const MatrixView& rows, const NeighborsView& found,

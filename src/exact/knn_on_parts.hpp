@@ -1,8 +1,8 @@
-// Exact search by several devices of this process: queries are dealt out, or rows.
+// Exact search by several devices of this process, which divide the queries or the rows.
 //
-// Queries dealt out: a part searches all rows for its queries, and writes its part of the result. Rows dealt out: a
-// part searches its rows for all queries, and what all have found, 12 bytes a neighbour and part, is joined by (key,
-// row). Either way the bytes are those of one device.
+// Divided queries: a part searches all rows for its queries and writes its part of the result. Divided rows: a part
+// searches its rows for all queries, and the results of all parts, 12 bytes a neighbour and part, are merged by (key,
+// row). Either way the result has the bytes of one device.
 #pragma once
 
 #include <kith/metric.hpp>
@@ -23,8 +23,8 @@ namespace kith {
 
 inline constexpr int64_t kNeighborBytes = 12;  // an id and a distance
 
-// Whether dealing out rows moves fewer bytes than dealing out queries, or keeps more parts busy. A pure function of
-// what was asked for, so that all ranks choose alike.
+// Whether dividing the rows moves fewer bytes than dividing the queries, or keeps more parts busy. A pure function of
+// the request, so that all ranks make the same choice.
 bool deals_rows(const SearchShape& shape, int64_t k, bool filters, int size);
 
 // Does the work; rows that it refuses are counted from the first of all, not of this part's.
@@ -45,7 +45,7 @@ struct SharedKnn {
   bool deals_rows = false;
 };
 
-// What a part has found, on the host.
+// The result of a part, in host memory.
 struct PartNeighbors {
   PartNeighbors(int64_t queries, int64_t k, const Resources& resources)
       : ids(queries * k, "the neighbours' ids", resources),

@@ -23,10 +23,10 @@ inline Footprint bytes_of(const decltype(PlannedKnn::plan)& plan) {
   return {plan_of(plan).host_bytes, plan_of(plan).device_bytes};
 }
 
-// For that device under what the limits still allow.
+// Plans for that device within the available memory.
 PlannedKnn plan_knn(const SearchTask& task, Device device, const Resources& resources);
 
-// What the smallest plan takes, and what the largest takes on the host.
+// The memory of the smallest plan; and the host memory of the largest.
 Footprint least_plan(const SearchTask& task, Device device, const Resources& resources);
 int64_t largest_plan_bytes(const SearchTask& task, Device device, const Resources& resources);
 

@@ -16,22 +16,22 @@
 namespace kith {
 namespace {
 
-// From so many queries on a matrix product is faster than a pass over the rows for each: of bytes, which are packed in
-// no time, and of rows that are packed already, or will be for searches to come.
+// From this many queries on a matrix product is faster than a pass over the rows for each query: for bytes, whose
+// packing is cheap, and for rows that are packed already or will be for later searches.
 constexpr int64_t kProductFrom = 6;
 constexpr int64_t kPreparedProductFrom = 4;
-// From so many queries tiles are made of an index's rows where a screen does not suit; where it does, it is faster.
+// From this many queries on, tiles are made of an index's rows if a screen would exclude little.
 constexpr int64_t kMadeTilesFrom = 256;
-// Bits of rows of a vector or more are counted where they lie, where the processor can, for fewer queries than this;
-// where it cannot, for fewer than this of rows that would have to be packed first.
+// For fewer queries than this, differing bits are counted in place, if the processor has such an instruction and rows
+// fill a vector; otherwise only if the rows would have to be packed first.
 constexpr int64_t kFewestCountedColumns = 64;
 constexpr int64_t kCountedUpTo = 64;
 constexpr int64_t kCountedUnpackedUpTo = 12;
-// From so many queries, values of all queries together, and rows on it pays to round the rows to bytes first.
+// From these numbers of queries, values of all queries and rows on, rounding the rows to bytes first pays off.
 constexpr int64_t kScreenFrom = 48;
 constexpr int64_t kScreenFromValues = 6144;
 constexpr int64_t kScreenFromRows = 2048;
-// For each answer: with fewer every third panel holds one, which a screen lets through.
+// For each neighbour: with fewer rows every third panel holds one, which a screen lets pass.
 constexpr int64_t kScreenFromRowsEach = 36;
 // Queries of a task: a multiple of every panel width. Their panels stay in the first-level cache.
 constexpr int64_t kQueryBlock = 48;
@@ -40,7 +40,7 @@ constexpr int64_t kBlockBytes = 48 << 10;
 // Faster products need more work for each row that is read; their queries may come from the second-level cache.
 constexpr int64_t kFastQueryBlock = 256;
 constexpr int64_t kFastBlockBytes = 128 << 10;
-// Enough tasks that the last one does not leave the other threads idle for long.
+// Enough tasks that threads do not idle for long while the last one runs.
 constexpr int64_t kTasksPerThread = 16;
 // Tasks per thread for fast products. Each split fills and finishes its own lists, which is relatively more expensive.
 constexpr int64_t kFastTasksPerThread = 4;
@@ -57,22 +57,22 @@ PanelFormat best_format(const SearchTask& task, const CpuExtensions& cpu) {
                              task.shape.cols, cpu);
 }
 
-// Whether there are many rows, few of them answers.
+// Whether there are many rows for each neighbour.
 bool suits_screen(const SearchTask& task) {
   const bool few = task.within() || task.k <= task.rows / kScreenFromRowsEach;
   return task.rows >= kScreenFromRows && few;
 }
 
-// Whether an index keeps the rows without panels. A segment of few rows has them all the same.
+// Whether an index keeps the rows without panels. Segments of few rows have panels anyway.
 bool keeps_no_panels(const SearchTask& task, const CpuExtensions& cpu) {
   if (!task.prepared) return false;
   return lacks_panels(kept_format(best_format(task, cpu), task.shape.rows, task.shape.cols, cpu));
 }
 
-// Whether tiles that have to be made for a search save that time: they do where a screen would let much through.
+// Whether making tiles for one search pays off: it does if a screen would exclude little.
 bool pays_to_make_tiles(const SearchTask& task) { return task.shape.queries >= kMadeTilesFrom && !suits_screen(task); }
 
-// What a base is packed in: with a screen where that suits, and there are many queries or it is there already.
+// The format that a base is packed in. With a screen if that suits and there are many queries, or the base has one.
 PanelFormat packed_format(const SearchTask& task, const CpuExtensions& cpu) {
   PanelFormat format = best_format(task, cpu);
   if (format == PanelFormat::bf16 && keeps_no_panels(task, cpu) && !pays_to_make_tiles(task)) {
@@ -83,21 +83,21 @@ PanelFormat packed_format(const SearchTask& task, const CpuExtensions& cpu) {
   return format == PanelFormat::screened && !screens ? PanelFormat::f32 : format;
 }
 
-// Where there are none, f32 panels are made by each thread as they are needed (PanelRing),
+// Without kept panels: whether each thread makes f32 panels as it needs them (PanelRing),
 bool makes_panels(const SearchTask& task, PanelFormat format, const CpuExtensions& cpu) {
   return keeps_no_panels(task, cpu) && format != PanelFormat::bf16;
 }
-// and tiles are packed as those of rows that are not prepared,
+// whether tiles are packed as for rows that are not prepared,
 bool packs_rows(const SearchTask& task, PanelFormat format, const CpuExtensions& cpu) {
   return !task.prepared || (keeps_no_panels(task, cpu) && format == PanelFormat::bf16);
 }
-// while a segment of few rows has tiles, and is packed anew where others are multiplied.
+// and how many rows are packed again because their segment has another format.
 int64_t packed_anew(const SearchTask& task, const KnnCpuPlan& plan, const CpuExtensions& cpu) {
   const bool others = makes_panels(task, plan.format, cpu) && best_format(task, cpu) == PanelFormat::bf16;
   return others ? std::min(plan.panel_rows, kFewestKeptRows) : 0;
 }
 
-// Whether few queries look at a prepared base's screen first.
+// Whether searches of few queries use a prepared base's screen.
 bool looks_at_screen(const SearchTask& task, const CpuExtensions& cpu) {
   return task.prepared && few_want_prepared_cpu(task, cpu);
 }
@@ -109,8 +109,8 @@ bool dots_bytes(const SearchShape& shape, const CpuExtensions& cpu) {
          shape.cols <= kMostDotColumns;
 }
 
-// Nanoseconds that a row takes, measured: floats are packed for one search only where their product saves that time
-// again.
+// Measured nanoseconds for each row: floats are packed for a single search only if their product saves at least that
+// time.
 struct RowCosts {
   double pack;
   double direct;   // for each query
@@ -168,7 +168,7 @@ int64_t cpu_bytes(const SearchTask& task, const KnnCpuPlan& plan, const PlanBudg
   return bytes + task.read_bytes(batch, plan.base_chunk);
 }
 
-// Cuts the work into enough tasks, by rows where the queries alone do not give them, in at most `most_splits` parts.
+// Divides the work into enough tasks, also by rows, into at most `most_splits` parts, if there are too few queries.
 void choose_tasks(const SearchTask& task, const PlanBudget& budget, int64_t most_splits, KnnCpuPlan* plan) {
   const int64_t rows = std::min(plan->base_chunk, task.rows);
   const int64_t work = plan->query_batch * std::max<int64_t>(1, rows * task.shape.cols / kColumnsPerSplit);
@@ -188,7 +188,7 @@ void choose_tasks(const SearchTask& task, const PlanBudget& budget, int64_t most
       budget.threads == 1 ? blocks : std::max<int64_t>(1, blocks * plan->row_splits / (tasks * budget.threads));
 }
 
-// Halves the largest of what can be smaller; false when nothing can.
+// Halves the largest buffer that can be smaller; false if none can.
 bool shrink(const SearchTask& task, const PlanBudget& budget, KnnCpuPlan* plan, int64_t* most_splits) {
   if (plan->dense) {  // what only some data needs goes first
     plan->dense = false;
@@ -227,7 +227,7 @@ bool shrink(const SearchTask& task, const PlanBudget& budget, KnnCpuPlan* plan, 
   return true;
 }
 
-// The largest plan of one engine that fits, or else its smallest.
+// The largest plan of one engine that fits, or its smallest if none does.
 KnnCpuPlan fit_plan(const SearchTask& task, const PlanBudget& budget, CpuEngine engine, PanelFormat format) {
   const int64_t row_bytes = task.shape.cols * size_of(task.shape.base_dtype);
   KnnCpuPlan plan;

@@ -29,25 +29,25 @@ struct KnnCpuPlan : KnnPlan {
   int64_t blocks_together = 1;            // blocks of a task, where they share the panels that are made for them
   int64_t panel_rows = 0;                 // rows packed at a time, by each thread where an index lacks f32 panels
 
-  // What the queries are packed in, if at all.
+  // The format that queries are packed in; none if they are not.
   std::optional<PanelFormat> packed_queries() const {
     if (engine == CpuEngine::panels) return format;
     return screens ? std::optional(PanelFormat::rounded) : std::nullopt;
   }
 };
 
-// Whether a base that will be searched again is packed for this search: fewer queries do with what there is.
+// Whether a base that will be searched again is packed for this search. Fewer queries use what exists.
 bool pays_to_prepare_cpu(const SearchTask& task);
-// Whether fewer would be faster with it, too: they look at its screen first.
+// Whether fewer queries would be faster with a packed base too, by its screen.
 bool few_want_prepared_cpu(const SearchTask& task, const CpuExtensions& cpu);
 
-// What the number of queries, whether the base is prepared and what it is packed in decide on such a CPU.
+// The engine for this number of queries and this state and format of the base on such a CPU.
 CpuEngine cpu_engine(const SearchTask& task, const CpuExtensions& cpu);
 
 // The smallest plan where nothing fits.
 KnnCpuPlan plan_knn_cpu(const SearchTask& task, const PlanBudget& budget);
 
-// By which a device is chosen.
+// Counts of the work, from which a device is chosen.
 Counts work_of(const SearchShape& shape);
 
 }  // namespace kith

@@ -29,8 +29,8 @@ constexpr int64_t kSelectBytes = int64_t{16} << 20;     // with less memory list
 constexpr int64_t kGoodRowTile = 1024;                  // below this selection spends its time on its lists
 constexpr int64_t kGoodBatch = 64;
 constexpr int64_t kSmallestRowTile = 32;
-// The smallest plan takes so many at a time: with fewer, launches would take most of the time. Wide ones go below that,
-// down to so many bytes.
+// Rows at a time in the smallest plan: with fewer, launches would take most of the time. Wide rows go below that, down
+// to kFewestBytes.
 constexpr int64_t kFewestRows = 128;
 constexpr int64_t kFewestQueries = 16;
 constexpr int64_t kFewestBytes = int64_t{8} << 10;
@@ -59,7 +59,7 @@ constexpr int64_t kSpareGroups = 22;
 constexpr int64_t kWideSpareGroups = 54;  // of more columns than this: their windows are wider
 constexpr int64_t kWideFrom = 512;
 constexpr int64_t kSelectLargestK = 512;  // up to this k selecting k groups is quicker than halving for the k-th
-// Rows that are multiplied as they lie, for few queries: from so many columns on, beside which the values are few.
+// Few queries are multiplied with rows in place from this many columns on, beside which the values are few.
 constexpr int64_t kStreamFromCols = 256;
 constexpr int64_t kStreamedRows = 128;  // selected for each query, and more where windows are wide
 constexpr int64_t kStreamedWideRows = 512;
@@ -76,13 +76,13 @@ constexpr int64_t kRangeQueries = 4096;  // their candidates take 32 MiB
 constexpr int64_t kHitsPerQuery = 1024;  // that products have room for, on the average
 constexpr int64_t kRangeCandidates = 2048;
 
-// The length of the fewest equal pieces that are no longer than `most`: a short rest would have few groups.
+// The length of equal pieces of at most `most` rows, as few as possible: a short last piece would have few groups.
 int64_t cut_evenly(int64_t rows, int64_t most) { return divide_up(rows, divide_up(rows, most)); }
 
 int64_t halve(int64_t value, int64_t least) { return std::max(divide_up(value, 2), least); }
 
-// What the loop around the backend holds on the host: a batch's packed neighbours and what is read or written in
-// pieces.
+// Host memory of the loop around the backend: a batch's packed neighbours, and buffers for what is read or written
+// piece by piece.
 int64_t host_bytes(const SearchTask& task, const KnnCudaPlan& plan) {
   const auto matrix = [&](int64_t rows, int64_t row_bytes) { return saturating_multiply(rows, row_bytes); };
   const bool packed = task.wish.result_space.host_readable() && !task.within();
@@ -95,13 +95,13 @@ int64_t host_bytes(const SearchTask& task, const KnnCudaPlan& plan) {
   return bytes;
 }
 
-// Settles what follows from the rest of the plan, and its bytes.
+// Computes the sizes that follow from the rest of the plan, and its bytes.
 void settle_workspace(const SearchTask& task, KnnCudaPlan& plan) {
   if (!task.within()) {
     plan.device_bytes = KnnWorkspace(task, plan).bytes;
     return;
   }
-  // What one query can have in a tile, or among its candidates, always fits.
+  // Room for all hits of one query in a tile or among its candidates.
   plan.hits = std::max(plan.row_tile, plan.query_tile * plan.row_tile / 4);
   if (plan.product) {
     const int64_t candidates = std::get<RangeProduct>(plan.product->way).candidates.capacity;
@@ -110,7 +110,7 @@ void settle_workspace(const SearchTask& task, KnnCudaPlan& plan) {
   plan.device_bytes = RangeWorkspace(task, plan).bytes;
 }
 
-// How many the smallest plan goes over at a time, of `count` that take so many bytes each.
+// How many of `count` items of `bytes` bytes each the smallest plan handles at a time.
 int64_t fewest(int64_t count, int64_t most, int64_t bytes) {
   return std::min(std::max<int64_t>(count, 1),
                   std::clamp<int64_t>(kFewestBytes / std::max<int64_t>(bytes, 1), 1, most));
@@ -129,7 +129,7 @@ void shrink_batch(const SearchTask& task, KnnCudaPlan& plan) {
   if (plan.product) plan.product->queries = std::min(plan.product->queries, plan.query_batch);
 }
 
-// Rows in range are left on the device: the fewer tiles, the less is put together.
+// Whether rows in range stay on the device: fewer tiles mean less to join.
 bool leaves_range(const SearchTask& task) { return task.within() && !task.wish.result_space.host_readable(); }
 
 // Every canonical key.
@@ -182,14 +182,14 @@ KnnCudaPlan plan_direct(const SearchTask& task, const DeviceInfo& device, const 
   return plan;
 }
 
-// Whether so many groups make a threshold that leaves no more candidates than there is room for.
+// Whether the k-th minimum of so many groups is a threshold that few enough candidates pass.
 bool enough_groups(int64_t k, int64_t groups, int64_t room) {
   const double likely = kLikelyCandidates * rows_below_kth(k, groups);
   return likely <= static_cast<double>(std::min(kCandidatesPerNeighbor * k, room));
 }
 
-// Where a piece of so many rows has too few groups for k: whether smaller ones, which take longer to write and to go
-// over, do.
+// Whether smaller groups, which take longer to write and to scan, are needed because a piece of so many rows has too
+// few groups for k.
 bool needs_parts(int64_t k, int64_t rows, int64_t room) {
   const int64_t parts = part_count(rows, kPartRows);
   return k > kSelectLargestK && parts <= kKthLongestRow && !enough_groups(k, group_count(rows, 1), room) &&
@@ -207,14 +207,14 @@ CandidateRoom second_candidates(const SearchTask& task, int64_t most_shared, int
   candidates.capacity = kCandidatesPerNeighbor * task.k + kSpareCandidates;
   if (task.shape.cols > kWindowMostCols) candidates.capacity = std::max(candidates.capacity, kWideCandidates);
   candidates.room = std::min(candidates.capacity, rerank_room(task.shape.cols, most_shared));
-  // Where that suffices, so many that two blocks share a multiprocessor, one of which reads rows while the other sorts.
+  // If enough, room such that two blocks share a multiprocessor: one reads rows while the other sorts.
   const int64_t of_two = rerank_room(task.shape.cols, half_shared_bytes(most_shared));
   if (candidates.room > of_two && enough_groups(task.k, groups, of_two)) candidates.room = of_two;
   return candidates;
 }
 
-// Rows of so few columns that halves cannot tell them apart, where there are groups enough. Those that a filter leaves
-// out are known to products alone.
+// Whether rows have too few columns for halves to distinguish them, and there are enough groups. Only products support
+// filters.
 bool suits_narrow(const SearchTask& task, const CudaChoice& choice, int64_t rows) {
   return !task.within() && choice.engine == CudaEngine::automatic && choice.product == ProductEngine::automatic &&
          choice.coarse == CoarsePath::automatic && !choice.second_product && task.filter != FilterPath::mask &&
@@ -224,7 +224,7 @@ bool suits_narrow(const SearchTask& task, const CudaChoice& choice, int64_t rows
          group_count(rows, kNarrowTiles) >= kGroupsPerNeighbor * task.k;
 }
 
-// Few rows, many queries, and not nearly all rows wanted.
+// Whether there are few rows and many queries, and k is well below the number of rows.
 bool is_coarse(const SearchTask& task, const CudaChoice& choice, int64_t room) {
   if (task.within() || choice.coarse == CoarsePath::never || task.shape.cols > kWindowMostCols) return false;
   if (choice.coarse != CoarsePath::automatic) return true;
@@ -255,7 +255,7 @@ SelectedGroups plan_selected(const ProductPlan& product, int64_t groups, int64_t
   return {count, std::max(sliced, full)};
 }
 
-// Few queries of wide rows without operands.
+// Whether there are few queries and wide rows without operands.
 bool suits_streams(const SearchTask& task, const CudaChoice& choice, const ProductPlan& product) {
   return choice.engine == CudaEngine::automatic && choice.product == ProductEngine::automatic &&
          choice.coarse == CoarsePath::automatic && !choice.second_product && product.operands == OperandType::half &&
@@ -288,7 +288,7 @@ void choose_way(const SearchTask& task, const CudaChoice& choice, int64_t most_s
     product.way = StreamedProduct{plan_selected(product, product.rows, rows)};
     return;
   }
-  // Few groups make a loose threshold: then smaller ones. They also leave fewer rows to re-rank, where those are wide.
+  // Few groups make a loose threshold, so smaller ones are used. They also leave fewer wide rows to re-rank.
   const bool whole_groups = k <= kGroupsLargestK && !choice.second_product && task.shape.cols <= kWindowMostCols;
   const bool wide = whole_groups && product.operands == OperandType::half;
   const bool large = !wide && group_count(product.rows, 2) >= kGroupsPerNeighbor * k;
@@ -307,8 +307,8 @@ void choose_way(const SearchTask& task, const CudaChoice& choice, int64_t most_s
   product.way = way;
 }
 
-// Few queries of rows that lie on the device as they came: to compute every key takes one read of them, where operands
-// take another, and a write.
+// Whether there are few queries of rows on the device without operands: computing every key reads the rows once, while
+// making operands reads them once more and writes.
 bool needs_no_operands(const SearchTask& task, const DeviceInfo& device) {
   const bool operands_ready = task.prepared && task.filter != FilterPath::list;
   return (!task.within() || leaves_range(task)) && rows_stay(task) && !operands_ready &&
@@ -316,7 +316,7 @@ bool needs_no_operands(const SearchTask& task, const DeviceInfo& device) {
          has_fast_doubles(device.compute_capability);
 }
 
-// Products; false where they do not suit the task or do not fit.
+// Plans products; false if they do not suit the task or do not fit.
 bool plan_product(const SearchTask& task, const DeviceInfo& device, const PlanBudget& budget, const CudaChoice& choice,
                   KnnCudaPlan& plan) {
   if (choice.engine == CudaEngine::direct || device.compute_capability < 80 || !task.wants_products()) return false;
@@ -412,8 +412,8 @@ KnnCudaPlan plan_knn_cuda(const SearchTask& task, const DeviceInfo& device, cons
   const int64_t rows = std::max<int64_t>(task.rows, 1);
   const int64_t row_bytes = std::max<int64_t>(task.shape.cols * size_of(task.shape.base_dtype), 1);
 
-  // A base in memory is handed over whole and cut up on its way to the device; one in a file is read in chunks.
-  // For products a chunk is a piece, and wants groups for a large k.
+  // A base in memory is passed whole and divided while it is copied to the device; a file is read in chunks. With
+  // products a chunk is a piece, which needs enough groups for a large k.
   const bool in_groups = plan.product && !task.within();
   const int64_t least_chunk = in_groups ? std::min(2 * kGroupRowsPerTile * task.k, kProductRows) : 1;
   const int64_t most_chunk = std::max(kFileChunkBytes / row_bytes, least_chunk);

@@ -15,7 +15,7 @@ namespace kith {
 // `always_by_tiles`: and candidates are re-ranked by tiles of rows wherever that can be.
 enum class CoarsePath : uint8_t { automatic, always, always_by_tiles, never };
 
-// What a plan would otherwise choose itself.
+// Overrides of what a plan would choose itself.
 struct CudaChoice {
   CudaEngine engine = CudaEngine::automatic;
   ProductEngine product = ProductEngine::automatic;
@@ -28,7 +28,7 @@ struct CudaChoice {
 KnnCudaPlan plan_knn_cuda(const SearchTask& task, const DeviceInfo& device, const PlanBudget& budget,
                           const CudaChoice& choice = {});
 
-// Whether the product engine can search a base of this kind at all; then a prepared base keeps operands for it.
+// Whether the product engine can search such a base; then a prepared base keeps operands for it.
 bool has_operands(Metric metric, int64_t cols);
 
 }  // namespace kith

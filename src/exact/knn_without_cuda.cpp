@@ -1,4 +1,4 @@
-// Stands in for what searches on a GPU in a build without CUDA.
+// Replaces the GPU search in builds without CUDA.
 #include "core/dispatch.hpp"
 #include "exact/pairwise_cuda.hpp"
 #include "exact/search_backend.hpp"

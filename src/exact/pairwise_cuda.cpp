@@ -13,7 +13,7 @@
 namespace kith {
 namespace {
 
-// A tile to its place in the result, on the host.
+// Copies a tile to its place in the result, in host memory.
 void copy_tile(const DistanceTask& tile, const MutableMatrixView& out, int64_t first_query, int64_t first_row,
                cudaStream_t stream) {
   constexpr int64_t kLargestPitch = INT32_MAX;  // what a two-dimensional copy takes

@@ -9,14 +9,14 @@
 
 namespace kith {
 
-// What errors and progress call them.
+// Their names in errors and progress.
 struct PairwiseNames {
   std::string_view x = "x";
   std::string_view y = "y";
   std::string_view stage = "distances";
 };
 
-// Into f32 memory of the host or of the plan's device; complete when it returns. The plan is one of the direct engine.
+// Writes f32 to host memory or the plan's device; complete when it returns. The plan must be of the direct engine.
 void pairwise_cuda(const SearchTask& task, const PlannedKnn& planned, const MatrixView& x, const MatrixView& y,
                    const MutableMatrixView& out, const PairwiseNames& names = {});
 

@@ -50,7 +50,7 @@ struct BlockMemory {
 // A row of x at a time.
 BlockMemory smallest_block(const MatrixView& x) { return {x, 1, false}; }
 
-// That, where the limit has no room for more.
+// The best block that fits, at least the smallest.
 BlockMemory block_for(const MatrixView& x, int64_t y_rows, KeyKind kind, const Resources& resources) {
   const int64_t fewest = x.dtype() == DType::f32 ? kFewestFloatQueries : kFewestBlockQueries;
   const int64_t row_blocks = divide_up(std::max<int64_t>(y_rows, 1), kDenseRows);
@@ -80,7 +80,7 @@ bool are_same_rows(const MatrixView& x, const MatrixView& y, const PairwiseParam
          x.dtype() == y.dtype();
 }
 
-// Rows of x and of y whose distances are a task.
+// The rows of x and of y of one task.
 struct PairBlock {
   int64_t first_query = 0;
   int64_t query_count = 0;
@@ -88,8 +88,8 @@ struct PairBlock {
   int64_t count = 0;
 };
 
-// How all pairs are cut into blocks. Where x and y are the same rows, blocks begin at the diagonal, and those that lie
-// left of it are empty.
+// The division of all pairs into blocks. If x and y are the same rows, blocks begin at the diagonal, and blocks left of
+// it are empty.
 struct PairGrid {
   int64_t rows;  // of x
   int64_t cols;  // rows of y
@@ -108,8 +108,8 @@ struct PairGrid {
   }
 };
 
-// Copies the distances of a block that lie right of the rows on the diagonal to their places below it; returns how
-// many. A few rows and columns at a time stay in the cache.
+// Copies the distances of a block right of the diagonal to their mirrored places below it; returns how many. Works on a
+// few rows and columns at a time, which stay in the cache.
 int64_t mirror(const PairBlock& block, const MutableMatrixView& out) {
   constexpr int64_t kSide = 16;
   const int64_t end = block.first_query + block.query_count;
@@ -192,7 +192,7 @@ void pairwise_distances(const MatrixView& x, const MatrixView& y, const MutableM
                                       out.rows(), out.cols(), x.rows(), y.rows()));
   }
   const auto compute = [&](const MatrixView& some, const MatrixView& all, const Resources& used) {
-    // Rows of x are dealt out, where nothing has to be brought elsewhere.
+    // Parts divide the rows of x if all memory is readable by all of them.
     const bool on_host = some.space().host_readable() && all.space().host_readable() && out.space().host_readable();
     if (is_shared(used) && on_host) {
       return share_out(some.rows(), 1, used, [&](RankPart share, const Resources& part) {

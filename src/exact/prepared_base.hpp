@@ -20,10 +20,10 @@ class PreparedBase {
   virtual bool serves(DType) const { return true; }
   // The rows packed for the CPU, or null.
   virtual const PackedRows* packed() const { return nullptr; }
-  // Called before a search of one query: makes what only such searches use, unless it is there, if the resources have room
-  // for it. Any thread may call it.
+  // Called before a search of one query: makes what only such searches use, unless it exists already or there is no
+  // room for it. Any thread may call it.
   virtual void expect_one(int64_t /*k*/, const Resources&) const {}
-  // What it takes, in the memory of the device that it was made for.
+  // Its size in the memory of the device that it was made for.
   virtual int64_t bytes() const = 0;
 };
 

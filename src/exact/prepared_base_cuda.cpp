@@ -61,7 +61,7 @@ PreparedBaseCuda::PreparedBaseCuda(int device, const MatrixView& base, const Pre
   const DeviceArray<uint32_t> bad_rows(2, "the check of values", context_, resources);  // not finite, below zero
   context_->fill(bad_rows.data(), 0xFF, 2);
   const bool check = options.check_finite && can_be_infinite(base.dtype());
-  // Rows on the host have been looked at there.
+  // Rows in host memory were checked there.
   const bool signs = options.metric == Metric::chi_square && !base.space().host_readable() && base.dtype() != DType::u8;
   inspect_rows(rows_, base.cols(),
                {check ? bad_rows.data() : nullptr, signs ? bad_rows.data() + 1 : nullptr, norms_.data()},
@@ -91,8 +91,8 @@ int64_t PreparedBaseCuda::bytes() const {
          (screen_ == nullptr ? 0 : screen_->memory.bytes());
 }
 
-// Takes up to a quarter of the memory that is left. Where there is no room, free memory is asked for again only now and
-// then: the question takes longer than many a search.
+// Uses up to a quarter of the available memory. After a failure it asks for free memory again only now and then: asking
+// takes longer than many searches.
 void PreparedBaseCuda::expect_one(int64_t k, const Resources& resources) const {
   constexpr uint32_t kSearchesBetween = 256;
   const KeyKind kind = key_kind(metric_);
@@ -120,7 +120,7 @@ void PreparedBaseCuda::expect_one(int64_t k, const Resources& resources) const {
   if (screen_ == nullptr) screen_ = std::move(made);  // else another thread was first
 }
 
-// In pieces, between which the copy can be cancelled.
+// Copies in pieces; the copy can be cancelled between two of them.
 void PreparedBaseCuda::bring(const MatrixView& base, const Resources& resources) {
   constexpr int64_t kPieceBytes = int64_t{256} << 20;
   const int64_t row_bytes = base.cols() * size_of(base.dtype());

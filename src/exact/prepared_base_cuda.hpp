@@ -1,7 +1,7 @@
-// A base on the device: its rows as they came, inverse norms for cosine, and operands for products with queries of its
-// own dtype. Bytes: cols x size + (cosine) 8 a row, and for the metrics made of products 2 cols (bytes: 1), rounded up
-// to a multiple of 128, + 4. From the first search of one query on a copy of floats in bytes (byte_screen_cuda.hpp),
-// where there is room: cols, rounded up to a multiple of 16, + 12 a row.
+// A base on the device: its rows as given, inverse norms for cosine, and operands for products with queries of its own
+// dtype. Bytes a row: cols x size + 8 (cosine), and for metrics made of products 2 cols (bytes: 1 col), rounded up to a
+// multiple of 128, + 4. The first search of one query adds a copy of floats in bytes (byte_screen_cuda.hpp) if there is
+// room: cols, rounded up to a multiple of 16, + 12 a row.
 #pragma once
 
 #include <kith/resources.hpp>
@@ -58,11 +58,11 @@ class PreparedBaseCuda final : public PreparedBase {
 
 // Matrices as a search on `device` sees them.
 bool lies_on(const MatrixView& matrix, int device);
-// InvalidArgument where it lies on another.
+// Throws InvalidArgument if the matrix is on another device.
 void check_on_device(const MatrixView& matrix, std::string_view what, int device);
 bool can_be_infinite(DType dtype);
 
-// Looks for what is wanted, if anything is, and gives the rows their norms. Enqueues.
+// Enqueues the requested checks, if any, and the computation of the rows' norms.
 void inspect_rows(DeviceRowsView& rows, int64_t cols, const RowFindings& findings, cudaStream_t stream);
 
 }  // namespace kith

@@ -29,12 +29,12 @@ struct OperandsView {
   }
 };
 
-// Rounds rows to operands of this type; `bad_row`, where not null, gets the first row that is not finite. Among many
-// rows far ones are set apart (operand_facts.hpp), unless the queries are far too.
+// Rounds rows to operands of this type; `bad_row`, if not null, receives the first row that is not finite. In large
+// bases far rows are treated separately (operand_facts.hpp), unless the queries are far too.
 void make_operands(Metric metric, OperandType type, const DeviceRowsView& rows, int64_t cols, const OperandsView& to,
                    uint32_t* bad_row, cudaStream_t stream, bool parts_far_rows = true);
 
-// Only what rounding goes by, the centre and the scale: make_operands() without far rows finds the same.
+// Computes only the centre and the scale of the rounding, as make_operands() without far rows does.
 void sample_operands(Metric metric, OperandType type, const DeviceRowsView& rows, int64_t cols, const OperandsView& to,
                      cudaStream_t stream);
 

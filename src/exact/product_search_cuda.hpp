@@ -6,13 +6,13 @@
 //   4. small k: all rows of the groups below it are candidates, or where they are wide those of them that are below it
 //      themselves; else a second product collects the rows below it
 //   5. canonical keys of the candidates, sorted
-// Rows of one or two columns have differences in f32 in the place of the product (kernels/matrix/narrow_window.hpp).
-// Few queries of rows without operands are multiplied with the rows as they lie, and all values are written; operands
-// are made only where queries fail.
-// Few rows and many queries go the coarse path (kernels/rerank/coarse_knn_cuda.hpp), with steps of its own from 2 on.
-// Queries whose window has too many candidates fail. Where they are many, they are searched among fewer rows
-// (vicinities_cuda.hpp); the others are tried again with a second product and much room; what fails then, or has a
-// window that is not sure, is left to the direct engine.
+// Rows of one or two columns use f32 differences instead of the product (kernels/matrix/narrow_window.hpp).
+// Few queries of rows without operands are multiplied with the rows in place, and all values are written; operands are
+// made only if queries fail.
+// Few rows and many queries take the coarse path (kernels/rerank/coarse_knn_cuda.hpp), with its own steps from 2 on.
+// Queries whose window has too many candidates fail. If many fail, they are searched among fewer rows
+// (vicinities_cuda.hpp); the others are retried with a second product and more room. Queries that fail again, and those
+// without a reliable window, go to the direct engine.
 #pragma once
 
 #include <kith/error.hpp>
@@ -40,9 +40,9 @@ class ProductSearch : public ProductStep {
   explicit ProductSearch(const SearchRows& rows) : ProductStep(rows) {}
   using ProductStep::direct_steps;
 
-  // Writes queries x k sorted neighbours, but for the queries that fail; `first_query` is the number of the first.
-  // Failures are added to those of queries before `first_failing`, or where that is none begin anew. Enqueues and
-  // returns.
+  // Writes queries x k sorted neighbours, except for queries that fail; `first_query` is the number of the first.
+  // Failures are appended to those of queries before `first_failing`, or start a new list if that is negative. Enqueues
+  // and returns.
   void search(const DeviceRowsView& queries, int64_t first_query, int64_t first_failing, const ProductBase& base,
               uint64_t* neighbors) {
     first_failing_ = first_failing;
@@ -53,8 +53,8 @@ class ProductSearch : public ProductStep {
 
   // Computes every key of some queries, at most query_tile, with the rows, and fills their lists.
   using DirectSearch = std::function<void(const DeviceRowsView& queries, const DeviceLists& lists)>;
-  // The `count` queries that have failed in the search just before. Waits for the second try; enqueues what follows.
-  // Returns how many were searched directly.
+  // Retries the `count` queries that failed in the last search. Waits for the retry; enqueues the rest. Returns how
+  // many were searched directly.
   int64_t search_failed(int64_t count, const DeviceRowsView& queries, const ProductBase& base, uint64_t* neighbors,
                         const DirectSearch& search_directly) const {
     int64_t searched_directly = 0;
@@ -92,7 +92,7 @@ class ProductSearch : public ProductStep {
   float* thresholds() const { return at(layout_.thresholds) + first_failing_; }
   uint32_t* key_limits() const { return at(layout_.key_limits) + first_failing_; }
 
-  // The product of which the minima are written, and what a window takes of it.
+  // Enqueues the product that writes minima; returns the task of the windows that are made of them.
   KnnWindowTask find_minima(int rows_per_minimum, int64_t queries, const ProductBase& base) const {
     launch_minima(product().engine, operands_of(queries, base), schedule(queries, base), at(layout_.minima),
                   rows_per_minimum, stream_);
@@ -114,7 +114,7 @@ class ProductSearch : public ProductStep {
     return window;
   }
 
-  // The groups with the smallest minima, for the window to go by.
+  // Selects the groups with the smallest minima, from which windows are made.
   void select_groups(int64_t count, KnnWindowTask& window) const {
     SelectInput input;
     input.values = at(layout_.minima);
@@ -136,7 +136,7 @@ class ProductSearch : public ProductStep {
     return window;
   }
 
-  // The same of rows of few columns, from the rows as they lie.
+  // The same for rows of few columns, from the rows themselves.
   KnnWindowTask choose_narrow_groups(const GroupedProduct& way, const DeviceRowsView& queries,
                                      const ProductBase& base) const {
     KnnWindowTask window = window_of(queries.count, part_count(base.rows.count, way.rows_per_minimum), base);
@@ -172,8 +172,8 @@ class ProductSearch : public ProductStep {
     launch_rerank(rerank, failed(first_failing_), stream_);
   }
 
-  // Collects the candidates among the rows of the selected groups, where rows are wide and queries many; else false. It
-  // works in the memory of the minima, which have been selected from.
+  // Collects the candidates among the rows of the selected groups if rows are wide and queries many; false otherwise.
+  // It reuses the memory of the minima, which are no longer needed.
   bool sift(const GroupedProduct& way, const KnnWindowTask& window, const ProductBase& base, RerankTask& rerank) const {
     constexpr int64_t kLeastCols = 256;
     constexpr int64_t kLeastQueries = 1024;
@@ -255,7 +255,7 @@ class ProductSearch : public ProductStep {
     RerankTask rerank = rerank_task(queries, base);
     rerank.key_limits = window.key_limits;
     rerank.neighbors = neighbors;
-    // Where nothing is sure a count is below zero: as unsigned, above the capacity.
+    // A count is negative if the window is unreliable; as unsigned it exceeds the capacity.
     rerank.row_counts = reinterpret_cast<const uint32_t*>(window.group_counts);
     rerank.rows = reinterpret_cast<const uint32_t*>(at(layout_.groups));
     rerank.capacity = window.selected;
@@ -267,7 +267,7 @@ class ProductSearch : public ProductStep {
     throw InvalidState("the nearest rows were asked for with a plan for rows in range");
   }
 
-  // With the thresholds that the windows gave, into failed_lists; waits, and returns how many queries fail once more.
+  // Retries with the windows' thresholds, into failed_lists; waits, and returns how many queries fail again.
   int64_t try_again(const DeviceRowsView& queries, const ProductBase& base) const {
     KITH_CUDA_CHECK(cudaMemsetAsync(left().count, 0, sizeof(uint32_t), stream_));
     round_queries(queries, 0, false, base);

@@ -1,5 +1,5 @@
-// What k-NN and range search with products have in common: operands of the queries, candidates below thresholds, and
-// the queries that have failed, gathered for another try.
+// The steps that k-NN and range search with products share: making operands of the queries, collecting candidates below
+// thresholds, and gathering failed queries for a retry.
 #pragma once
 
 #include "exact/search_rows_cuda.hpp"
@@ -16,7 +16,7 @@ namespace kith {
 
 class ProductStep {
  protected:
-  // What it refers to must outlive it. There are no steps where the plan has no products.
+  // The arguments must outlive it. Unused if the plan has no products.
   explicit ProductStep(const SearchRows& rows)
       : rows_(rows),
         task_(rows.task()),
@@ -40,10 +40,10 @@ class ProductStep {
   ProductOperands operands_of(int64_t queries, const ProductBase& base) const;
   ProductSchedule schedule(int64_t queries, const ProductBase& base) const;
   RerankTask rerank_task(const DeviceRowsView& queries, const ProductBase& base) const;
-  // Collects the rows below the thresholds and gives them to `rerank`, which will have room for so many.
+  // Collects the rows below the thresholds into `rerank`, which has room for `room` of them for each query.
   void collect(const ProductCandidates& candidates, int64_t room, const ProductBase& base, RerankTask& rerank) const;
-  // Brings together the failed queries, or others by number, from `first` on, with thresholds and limits; all those
-  // left after another try, without.
+  // Gathers failed queries, or others by number, from `first` on, with their thresholds and limits; after a retry,
+  // those that failed again, without.
   DeviceRowsView gather_failed(const DeviceRowsView& queries, int64_t first, int64_t count) const {
     return gather(failed(), queries, first, count);
   }
@@ -56,14 +56,14 @@ class ProductStep {
     constexpr double kQuickSteps = 0x1p33;
     return product().engine == ProductEngine::wgmma && direct_steps(queries, rows) <= kQuickSteps;
   }
-  // What searching queries among rows directly takes: multiplications, or as much time. A key is written and selected
-  // from, which takes as long as some columns.
+  // The cost of a direct search, in multiplications. Writing a key and selecting from the keys costs as much as some
+  // columns.
   double direct_steps(int64_t queries, int64_t rows) const {
     constexpr int64_t kLeastCols = 64;
     return static_cast<double>(queries) * static_cast<double>(rows) *
            static_cast<double>(std::max(task_.shape.cols, kLeastCols));
   }
-  // Whether that is less time than another try of failed queries takes, which many failures make unlikely to help.
+  // Whether that is faster than a retry of failed queries, which is unlikely to help if many failed.
   bool failed_are_quick_directly(int64_t queries, int64_t rows) const {
     constexpr int64_t kManyQueries = 64;
     return queries >= kManyQueries && are_quick_directly(queries, rows);

@@ -1,10 +1,10 @@
 // Range search on a GPU.
 //
-// Products collect the rows below a threshold that follows from the radius and the error bound (range_window), their
-// canonical keys decide, and what is found is sorted and brought to the host, or stays (range_runs_cuda.hpp). A query
-// with more candidates than fit is gone over again in slices of the piece; what still has too many there, or has no
-// sure window, goes through the direct engine, as all queries do by metrics without products: every canonical key of a
-// tile, of which those in range are collected. Time grows with what is found; memory is the plan's workspace.
+// Products collect the rows below a threshold, which follows from the radius and the error bound (range_window); their
+// canonical keys decide, and hits are sorted and copied to the host, or stay (range_runs_cuda.hpp). A query with more
+// candidates than fit is searched again in slices of the piece. Queries that still have too many, or no reliable
+// window, go to the direct engine, as all queries do for metrics without products: it computes every canonical key of a
+// tile and collects those in range. Time grows with the number of hits; memory is the plan's workspace.
 #include "core/ordered_key.hpp"
 #include "cuda/device_guard.hpp"
 #include "cuda/error.hpp"
@@ -28,14 +28,14 @@
 namespace kith {
 namespace {
 
-// The numbers of so many queries that follow each other.
+// The numbers of `count` consecutive queries.
 std::vector<uint32_t> numbers_from(int64_t first, int64_t count) {
   std::vector<uint32_t> numbers(static_cast<size_t>(count));
   std::iota(numbers.begin(), numbers.end(), static_cast<uint32_t>(first));
   return numbers;
 }
 
-// What was found for some queries, to the store: on the host, or on the device where there is one.
+// Delivers the hits of some queries to the store: on the host, or on the device if results stay there.
 class RangeDelivery {
  public:
   RangeDelivery(const RangeWorkspace& layout, const SearchRows& rows, RangeRuns& runs, DeviceRangeRuns* staying)
@@ -45,14 +45,14 @@ class RangeDelivery {
     return {rows_.at(layout_.hits), static_cast<uint32_t>(rows_.plan().hits), &rows_.status()->hits,
             rows_.at(layout_.starts), rows_.at(layout_.counts)};
   }
-  // Before anything is found for `queries` queries, or found again for those not delivered.
+  // Call before searching `queries` queries, and before searching again for those not delivered.
   void begin(int64_t queries) const {
     rows_.context().fill(target().counts, 0xFF, queries);
     begin_again();
   }
   void begin_again() const { rows_.context().fill(target().total, 0, 1); }
 
-  // Waits. `numbers[i]` is the batch's number of query i. Returns how many have not been delivered.
+  // Waits. `numbers[i]`: query i's number in the batch. Returns how many queries could not be delivered.
   int64_t take(const std::vector<uint32_t>& numbers, std::vector<bool>* taken = nullptr) {
     const size_t queries = numbers.size();
     std::vector<uint32_t> counts(queries);
@@ -82,7 +82,7 @@ class RangeDelivery {
       launch_key_extremes(room, found, staying_->extremes(), rows_.stream());
       return missing;
     }
-    // The runs lie one after the other, in the order in which their places were taken.
+    // The runs follow each other in the order in which they were allocated.
     std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return starts[a] < starts[b]; });
     RangeRuns::Part* const part = runs_.add(static_cast<int64_t>(order.size()), found);
     if (part == nullptr) return missing;
@@ -93,8 +93,8 @@ class RangeDelivery {
     return missing;
   }
 
-  // Whether rows in range stay on the device: then those of a tile of keys are taken by this. Waits, and throws what
-  // the status has to say of the piece's rows.
+  // Whether hits stay on the device; then take_tile() collects those of a tile of keys. It waits, and throws errors
+  // that the status holds for the piece's rows.
   bool stays() const { return staying_ != nullptr; }
   // `all`: the tile has every row and every query.
   void take_tile(const RangeTileTask& tile, const ProductBase& piece, const std::vector<uint32_t>& numbers, bool all) {
@@ -121,7 +121,7 @@ class RangeDelivery {
     if (word) return launch_write_tile_words(tile, counts, starts, *word, room, rows_.stream());
     launch_write_tile(tile, counts, starts, room, rows_.stream());
   }
-  // How many rows of a tile are in range, for all queries together. Waits, likewise.
+  // Counts the rows of a tile that are in range, over all queries. Waits, as take_tile() does.
   int64_t count_tile(const RangeTileTask& tile, const ProductBase& piece) const {
     uint32_t extremes[2] = {};
     const std::vector<uint32_t> counted = read_counts(tile, piece, extremes);
@@ -177,7 +177,7 @@ class RangeSearch : private ProductStep {
     if (done.failed > 0) search_failed(done.failed, queries, first, piece);
   }
 
-  // Every key of some queries; `numbers` are theirs in the batch. At most query_tile.
+  // Computes every key of at most query_tile queries; `numbers`: theirs in the batch.
   void search_directly(const DeviceRowsView& queries, const std::vector<uint32_t>& numbers, const ProductBase& piece) {
     if (queries.count == 0) return;
     rows_.for_each_tile(piece, [&](const DirectTile& tile) {
@@ -206,7 +206,7 @@ class RangeSearch : private ProductStep {
     });
   }
 
-  // The same of any number of queries, from number `first_query` on.
+  // The same for any number of queries, from number `first_query` on.
   void search_all_directly(const DeviceRowsView& queries, int64_t first_query, const ProductBase& piece) {
     for (int64_t first = 0; first < queries.count; first += plan_.query_tile) {
       const DeviceRowsView tile = slice_rows(queries, first, std::min(plan_.query_tile, queries.count - first));
@@ -214,9 +214,9 @@ class RangeSearch : private ProductStep {
     }
   }
 
-  // Whether products would find more than there is room for, going by a sample of the rows: asked only where results
-  // stay, so that the answer is not lost in the time that their copy takes, and every key is soon computed. The piece
-  // needs no operands. Waits.
+  // Whether products would find more hits than fit, estimated from a sample of the rows. Used only if results stay on
+  // the device, where their copy does not dominate, and computing every key is fast. The piece needs no operands.
+  // Waits.
   bool many_in_range(const DeviceRowsView& queries, const ProductBase& piece) {
     constexpr int64_t kSample = 256;
     const int64_t step = piece.rows.count / kSample;
@@ -325,7 +325,7 @@ class RangeCuda final : public RangeBackend {
     const DeviceGuard guard(plan_.device.index);
     const bool products = plan_.product.has_value();
     const int64_t step = products ? plan_.product->queries : plan_.query_tile;
-    // Where results stay, all may be in range: then nothing is multiplied, and operands are made when something is. A
+    // If results stay, all rows may be in range: then nothing is multiplied, so operands are made only when needed. A
     // mask is applied to them.
     const bool stays = products && delivery_.stays();
     const bool makes_late = stays && task_.filter != FilterPath::mask;

@@ -26,13 +26,13 @@
 namespace kith {
 namespace {
 
-// What is done where the limit has no room for a batch's rows.
+// What to do if the limit has no room for the rows of a batch.
 enum class WhenFull : uint8_t {
   smaller_batches,  // each batch leaves memory when it is done, so that fewer queries at a time will do
   count,            // the rows of all queries stay: what is left is how many there are, for the error
 };
 
-// Whether the batch's rows can be put together, and where they do not stay also written out.
+// Whether there is room to join the rows of a batch and, unless they stay, to write them out.
 bool room_for(int64_t found, int64_t queries, WhenFull when_full, const Resources& resources) {
   const int64_t bytes_each = when_full == WhenFull::smaller_batches ? 20 : 8;
   return found * bytes_each + 32 * (queries + 1) <= resources.host_memory()->available();
@@ -42,8 +42,8 @@ int64_t bytes_of_rows(int64_t found, const SearchShape& shape, const Resources& 
   return RangeHits::footprint(found, shape.queries, resources.threads()).host;
 }
 
-// The host limit for so many rows. A search plans with half of its limit where that will do, and an index lays out its
-// rows in half of it (`prepares`): with twice the larger part all fit, and so they do with room for the largest plan.
+// The host limit that suffices for so many hits. A search plans with half of its limit if that suffices, and an index
+// prepares its rows in half of it (`prepares`): twice the larger part suffices, as does room for the largest plan.
 int64_t range_limit(int64_t found, const SearchTask& task, Device device, bool prepares, const Resources& resources) {
   const int64_t rows = bytes_of_rows(found, task.shape, resources);
   const int64_t with_any = 2 * std::max(rows, least_plan(task, device, resources).host);
@@ -51,7 +51,7 @@ int64_t range_limit(int64_t found, const SearchTask& task, Device device, bool p
   return std::min(with_any, rows + largest_plan_bytes(task, device, resources));
 }
 
-// `held` is in use beside the search, by its filter among others.
+// `held`: memory in use beside the search, for example by its filter.
 [[noreturn]] void throw_too_many(int64_t found, const SettledSearch& search, int64_t held, bool prepares,
                                  const Resources& resources) {
   const Device device = search.plan().device;
@@ -80,7 +80,7 @@ std::unique_ptr<RangeBackend> make_backend(const SettledSearch& search, const Ra
       [&](int) { return make_range_cuda(search, most, resources); });
 }
 
-// An empty answer is right, and hardly what was meant. Cosine may be below 0 by rounding.
+// The result is empty, which is correct but hardly intended. Cosine may be below 0 by rounding.
 void warn_of_negative_radius(const RangeParams& params, const Resources& resources) {
   const bool may_be_negative = params.metric == Metric::inner_product || params.metric == Metric::cosine;
   if (!(params.radius < 0) || may_be_negative) return;
@@ -90,7 +90,7 @@ void warn_of_negative_radius(const RangeParams& params, const Resources& resourc
                             params.radius, name_of(params.metric)));
 }
 
-// Calls done(first query, queries, backend, meter), which takes what was found, for batch after batch.
+// Searches batch after batch, and calls done(first query, queries, backend, meter), which takes the hits of each.
 template <typename Done>
 void for_each_batch(const SettledSearch& search, const RangeParams& params, WhenFull when_full,
                     const Resources& resources, const Done& done) {
@@ -126,7 +126,7 @@ void for_each_batch(const SettledSearch& search, const RangeParams& params, When
   meter.finish();
 }
 
-// What is in range is neither padding nor a NaN.
+// Hits are neither padding nor NaN.
 void write_some(const ResultExit& result, const uint64_t* neighbors, int64_t count, int64_t* ids, float* distances) {
   if (result.numbers == nullptr) {
     for (int64_t i = 0; i < count; ++i) ids[i] = int64_t{row_of(neighbors[i])};
@@ -151,8 +151,8 @@ void write_hits(Metric metric, const CollectedHits& hits, const uint32_t* number
   });
 }
 
-// All that was found, written query by query as it is sorted; none where there is no memory for that, or the backend
-// does not.
+// All hits, written query by query as they are sorted; nothing if there is no memory for that or the backend cannot do
+// it.
 std::optional<RangeNeighbors> write_sorted(const SearchShape& shape, const uint32_t* numbers, RangeBackend& backend,
                                            ProgressMeter& meter, const Resources& resources) {
   const int64_t bytes =
@@ -170,8 +170,8 @@ std::optional<RangeNeighbors> write_sorted(const SearchShape& shape, const uint3
 
 RangeOnDevice parts_of(const RangeNeighbors& result) { return {result.offsets(), result.ids(), result.distances()}; }
 
-// The result where it was found: all queries at once. None where they do not fit in one batch, or what was found not in
-// the device's memory.
+// The result on the device, for all queries at once; nothing if they do not fit in one batch, or the hits not in the
+// device's memory.
 std::optional<RangeNeighbors> found_on_device(const SearchShape& shape, const RangeParams& params,
                                               const SearchInput& input, const Resources& resources) {
   const SettledSearch search(shape, wish_of(params), input, resources);

@@ -1,4 +1,4 @@
-// A scan of rows as they lie, and the same behind the screen of a prepared base.
+// A scan of rows in place, and the same behind the screen of a prepared base.
 #include "core/divide.hpp"
 #include "core/infinity.hpp"
 #include "core/reused_memory.hpp"
@@ -29,7 +29,7 @@ constexpr int64_t kAlone = 4;        // a row by itself takes as long as so many
 
 constexpr int64_t kFirstRows = 30;  // beyond k, of which the first threshold is made
 
-// False where some value is no such byte. T: uint8_t or int8_t.
+// Converts values to bytes; false if some value is not a byte. T: uint8_t or int8_t.
 template <typename T>
 bool to_bytes(const float* values, int64_t cols, T* out) {
   constexpr auto kLeast = static_cast<float>(std::numeric_limits<T>::min());
@@ -43,8 +43,8 @@ bool to_bytes(const float* values, int64_t cols, T* out) {
   return whole;
 }
 
-// Tells most rows of a tile apart from those that may matter, by a few operations for each: what it excludes has a
-// lower bound above the threshold. KeyBounds looks at the rest.
+// Excludes most rows of a tile by a few operations each: an excluded row has a lower bound above the threshold.
+// KeyBounds examines the others.
 class QuickTest {
  public:
   // `facts` are those of the tile's rows.
@@ -75,7 +75,7 @@ class QuickTest {
   // Writes the rows that are not excluded and returns how many there are.
   int64_t run(const float* values, const float* facts, int64_t rows, uint16_t* left) const {
     const float limit = limit_;
-    // All are tested at once, without branches, which compilers do by vectors; few pass, and which cannot be predicted.
+    // Tests all rows without branches, which compilers vectorise: few pass, and which ones cannot be predicted.
     const auto keep = [&](const auto& excluded) {
       static_assert(kTileRows % 8 == 0);
       alignas(8) uint8_t passes[kTileRows];
@@ -106,7 +106,7 @@ class QuickTest {
 };
 
 // One task: all queries against a range of rows, tile by tile, so that a tile is read from memory once; short rows are
-// put side by side first. What the error bounds do not exclude goes to the queries' lists.
+// transposed first. Rows that the error bounds do not exclude are appended to the queries' lists.
 class TileScan {
  public:
   // `queries`: one after the other, as they are compared.
@@ -255,8 +255,8 @@ class TileScan {
   float facts_[kTileRows] = {};
 };
 
-// The same behind the screen of a prepared base: the rows that it does not rule out, in stretches of panels, where it
-// is of use. Such a row lies anywhere in memory: it is asked for, and looked at once some others have been.
+// The same behind the screen of a prepared base: scans the rows that it does not exclude, in stretches of panels where
+// the screen is effective. Such rows are scattered in memory: each is prefetched, and examined after some others.
 class ScreenedTileScan final : private PanelHits {
  public:
   // `scan` does what is left of the work. The queries are packed for `packed`.

@@ -27,7 +27,7 @@ constexpr int kMostRounds = 6;
 constexpr double kFewerRows = 0.75;
 constexpr double kMostOfRows = 0.5;  // the share of rows in a vicinity where products tell them no better apart
 
-// Makes a list of failed queries that is only read.
+// A read-only list of failed queries.
 FailedQueries numbers(const uint32_t* order) { return {nullptr, const_cast<uint32_t*>(order)}; }
 
 }  // namespace
@@ -104,7 +104,7 @@ std::optional<ProductBase> Vicinities::unequal_rows(const ProductBase& base) con
   return listed(base, 0, left);
 }
 
-// Failed queries as they lie in the batch's memory, and what is known of their vicinities.
+// The chosen leaders among the failed queries, and what is known of their vicinities.
 struct Vicinities::Leaders {
   DeviceRowsView rows;
   std::array<double, kMostLeaders> radii = {};  // infinite: leads no one
@@ -201,7 +201,7 @@ void Vicinities::mark_rows(const Leaders& leaders, const ProductBase& base) cons
   launch_count_marked({in(own_.marks), count, base.rows.count, in(own_.parts), in(own_.totals)}, stream_);
 }
 
-// The failed queries, those of one leader together, in the leaders' order; at the end those without one.
+// Sorts the failed queries by leader, in the leaders' order; queries without a leader come last.
 const uint32_t* Vicinities::order_followers(const Leaders& leaders, int64_t count,
                                             const DeviceRowsView& queries) const {
   const int64_t stride = own_.tile;
@@ -248,7 +248,7 @@ const uint32_t* Vicinities::order_followers(const Leaders& leaders, int64_t coun
   return sort.values[launch_sort_pairs(sort, stream_)];
 }
 
-// The queries of these numbers, one after the other.
+// Gathers the queries with these numbers.
 DeviceRowsView Vicinities::gather_in(const uint32_t* order, int64_t count, const DeviceRowsView& queries) const {
   const bool unit = queries.inverse_norms != nullptr;
   const GatheredQueries to{in(own_.values), unit ? in(own_.value_norms) : nullptr};
@@ -285,7 +285,7 @@ int64_t Vicinities::search(int64_t count, int64_t least, const DeviceRowsView& q
       const int64_t some = followers[leader];
       const int64_t start = first;
       first += some;
-      // A window that is not sure has no rows.
+      // An unreliable window has no rows.
       const double most_rows = static_cast<double>(base.rows.count) * (narrower ? 1.0 : kMostOfRows);
       const bool pays = leader < all_leaders && some >= least && rows[leader] >= task_.k &&
                         static_cast<double>(rows[leader]) <= most_rows;
@@ -297,7 +297,7 @@ int64_t Vicinities::search(int64_t count, int64_t least, const DeviceRowsView& q
       rows_.context().copy_values(failed().queries + left, order + start, some);
       left += some;
     }
-    // Those that are left get their lists later.
+    // The remaining queries get their lists later.
     launch_scatter_failed(numbers(order), 0, led, in(own_.found), task_.k, neighbors, stream_);
     const bool little_done = left > count - count / 8;
     count = left;

@@ -1,12 +1,12 @@
-// What becomes of many failed queries: searches among fewer rows, in which products tell the near ones apart.
+// Searches many failed queries among fewer rows, where error bounds are tight enough for products to decide.
 //
-// Bounds that hold for all rows of a base are as wide as the base. Where rows lie in tight clusters, on a line or at
-// norms of many decades, that is too wide: every row of a query's cluster is as near as its nearest. So some failed
-// queries become leaders, the others follow the leaders that they are near to (kernels/matrix/vicinity_bounds.hpp), and
-// the rows in a leader's vicinity, which one product marks, are a base of their own. Its centre and its scale, and so
-// its bounds, are those of its rows.
+// Bounds that hold for all rows of a base grow with its extent. If rows form tight clusters, a line, or have norms over
+// many decades, such bounds are too wide: every row of a query's cluster seems as near as its nearest. So some failed
+// queries become leaders, others follow a near leader (kernels/matrix/vicinity_bounds.hpp), and the rows in a leader's
+// vicinity, which one product marks, become a base of their own. Such a base has a centre and a scale, and so bounds,
+// of its own.
 //
-// Rows that are equal to many others are left out in the same way (kernels/rerank/equal_rows_cuda.hpp).
+// Rows that equal many others are left out in the same way (kernels/rerank/equal_rows_cuda.hpp).
 #pragma once
 
 #include "cuda/device_buffer.hpp"
@@ -19,7 +19,7 @@
 
 namespace kith {
 
-// Queries, the rows of a base among which alone they are searched, and where what is found goes: k neighbours for each.
+// Queries, the subset of a base in which they are searched, and where their k neighbours go.
 struct Vicinity {
   DeviceRowsView queries;
   ProductBase rows;
@@ -59,24 +59,24 @@ class Vicinities : public ProductStep {
   static constexpr int64_t kHostBytes =
       kMostLeaders * kMostLeaders * int64_t{sizeof(float)};  // taken while it searches
 
-  // Takes memory for `failed` queries and `base_rows`. What is referred to must outlive it.
+  // Allocates memory for `failed` queries and `base_rows`. The arguments must outlive it.
   Vicinities(const SearchRows& rows, int64_t failed, int64_t base_rows, const Resources& resources);
 
   // Waits.
   bool has_far_rows(const ProductBase& base) const { return read(&base.operands.facts->has_far) != 0; }
 
-  // The rows of which fewer than k equal ones have smaller numbers, where these are much fewer than all. Waits.
+  // The rows that have fewer than k equal ones before them, if these are much fewer than all. Waits.
   std::optional<ProductBase> unequal_rows(const ProductBase& base) const;
 
-  // Fills in what is found of a vicinity; false where it cannot. Enqueues.
+  // Searches a vicinity and enqueues the writing of its results; false if it cannot.
   using Use = std::function<bool(const Vicinity&)>;
 
-  // All `count` failed queries, as a vicinity with these rows; what is found goes to `neighbors`.
+  // Searches all `count` failed queries in these rows, as one vicinity; writes to `neighbors`.
   bool search_all(int64_t count, const DeviceRowsView& queries, const ProductBase& rows, uint64_t* neighbors,
                   const Use& use) const;
 
-  // Parts of the `count` failed queries, whose list is left with the others; returns how many these are. `least` is
-  // how many followers a leader must have. Waits.
+  // Searches some of the `count` failed queries and returns how many remain on their list. `least`: the followers that
+  // a leader must have. Waits.
   int64_t search(int64_t count, int64_t least, const DeviceRowsView& queries, const ProductBase& base,
                  uint64_t* neighbors, const Use& use) const;
 
