@@ -35,7 +35,7 @@
 
 namespace kith {
 
-// A prediction keeps the model that it began with.
+// A prediction holds on to the model that it began with.
 struct KMeans::State {
   const KMeansParams params;
   Published<KMeansModel> model{""};  // one without centres at first
@@ -53,7 +53,7 @@ namespace {
 VectorView<const int32_t> labels_of(const KMeansModel& model) { return {model.labels.data(), model.labels.size(), {}}; }
 VectorView<const double> counts_of(const KMeansModel& model) { return {model.counts.data(), model.counts.size(), {}}; }
 
-// From keys to what is reported: the distance, or the inner product.
+// Converts a key to what is reported: the distance, or the inner product.
 float distance_of(float key, int exponent, bool spherical) {
   if (spherical) return 0.0f - key;
   return exponent == 0 ? std::sqrt(key) : std::ldexp(std::sqrt(key), -exponent);
@@ -94,7 +94,7 @@ void check_snapshot(const KMeansSnapshot& given, int64_t clusters) {
   }
 }
 
-// A centre that no row came to may have lost digits where the rows were scaled.
+// Restores centres to which no row was assigned: scaling may have cost them digits.
 void keep_where_it_was(const KMeansModel& former, KMeansModel& next) {
   const MatrixView old = former.centres.view();
   const MutableMatrixView centres = next.centres.mutable_view();
@@ -155,7 +155,7 @@ void transform_rows(const KMeansParams& params, const MatrixView& rows, const Ma
       [&] { transform_cpu(params, rows, all, out, HostArray<float>(floats, "rows as f32", resources), resources); });
 }
 
-// Labels and distances of rows that have lost what the centres have.
+// Labels and distances of rows from which the model's offset was subtracted.
 void predict_rows(const KMeansParams& params, const KMeansModel& model, const MatrixView& rows,
                   const VectorView<int32_t>& labels, const VectorView<float>& distances, const Resources& resources) {
   check_kmeans_rows("rows", RowsInfo(rows));
@@ -193,8 +193,8 @@ void predict_rows(const KMeansParams& params, const KMeansModel& model, const Ma
 
 Metric metric_of(const KMeansParams& params) { return params.spherical ? Metric::inner_product : Metric::sqeuclidean; }
 
-// make(rows, input, resources) of rows, narrowed, and of first centres that lost the same. A model that has no centres
-// yet is given its offset by the rows.
+// Calls make(rows, input, resources) with narrowed rows, and first centres less the same offset. A model without
+// centres takes its offset from the rows.
 template <typename Make>
 KMeansModel with_narrowed_input(const KMeansParams& params, const KMeansModel& former, const MatrixView& given,
                                 const KMeansInput& given_input, const Resources& resources, const Make& make) {
@@ -211,7 +211,7 @@ KMeansModel with_narrowed_input(const KMeansParams& params, const KMeansModel& f
   });
 }
 
-// fit_kmeans() by all parts; each makes the whole model, and the first keeps it.
+// Runs fit_kmeans() on all parts; each makes the whole model, and that of the first is kept.
 template <typename Sharing>
 KMeansModel fit_on_parts(const KMeansParams& params, const KMeansRows& rows, const KMeansInput& input,
                          const Resources& resources, const Sharing& share) {
@@ -234,8 +234,8 @@ bool fits_one_gpu(const RowsInfo& rows, Device gpu, const Resources& resources) 
   return rows.rows <= free / row;
 }
 
-// Parts of CPUs go over the rows together and hand the sums on. So do GPUs with rows that one cannot keep; others are
-// done sooner by the first alone (docs/devices.md), as are CPUs beside GPUs.
+// Parts of CPUs share the rows and pass the sums on, as do GPUs if the rows do not fit on one. Otherwise the first GPU
+// alone is faster (docs/devices.md), also than with CPUs beside it.
 KMeansModel fit_shared(const KMeansParams& params, const KMeansRows& rows, const KMeansInput& input,
                        const Resources& resources) {
   if (!is_divided(rows.info.space, resources)) return fit_kmeans(params, rows, input, resources);
@@ -255,7 +255,7 @@ KMeansModel fit_shared(const KMeansParams& params, const KMeansRows& rows, const
                       [&](Communicator& ranks) { return KMeansSharedByDevices(ranks, on_host); });
 }
 
-// The model after one more batch of rows. Changed aside, so that an exception leaves the former one.
+// The model after one more batch of rows. A new model, so that an exception leaves the former one unchanged.
 KMeansModel fit_batch(const KMeansParams& own, const KMeansModel& former, const MatrixView& given,
                       const KMeansInput& given_input, const Resources& given_resources) {
   MatrixView rows = given;

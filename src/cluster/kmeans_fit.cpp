@@ -39,7 +39,7 @@ KMeansWish fit_wish(const KMeansParams& params, const KMeansShape& shape) {
   wish.sampled_rows = start.plus_plus_rows;
   wish.candidates = start.candidates;
   wish.batch_rows = std::min(params.batch_size, shape.rows);
-  // Where the variance is not asked for, a GPU looks at the values when it rounds them: a read of the data less.
+  // If the variance is not needed, a GPU checks the values while it rounds them, which saves a read of the data.
   wish.check_finite = wants_check(params, shape.dtype) && params.tol == 0 && params.batch_size == 0;
   return wish;
 }
@@ -53,7 +53,7 @@ KMeansWish assign_wish(const KMeansParams& params, DType dtype, MemorySpace resu
   return wish;
 }
 
-// Checks the values, unless the backend does, and finds the tolerance in the centres' unit.
+// Checks the values, unless the backend does, and returns the tolerance in the centres' unit.
 double survey(const KMeansParams& params, const KMeansShape& shape, const KMeansPlan& plan, RowSource& source,
               const std::vector<float>& origin, const KMeansSharing* sharing, const Resources& resources) {
   const bool check = wants_check(params, shape.dtype) && !plan.checks_finite;
@@ -102,7 +102,7 @@ KMeansModel fit_all_rows(const KMeansParams& params, const KMeansRows& rows, con
       std::unique_ptr<KMeansBackend> own = make_kmeans_backend(own_shape, wish, planned.plan, sample, resources);
       return sharing == nullptr ? std::move(own) : sharing->share(std::move(own), shape, wish, planned.plan, outer);
     };
-    // Only where it is needed for the start: k-means++ uses the memory that it will need.
+    // The backend is made before the start only if that needs it: k-means++ uses the same memory.
     std::unique_ptr<KMeansBackend> backend = wish.candidates > 0 ? make_backend() : nullptr;
     const KMeansRowArrays arrays{shape.rows, model.labels.data(), keys.data(), input.weights.data};
     const auto begin = [&](const KMeansPlan& plan, const Resources& used) {
@@ -261,7 +261,7 @@ Footprint least_plan_of(int64_t clusters, const RowsInfo& rows, const Resources&
   return least(KMeansShape(rows, clusters)).then(least(KMeansShape(scaled, clusters)));
 }
 
-// Rows that are looked at first, and a piece of them scaled.
+// The memory of the sample, and of a scaled piece of rows.
 Footprint looking_footprint(const RowsInfo& rows) {
   return array_footprint<float>(256, rows.cols).beside({scaled_read_bytes(rows)});
 }
@@ -307,7 +307,7 @@ void scale_back(KMeansModel& model, int exponent) {
 
 namespace {
 
-// Rows and centres as they are compared, times 2^exponent, and where the labels go.
+// Rows and centres times 2^exponent, as they are compared, and where the labels go.
 struct AssignedData {
   KMeansRows rows;
   MatrixView centres;
@@ -315,8 +315,8 @@ struct AssignedData {
   int exponent = 0;
 };
 
-// Calls begin(rows of a piece at most, device, resources), then assign(backend, rows, first, exponent, meter) for piece
-// after piece. `sample_of` takes the sample of an open source.
+// Calls begin(most rows of a piece, device, resources), then assign(backend, rows, first, exponent, meter) for each
+// piece. `sample_of` samples an open source.
 template <typename SampleOf, typename Begin, typename Assign>
 void assign_pieces(const KMeansParams& params, const AssignedData& data, const PlannedKMeans& planned,
                    const SampleOf& sample_of, const Begin& begin, const Assign& assign) {
@@ -344,7 +344,7 @@ void assign_pieces(const KMeansParams& params, const AssignedData& data, const P
   meter.finish();
 }
 
-// On the device that suits the rows as they came.
+// Plans for the device that suits the rows before scaling.
 PlannedKMeans plan_assignment(const AssignTask& task, const AssignedData& data, const Resources& outer) {
   const KMeansShape given(task.rows.info, data.centres.rows());
   const Device device = resolve_kmeans_device(given, assign_wish(task.params, given.dtype, data.result_space), outer);
@@ -386,9 +386,9 @@ bool plain_values(const MatrixView& centres) {
   return largest <= kLargestPlainBits;
 }
 
-// Rows on a GPU that are compared pair by pair need no sample but to tell whether they are to be scaled, as rows hardly
-// ever are: so they are assigned as they are, and mostly that tells (rows_seen.hpp). False: they are not assigned, or
-// are to be scaled. Not under a limit, which the plan has to itself.
+// Rows on a GPU that are compared pair by pair need a sample only to decide about scaling, which is hardly ever needed.
+// So they are assigned unscaled, and the pass itself usually shows that this was right (rows_seen.hpp). Returns false
+// if they were not assigned or need scaling. Not used under a limit, of which the plan takes all.
 template <typename Assign>
 bool assign_before_sampling(const AssignTask& task, MemorySpace result_space, const Resources& outer,
                             const Assign& assign) {

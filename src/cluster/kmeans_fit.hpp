@@ -1,4 +1,4 @@
-// A whole fit, from memory or from a file: sample, survey, first centres, loop, the best of n_init runs.
+// A complete fit, from memory or a file: sample, survey, first centres, loop, and the best of n_init runs.
 #pragma once
 
 #include <kith/kmeans.hpp>
@@ -24,19 +24,19 @@ Device resolve_kmeans_device(const KMeansShape& shape, const KMeansWish& wish, c
 using PlannedKMeans = Planned<KMeansPlan>;
 PlannedKMeans plan_kmeans(const KMeansShape& shape, const KMeansWish& wish, const Resources& resources);
 
-// A model with room for so many centres, and for labels of so many rows.
+// A model with room for `clusters` centres, and for labels of `rows` rows.
 KMeansModel empty_model(int64_t clusters, int64_t rows, int64_t cols, const Resources& resources);
 
-// Everything has been checked but the rows' values. `sharing`: with other processes.
+// All arguments but the rows' values must have been checked. `sharing`: how other processes share the fit.
 KMeansModel fit_kmeans(const KMeansParams& params, const KMeansRows& rows, const KMeansInput& input,
                        const Resources& resources, const KMeansSharing* sharing = nullptr);
 
-// What a fit takes on the host at least, results included: for an error that names the limit.
+// The least memory of a fit, results included, for errors that name a limit.
 Footprint fit_footprint(const KMeansParams& params, const RowsInfo& rows, const Resources& resources);
-// The same for labels of the rows, without results.
+// The same for assigning labels, without results.
 Footprint assign_footprint(const KMeansParams& params, const RowsInfo& rows, const Resources& resources);
 
-// What was found of rows times 2^exponent, as it is for the rows themselves.
+// Converts results for rows times 2^exponent to those of the rows themselves.
 void scale_back(KMeansModel& model, int exponent);
 
 struct AssignTask {
@@ -46,7 +46,7 @@ struct AssignTask {
   bool wants_keys = true;  // else only labels
 };
 
-// Labels and keys of consecutive rows, which are those of rows and centres times 2^exponent (data_scale.hpp).
+// Labels and keys of consecutive rows. Keys are of rows and centres times 2^exponent (data_scale.hpp).
 struct AssignedRows {
   int64_t first = 0;
   int64_t count = 0;
@@ -55,8 +55,8 @@ struct AssignedRows {
   int exponent = 0;
 };
 
-// The same into arrays on a GPU, of the rows as they are: distances, or inner products for spherical. Either may be
-// null.
+// The same in arrays on a GPU, for unscaled rows: distances,
+// or inner products for spherical. Either may be null.
 struct AssignedOnDevice {
   int32_t* labels = nullptr;
   float* distances = nullptr;
@@ -64,7 +64,7 @@ struct AssignedOnDevice {
 };
 void assign_kmeans(const AssignTask& task, const AssignedOnDevice& out, const Resources& resources);
 
-// Hands out all rows in their order. The values are checked where `check_finite`.
+// Receives the results of all rows, in order. Values are checked if `check_finite`.
 using KeySink = std::function<void(const AssignedRows& rows)>;
 void assign_kmeans(const AssignTask& task, const KeySink& sink, const Resources& resources);
 

@@ -1,4 +1,4 @@
-// Stands in for what calls CUDA in a build without it.
+// Replaces the functions that call CUDA in builds without it.
 #include "cluster/data/data_survey.hpp"
 #include "cluster/data/kmeans_checks.hpp"
 #include "cluster/draw/kmeans_plus_plus_cuda.hpp"

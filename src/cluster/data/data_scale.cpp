@@ -12,7 +12,7 @@
 namespace kith {
 namespace {
 
-// Beyond these a squared distance of many columns overflows f32, or loses digits.
+// Exponents beyond which squared distances of many columns overflow f32 or lose digits.
 constexpr int kLargestExponent = 55;
 constexpr int kSmallestExponent = -45;
 constexpr int kLastExponent = std::numeric_limits<float>::max_exponent - 1;  // of finite values
@@ -28,7 +28,7 @@ void scale_row(float* row, int64_t cols, int exponent) {
   }
 }
 
-// The rows times 2^exponent, opened. What is read comes from `outer`: the plan counts the scaled rows alone.
+// Opens the rows times 2^exponent. Read buffers come from `outer`, since the plan counts only the scaled rows.
 std::unique_ptr<RowSource> scaled_source(const KMeansRows& rows, int exponent, int64_t most, const Resources& outer,
                                          const Resources& resources) {
   const int64_t cols = rows.info.cols;
@@ -66,13 +66,13 @@ float largest_magnitude(const KMeansRows& rows, const Resources& resources) {
   return largest;
 }
 
-// How far values are apart, in one column.
+// Extents of the values, in one column.
 struct Reach {
   float near = 0;  // of rows from each other, and from the nearest centre
   float far = 0;   // from any centre
 };
 
-// Distance to the farthest finite value of a centre. Values whose difference overflows are as far apart as can be.
+// Distance of the farthest finite value of a centre from the origin. A difference that overflows is the largest f32.
 float farthest_from(const float* centre, const std::vector<float>& origin) {
   const auto cols = static_cast<int64_t>(origin.size());
   const float all = farthest_apart(centre, origin.data(), cols);
@@ -116,7 +116,7 @@ int scale_exponent(const KMeansRows& rows, const DataSample& sample, const Matri
   const int near = std::ilogb(reach.near);
   const int far = std::ilogb(reach.far);
   if (near >= kSmallestExponent && far <= kLargestExponent) return 0;
-  // Near distances keep their digits; far ones stay finite if they can, else they are infinite, and never the nearest.
+  // Small distances keep their digits; large ones stay finite if possible, else infinite, and never the nearest.
   const int exponent = std::clamp(kLargestExponent - far, kSmallestExponent - near, -near);
   if (exponent <= 0) return exponent;
   const float largest = std::max(largest_magnitude(centres), largest_magnitude(rows, resources));

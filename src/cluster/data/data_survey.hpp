@@ -1,6 +1,6 @@
-// What is learnt of the data before k-means begins: by a sample, what products need; by a read of all rows, whether all
-// values are finite, and the columns' variances, which the tolerance is relative to; for spherical k-means those of the
-// rows' directions, each row scaled to length 1.
+// Statistics of the data before k-means begins. A sample gives the origin and scale of products; a pass over all rows
+// checks that values are finite and gives the columns' variances, to which the tolerance is relative. For spherical
+// k-means these are of the rows scaled to length 1.
 //
 // Sums are made in blocks of kSumBlock rows, in row order, and the blocks' sums are added in order: the same bytes
 // however the rows are cut into pieces. Cost: one read of the data.
@@ -20,8 +20,8 @@ namespace kith {
 
 class RowSource;
 
-// What a few rows, evenly spread, say of the data before products are made of it: a vector near its mean, which is
-// subtracted from all rows, and how large values are then, for the scale of halves. Any choice is correct.
+// Estimates from a few evenly spread rows, from which operands of products are made: a vector near the mean, which is
+// subtracted from all rows, and the largest remaining value, for the scale of halves. Any choice is correct.
 struct DataSample {
   std::vector<float> origin;  // one value a column
   float largest = 0;          // magnitude of a value minus its column's origin
@@ -29,7 +29,7 @@ struct DataSample {
 
 // A sample of up to 256 rows in any memory.
 DataSample sample_data(RowSource& rows, int64_t cols, const Resources& resources);
-// The last of the rows that these are of so many.
+// The last row of that sample, of `rows` rows.
 int64_t last_sampled_row(int64_t rows);
 
 // The largest |a[c] - b[c]|; not finite where one is not.
@@ -41,14 +41,14 @@ class DataSurvey {
   // not moved.
   DataSurvey(const std::vector<float>& origin, bool directions, int64_t piece_rows, const Resources& resources);
 
-  // The next rows, from row `first` on. Where `check_finite`, one with a NaN or an infinity is InvalidArgument.
+  // Adds the next rows, from row `first` on. With `check_finite`, throws InvalidArgument for a NaN or an infinity.
   void add(const MatrixView& rows, int64_t first, bool check_finite, ProgressMeter& meter, const Resources& resources);
 
   // The mean of the columns' variances.
   double variance() const;
 
-  // For rows of which others survey those before and after: what add() would add up is kept, 16 bytes a column and
-  // block, until fold() adds it to the sums and rows before, which go on to the next. Rows lie in host memory.
+  // For one rank's part of the rows, in host memory: add() keeps the sums of each block, 16 bytes a column and block,
+  // until fold() adds them to the sums of the rows before, which are passed on to the next rank.
   void keep_blocks() { keeps_ = true; }
   void fold(std::vector<double>& sums, int64_t& rows);
   void set_total(std::vector<double> sums, int64_t rows) {
@@ -69,7 +69,7 @@ class DataSurvey {
   HostArray<float> row_;      // one for each thread
 };
 
-// For rows in a GPU's memory, with the same bytes. All wait until they are done; one read of the rows.
+// The same for rows in a GPU's memory, with the same bytes. Each waits until it is done; one read of the rows.
 //
 // As DataSurvey::add: adds to `sums`, the columns' sums and then their squares', and returns the first row, counted
 // from `rows`, with a NaN or an infinity, or -1.
@@ -77,7 +77,7 @@ int64_t survey_cuda(const MatrixView& rows, const std::vector<float>& origin, bo
                     std::vector<double>& sums, const Resources& resources);
 
 inline constexpr int kMostDataSamples = 256;  // a block of a GPU holds them
-// As sample_data, of so many rows, evenly spread: their mean, and the largest magnitude less it.
+// As sample_data, with `samples` evenly spread rows.
 DataSample sample_cuda(const MatrixView& rows, int64_t samples, const Resources& resources);
 
 }  // namespace kith

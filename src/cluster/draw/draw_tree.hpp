@@ -1,9 +1,9 @@
-// How k-means++ adds up its rows' weighted distances and draws a row by them: one order for the CPU and for GPUs.
+// Sums of the rows' weighted distances, and draws in proportion to them, for k-means++: in one order on all devices.
 //
-// A tree with 32 children to a node. Rows are the leaves, 32 of them make a segment, 32 segments a block, and so on
-// until 32 nodes or fewer are left, the top. A node's sum is that of its children, added to zero in their order. A draw
-// goes down from the top: past all children whose sums, added in order to what lies before, stay within the target.
-// Chains are short at every level, so that a GPU is not left waiting; only sums from blocks upwards are kept.
+// A tree with 32 children for each node. Rows are leaves, 32 rows a segment, 32 segments a block, and so on up to the
+// top, with at most 32 nodes. A node's sum adds its children to zero in order. A draw descends from the top, past all
+// children whose running sum stays within the target. Chains are short at every level, which suits GPUs; only sums from
+// blocks upwards are stored.
 #pragma once
 
 #include "core/divide.hpp"
@@ -59,7 +59,7 @@ KITH_HOST_DEVICE inline double sum_children(const Load& load, int count) {
   return sum;
 }
 
-// The child that the target falls to; `before` grows by those that it passes.
+// The child in which the target falls; adds the sums of the children before it to `before`.
 template <typename Load>
 KITH_HOST_DEVICE inline int pass_children(const Load& load, int count, double target, double& before) {
   double children[kDrawFan];
@@ -77,7 +77,7 @@ KITH_HOST_DEVICE inline int pass_children(const Load& load, int count, double ta
   return at;
 }
 
-// The sums of the levels above blocks, which are there.
+// Computes the sums of all levels above the blocks, whose sums are given.
 inline void add_up_tree(const DrawTree& tree, double* sums) {
   for (int level = 1; level < tree.levels; ++level) {
     for (int64_t node = 0; node < tree.sizes[level]; ++node) {
@@ -93,8 +93,8 @@ KITH_HOST_DEVICE inline double tree_total(const DrawTree& tree, const double* su
   return sum_children([&](int i) { return top[i]; }, DrawTree::children_of(0, tree.sizes[tree.top()]));
 }
 
-// A row that can be drawn: this one, which a draw came to in the block. Rounding may have led to one that cannot: then
-// the last of the block that can, or the block's first.
+// Corrects a drawn row: by rounding it may have a weight of zero; then the last row of the block with a positive weight
+// is drawn, or else the block's first.
 template <typename Step>
 KITH_HOST_DEVICE inline uint32_t drawable_row(const DrawTree& tree, int64_t block, int64_t row, const Step& step) {
   if (step(row) > 0) return static_cast<uint32_t>(row);
@@ -104,7 +104,7 @@ KITH_HOST_DEVICE inline uint32_t drawable_row(const DrawTree& tree, int64_t bloc
   return static_cast<uint32_t>(last);
 }
 
-// The row at `target` of the total. segment(block, i) is the sum of a block's segment, step(i) what a row adds to it.
+// The row at `target` of the total. segment(block, i): the sum of a block's segment; step(i): a row's own weight.
 template <typename Segment, typename Step>
 KITH_HOST_DEVICE inline uint32_t draw_row(const DrawTree& tree, const double* sums, double target,
                                           const Segment& segment, const Step& step) {
@@ -124,7 +124,7 @@ KITH_HOST_DEVICE inline uint32_t draw_row(const DrawTree& tree, const double* su
   return drawable_row(tree, block, row, step);
 }
 
-// What a draw looks at: one distance for each row, and a weight, or null where each counts once.
+// The input of a draw: one distance for each row, and weights, or null if each row counts once.
 struct DrawSteps {
   const float* distances = nullptr;
   const float* weights = nullptr;
@@ -156,7 +156,7 @@ KITH_HOST_DEVICE inline uint32_t draw_by_share(const DrawTree& tree, const doubl
       [&](int64_t i) { return steps.at(i); });
 }
 
-// Rows that k-means++ tries for a centre, and what a round of it on a GPU leaves to the next.
+// The trial rows of a round of k-means++ on a GPU, and the result of the round before.
 inline constexpr int kMostTrials = 18;  // of 2^24 centres
 
 struct PlusPlusState {

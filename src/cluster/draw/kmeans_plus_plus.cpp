@@ -21,8 +21,8 @@ static_assert(kSumBlock == kDrawBlock);
 
 }  // namespace
 
-// As scikit-learn has it, 2 + ln(clusters), and for few centres twice that: there they cost little, and one cluster
-// that is missed counts. Whole numbers only, so that no machine rounds another way.
+// 2 + ln(clusters), as in scikit-learn, and twice that for few centres, where trials are cheap and a missed cluster
+// matters. Integer arithmetic, so that all machines agree.
 int64_t plus_plus_trials(int64_t clusters) {
   constexpr int64_t kFewClusters = 256;
   constexpr double kE = 2.718281828459045;
@@ -104,7 +104,7 @@ void KMeansPlusPlus::pack_all(ProgressMeter& meter, const Resources& resources) 
   });
 }
 
-// Rows `first` and those after it, to `place` among the packed ones.
+// Packs rows from `first` on to `place` and after.
 void KMeansPlusPlus::pack(const MatrixView& rows, int64_t first, int64_t count, PackedQueries& packed, int64_t place,
                           Scratch& scratch) {
   const int64_t width = packed.panel_width();
@@ -116,7 +116,7 @@ void KMeansPlusPlus::pack(const MatrixView& rows, int64_t first, int64_t count, 
   }
 }
 
-// Computes the distances of some rows to the trial rows that may be nearer than what they have.
+// Computes distances of some rows to those trial rows that may be nearer than their nearest centre.
 class KMeansPlusPlus::Hits final : public PanelHits {
  public:
   // `rows` begin with row `first`, and with `place` among the packed ones.

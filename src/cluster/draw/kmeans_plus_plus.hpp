@@ -1,14 +1,14 @@
 // The first centres by greedy k-means++ (Arthur and Vassilvitskii 2007, section 2.2 and its greedy form).
 //
-// Each next centre is one of a few candidate rows, drawn with a likelihood in proportion to their squared distance to
-// the centres so far: the one that lowers the sum of these distances most. Distances are canonical, sums and draws have
-// one order (draw_tree.hpp), random numbers are counted: the same centres on every machine.
+// Each next centre is chosen from a few trial rows, drawn in proportion to their squared distance to the nearest centre
+// so far: the one that lowers the sum of these distances most. Distances are canonical, sums and draws have a fixed
+// order (draw_tree.hpp), and random numbers are counter-based, so all machines choose the same centres.
 //
-// A distance matters only where it is shorter than the row's distance so far. A product of packed rows (kernels/panels)
-// finds the rows for which it can be; the more centres there are, the fewer.
+// A distance to a trial row matters only if it is below the row's distance so far. A product of packed rows
+// (kernels/panels) finds the rows for which it may be; with more centres they become fewer.
 //
 // Cost: 2 (2 + ln(clusters)) rows x clusters x columns operations, f32 or bytes. Memory: 4 (3 + ln(clusters)) bytes for
-// each row, and the packed rows; where there is no room for these, rows are fetched and packed anew for each centre.
+// each row, and the packed rows; if these do not fit, rows are fetched and packed again for each centre.
 #pragma once
 
 #include <kith/matrix_buffer.hpp>
@@ -28,17 +28,17 @@
 
 namespace kith {
 
-// Rows that are tried for each centre but the first.
+// The number of trial rows for each centre but the first.
 int64_t plus_plus_trials(int64_t clusters);
 
 // The random share of the draw with this number: in [0, 1), 53 bits.
 double plus_plus_share(const CounterRng& rng, uint64_t number);
 
-// The first centre: each of so many rows is as likely as its weight, if there are weights, else
+// Draws the first centre among `rows` rows, in proportion to `weights`, or uniformly if that is
 // null.
 uint32_t first_plus_plus_row(int64_t rows, const float* weights, const CounterRng& rng);
 
-// What is chosen from, on the host.
+// The rows to choose from, on the host.
 struct PlusPlusRows {
   RowSource* source = nullptr;  // null where memory is only counted
   int64_t rows = 0;
@@ -57,8 +57,8 @@ class KMeansPlusPlus {
   // Packed in centre_format().
   KMeansPlusPlus(PanelFormat format, const PlusPlusRows& rows, int64_t clusters, const Resources& resources);
 
-  // Row numbers of the centres, in the order they were chosen. Where `potentials` are given they get the potential with
-  // the first centre, the first two, and so on: the sum of weight x squared distance to the nearest centre.
+  // Row numbers of the centres, in the order of choice. `potentials`, if given, receives the potential with the first
+  // centre, the first two, and so on: the sum of weight x squared distance to the nearest centre.
   std::vector<uint32_t> choose(const CounterRng& rng, ProgressMeter& meter, const Resources& resources,
                                std::vector<double>* potentials = nullptr);
 
@@ -78,10 +78,10 @@ class KMeansPlusPlus {
   void pack(const MatrixView& rows, int64_t first, int64_t count, PackedQueries& packed, int64_t place,
             Scratch& scratch);
   void pack_all(ProgressMeter& meter, const Resources& resources);
-  // What each row's distance, and each block's sum, would become with each trial row as a centre. `piece`, which has
-  // the rows of the block, begins with row `piece_first`.
+  // Computes each row's distance and each block's sum with each trial row as a further centre. `piece` begins with row
+  // `piece_first` and contains the rows of the block.
   void try_block(const MatrixView& piece, int64_t piece_first, int64_t block, int64_t trials, Scratch& scratch);
-  // Takes the trial row that leaves the least potential, which is returned, as a centre.
+  // Adds the trial row with the least potential as a centre, and returns that potential.
   double take_best(const std::vector<uint32_t>& trials, uint32_t* chosen, ProgressMeter& meter,
                    const Resources& resources);
 

@@ -1,4 +1,4 @@
-// kmeans_plus_plus.hpp on a GPU: the same rows are chosen.
+// kmeans_plus_plus.hpp on a GPU; chooses the same rows.
 #pragma once
 
 #include <kith/resources.hpp>
@@ -38,8 +38,8 @@ struct PlusPlusShape {
   bool listed = false;    // else: they are gathered by their numbers from a matrix on the device
 };
 
-// Layout of its one block of device memory. The plan counts these bytes, and the work lays out
-// by them.
+// The layout of its single block of device memory. The plan counts these bytes, and the work
+// uses them.
 struct PlusPlusWorkspace : WorkspaceLayout {
   int64_t stride = 0;  // of distances: whole blocks
 

@@ -36,7 +36,7 @@ struct SomeRows {
     }
     if (from.weights == nullptr) return;
     for (int64_t i = 0; i < count; ++i) weights.push_back(from.weights[numbers[i]]);
-    // Where nothing has weight all have the same.
+    // If all weights are 0, all rows count the same.
     if (std::all_of(weights.begin(), weights.end(), [](float w) { return w == 0; })) weights.clear();
   }
 
@@ -127,7 +127,7 @@ std::vector<uint32_t> choose_plus_plus_in_cells(const PlusPlusCells& from, Progr
     numbers[next[static_cast<size_t>(labels[i])]++] = static_cast<uint32_t>(i);
   }
 
-  // A cell is one thread's, with memory for one.
+  // Each cell is processed by one thread, with memory for one.
   ResourceOptions options;
   options.threads = 1;
   options.device = Device::cpu();

@@ -1,12 +1,12 @@
 // k-means++ for many centres, at a cost that is not quadratic in them: within coarse cells.
 //
-// Some of the rows, evenly spread, give centres of up to 512 cells by greedy k-means++; every row belongs to the cell
-// of the nearest. Greedy k-means++ chooses more centres in each cell than its share of the rows comes to, and says what
-// each of them gains; the largest gains of all cells make up the centres.
+// Greedy k-means++ over evenly spread rows gives the centres of up to 512 cells; every row belongs to the cell of the
+// nearest. In each cell greedy k-means++ then chooses more centres than the cell's share and records the gain of each;
+// the largest gains of all cells are the centres.
 //
-// The same rows are chosen on every machine: cells are by canonical distance, each has random numbers of its own.
-// Cost: 6 rows x centres x columns / cells x (trials of so few centres) operations, a cell to a thread at a time.
-// Memory: for each thread its cell's rows and what k-means++ needs for them.
+// All machines choose the same rows: cells are by canonical distance, and each has its own random numbers.
+// Cost: 6 rows x centres x columns / cells x (trials for so few centres) operations, one cell per thread at a time.
+// Memory: for each thread, its cell's rows and the memory of k-means++ for them.
 #pragma once
 
 #include <kith/resources.hpp>
@@ -30,11 +30,11 @@ struct PlusPlusCells {
   uint64_t stream = 0;  // below 2^32: of the random numbers; cells use those above
 };
 
-// As many cells as bring the work down to some seconds of a core, and no more: the fewer, the less a cluster is cut
-// in two. 1 where that is not needed. A pure function of the shape.
+// The least number of cells that limits the work to some seconds of a core: with fewer cells fewer clusters are cut in
+// two. 1 if no cells are needed. A pure function of the shape.
 int64_t plus_plus_cells(int64_t rows, int64_t cols, int64_t clusters);
 
-// A centre that a cell has chosen: by how much it lowers the potential, and its place among those of its cell.
+// A centre that was chosen in a cell: by how much it lowers the potential, and its position among the cell's centres.
 struct CellGain {
   double gain = 0;
   size_t cell = 0;

@@ -83,7 +83,7 @@ __device__ void fetch_rows(const PlusPlusRound& round, int64_t tile, int64_t col
   }
 }
 
-// The same of what a tile's distances are.
+// The same for the distances of a tile.
 template <int kTrials, int kRows>
 __device__ void fetch_nearest(const PlusPlusRound& round, int64_t tile, int tile_buffer,
                               TryShared<kTrials, kRows>& shared) {
@@ -98,8 +98,8 @@ __device__ void fetch_nearest(const PlusPlusRound& round, int64_t tile, int tile
   }
 }
 
-// What a tile's keys make of the distances, and the sums of its segments. Past the last row zeros are added, which
-// changes nothing.
+// Updates a tile's distances from its keys, and sums its
+// segments. Rows past the last add zeros.
 template <int kTrials, int kRows>
 __device__ void finish_tile(const PlusPlusRound& round, int64_t tile, const float* nearest,
                             TryShared<kTrials, kRows>& shared) {

@@ -13,12 +13,12 @@
 namespace kith {
 namespace {
 
-// Larger is farther; of equally far rows the first.
+// Orders rows by distance: larger is farther, and of equally far rows the first is larger.
 uint64_t farness(float key, int64_t row) { return pack_neighbor(ordered_key(key), ~static_cast<uint32_t>(row)); }
 
-// The farthest rows that may leave their centres, farthest first. Twice as many as wanted, since some are the last of
-// their centre. Of rows of one centre that are equally far the first alone: equal rows are, and two centres on the same
-// place would leave one of them empty again.
+// The farthest rows that may leave their centres, farthest first: twice as many as wanted, since some are the last of
+// their centre. Of equally far rows of one centre only the first is taken: they may be equal, and of two equal centres
+// one would stay empty.
 std::vector<int64_t> farthest_rows(const KMeansRun& run, const int32_t* labels, int64_t wanted) {
   std::priority_queue<uint64_t, std::vector<uint64_t>, std::greater<>> kept;
   std::unordered_set<uint64_t> places;  // of those kept: key and centre
@@ -33,7 +33,7 @@ std::vector<int64_t> farthest_rows(const KMeansRun& run, const int32_t* labels, 
   for (int64_t i = 0; i < run.shape.rows; ++i) {
     const float key = run.keys[i];
     if (run.weights != nullptr && !(run.weights[i] > 0)) continue;
-    // A row on its centre gains nothing; and a zero vector, whose products are all 0, makes no centre of length 1.
+    // Moving a row that equals its centre gains nothing, and a zero vector cannot be a centre of length 1.
     if (run.params.spherical ? key == 0 : !(key > 0)) continue;
     const uint64_t far = farness(key, i);
     if (kept.size() == most && far < kept.top()) continue;
@@ -56,12 +56,12 @@ bool has_empty_cluster(const KMeansRun& run, const KMeansModel& model) {
                       [](double count) { return count > 0; });
 }
 
-// A centre that no row is nearest to gets a row of its own: the one that is farthest from its centre. After a pass
-// whose weights are in model.counts.data(); changes the backend's sums, and returns how many centres got a row.
+// Gives each empty centre a row of its own: the one farthest from its centre. Call after a pass whose weights are in
+// model.counts.data(); changes the backend's sums, and returns how many centres received a row.
 //
-// The empty centres, in their order, take the rows by descending key, equal ones by row number, none twice. A row
-// leaves its old centre's sum; the last row of a centre stays, and so does one that lies on its centre, since nothing
-// would be gained. The objective falls by at least the row's share in it.
+// The empty centres, in order, take rows by descending key, then by row number, each row once. A row is subtracted from
+// its old centre's sum. The last row of a centre stays, as does one that equals its centre, where nothing would be
+// gained. The objective falls by at least the row's share in it.
 int64_t fill_empty_clusters(const KMeansRun& run, const KMeansModel& model) {
   const int64_t cols = run.shape.cols;
   std::vector<int64_t> empty;
@@ -133,7 +133,7 @@ void run_lloyd(const KMeansRun& run, KMeansModel& model) {
   KMeansBackend& backend = run.backend;
   backend.set_rows({run.shape.rows, model.labels.data(), run.keys, run.weights});
   backend.set_centres(model.centres.mutable_view());
-  // Without a history the last pass alone is scored, unless that is one which adds up.
+  // Without a history only the final pass is scored; without that one, all are.
   const bool scores = run.params.history || !run.params.compute_labels;
   bool labelled = false;  // labels are those of the centres,
   bool settled = false;   // and so is the objective
@@ -190,7 +190,7 @@ void run_mini_batches(const KMeansRun& run, int64_t attempt, KMeansModel& model)
       backend.move_by_batch(model.centres.mutable_view(), model.counts.data());
       run.meter.poll();
     }
-    // What the whole data would have, going by the rows of this pass.
+    // Extrapolates the objective from the rows of this pass to all rows.
     model.objective = objective * static_cast<double>(n) / static_cast<double>(steps_per_pass * batch);
     if (run.params.history) model.history.push_back(model.objective);
     ++model.iterations;

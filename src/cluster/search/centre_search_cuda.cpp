@@ -52,7 +52,7 @@ void CentreSearchCuda::set_centres(const float* centres, int64_t count) {
                        {at(layout_.centre_terms), nullptr, at(layout_.centre_rows)}, stream());
 }
 
-// What rows compare the centres by: once their operands are there.
+// Computes the terms by which rows compare centres, after the operands were made.
 void CentreSearchCuda::lower_terms(const QueryFacts* facts, int64_t rows) const {
   LowerTermsTask task;
   task.cols = shape_.cols;
@@ -68,7 +68,7 @@ void CentreSearchCuda::lower_terms(const QueryFacts* facts, int64_t rows) const 
   launch_lower_terms(task, stream());
 }
 
-// Leaves each row's candidates in memory. Returns in how many parts.
+// Multiplies; writes each row's candidates, in as many parts as it returns.
 int CentreSearchCuda::multiply(const SettleTask& task, const std::byte* operands) const {
   lower_terms(task.facts, task.rows.count);
   launch_row_slacks(task, stream());
@@ -85,7 +85,7 @@ int CentreSearchCuda::multiply(const SettleTask& task, const std::byte* operands
   return schedule.items / schedule.query_tiles;
 }
 
-// One pass; the host looks at what was seen of the rows alone.
+// Compares all pairs in one pass; the host reads only what was seen of the rows.
 void CentreSearchCuda::compare_pairs(const CentreSearchTask& task) {
   const bool looks = task.check_finite || task.probe >= 0;
   RowsSeen* const seen = looks ? &at(layout_.counts)->seen : nullptr;
@@ -162,8 +162,8 @@ void CentreSearchCuda::run(const CentreSearchTask& task, ProgressMeter& meter) {
   if (task.wants_keys) launch_row_keys(settle, stream());
 }
 
-// Where many rows are unsettled, products again, of all rows: now every centre that may be the nearest of such a row is
-// marked. The host does not wait to know whether they are.
+// If many rows are undecided, multiplies all rows again and marks every centre that may be nearest to such a row. The
+// host does not wait to learn their number.
 void CentreSearchCuda::settle_by_marks(const SettleTask& settle, const std::byte* operands) const {
   constexpr double kFewerSteps = 1e8;
   constexpr int64_t kProductIsFaster = 64;  // times as fast; but it is of all rows again

@@ -2,10 +2,10 @@
 // device.
 //
 // Products of all rows with all centres leave few candidates for each row (nearest_epilogue_cuda.hpp); their canonical
-// keys decide (nearest_centre_cuda.hpp). Rows with more centres about as near than were kept are searched for by
-// themselves: few of them directly; many by products again, which mark all centres about as near where these are not
-// many, or by exact search (exact/search_backend.hpp). Few centres of few columns are
-// compared with every row in one pass instead (few_centres_cuda.hpp), and so are all where there is little to do.
+// keys decide (nearest_centre_cuda.hpp). Rows with more near centres than were kept are undecided and searched again:
+// few of them directly; many by another product that marks all near centres, if there are not many centres, or by exact
+// search (exact/search_backend.hpp). Few centres of few columns are compared with every row in one pass instead
+// (few_centres_cuda.hpp), as are all centres if there is little work.
 //
 // Cost: 2 rows x centres x columns operations on the matrix units; memory as in CentreSearchLayout.
 #pragma once
@@ -52,7 +52,7 @@ class CentreSearchCuda {
   void set_centres(const float* centres, int64_t count);
 
   void run(const CentreSearchTask& task, ProgressMeter& meter);
-  // After a run with a probe: RowsSeen tells that its rows need no scale, if the centres' values need none.
+  // After a run with a probe: whether the rows seen need no scaling, provided that the centres need none.
   bool plain_rows() const { return plain_; }
 
  private:

@@ -34,7 +34,7 @@ int64_t most_parts(int64_t centres) {
   return std::min(kMostNearestParts, divide_up(divide_up(centres, kOperandTile), 2));
 }
 
-// Parts of the centres for which rows that are multiplied at a time stay in the L2 cache: one of narrow rows.
+// The number of parts of the centres such that rows multiplied at a time stay in the L2 cache; 1 for narrow rows.
 int64_t wide_parts(int64_t centres, int64_t cols, int multiprocessors) {
   const int64_t panel = std::max<int64_t>(panel_of(multiprocessors, operand_chunks(cols, 2)), 1);
   return std::clamp<int64_t>(divide_up(multiprocessors, panel), 1, std::max<int64_t>(most_parts(centres), 1));
@@ -74,7 +74,7 @@ CentreSearchPlan plan_centre_search(const CentreSearchShape& shape, const Device
   if (plan.has_products() && shape.centres <= kMostMarkedCentres) return plan;
   plan.unsettled_rows = std::min(shape.rows, unsettled_rows);
   const SearchTask search = unsettled_search(shape, device.device, plan.unsettled_rows);
-  // Such rows have many centres about as near: more candidates than the coarse path has room for.
+  // Undecided rows have many near centres: more candidates than the coarse path has room for.
   plan.exact = plan_knn_cuda(search, device, budget, {.coarse = CoarsePath::never});
   return plan;
 }
@@ -90,7 +90,7 @@ ProductSchedule schedule_nearest(int64_t rows, int64_t centres, int64_t cols, in
   schedule.tiles_per_item = static_cast<int>(divide_up(pairs, parts) * 2);
   const auto cut = static_cast<int>(divide_up(schedule.base_tiles, schedule.tiles_per_item));
   schedule.items = schedule.query_tiles * cut;
-  // All parts for as many rows as the blocks that run at a time then have.
+  // A panel has as many rows as the concurrently running blocks cover in all parts.
   if (wide > 1) schedule.panel_tiles = static_cast<int>(divide_up(multiprocessors, cut));
   return schedule;
 }
@@ -103,7 +103,7 @@ CentreSearchLayout::CentreSearchLayout(const CentreSearchShape& shape, const Cen
   row_facts = take<QueryFacts>(with_operands);
 
   const int64_t padded = operand_tiles(rows) * kOperandTile;
-  // Few rows have the centres in parts: as many as fill the machine twice.
+  // For few rows the centres are divided into parts, enough to fill the GPU twice.
   const int64_t few = (2 * int64_t{plan.multiprocessors} + kFewQueryTiles) * kQueryTile;
   const int64_t wide = padded * wide_parts(shape.centres, shape.cols, plan.multiprocessors);
   slacks = take<float>(rows);

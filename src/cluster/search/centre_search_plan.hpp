@@ -1,5 +1,5 @@
-// How a GPU finds the nearest centre of every row (centre_search_cuda.hpp): what it searches, what was settled, and
-// where it keeps its things in the one block of device memory that it works in. All of it can be made on any machine.
+// How a GPU finds the nearest centre of every row (centre_search_cuda.hpp): the shape of the search, its plan, and the
+// layout of its single block of device memory. All of these can be made on any machine.
 #pragma once
 
 #include <kith/device.hpp>
@@ -42,7 +42,7 @@ struct CentreSearchPlan {
   bool compares_pairs() const { return !has_products() && form != AssignForm::exact; }
 };
 
-// Whether a plan does, where the device is fast with doubles.
+// Whether a plan would do that on a device with fast doubles.
 bool compares_pairs(const CentreSearchShape& shape);
 
 // Takes `unsettled_rows` undecided rows at a time, within the budget's device memory, or the least that works. `asked`
@@ -53,8 +53,8 @@ CentreSearchPlan plan_centre_search(const CentreSearchShape& shape, const Device
 // The exact search of a plan's unsettled rows among the centres.
 SearchTask unsettled_search(const CentreSearchShape& shape, Device device, int64_t rows);
 
-// All centres for each tile of rows, in parts where there are so few rows that they would leave the machine idle, or so
-// wide ones that those which are multiplied at a time would not stay in the L2 cache.
+// Multiplies each tile of rows with all centres. Centres are divided into parts if there are too few rows to fill the
+// GPU, or if rows are so wide that those multiplied at a time would not stay in the L2 cache.
 ProductSchedule schedule_nearest(int64_t rows, int64_t centres, int64_t cols, int multiprocessors);
 
 // Counters of one call: undecided rows, rows with several candidates, the items of the product that marks

@@ -1,5 +1,5 @@
-// A backend of k-means that goes over one rank's part of the rows, around the backend of its own: what is the same
-// whoever adds up, processes (kmeans_ranks.cpp) or GPUs (kmeans_devices.cpp).
+// A k-means backend for one rank's part of the rows, around a backend of its own: the common part of sharing among
+// processes (kmeans_ranks.cpp) and GPUs (kmeans_devices.cpp).
 #pragma once
 
 #include <kith/communicator.hpp>
@@ -32,7 +32,7 @@ class HeldRows final : public RowSource {
   void gather(const uint32_t* rows, int64_t count, const MutableMatrixView& out, const Resources& resources) override {
     file_.gather(rows, count, out, resources);
   }
-  // Those rows in one piece, where they are held.
+  // These rows in one piece, if they are held.
   std::optional<MatrixView> whole(RankPart part) const {
     if (part.first != part_.first || part.count != held_.rows()) return std::nullopt;
     return held_;
@@ -77,7 +77,7 @@ void survey_on_ranks(Communicator& ranks, DataSurvey& survey, int64_t rows, int6
 
 class DealtBackend : public KMeansBackend {
  public:
-  // What a rank throws in a pass: processes agree on it at the pass's end, threads are woken by it.
+  // How errors of a rank reach the others: processes agree on them at the end of a pass, threads are woken.
   enum class Errors { agreed, thrown };
 
   DealtBackend(Communicator& ranks, std::unique_ptr<KMeansBackend> own, int64_t clusters, Errors errors)
@@ -96,15 +96,15 @@ class DealtBackend : public KMeansBackend {
   std::unique_ptr<CandidateDraws> make_draws(const KMeansRowArrays& rows, const Resources& resources) override;
   MatrixView gather(RowSource& source, const std::vector<uint32_t>& rows) override;
 
-  // The pass has gone over all rows, and labels and keys of this rank's are on the host. Throws on all ranks what one
-  // has thrown meanwhile.
+  // Ends the pass over all rows; labels and keys of this rank are then on the host. Throws on all ranks what one rank
+  // has thrown.
   void end_scan();
 
  protected:
-  // How the own backend makes its part of a pass.
+  // The pass that the own backend makes of its part.
   virtual KMeansPass own_pass(const KMeansPass& pass) const = 0;
 
-  // What is thrown waits for the next agreement, up to which nothing more is done.
+  // Keeps an exception until the ranks agree on it; after one, further work is skipped.
   template <typename Work>
   void attempt(const Work& work) {
     if (errors_ == Errors::thrown) return work();
@@ -122,7 +122,7 @@ class DealtBackend : public KMeansBackend {
   // The sum of all ranks' blocks of kSumBlock rows, in their order.
   double add_objectives(const std::vector<double>& own_blocks);
 
-  // Every rank's values of its rows, to all ranks.
+  // Gives all ranks the values of every rank's rows.
   template <typename T>
   void gather_all(T* values) {
     std::vector<int64_t> bytes;

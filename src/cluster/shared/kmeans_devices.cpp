@@ -10,7 +10,7 @@
 namespace kith {
 namespace {
 
-// Where a device has its sums: what it tells the next.
+// The location of a device's sums, which it tells the next device.
 struct SumsPlace {
   double* totals = nullptr;
   double* open_block = nullptr;
@@ -53,7 +53,7 @@ class KMeansOnDevices final : public DealtBackend {
     DealtBackend::get_labels();
   }
 
-  // Draws from all rows, for which the plan of a part has no memory.
+  // Draws are from all rows; the plan of a part has no memory for these, so they are made on the host.
   std::unique_ptr<CandidateDraws> make_draws(const KMeansRowArrays& rows, const Resources&) override {
     return DealtBackend::make_draws(rows, outer_);
   }

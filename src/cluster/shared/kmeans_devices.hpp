@@ -1,13 +1,13 @@
 // k-means by several GPUs of this process, or parts of one: each labels its part of the rows and keeps it.
 //
-// Sums go from device to device in the order of the rows, so that they have the order, and the bytes, of one device:
-// the first adds up its rows, hands totals and the block of rows that has not ended to the next, and so on; the last
-// has the totals, and all others copy them from it. Every device then moves the centres itself. What one hands to
-// another passes through transfer().
+// Sums pass from device to device in the order of the rows, so that they have the order, and the bytes, of one device.
+// The first adds up its rows and passes its totals and the sums of the unfinished block to the next, and so on; the
+// last has the totals, which all others copy. Every device then moves the centres itself. Copies between devices go
+// through transfer().
 //
 // Exchanged in a pass: 16 bytes a column and centre from each device to the next, 8 to all; 8 bytes on the host for
-// each 1,024 rows where the objective is asked for. While first centres are drawn, and where centres are empty: 8 bytes
-// a row on the host. At the end: 4 bytes a row.
+// each 1,024 rows if the objective is wanted. While first centres are drawn, and if centres are empty: 8 bytes a row on
+// the host. At the end: 4 bytes a row.
 #pragma once
 
 #include <kith/communicator.hpp>
@@ -24,7 +24,7 @@ class KMeansSharedByDevices final : public KMeansSharing {
   KMeansSharedByDevices(Communicator& ranks, bool rows_on_host) : ranks_(ranks), rows_on_host_(rows_on_host) {}
 
   KMeansShape own_shape(const KMeansShape& shape) const override;
-  // By the first device, which hands them to the others.
+  // The first device chooses them and passes them to the others.
   void begin(const std::function<void()>& choose, const MutableMatrixView& centres) const override;
   std::unique_ptr<KMeansBackend> share(std::unique_ptr<KMeansBackend> own, const KMeansShape& shape,
                                        const KMeansWish& wish, const KMeansPlan& plan,

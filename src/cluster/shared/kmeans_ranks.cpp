@@ -104,7 +104,7 @@ class KMeansOnRanks final : public DealtBackend {
     ranks_.broadcast(ranks_.size() - 1, totals_.sums, array_bytes<double>(sums_.size()));
   }
 
-  // Whether it holds on every rank.
+  // Whether a condition holds on every rank.
   bool all_ranks(bool holds) {
     const auto size = static_cast<size_t>(ranks_.size());
     const int64_t own = holds ? 1 : 0;
@@ -113,7 +113,7 @@ class KMeansOnRanks final : public DealtBackend {
     return std::all_of(each.begin(), each.end(), [](int64_t held) { return held == 1; });
   }
 
-  // Goes on with the sums of these centres: those of the rank before are taken, and handed to the next.
+  // Continues the sums of these centres: receives those of the rank before, adds, and passes them to the next.
   template <typename Add>
   void pass_on(int64_t begin, int64_t end, const Add& add) {
     const int rank = ranks_.rank();

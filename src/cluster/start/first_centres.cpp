@@ -18,8 +18,8 @@
 namespace kith {
 namespace {
 
-// Multiplications of k-means++, and values that it looks at for each centre. A core does the first in about a second;
-// the second are 256 MiB of f32.
+// Limits of k-means++: multiplications, which take a core about a second, and values that are read for each centre,
+// 256 MiB of f32.
 constexpr double kMostStartWork = 0x1p33;
 constexpr double kMostValues = 0x1p26;
 constexpr int64_t kSampledPerCentre = 32;
@@ -62,7 +62,7 @@ class PlusPlusChoice {
       for (const uint32_t row : drawn_) drawn_weights_.push_back(weights_[row]);
       weights_ = drawn_weights_.data();
     }
-    // A sample in which nothing has weight is as good as one in which all have the same.
+    // If all weights of the sample are 0, all rows count the same.
     if (std::all_of(weights_, weights_ + count, [](float w) { return w == 0; })) weights_ = nullptr;
   }
 
@@ -145,7 +145,7 @@ class PlusPlusChoice {
 constexpr int64_t kGrowth = 3;   // of the candidates, in a round
 constexpr int kMostRounds = 40;  // of data with few rows that differ
 
-// Rows that become candidates, and for each row the nearest.
+// Adds rows to the candidates, and updates every row's nearest candidate.
 void add_rows(const OversampledInput& input, const std::vector<uint32_t>& drawn, CandidateDraws& draws, Candidates& all,
               ProgressMeter& meter, const Resources& resources) {
   KMeansBackend& backend = input.backend;
@@ -188,7 +188,7 @@ void choose_from_candidates(const KMeansParams& params, const KMeansPlan& plan, 
   meter.finish();
 }
 
-// A zero vector has no direction: the first rows that have one take such centres' places, as long as there are any.
+// Replaces centres that are zero vectors, which have no direction, by the first rows that have one, if any.
 void replace_zero_centres(RowSource& source, const MutableMatrixView& centres, const Resources& resources) {
   int64_t next = 0;
   for (int64_t c = 0; c < centres.rows(); ++c) {
@@ -241,7 +241,7 @@ StartChoice choose_start(const KMeansParams& params, int64_t rows, int64_t cols)
   }
   const int64_t least = std::max(kSampledPerCentre * k, kLeastSampled);
   if (params.batch_size > 0) return sampled(least);
-  // The number of rows that is cheap.
+  // The number of rows up to which that is cheap.
   const auto columns = static_cast<double>(cols);
   const double per_row = columns * static_cast<double>(k) * static_cast<double>(plus_plus_trials(k));
   const auto cheap = static_cast<int64_t>(std::min(kMostStartWork / per_row, kMostValues / columns));

@@ -1,4 +1,4 @@
-// Where k-means begins: centres given, drawn at random, or found by k-means++.
+// The first centres of k-means: given, drawn at random, or chosen by k-means++.
 #pragma once
 
 #include <kith/kmeans.hpp>
@@ -38,21 +38,21 @@ struct FirstCentresInput {
   KMeansBackend* backend = nullptr;  // where candidates are drawn in rounds
 };
 
-// Fills `centres`, of length 1 for spherical. k-means++ works where the plan says.
+// Fills `centres`, of length 1 for spherical. k-means++ runs on the planned device.
 void choose_first_centres(const KMeansParams& params, const KMeansPlan& plan, const FirstCentresInput& input,
                           int64_t attempt, const MutableMatrixView& centres, const Resources& resources);
 
 // First centres where there are many: k-means|| (Bahmani et al. 2012) in growing rounds, then k-means++ in cells.
 //
-// Rounds: of all rows some are drawn at once, with a likelihood in proportion to their squared distance to what was
-// drawn before, and become candidates: three times as many as there are, up to one for each centre, until there are
-// four for each centre. Every row is looked at, so that a small cluster far away is not missed. A candidate's weight is
-// that of the rows nearest to it. Where there are no more rows than candidates all rows are candidates.
+// Rounds: each draws some of all rows at once, in proportion to their squared distance to the candidates so far, and
+// adds them to the candidates: three times the current number, at most one for each centre, until there are four for
+// each centre. Every row takes part, so that a small distant cluster is not missed. A candidate's weight is that of the
+// rows nearest to it. If there are no more rows than candidates, all rows are candidates.
 //
 // Centres are chosen among the candidates by greedy k-means++; where these are many, within coarse cells of them
 // (plus_plus_in_cells.hpp).
 //
-// The same candidates and centres on every device: distances are canonical, draws have one order, numbers are counted.
+// All devices choose the same: distances are canonical, draws have a fixed order, random numbers are counter-based.
 // Cost: as much as some four iterations of Lloyd's, in about 3 + log4(centres) passes over the rows, and k-means++.
 // Memory: 8 bytes a row, 4 x 4 bytes a column and centre, and k-means++.
 struct OversampledInput {

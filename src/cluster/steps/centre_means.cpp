@@ -8,7 +8,7 @@
 namespace kith {
 namespace {
 
-// `mean` as it is, or scaled to length 1; false where that cannot be.
+// Writes `mean`, scaled to length 1 for spherical; false if it cannot be scaled.
 bool write_centre(std::vector<double>& mean, bool spherical, float* out, double* moves) {
   double inverse = 1;
   if (spherical) {

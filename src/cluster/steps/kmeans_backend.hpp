@@ -1,4 +1,4 @@
-// What a backend does for k-means; the loops around it (kmeans_loops.cpp) are the same for all.
+// The steps of k-means on one device. The loops around them (kmeans_loops.cpp) are the same for all backends.
 //
 //   set_rows(arrays)                 which rows the next passes go over; their labels are forgotten
 //   set_centres(centres)             the centres that they are assigned to
@@ -7,7 +7,7 @@
 //   move_to_means, move_by_batch     the centres of the next pass, made of these sums
 //   get_centres, get_rows, ...       what a backend has in memory of its own, brought to the host
 //
-// Rows are handed over in pieces of whole kSumBlock blocks, in their order; a piece is valid until the call returns.
+// Rows are passed in pieces of whole kSumBlock blocks, in order; a piece is valid until the call returns.
 #pragma once
 
 #include <kith/resources.hpp>
@@ -37,7 +37,7 @@ struct KMeansRowArrays {
   bool on_device = false;          // labels and keys are
 };
 
-// What is asked of a pass beside labels.
+// What a pass computes beside labels.
 struct KMeansPass {
   bool adds_up = false;
   bool scores = true;         // keys and the objective; a backend may write keys that nobody asked for
@@ -46,8 +46,8 @@ struct KMeansPass {
   bool adds_in_turn = false;  // with adds_up: rows are added up after the pass (SumsInTurn)
 };
 
-// What a GPU that shares a fit with others adds up: in turns, in the order of the rows, each goes on with the sums of
-// the one before, so that sums have one order. All arrays lie in that GPU's memory.
+// The sums of a GPU that shares a fit with others. GPUs add up in turn, in the order of the rows; each continues the
+// sums of the one before, so that sums have a fixed order. All arrays are in that GPU's memory.
 class SumsInTurn {
  public:
   virtual ~SumsInTurn() = default;
@@ -58,17 +58,17 @@ class SumsInTurn {
   virtual int64_t size() const = 0;
   virtual double* totals() = 0;
   virtual double* open_block() = 0;
-  // Adds the rows of the pass that has ended, whose labels it has left; the first is row `first_row` of all, and `last`
-  // says that none follow. Rows that did not stay are fetched from the source once more. Returns when it is done.
+  // Adds the rows of the last pass by their labels; the first is row `first_row` of all, and `last` tells that no rows
+  // follow. Rows that did not stay on the device are fetched from the source again. Returns when it is done.
   virtual void add_labelled(RowSource* source, int64_t piece_rows, int64_t first_row, bool last,
                             ProgressMeter& meter) = 0;
   // After objective(): its blocks of kSumBlock rows, in their order.
   virtual std::vector<double> objective_blocks() const = 0;
 };
 
-// What the rounds of draw_candidates (first_centres.hpp) keep of every row: its distance to the nearest candidate so
-// far, and which that is; and draws of rows by weight x distance (draw_tree.hpp). On the host, or where a backend has
-// its rows.
+// The state of the rounds of draw_candidates (first_centres.hpp): for every row the distance to the nearest candidate
+// so far, and its number. Draws rows in proportion to weight x distance (draw_tree.hpp). On the host, or in the memory
+// of a backend.
 //
 // Cost of a round: one pass over the distances. Memory: 8 bytes a row.
 class CandidateDraws {
@@ -130,7 +130,7 @@ class KMeansBackend {
   // The rows listed, one after the other, where scan() takes them from soonest. Valid until the next call.
   virtual MatrixView gather(RowSource& source, const std::vector<uint32_t>& rows) = 0;
 
-  // Null where sums are not a GPU's.
+  // Null if the sums are not on a GPU.
   virtual SumsInTurn* sums_in_turn() { return nullptr; }
 };
 
@@ -143,8 +143,8 @@ std::unique_ptr<KMeansBackend> make_kmeans_cuda(const KMeansShape& shape, const 
 // Draws among rows whose labels and keys are in host memory.
 std::unique_ptr<CandidateDraws> make_draws_on_host(const KMeansRowArrays& rows, const Resources& resources);
 
-// How several processes or devices share a fit: each of them calls it with the same rows and parameters, and goes over
-// a part of the rows. Whoever shares it lies further up (shared/).
+// How several processes or devices share a fit: each calls it with the same rows and parameters, and processes a part
+// of the rows. Implementations are in shared/.
 class KMeansSharing {
  public:
   virtual ~KMeansSharing() = default;
@@ -152,11 +152,11 @@ class KMeansSharing {
   virtual KMeansShape own_shape(const KMeansShape& shape) const { return shape; }
   // First centres that need no pass: choose() fills them.
   virtual void begin(const std::function<void()>& choose, const MutableMatrixView&) const { choose(); }
-  // A backend that does with the others what `own` would do alone. It takes memory of `resources`.
+  // A backend that does together with the others what `own` would do alone. It allocates with `resources`.
   virtual std::unique_ptr<KMeansBackend> share(std::unique_ptr<KMeansBackend> own, const KMeansShape& shape,
                                                const KMeansWish& wish, const KMeansPlan& plan,
                                                const Resources& resources) const = 0;
-  // Calls survey(source, first row, count) for this process's part of the rows, and adds up what all have found.
+  // Calls survey(source, first row, count) for this process's part of the rows, and adds up the results of all.
   using SurveyPart = std::function<void(int64_t first, int64_t count)>;
   virtual void survey(DataSurvey& survey, int64_t rows, int64_t cols, const SurveyPart& survey_part) const = 0;
 };

@@ -163,7 +163,7 @@ class KMeansCpu final : public KMeansBackend {
   }
 
  private:
-  // Products of a row with all centres from which on its one key is found sooner than by another pass.
+  // Products of a row with all centres, from which on computing its single key is faster than another pass.
   static constexpr int64_t kScoredAloneFrom = 8192;
 
   bool scores_labels(const MatrixView& rows) const {
@@ -215,7 +215,7 @@ std::unique_ptr<KMeansBackend> make_kmeans_cpu(const KMeansShape& shape, const K
   return std::make_unique<KMeansCpu>(shape, wish, plan, sample, resources);
 }
 
-// What a backend does like the CPU's unless it says otherwise, and the choice of one.
+// Defaults of backends, and the choice of a backend.
 void KMeansBackend::scan_all(RowSource& source, int64_t piece_rows, ProgressMeter& meter) {
   for (int64_t first = 0; first < source.rows(); first += piece_rows) {
     scan(source.fetch(first, std::min(piece_rows, source.rows() - first)), first, meter);

@@ -1,10 +1,10 @@
-// k-means on a GPU: the steps of kmeans_backend.hpp. Labels, keys, sums and centres stay on the device; what the host
-// sees in every pass is the objective, the centres' weights and how far they moved. It waits for these once: the
-// centres are moved before anyone has asked for it, in another place, and again where sums have changed since.
+// k-means on a GPU: the steps of kmeans_backend.hpp. Labels, keys, sums and centres stay on the device; in every pass
+// the host sees only the objective, the centres' weights and how far they moved. It waits for these once: the centres
+// are moved ahead of the request, into a second array, and moved again if the host changes sums.
 //
-// A piece of rows comes to the device, unless it lies or was kept there, and where all do not fit while the piece
-// before it is worked on (cuda/rows_ahead.hpp); every row's nearest centre is found (centre_search_cuda.hpp), then the
-// rows are added up by centre (centre_sums_cuda.hpp).
+// A piece of rows is copied to the device unless it is there already; if not all rows fit, it is copied while the piece
+// before it is processed (cuda/rows_ahead.hpp). Then every row's nearest centre is found (centre_search_cuda.hpp), and
+// the rows are added up by centre (centre_sums_cuda.hpp).
 #include "cluster/search/centre_search_cuda.hpp"
 #include "cluster/steps/kmeans_backend.hpp"
 #include "cluster/steps/kmeans_steps_cuda.hpp"
@@ -61,7 +61,7 @@ class KMeansCuda final : public KMeansBackend, private SumsInTurn {
     centres_ready_ = labelled_ = guesses_ = moved_ahead_ = false;
   }
 
-  // Keys are written in every pass: the next one's guesses need them.
+  // Keys are written in every pass, since the next pass uses them as guesses.
   void begin_pass(const KMeansPass& pass) override {
     const DeviceGuard guard(context_->device());
     adds_up_ = pass.adds_up;
@@ -251,7 +251,7 @@ class KMeansCuda final : public KMeansBackend, private SumsInTurn {
     return {report_.end() - divide_up(rows_.count, kSumBlock), report_.end()};
   }
 
-  // Candidates drawn where the rows' distances are.
+  // Draws candidates on the device that has the rows' distances.
   class Draws final : public CandidateDraws {
    public:
     Draws(const KMeansCuda& own, const KMeansRowArrays& rows) : own_(own), rows_(rows) {
@@ -342,7 +342,7 @@ class KMeansCuda final : public KMeansBackend, private SumsInTurn {
     return {place, shape_.dtype, shape_.cols, count, nullptr};
   }
 
-  // Rows on the device: where they lie, or where they are brought.
+  // Rows on the device: in place, or copied there.
   DeviceRowsView arrive(const MatrixView& rows, int64_t first, ProgressMeter& meter) {
     check_on_device(rows, "data", context_->device());
     if (lies_on(rows, context_->device())) return device_rows(rows);
@@ -352,8 +352,8 @@ class KMeansCuda final : public KMeansBackend, private SumsInTurn {
     return rows_at(place_of(first), rows.rows());
   }
 
-  // The piece that was begun before, while the next one is begun: after the last piece the first again, since a pass
-  // that adds up is mostly followed by another. Of a file only what the pass needs: others may fetch between passes.
+  // Returns the piece whose copy was started before, and starts the next: after the last the first again, since most
+  // passes that add up are followed by another. Of a file only this pass is read: others may read it between passes.
   DeviceRowsView arrive_ahead(RowSource& source, int64_t first, int64_t piece_rows) {
     const auto begin = [&](int buffer, int64_t row) {
       const int64_t count = std::min(piece_rows, rows_.count - row);
@@ -399,8 +399,8 @@ class KMeansCuda final : public KMeansBackend, private SumsInTurn {
     meter.add(piece.count);
   }
 
-  // Keys come with the sums, for which every row is read: unless rows are so wide, and so few, that the sixteen threads
-  // of each run would leave the machine idle.
+  // Whether keys are computed together with the sums, which read every row anyway: not if rows are so wide and so few
+  // that sixteen threads for each run would leave the GPU idle.
   bool keys_with_sums() const {
     constexpr int64_t kWideCols = 512;
     constexpr int64_t kFewRuns = 8192;

@@ -1,4 +1,4 @@
-// How k-means will be done: pure functions of the data's shape, what is wanted, the device and the budget.
+// Plans of k-means: pure functions of the data's shape, the request, the device and the budget.
 #pragma once
 
 #include <kith/device.hpp>
@@ -15,7 +15,7 @@
 
 namespace kith {
 
-// What there is: rows, to so many centres.
+// The shape of the data: rows, and the number of centres.
 struct KMeansShape : RowsInfo {
   int64_t clusters = 0;
   bool weighted = false;
@@ -25,7 +25,7 @@ struct KMeansShape : RowsInfo {
       : RowsInfo(info), clusters(count), weighted(with_weights) {}
 };
 
-// What is wanted.
+// The request.
 struct KMeansWish {
   bool spherical = false;
   bool moves_centres = true;      // else rows are only assigned
@@ -74,14 +74,14 @@ KMeansPlan plan_kmeans_cuda(const KMeansShape& shape, const KMeansWish& wish, co
 
 // For footprints of what so many threads work with.
 Resources planning_resources(int threads);
-// What both take on the host before the loop begins: the first centres are chosen, by `plus_plus`, and the data are
-// surveyed, a piece of so many rows at a time.
+// Host memory of both plans before the loop: for choosing the first centres, which takes `plus_plus`, and for surveying
+// the data, a piece of rows at a time.
 Footprint start_footprint(const KMeansShape& shape, const KMeansWish& wish, const Footprint& plus_plus, int64_t piece,
                           const Resources& resources);
 // Memory of k-means++ on the host.
 Footprint plus_plus_footprint(const KMeansShape& shape, const KMeansWish& wish, const KMeansPlan& plan,
                               const Resources& resources);
-// By which a device is chosen.
+// Counts of the work, from which a device is chosen.
 Counts work_of(const KMeansShape& shape, const KMeansWish& wish);
 
 }  // namespace kith

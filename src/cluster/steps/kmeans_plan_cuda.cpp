@@ -1,10 +1,10 @@
 // The plan of k-means on a GPU.
 //
-// Rows from the host stay on the device if they fit, so that they are copied once; else they come piece by piece in
-// every pass, each while the one before it is worked on. So do the operands that products are made of: where there is
-// no room for those of all rows they are made anew for each piece. Under a tight budget first the pieces shrink to a
-// size that still fills the machine, then the operands go, then the rows, then the pieces shrink to the smallest that
-// work.
+// Rows from the host stay on the device if they fit, so that they are copied once; otherwise
+// they are copied piece by piece in every pass, each while the one before is processed. The
+// operands of products stay too if they fit; otherwise they are made again for each piece.
+// Under a tight budget the pieces shrink first, to a size that still fills the GPU; then
+// operands no longer stay, then rows; then the pieces shrink to the smallest that work.
 #include "cluster/steps/kmeans_plan.hpp"
 
 #include "cluster/draw/kmeans_plus_plus.hpp"
@@ -28,7 +28,7 @@ constexpr int64_t kGoodPiece = int64_t{1} << 17;
 constexpr int64_t kDeviceReadBytes = int64_t{256} << 20;  // of rows that come from the host in every pass
 constexpr int64_t kMostUnsettled = 16384;
 constexpr int64_t kLeastUnsettled = 64;
-// So few values are not worth the ten kernels of a sort.
+// Up to this many values the ten kernels of a sort do not pay off.
 constexpr int64_t kListedValues = int64_t{1} << 23;
 
 Footprint host_footprint(const KMeansShape& shape, const KMeansWish& wish, const KMeansPlan& plan,
@@ -56,7 +56,7 @@ Footprint host_footprint(const KMeansShape& shape, const KMeansWish& wish, const
       .beside(wish.candidates > 0 ? loop.beside(start) : loop.then(start));
 }
 
-// Memory of k-means++, which is done before the passes begin.
+// Memory of k-means++, which is freed before the passes begin.
 int64_t plus_plus_bytes(const KMeansShape& shape, const KMeansWish& wish) {
   PlusPlusShape choice;
   choice.rows = wish.candidates > 0 ? wish.candidates : wish.sampled_rows;
@@ -70,7 +70,7 @@ int64_t plus_plus_bytes(const KMeansShape& shape, const KMeansWish& wish) {
   return PlusPlusWorkspace(choice).bytes;
 }
 
-// What a plan needs in all; INT64_MAX where that cannot be counted.
+// The device memory of a plan; INT64_MAX if the sum overflows.
 int64_t device_bytes(const KMeansShape& shape, const KMeansWish& wish, const KMeansPlan& plan) {
   const int64_t own = KMeansWorkspace(shape, wish, plan).bytes;
   const int64_t more = plan.cuda()->search.exact.device_bytes + (shape.space.host_readable() ? 0 : 2 * kGatherBytes);
@@ -115,7 +115,7 @@ KMeansPlan plan_kmeans_cuda(const KMeansShape& shape, const KMeansWish& wish, co
     plan.device_bytes = device_bytes(shape, wish, plan);
     return plan.device_bytes <= budget.device;
   };
-  // Nothing stays that is used but once.
+  // Rows that are used only once do not stay.
   const bool can_stay = wish.moves_centres && wish.batch_rows == 0;
   const int64_t largest = whole_sum_blocks(std::min(rows + kSumBlock - 1, kMostPiece));
   const int64_t streamed = std::min(largest, whole_sum_blocks(kDeviceReadBytes / row_bytes));
@@ -143,7 +143,7 @@ KMeansPlan plan_kmeans_cuda(const KMeansShape& shape, const KMeansWish& wish, co
     (void)choose();
   }
 
-  // Where there is no room for k-means++ the host does it, with the same centres.
+  // If k-means++ does not fit, the host runs it, with the same centres.
   const bool chooses = wish.sampled_rows > 0 || wish.candidates > 0;
   const int64_t plus_plus = chooses ? plus_plus_bytes(shape, wish) : INT64_MAX;
   // Candidates are drawn by the backend, whose memory is then taken already.

@@ -1,4 +1,4 @@
-// What one run of k-means works with, and what it leaves.
+// The input and the result of one run of k-means.
 #pragma once
 
 #include <kith/kmeans.hpp>
@@ -36,7 +36,7 @@ struct KMeansRun {
   static CounterRng random(uint64_t seed, int64_t attempt, Purpose purpose) { return {seed, stream(attempt, purpose)}; }
 };
 
-// What a run fills, and a model keeps. The centres hold the first centres when a run begins.
+// The result of a run. When a run begins, `centres` holds the first centres.
 struct KMeansModel {
   MatrixBuffer centres;
   HostArray<double> counts;   // the weight of each centre's rows

@@ -35,7 +35,7 @@ struct Centre {
     const double before = static_cast<double>(from[col]) * count;
     return (before + sums[col]) / (count + weight);
   }
-  // Returns what the column has moved by.
+  // Moves one column and returns the difference.
   __device__ double move(int64_t col, bool moves, double inverse) const {
     const float before = from[col];
     const float value = moves ? static_cast<float>(mean(col) * inverse) : before;
@@ -71,8 +71,8 @@ __global__ void __launch_bounds__(kThreads) move_kernel(MoveTask task) {
   if (lane == 0) task.squared_moves[number] = squared;
 }
 
-// A block for each centre, where there are many columns: all threads divide, then sixteen of them add the squares of
-// what they found in order. In all threads: the tree of these.
+// One block for each centre, for many columns: all threads divide, then sixteen of them add the squared differences in
+// order. Returns their canonical tree in all threads.
 template <typename Value>
 __device__ double wide_squares(int64_t cols, const Value& value, double* chunk, double* result) {
   double squares = 0;

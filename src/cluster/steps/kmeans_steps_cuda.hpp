@@ -34,9 +34,9 @@ struct DrawTask {
   double* sums = nullptr;          // the tree's
 };
 
-// No row has a candidate.
+// Initialises: no row has a candidate yet.
 void launch_no_candidates(const DrawTask& task, cudaStream_t stream);
-// Rows whose keys are less than what they have: labels are candidates from `first` on.
+// Updates rows whose keys are below their distance so far; labels are numbers of candidates less `first`.
 void launch_take_nearer(const DrawTask& task, const float* keys, const int32_t* labels, int64_t first,
                         cudaStream_t stream);
 void launch_add_up(const DrawTask& task, cudaStream_t stream);

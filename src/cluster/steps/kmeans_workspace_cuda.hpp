@@ -1,5 +1,5 @@
-// Where k-means keeps its things in the one block of device memory it takes: the plan counts these bytes and the
-// backend lays out by them, so what is used is what was planned.
+// The layout of k-means' single block of device memory: the plan counts these bytes and the backend uses the layout, so
+// what is used is what was planned.
 #pragma once
 
 #include "cluster/draw/draw_tree.hpp"
@@ -12,7 +12,7 @@
 
 namespace kith {
 
-// What sorting so many rows by centre takes beside them: counts of 256 digits for every 2,048 rows, and little else.
+// Scratch memory for sorting rows by centre: mainly counts of 256 digits for every 2,048 rows.
 inline int64_t centre_sort_bytes(int64_t rows) { return rows / 2 + (int64_t{1} << 20); }
 
 // A part that is not needed has no values. "Piece" is the largest number of rows handled at a time, "runs" are the rows
