@@ -21,7 +21,7 @@ class DeviceArray {
 
  public:
   DeviceArray() = default;
-  // Throws OutOfMemory, naming `purpose`, when the limit or the device has no room left.
+  // Throws OutOfMemory, naming `purpose`, if the limit or the device has no room.
   DeviceArray(int64_t count, std::string_view purpose, std::shared_ptr<const DeviceContext> context,
               const Resources& resources)
       : buffer_(array_bytes<T>(count), purpose, std::move(context), resources), size_(count) {}
@@ -30,7 +30,7 @@ class DeviceArray {
   int64_t size() const { return size_; }
   int64_t bytes() const { return buffer_.bytes(); }
 
-  // From now on it is freed in the order of that context's stream. All work on it so far is done.
+  // Frees it in the order of that context's stream from now on. All work on it so far must be complete.
   void free_in_order_of(std::shared_ptr<const DeviceContext> context) { buffer_.free_in_order_of(std::move(context)); }
 
  private:

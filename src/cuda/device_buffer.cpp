@@ -14,7 +14,7 @@ DeviceBuffer::DeviceBuffer(int64_t bytes, std::string_view purpose, std::shared_
                            const Resources& resources)
     : bytes_(bytes),
       context_(std::move(context)),
-      // A footprint is counted without a device.
+      // Footprints are counted without a device.
       budget_(context_ == nullptr ? resources.device_memory() : resources.device_memory(context_->device())) {
   if (bytes == 0) return;
   budget_->reserve(bytes, purpose);

@@ -17,7 +17,7 @@ namespace kith {
 class DeviceBuffer {
  public:
   DeviceBuffer() = default;
-  // Throws OutOfMemory, naming `purpose`, when the limit or the device has no room left.
+  // Throws OutOfMemory, naming `purpose`, if the limit or the device has no room.
   DeviceBuffer(int64_t bytes, std::string_view purpose, std::shared_ptr<const DeviceContext> context,
                const Resources& resources);
   ~DeviceBuffer() { release(); }
@@ -27,7 +27,7 @@ class DeviceBuffer {
     return *this;
   }
 
-  // From now on it is freed in the order of that context's stream. All work on it so far is done.
+  // Frees it in the order of that context's stream from now on. All work on it so far must be complete.
   void free_in_order_of(std::shared_ptr<const DeviceContext> context) { context_ = std::move(context); }
 
   std::byte* data() const { return data_; }

@@ -1,5 +1,5 @@
-// The pools and idle streams of a process, for each device. They are never destroyed: at exit the driver is gone before
-// static objects are. A forked child, which cannot use its parent's, begins with none.
+// The pools and idle streams of a process, for each device. They are never destroyed: at exit the driver is unloaded
+// before static objects. A forked child cannot use its parent's and begins with none.
 #include "cuda/device_context.hpp"
 
 #include "cuda/device_guard.hpp"
@@ -28,7 +28,7 @@ struct Cache {
   pid_t process = getpid();
   std::map<int, DeviceCache> devices;
 
-  // Under the mutex.
+  // Requires the mutex.
   DeviceCache& of(int device) {
     if (process != getpid()) {
       new std::map<int, DeviceCache>(std::move(devices));  // the parent's: neither used nor destroyed here
@@ -73,7 +73,7 @@ DeviceContext::~DeviceContext() {
 
 namespace {
 
-// A context on a stream that lives as long as the process: memory may be given back at any time.
+// A context on a stream that lives as long as the process, since memory may be freed at any time.
 std::shared_ptr<const DeviceContext> lasting_context(int device, unsigned flags,
                                                      std::shared_ptr<const DeviceContext> DeviceCache::*kind) {
   Cache& shared = cache();

@@ -1,7 +1,7 @@
-// What a search, or a prepared base, has on a device: a stream, its own or its caller's, and the memory pool of that
-// device. Making streams and pools takes longer than a small search, so a context's own stream goes back to be used
-// again, and the pool stays. Make one under a DeviceGuard; it can be destroyed on any thread, whichever device is
-// current there.
+// The device resources of a search, or of a prepared base: a stream, its own or the caller's,
+// and the device's memory pool. Creating streams and pools takes longer than a small search,
+// so a context's own stream is reused, and the pool is kept. Make a context under a
+// DeviceGuard; it can be destroyed on any thread, whichever device is current there.
 #pragma once
 
 #include <kith/resources.hpp>
@@ -18,7 +18,7 @@
 
 namespace kith {
 
-// When what was enqueued on a stream before has been done.
+// Tells when the work that was enqueued on a stream so far is complete.
 class Event {
  public:
   Event() { KITH_CUDA_CHECK(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming)); }
@@ -27,15 +27,15 @@ class Event {
   Event& operator=(const Event&) = delete;
 
   void record(cudaStream_t stream) { KITH_CUDA_CHECK(cudaEventRecord(event_, stream)); }
-  // Whether it has come. What cannot be told, of a device that is gone, has.
+  // Whether that work is complete. True if the device is gone.
   bool passed() const {
     const cudaError_t state = cudaEventQuery(event_);
     if (state != cudaSuccess) (void)cudaGetLastError();  // else the next launch would report it
     return state != cudaErrorNotReady;
   }
-  // An event that was never recorded is done.
+  // An event that was never recorded is complete.
   void wait() const { KITH_CUDA_CHECK(cudaEventSynchronize(event_)); }
-  // Where nothing can be thrown.
+  // The same, without exceptions.
   void wait_quietly() const { (void)cudaEventSynchronize(event_); }
   void hold_up(cudaStream_t stream) const { KITH_CUDA_CHECK(cudaStreamWaitEvent(stream, event_)); }
 
@@ -43,11 +43,11 @@ class Event {
   cudaEvent_t event_ = nullptr;
 };
 
-// A CUDA stream of our own. It waits for its work before it goes, so that nothing it copies outlives the memory copied.
+// A CUDA stream of our own. Its destructor waits for its work, so that no copy outlives the memory it reads or writes.
 class Stream {
  public:
-  // A blocking stream, ordered after what the caller put on the default stream: a matrix that lies on the device may
-  // have been written there.
+  // A blocking stream, ordered after the caller's work on the default stream, which may have written a matrix on the
+  // device.
   Stream() { KITH_CUDA_CHECK(cudaStreamCreateWithFlags(&stream_, cudaStreamDefault)); }
   ~Stream() {
     (void)cudaStreamSynchronize(stream_);
@@ -63,9 +63,9 @@ class Stream {
   cudaStream_t stream_ = nullptr;
 };
 
-// A memory pool of our own on one device: other users of the default pool neither see it nor are seen. Up to an eighth
-// of the device's memory, 4 GiB at least, stays with it for the next call when it is freed, since taking memory from
-// the device costs milliseconds a gigabyte; the rest goes back.
+// A memory pool of our own on one device, independent of the default pool and its users. Up to an eighth of the
+// device's memory, at least 4 GiB, stays in the pool when it is freed, since allocating memory from the device costs
+// milliseconds for each gigabyte; more is returned to the device.
 class MemoryPool {
  public:
   // `device` is the current one.
@@ -88,7 +88,7 @@ class MemoryPool {
 
   cudaMemPool_t get() const { return pool_; }
 
-  // What it holds and nobody uses.
+  // Bytes that it holds but that are not in use.
   int64_t idle_bytes() const {
     uint64_t held = 0;
     uint64_t used = 0;
@@ -103,9 +103,9 @@ class MemoryPool {
 
 class DeviceContext {
  public:
-  // `stream` is a cudaStream_t of the caller's, which must outlive the context; null: one of ours. Where it is that of
-  // work that is only counted (core/footprint.hpp) nothing is enqueued, and what would be copied to the host stays as
-  // it is.
+  // `stream`: a cudaStream_t of the caller's, which must outlive the context; null: one of ours. If it stands for work
+  // that is only counted (core/footprint.hpp), nothing is enqueued, and host memory that copies would write stays
+  // unchanged.
   explicit DeviceContext(int device, void* stream = nullptr);
   ~DeviceContext();
   DeviceContext(const DeviceContext&) = delete;
@@ -118,12 +118,12 @@ class DeviceContext {
   void synchronize() const {
     if (!only_counts()) KITH_CUDA_CHECK(cudaStreamSynchronize(stream()));
   }
-  // The same for who copies nothing more: then the end of the context does not wait once more.
+  // The same if no copies follow: then the destructor does not wait again.
   void finish() const {
     synchronize();
     finished_ = true;
   }
-  // Enqueues a copy, from host or device memory to either.
+  // Enqueues a copy between any host and device memory.
   void copy(void* to, const void* from, int64_t bytes) const {
     if (bytes == 0 || only_counts()) return;
     KITH_CUDA_CHECK(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), cudaMemcpyDefault, stream()));
@@ -141,7 +141,7 @@ class DeviceContext {
                                       bytes(from.cols()), static_cast<size_t>(from.rows()), cudaMemcpyDefault,
                                       stream()));
   }
-  // Enqueues that every byte of `count` values becomes `byte`: 0, or 0xFF for the largest unsigned numbers and for -1.
+  // Enqueues setting every byte of `count` values to `byte`: 0, or 0xFF for the largest unsigned numbers and for -1.
   template <typename T>
   void fill(T* values, int byte, int64_t count) const {
     fill_bytes(values, byte, count * static_cast<int64_t>(sizeof(T)), stream());
@@ -155,18 +155,18 @@ class DeviceContext {
   mutable bool finished_ = false;
 };
 
-// A context with a stream of its own, whatever the caller's is. Where memory is only counted it enqueues nothing.
+// A context with a stream of its own, independent of the caller's. If memory is only counted, it enqueues nothing.
 std::shared_ptr<const DeviceContext> work_context(int device, const Resources& resources);
 
-// One for each device, on which memory that outlives a call is taken and given back, and nothing else is enqueued: its
-// stream waits for no other. Where memory is only counted: a context that enqueues nothing.
+// One context for each device, on which memory that outlives a call is allocated and freed. Nothing else is enqueued,
+// and its stream waits for no other. If memory is only counted: a context that enqueues nothing.
 std::shared_ptr<const DeviceContext> allocation_context(int device, const Resources& resources);
 
-// The context in whose order memory is freed that callers' streams may still be reading: see cuda/stream_marks.hpp.
-// Nothing else is enqueued there; nobody waits for it.
+// The context for freeing memory that callers' streams may still read (cuda/stream_marks.hpp). Nothing else is enqueued
+// there, and no code waits for it.
 std::shared_ptr<const DeviceContext> freeing_context(int device);
 
-// The context in whose order memory is freed that work on the default stream may still use: its stream waits for that.
+// The context for freeing memory that work on the default stream may still use: its stream waits for that work.
 std::shared_ptr<const DeviceContext> after_default_context(int device);
 
 }  // namespace kith

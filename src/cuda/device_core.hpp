@@ -1,5 +1,5 @@
-// For the cores of kernels: device code under nvcc, plain functions under g++, where the tests run them with real
-// threads in the place of a block's.
+// Macros for the cores of kernels: device code under nvcc, plain functions under g++, where tests run them with real
+// threads instead of a block's.
 #pragma once
 
 #if defined(__CUDACC__)

@@ -1,11 +1,11 @@
-// Makes a device this thread's current one, and puts back the one that was.
+// Makes a device this thread's current one, and restores the former one.
 #pragma once
 
 namespace kith {
 
 class DeviceGuard {
  public:
-  // InvalidArgument for a number that no device has.
+  // Throws InvalidArgument if there is no such device.
   explicit DeviceGuard(int device);
   ~DeviceGuard();
   DeviceGuard(const DeviceGuard&) = delete;

@@ -12,8 +12,8 @@
 
 namespace kith {
 
-// Uninitialised, counted against the device memory limit, usable on every stream. What has been enqueued on it, but for
-// the default stream, must be done before the last copy of the pointer goes.
+// Uninitialised, counted against the device memory limit, usable on every stream. Work on it must be complete before
+// the last copy of the pointer is destroyed, except for work on the default stream.
 std::shared_ptr<std::byte> allocate_on_device(int64_t bytes, std::string_view purpose, int device,
                                               const Resources& resources);
 
@@ -21,19 +21,19 @@ std::shared_ptr<std::byte> allocate_on_device(int64_t bytes, std::string_view pu
 std::shared_ptr<std::byte> allocate_for_searches(int64_t bytes, std::string_view purpose, int device,
                                                  const Resources& resources);
 
-// Copies rows, from wherever they lie, to packed rows there, on the resources' stream; returns when that is done.
+// Copies rows from any memory to packed rows on the device, on the resources' stream; returns when that is done.
 void copy_to_device(const MatrixView& from, std::byte* to, int device, const Resources& resources);
 
-// Copies bytes from that device's memory, which are complete, or will be in the order of the default stream; returns
+// Copies bytes from that device's memory, whose content must be complete in the order of the default stream; returns
 // when that is done.
 void copy_to_host(const void* from, int64_t bytes, int device, void* to);
 
-// Until all that was enqueued on the resources' stream of that device, on any stream of it, is done. The latter is for
-// memory of others that do not expose their streams; where there is no such device there is nothing to wait for.
+// Wait until all work on the resources' stream of that device, or on all of its streams, is complete. The latter is for
+// memory of libraries that do not expose their streams; without such a device it returns at once.
 void wait_for_stream(int device, const Resources& resources);
 void wait_for_device(int device);
 
-// The device in whose memory a pointer lies; InvalidArgument where that is none.
+// The device that owns the memory of a pointer; throws InvalidArgument if none does.
 int device_of(const void* pointer);
 
 }  // namespace kith

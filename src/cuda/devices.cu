@@ -11,11 +11,11 @@
 namespace kith {
 namespace {
 
-// Exists to be asked for: a device that has no code for it cannot run any kernel of this build.
+// A kernel to look up: a device without code for it cannot run any kernel of this build.
 __global__ void probe() {}
 
-// What does not change while a process lives, so that it is asked for once: that takes the driver milliseconds. Of the
-// memory all counts as free.
+// Properties of devices, which do not change while a process lives and take the driver milliseconds, so they are
+// cached. All memory counts as free.
 struct KnownDevices {
   std::mutex mutex;
   std::map<int, DeviceInfo> devices;
@@ -34,8 +34,8 @@ bool find_known(int index, DeviceInfo& info) {
   return true;
 }
 
-// Makes the device the current one. False, with no error left behind, for one that cannot be used: busy in exclusive
-// mode, fallen off the bus, or of a generation this build has no code for.
+// Makes the device the current one. False, without a pending CUDA error, if it cannot be used: busy in exclusive mode,
+// fallen off the bus, or of a generation for which this build has no code.
 bool describe_when_idle(int index, DeviceInfo& info) {
   const auto usable = [](cudaError_t error) {
     if (error != cudaSuccess) (void)cudaGetLastError();
@@ -58,7 +58,7 @@ bool describe_when_idle(int index, DeviceInfo& info) {
   return true;
 }
 
-// The same with the memory that is free for Kith now.
+// The same with the memory that is now free for Kith.
 bool describe(int index, DeviceInfo& info) {
   if (!describe_when_idle(index, info)) return false;
   size_t free = 0;
@@ -71,7 +71,7 @@ bool describe(int index, DeviceInfo& info) {
   return true;
 }
 
-// With the current device put back.
+// Restores the current device.
 DeviceInfo describe_one(int index, bool (*describe_current)(int index, DeviceInfo& info)) {
   int count = 0;
   int current = 0;

@@ -5,8 +5,8 @@
 
 namespace kith {
 
-// OutOfMemory where the device's memory ran out, else DeviceError; the text names the call. The error is taken from
-// the thread's record, so that a later launch does not report it once more.
+// Throws OutOfMemory if the device's memory ran out, otherwise DeviceError; the text names the call. Clears the
+// thread's last error, so that a later launch does not report it again.
 [[noreturn]] void throw_cuda_error(cudaError_t error, const char* call);
 
 inline void check_cuda(cudaError_t error, const char* call) {

@@ -1,8 +1,8 @@
 // A plan for a GPU within the memory that is free there.
 //
-// A call does not ask the driver how much that is where the answer cannot matter: a plan is first made as if all of the
-// device's memory were free, and stands where Kith's pool holds what it needs from a call before. Else the driver is
-// asked. Results are the same with any plan.
+// The driver is asked only if the answer matters: a plan is first made as if all of the device's memory were free, and
+// is used if Kith's pool has enough unused memory from earlier calls. Otherwise the driver is asked and a new plan
+// made. Results are the same with any plan.
 #pragma once
 
 #include <kith/device.hpp>

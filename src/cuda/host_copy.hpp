@@ -1,4 +1,4 @@
-// Values of a GPU that the host decides by.
+// Reads values from a GPU on which the host bases a decision.
 #pragma once
 
 #include "core/host_array.hpp"

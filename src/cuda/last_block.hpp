@@ -1,4 +1,4 @@
-// The block of several that is done last: it sees what the others have written, and brings it together.
+// Finds the block of a grid that finishes last: it sees what the others have written, and combines it.
 #pragma once
 
 #include "cuda/device_core.hpp"
@@ -7,8 +7,8 @@
 
 namespace kith {
 
-// Every thread of a block calls it, once what it has for the last block is written. `arrived` counts the blocks on the
-// device, and is `before_last` where all but one have come. True in all threads of the last one.
+// Called by every thread of a block after writing its part. `arrived`, on the device, counts the finished blocks; it is
+// `before_last` when all but one have finished. True in all threads of the last block.
 __device__ inline bool arrives_last(uint32_t* arrived, uint32_t before_last) {
   __shared__ bool last;
   __threadfence();

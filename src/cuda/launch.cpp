@@ -15,8 +15,8 @@
 namespace kith {
 namespace {
 
-// By device, whether a kernel's code waits by itself: code for older GPUs does not, and may run on newer ones. A cache:
-// the answer cannot change, and to ask the runtime takes as long as the pause that is saved.
+// By device, whether a kernel's code waits for the kernel before it: code for older GPUs, which may run on newer ones,
+// does not. Cached, since asking the runtime takes as long as the pause that chaining saves.
 struct Waits {
   std::mutex mutex;
   std::map<std::pair<const void*, int>, bool> kernels;

@@ -4,7 +4,7 @@
 //   launch(fill_kernel, Grid::over(count, kThreads), stream, values, count);
 //
 // A chained kernel follows the one before it in the stream without a pause. From compute capability 9.0 on its blocks
-// can take their places while the last blocks of the kernel before are still at work. Such a kernel calls
+// can be scheduled while the last blocks of the kernel before are still running. Such a kernel calls
 // ptx::wait_for_kernel_before() before it reads what that kernel wrote, or writes what that kernel reads. Since the
 // next one may start only after that, whatever was written two kernels ago or earlier can be read even before the call.
 // Saves one to three microseconds a launch.
@@ -45,7 +45,7 @@ struct Grid {
   }
 };
 
-// Where the device or the code it runs knows no chained kernels, they are launched as others are.
+// Launches chained kernels as plain ones if the device, or the code for it, does not support chaining.
 void launch_kernel(const void* kernel, void** arguments, const Grid& grid, cudaStream_t stream);
 
 template <typename... Parameters>
@@ -55,7 +55,7 @@ void launch(void (*kernel)(Parameters...), const Grid& grid, cudaStream_t stream
   launch_kernel(reinterpret_cast<const void*>(kernel), pointers, grid, stream);
 }
 
-// Enqueues that every byte becomes `byte`.
+// Enqueues setting every byte to `byte`.
 void fill_bytes(void* memory, int byte, int64_t bytes, cudaStream_t stream);
 
 }  // namespace kith

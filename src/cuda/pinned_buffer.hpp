@@ -1,5 +1,5 @@
-// An owning piece of pinned host memory, which copies to and from a GPU need not stop on the way of. It counts against
-// the host memory limit. Pinning takes long: who copies often keeps one.
+// An owning block of pinned host memory, from and to which GPUs copy asynchronously. It counts against the host memory
+// limit. Pinning is slow: keep a buffer if you copy often.
 #pragma once
 
 #include <kith/resources.hpp>

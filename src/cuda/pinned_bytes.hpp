@@ -1,4 +1,4 @@
-// How much pinned memory copies to a GPU pass through.
+// The size of the pinned memory through which copies to a GPU pass.
 #pragma once
 
 #include <cstdint>

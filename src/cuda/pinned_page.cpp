@@ -12,14 +12,14 @@
 namespace kith {
 namespace {
 
-// Pages that no call uses, of each device and width; a forked child begins with none. Never destroyed: at exit the
-// driver is gone before static objects are.
+// Idle pages, by device and width; a forked child begins with none. Never destroyed: at exit the driver is unloaded
+// before static objects.
 struct IdlePages {
   std::mutex mutex;
   pid_t process = getpid();
   std::map<std::pair<int, bool>, std::vector<std::unique_ptr<PinnedPage::Memory>>> pages;
 
-  // Under the mutex.
+  // Requires the mutex.
   std::vector<std::unique_ptr<PinnedPage::Memory>>& of(int device, bool wide) {
     if (process != getpid()) {
       for (auto& [which, some] : pages) {
@@ -38,7 +38,7 @@ IdlePages& idle_pages() {
 }
 
 std::unique_ptr<PinnedPage::Memory> make_page(bool wide) {
-  // The room begins where any array may.
+  // The offset of the room, aligned for any array.
   constexpr int64_t kRoomAt = 256;
   static_assert(sizeof(PinnedPage::Words) <= kRoomAt);
   const int64_t bytes = (wide ? PinnedPage::kWide : 1) * (PinnedPage::kUpBytes + PinnedPage::kDownBytes);

@@ -1,8 +1,8 @@
-// What a call of few queries has ready from the calls before: a little pinned host memory, by which queries go to the
-// device without a stop on the way and to which kernels write results, where the host reads them once the stream is
-// done; some words on the device that need no setting, and room there for what a call forgets. Taking any of it from
-// the driver takes longer than such a call, so pages go back to be used by the next. They are small and few, as streams
-// are, and count against no limit. A wide page is for a thousand queries or so: 16 times as much pinned memory.
+// Reusable memory for calls of few queries. A page has a little pinned host memory, through which queries are copied to
+// the device asynchronously and to which kernels write results, which the host reads after the stream has finished;
+// some words on the device that need no initialisation; and scratch memory there. Allocating these from the driver
+// takes longer than such a call, so pages are reused. They are small and few, as streams are, and count against no
+// limit. A wide page is for about a thousand queries: 16 times as much pinned memory.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -20,18 +20,18 @@ class PinnedPage {
   static constexpr int64_t kWide = 16;
   static constexpr int64_t kRoomBytes = int64_t{64} << 10;
 
-  // One that nobody uses, or a new one, for the current device, which is `device`.
+  // Takes an idle page, or makes a new one, for the current device, which is `device`.
   explicit PinnedPage(int device, bool wide = false);
-  // Waits for the stream that uses it, where nobody has.
+  // Waits for the stream that uses it, unless that was done before.
   ~PinnedPage();
   PinnedPage(const PinnedPage&) = delete;
   PinnedPage& operator=(const PinnedPage&) = delete;
 
-  // Work on that stream uses it from now on, until the stream was waited for.
+  // Declares that work on that stream uses the page until the stream was waited for.
   void use(cudaStream_t stream) { user_ = stream; }
   void finished() { user_ = nullptr; }
 
-  // What is on its way to the device, and what comes from it: pointers for host and device alike.
+  // Data on its way to the device, and data from it; the pointers are valid on host and device.
   std::byte* up() const { return memory_->host; }
   std::byte* down() const { return memory_->host + up_bytes(); }
   int64_t up_bytes() const { return wide_ ? kWide * kUpBytes : kUpBytes; }
@@ -42,7 +42,7 @@ class PinnedPage {
     uint32_t bad_row;  // the first row that is not finite
   };
   Words* words() const { return memory_->words; }
-  // On the device: kRoomBytes of anything.
+  // On the device: kRoomBytes of scratch memory.
   std::byte* room() const { return memory_->room; }
 
   struct Memory {

@@ -32,14 +32,14 @@ namespace {
 
 using StageMemory = std::unique_ptr<PinnedStage::Memory>;
 
-// Stages that nobody uses, kept for the next; a forked child begins with none. Never destroyed: at exit the driver is
-// gone before static objects are.
+// Idle stages, kept for later calls; a forked child begins with none. Never destroyed: at exit the driver is unloaded
+// before static objects.
 struct IdleStages {
   std::mutex mutex;
   pid_t process = getpid();
   std::vector<StageMemory> stages;
 
-  // Under the mutex.
+  // Requires the mutex.
   void leave_parent() {
     if (process == getpid()) return;
     for (auto& stage : stages) (void)stage.release();  // the parent's

@@ -1,6 +1,6 @@
-// Two halves of pinned memory, by which large copies go between ordinary host memory and a GPU: threads fill or empty
-// one half while the copy engine works on the other, several times as fast as the driver's own copies. Pinning memory
-// takes long, so stages are kept for the next call; while one is used it counts against the host memory limit.
+// Double-buffered pinned memory for large copies between pageable host memory and a GPU: threads fill or drain one half
+// while the copy engine works on the other, several times as fast as the driver's own copies. Pinning is slow, so
+// stages are kept for later calls; a stage in use counts against the host memory limit.
 #pragma once
 
 #include <kith/resources.hpp>
@@ -16,14 +16,14 @@
 
 namespace kith {
 
-// Whether copies go through pinned memory: there are many bytes in ordinary host memory, and the limit has room.
+// Whether to copy through pinned memory: if there are many bytes in pageable host memory, and the limit has room.
 bool wants_pinned(MemorySpace space, int64_t bytes, const Resources& resources);
 
 class PinnedStage {
  public:
   static constexpr int64_t kHalfBytes = kPinnedBytes / 2;
 
-  // OutOfMemory where the limit allows no more.
+  // Throws OutOfMemory if the limit has no room.
   explicit PinnedStage(const Resources& resources);
   // Waits for copies that use it.
   ~PinnedStage();
@@ -31,7 +31,7 @@ class PinnedStage {
   PinnedStage& operator=(const PinnedStage&) = delete;
 
   std::byte* half(int i) const;
-  // When the copy that last used a half, by used_by(), is done. One that none has used is free.
+  // Waits until the last copy of a half, declared by used_by(), is complete. A half without one is free.
   void wait_for(int i) const;
   void used_by(cudaStream_t stream, int i);
 
@@ -43,7 +43,7 @@ class PinnedStage {
   std::optional<Event> copied_[2];
 };
 
-// Copies from a device to ordinary host memory, in the order of the context's stream; done when it returns.
+// Copies from a device to pageable host memory, in the order of the context's stream; complete when it returns.
 void copy_to_host_staged(void* to, const void* from, int64_t bytes, const DeviceContext& context,
                          const Resources& resources);
 

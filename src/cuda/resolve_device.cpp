@@ -21,14 +21,14 @@ DeviceInfo checked(Device asked, DeviceInfo (*describe)(int index)) {
                                     name_of(asked), cuda_devices().size()));
 }
 
-// True if `device` is one of several: a call that a single one serves then runs where its data is.
+// True if `device` is one of several: a call that uses only one device then runs where its data is.
 bool is_one_of(Device device, const Resources& resources) {
   if (resources.parts() == 1) return false;
   const std::vector<DeviceParts> all = resources.devices();
   return std::any_of(all.begin(), all.end(), [&](const DeviceParts& one) { return one.device == device; });
 }
 
-// The device asked for, or the GPU where some of the data lies; automatic where neither says.
+// The requested device, or the GPU that holds some of the data; automatic if there is neither.
 Device device_of(std::string_view job, const ReusedVector<MemorySpace>& spaces, const Resources& resources) {
   Device device = resources.device();
   for (const MemorySpace& space : spaces) {

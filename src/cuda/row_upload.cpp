@@ -40,7 +40,7 @@ void RowUpload::copy(const MatrixView& rows, std::byte* target, cudaStream_t str
   const int64_t bytes = rows.rows() * row_bytes;
   const bool staged = stage_ && rows.space().kind == MemoryKind::host && bytes >= PinnedStage::kHalfBytes / 4;
   if (staged && rows.row_stride() == rows.cols()) {
-    // Bytes one after the other, however long a row is.
+    // Copies bytes in large pieces, independent of the length of a row.
     constexpr int64_t kPiece = 1 << 16;
     const int64_t pieces = bytes / kPiece;
     copy_staged({rows.data(), DType::u8, {pieces, kPiece, kPiece}}, {nullptr, 0, pieces}, target, stream, meter);
@@ -76,7 +76,7 @@ void RowUpload::copy(const MatrixView& rows, const RowPicks& picks, std::byte* t
   }
 }
 
-// Puts the picked rows one after the other, with all threads.
+// Packs the picked rows, with all threads.
 void RowUpload::fill(const MatrixView& rows, const RowPicks& picks, std::byte* target, ProgressMeter& meter) const {
   constexpr int64_t kTaskBytes = 1 << 20;
   const int64_t row_bytes = rows.cols() * size_of(rows.dtype());

@@ -1,6 +1,6 @@
-// Rows on their way from wherever they lie to the device, packed one after the other.
+// Copies rows from any memory to packed rows on a device.
 //
-// Large matrices in ordinary host memory go through pinned memory (pinned_stage.hpp).
+// Large matrices in pageable host memory go through pinned memory (pinned_stage.hpp).
 #pragma once
 
 #include <kith/host_buffer.hpp>
@@ -22,7 +22,7 @@
 
 namespace kith {
 
-// The most rows, from `least` to `most`, of which n take bytes_of(n) within `room`; `least` where fewer would fit.
+// The largest n from `least` to `most` with bytes_of(n) within `room`; `least` if none fits.
 template <typename BytesOf>
 int64_t most_rows(int64_t least, int64_t most, int64_t room, const BytesOf& bytes_of) {
   if (most <= least || bytes_of(most) <= room) return std::max(least, most);
@@ -34,15 +34,15 @@ int64_t most_rows(int64_t least, int64_t most, int64_t room, const BytesOf& byte
   return rows;
 }
 
-// How many rows, of `most`, are brought to a device at a time, where n of them take bytes_of(n) there: as many as take
-// most_bytes, or half of what is left. At least one, which is what counts where memory is only counted.
+// How many rows, at most `most`, are copied to a device at a time, if n of them take bytes_of(n): as many as fit in
+// most_bytes and in half of the available memory. At least one, which is the result if memory is only counted.
 template <typename BytesOf>
 int64_t rows_at_a_time(int64_t most, int64_t most_bytes, const BytesOf& bytes_of, const Resources& resources) {
   if (only_counts(resources)) return 1;
   return most_rows(1, most, std::min(most_bytes, resources.device_memory()->available() / 2), bytes_of);
 }
 
-// All rows of a matrix, or those whose numbers, less first_listed, a list gives.
+// A selection of a matrix's rows: all, or those with numbers list[i] - first_listed.
 struct RowPicks {
   const uint32_t* list = nullptr;
   int64_t first_listed = 0;
@@ -51,8 +51,8 @@ struct RowPicks {
 
 class RowUpload {
  public:
-  // With kPinnedBytes of pinned memory, or without; then picked rows need gather_bytes of ordinary memory, one row at
-  // least. OutOfMemory where the limit allows no more.
+  // Uses kPinnedBytes of pinned memory, or none; then picked rows need gather_bytes of pageable memory, at least one
+  // row. Throws OutOfMemory if the limit has no room.
   RowUpload(bool pinned, const Resources& resources, int64_t gather_bytes = 0);
   RowUpload(const RowUpload&) = delete;
   RowUpload& operator=(const RowUpload&) = delete;

@@ -1,6 +1,6 @@
-// The next piece of a base on its way to the device while the present one is searched: two buffers, a stream for the
-// copies, and a thread that fetches rows and fills pinned memory meanwhile. The thread is one of its own, since the
-// caller's waits for the device; it reports and hears nothing.
+// Copies the next piece of a base to the device while the current one is searched: two buffers, a stream for the
+// copies, and a thread that fetches rows and fills pinned memory. It needs its own thread, since the caller's waits for
+// the device; that thread neither reports progress nor checks for cancellation.
 #pragma once
 
 #include "cuda/device_context.hpp"
@@ -14,16 +14,16 @@ namespace kith {
 
 class RowsAhead {
  public:
-  // Under a DeviceGuard. `upload` must outlive it, and be used by nobody else between begin() and await().
+  // Requires a DeviceGuard. `upload` must outlive it, and must not be used elsewhere between begin() and await().
   RowsAhead(int device, RowUpload& upload, const Resources& resources);
 
-  // Begins to copy rows, or those picked, to buffer 0 or 1, which lies at `target`; `rows` stay valid until await().
+  // Starts copying rows, or the picked ones, to buffer 0 or 1, at `target`; `rows` must stay valid until await().
   void begin(int buffer, const MatrixView& rows, const RowPicks& picks, std::byte* target);
-  // The same of rows that are first to be fetched, by that thread.
+  // The same for rows that the thread fetches first.
   void begin(int buffer, std::function<MatrixView()> fetch, std::byte* target);
-  // Waits until that copy has been enqueued, or throws what it threw; what comes on `stream` waits for the copy.
+  // Waits until that copy has been enqueued, or rethrows its exception; later work on `stream` waits for the copy.
   void await(int buffer, cudaStream_t stream);
-  // What is on `stream` is the last that uses a buffer before it is filled again.
+  // Declares that the work on `stream` so far is the last use of a buffer before it is filled again.
   void used(int buffer, cudaStream_t stream) { used_[buffer].record(stream); }
 
  private:

@@ -11,7 +11,7 @@
 namespace kith {
 namespace {
 
-// Kernels that have it, by device: the driver need not be asked before every launch.
+// Kernels whose limit was raised, by device, so that the driver is not called before every launch.
 struct Allowed {
   std::mutex mutex;
   std::set<std::pair<const void*, int>> kernels;

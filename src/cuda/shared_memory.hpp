@@ -1,12 +1,12 @@
-// Dynamic shared memory past the 48 KiB that any kernel may have.
+// Allows kernels more dynamic shared memory than the default 48 KiB.
 //
-// The limit is state of the kernel on its device, not of a launch: were it set to what one call needs, a search of
-// another thread could lower it between that and the launch. So it is always the same, the most there can be.
+// The limit belongs to the kernel on its device, not to a launch: if it were set to what one call needs, another
+// thread's search could lower it before the launch. So it is always set to the maximum.
 #pragma once
 
 namespace kith {
 
-// Lets launches of `kernel` on the current device have all the shared memory of a block that its own variables leave.
+// Allows launches of `kernel` on the current device all shared memory of a block beside its static variables.
 void allow_all_shared_memory(const void* kernel);
 
 template <typename... Parameters>

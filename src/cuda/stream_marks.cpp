@@ -7,7 +7,7 @@ namespace kith {
 
 class StreamMark {
  public:
-  // Under a guard of the device.
+  // Requires a guard of the device.
   StreamMark(int device, cudaStream_t stream) : device_(device) { event_.record(stream); }
   bool passed() const { return event_.passed(); }
   void wait_quietly() const { event_.wait_quietly(); }

@@ -15,8 +15,8 @@ namespace kith {
 
 class StreamMark;  // a point in the order of a stream
 
-// The point that the caller's stream on that device has come to. Null where the resources have none: work on a stream
-// of Kith's own is waited for. Never throws; where a mark cannot be made the stream is waited for.
+// Marks the current end of the caller's stream on that device. Null if the resources have no stream: Kith waits for its
+// own streams. Never throws; if a mark cannot be made, waits for the stream.
 std::shared_ptr<const StreamMark> mark_stream(int device, const Resources& resources) noexcept;
 
 // The marks of some memory. Destroy it before the memory, which must be of allocate_for_searches() or freed as that is.

@@ -1,6 +1,6 @@
-// Values in memory read and written several at a time, as the vectors that one instruction moves: float4, uint2, ...
+// Reads and writes several values at a time, as the vectors that one instruction moves: float4, uint2, ...
 //
-// `values` must lie on a multiple of sizeof(V) bytes; the caller knows. On the host this is what tests of device cores run.
+// `values` must be aligned to sizeof(V) bytes; callers ensure it. On the host, tests of device cores use this.
 #pragma once
 
 #include "core/host_device.hpp"
@@ -10,7 +10,7 @@
 
 namespace kith {
 
-// Whether `values` lie on a multiple of so many bytes.
+// Whether `values` are aligned to `bytes`.
 KITH_HOST_DEVICE inline bool is_aligned(const void* values, int64_t bytes) {
   return reinterpret_cast<uintptr_t>(values) % static_cast<uintptr_t>(bytes) == 0;
 }

@@ -1,4 +1,4 @@
-// What the lanes of a warp come to together: each result is in all of them.
+// Reductions and scans over the lanes of a warp. Results of reductions are in all lanes.
 #pragma once
 
 #include "cuda/device_core.hpp"

@@ -1,5 +1,5 @@
-// Highway counts by the processor's own instruction (NEON's CNT, AVX-512's VPOPCNTQ), or by looking half bytes up; the
-// sums of four vectors do not wait for each other.
+// Highway uses the processor's instruction (NEON's CNT, AVX-512's VPOPCNTQ) or looks half bytes up in a table. Four
+// independent sums hide the latency.
 #include "rows/count_bits.hpp"
 
 #undef HWY_TARGET_INCLUDE

@@ -1,5 +1,5 @@
-// How many bits of some words are set, with the vectors of the processor: beside the search of one query a filter of a
-// million rows, 16,000 words, is not little.
+// Counts the set bits of an array of words with vector instructions: for a search of one query the filter of a million
+// rows, 16,000 words, takes a noticeable time.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Vectors on the device, as every kernel that reads them gets them. No CUDA types, so that the tests can run kernels'
-// cores on the CPU with them.
+// Views of vectors on a device, for all kernels that read them. No CUDA types, so that tests can run the cores of
+// kernels on the CPU.
 #pragma once
 
 #include <kith/dtype.hpp>
@@ -25,7 +25,7 @@ struct DeviceRowsView {
   KITH_HOST_DEVICE int64_t stored(int64_t i) const {
     return list == nullptr ? i : static_cast<int64_t>(list[i] - first_listed);
   }
-  // Row i, where the dtype is known to be T's.
+  // Row i; T must be the type of the dtype.
   template <typename T>
   KITH_HOST_DEVICE const T* row(int64_t i) const {
     return static_cast<const T*>(data) + stored(i) * stride;

@@ -15,7 +15,7 @@
 namespace kith {
 namespace {
 
-// The first row for which is_bad(row), or -1. Where all_are_good(first, count) rows are not looked at one by one.
+// The first row for which is_bad(row), or -1. Skips the rows of blocks for which all_are_good(first, count).
 template <typename AllTest, typename Test>
 int64_t find_first(int64_t rows, const RowNumbers& numbers, const Resources& resources, const AllTest& all_are_good,
                    const Test& is_bad) {

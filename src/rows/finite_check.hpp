@@ -1,5 +1,5 @@
-// Vectors that a search refuses: with a NaN or an infinity, or with a value below zero where the metric wants none.
-// What is said of them is the same on every device.
+// Refuses vectors with a NaN or an infinity, or with a negative value if the metric forbids these. The errors are the
+// same on every device.
 #pragma once
 
 #include <kith/refused_row.hpp>
@@ -15,7 +15,7 @@ namespace kith {
 [[noreturn]] void throw_not_finite(std::string_view what, int64_t row);
 [[noreturn]] void throw_negative(std::string_view what, int64_t row);
 
-// Does the work; rows that it refuses are called `what`, and counted from `first` on.
+// Does the work; its errors about rows name them `what` and count from `first`.
 template <typename Work>
 decltype(auto) naming_rows(std::string_view what, const Work& work, int64_t first = 0) {
   try {
@@ -25,7 +25,7 @@ decltype(auto) naming_rows(std::string_view what, const Work& work, int64_t firs
   }
 }
 
-// What the caller calls row i: number first + i, or list[first + i]; rows whose number `kept` leaves out do not count.
+// The caller's number of row i: first + i, or list[first + i]. Rows that `kept` leaves out are not checked.
 struct RowNumbers {
   int64_t first = 0;
   const uint32_t* list = nullptr;
@@ -39,7 +39,7 @@ int64_t find_not_finite(const MatrixView& rows, const RowNumbers& numbers, const
 // Pass over all rows and throw InvalidArgument naming the first bad one.
 void refuse_not_finite(std::string_view what, const MatrixView& rows, const RowNumbers& numbers,
                        const Resources& resources);
-// The same for rows that something is learnt from: no switch lets a NaN through there.
+// The same for training rows, which must always be finite.
 void refuse_untrainable(const MatrixView& rows, const RowNumbers& numbers, const Resources& resources);
 void refuse_negative(std::string_view what, const MatrixView& rows, const RowNumbers& numbers,
                      const Resources& resources);

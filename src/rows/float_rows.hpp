@@ -1,4 +1,4 @@
-// Room for f32 rows in one kind of memory: that of the host, or of the GPU where others lie.
+// A buffer of f32 rows in host memory, or in the memory of the GPU that has other rows.
 #pragma once
 
 #include <kith/matrix_buffer.hpp>

@@ -63,7 +63,7 @@ void launch_gather_floats(const DeviceRowsView& from, int64_t cols, const uint32
 
 void gather_cuda(const MatrixView& rows, const std::vector<uint32_t>& numbers, std::byte* out,
                  const Resources& resources) {
-  constexpr int64_t kFewRows = 8;  // for which a copy each is no slower
+  constexpr int64_t kFewRows = 8;  // one copy each is no slower
   const DeviceGuard guard(rows.space().device);
   const auto context = std::make_shared<const DeviceContext>(rows.space().device, resources.options().stream);
   const cudaStream_t stream = context->stream();

@@ -1,5 +1,5 @@
-// Rows in a GPU's memory by a list of their numbers, gathered one after the other. Cost: one read and one write of the
-// rows listed. All enqueue and return.
+// Gathers listed rows in a GPU's memory into consecutive ones. Cost: one read and one write of the listed rows. All
+// functions enqueue and return.
 #pragma once
 
 #include "rows/device_rows.hpp"

@@ -1,5 +1,5 @@
-// Rows for work on the host, wherever the caller's lie: those in a GPU's memory are copied, the others are used as they
-// are.
+// Rows that the host can read: rows in a GPU's
+// memory are copied, others are used in place.
 #pragma once
 
 #include <kith/matrix_buffer.hpp>

@@ -17,7 +17,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little);
 
-// Bit i tells whether byte i of eight, the lowest first, is not 0.
+// Bit i is set if byte i of eight, the lowest first, is not 0.
 uint64_t bits_of_bytes(const uint8_t* bytes) {
   uint64_t eight;
   std::memcpy(&eight, bytes, sizeof(eight));
@@ -26,7 +26,7 @@ uint64_t bits_of_bytes(const uint8_t* bytes) {
   return ones * 0x0102040810204080 >> 56;  // byte i's one moves to bit 56 + i
 }
 
-// One of the listed numbers is no row.
+// Throws an error about a listed number that is no row.
 [[noreturn]] void throw_outside(const int64_t* listed, int64_t rows) {
   int64_t i = 0;
   while (listed[i] >= 0 && listed[i] < rows) ++i;
@@ -103,7 +103,7 @@ void KeptRows::take_rows(const RowFilter& filter, const Resources& resources) {
   const auto* const listed = static_cast<const int64_t*>(filter.data());
   list_ = HostBuffer(filter.size() * 4, "the filter's rows", resources);
   auto* const list = list_.as<uint32_t>();
-  // Loops without branches: beside the search of one query a long list is not little.
+  // Loops without branches, since checking a long list takes a noticeable part of a search of one query.
   uint64_t outside = 0;
   uint64_t unordered = 0;
   for (int64_t i = 0; i < filter.size(); ++i) {

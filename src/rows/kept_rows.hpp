@@ -1,9 +1,8 @@
-// The rows that a filter keeps, checked against the base: how many, as bits, and as an ascending list.
+// The rows that a filter keeps, checked against the base: their number, bits, and an ascending list.
 //
-// Memory: rows / 8 bytes for the bits and 4 for each kept row of the list, each made when first asked for: a filter
-// given as a list has it at once and its bits only for a search that passes over all rows, one given as a mask the
-// bits at once and the list only where the rows themselves are copied. A little more for ranks: how many rows are kept
-// before each 4,096th.
+// Memory: rows / 8 bytes for the bits and 4 for each kept row of the list. Each is made on first use: a filter given as
+// a list has its list at once, and bits only for searches that scan all rows; a filter given as a mask has its bits at
+// once, and a list only if rows are copied. A little more for ranks, the number of kept rows before each 4,096th.
 #pragma once
 
 #include <kith/host_buffer.hpp>
@@ -18,11 +17,11 @@ namespace kith {
 
 class KeptRows {
  public:
-  // InvalidArgument where the filter is not for so many rows. Where memory is only counted, bits, ranks and list are
-  // allocated together, as if all rows but one were kept.
+  // Throws InvalidArgument if the filter is for another number of rows. With resources that only count, allocates bits,
+  // ranks and the list, as if all rows but one were kept.
   KeptRows(const RowFilter& filter, int64_t rows, const Resources& resources);
 
-  // False where every row is kept.
+  // False if every row is kept.
   bool leaves_some_out() const { return count_ < rows_; }
   int64_t count() const { return count_; }
 
@@ -51,7 +50,7 @@ class KeptRows {
   // For each row kRankRows * i: how many are kept before it. Exists once the bits have been made.
   const uint32_t* ranks() const { return ranks_.as<uint32_t>(); }
 
-  // How many are kept before a row; the number of the kept row at a place in the list.
+  // The number of kept rows before a row; the row at a position of the list.
   int64_t count_before(int64_t row) const;
   int64_t row_at(int64_t place) const;
 
@@ -66,7 +65,7 @@ class KeptRows {
   HostBuffer ranks_;
 };
 
-// How many of the first `count` bits are set, from the lowest of the first byte on.
+// The number of set bits among the first `count`, from the lowest of the first byte on.
 int64_t count_set_bits(const void* bits, int64_t count);
 
 inline bool keeps(const uint64_t* bits, int64_t row) { return bits[row / 64] >> (row % 64) & 1; }

@@ -1,4 +1,4 @@
-// What a filter leaves of things that belong to the rows of a base on the GPU. All enqueue and return.
+// Applies a filter to arrays with one value for each row of a base, on the GPU. All functions enqueue and return.
 #pragma once
 
 #include "core/host_device.hpp"
@@ -31,8 +31,8 @@ void launch_kept_numbers(const KeptNumbersTask& task, cudaStream_t stream);
 void launch_keep_norms(const double* norms, const uint32_t* list, uint32_t first_listed, int64_t count, double* kept,
                        cudaStream_t stream);
 
-// Copies the 4-byte terms (kernels/matrix) of rows first_row, first_row + 1, ...; `none` is that of a row that is left
-// out, and of the places past the last row up to `padded`.
+// Copies the 4-byte terms (kernels/matrix) of rows first_row, first_row + 1, ...; rows that are left out, and places
+// past the last row up to `padded`, get `none`.
 struct MaskTermsTask {
   const uint32_t* terms = nullptr;
   const uint64_t* bits = nullptr;

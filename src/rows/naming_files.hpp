@@ -1,4 +1,4 @@
-// Errors about a row of several files: which file, and which row in it.
+// Makes errors about a row of several files name the file and the row in it.
 #pragma once
 
 #include <kith/vector_file.hpp>
@@ -10,8 +10,8 @@
 
 namespace kith {
 
-// Does work over the rows of files, which errors call `what`. Where a row is refused and its rows lie in several files,
-// the error names the file and the row in it.
+// Does work over rows that errors call `what`. If a row is refused and the rows come from several files, the error
+// names the file and the row in it.
 struct NamedFile {
   std::string_view what;
   const VectorFile& file;

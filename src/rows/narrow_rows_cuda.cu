@@ -17,7 +17,7 @@ struct NarrowingFound {
   uint32_t inexact = 0;                              // whether rounding changes a value
 };
 
-// A warp for each row. Without `out` rows are looked at alone.
+// A warp for each row. Without `out` rows are only checked.
 template <typename X>
 __global__ void __launch_bounds__(kThreads)
     narrow_rows_kernel(const X* from, int64_t stride, int64_t rows, int64_t cols, const double* offset, float* out,

@@ -1,6 +1,6 @@
-// What rounding costs is estimated from a sample of the rows. A window of a column are the values between one of its
-// sample and that an eighth of the sample further on. A column is shifted where a window is many times as far from 0 as
-// it is wide, and the shift gains much; columns that do not need it stay as they are.
+// The cost of rounding is estimated from a sample of the rows. A window of a column is the range between one sampled
+// value and the one an eighth of the sample further on. A column is shifted if a window is many times as far from 0 as
+// it is wide and the shift gains much; other columns stay as they are.
 #include "rows/narrowed_rows.hpp"
 
 #include <kith/error.hpp>
@@ -24,17 +24,17 @@
 namespace kith {
 namespace {
 
-// Rows that are looked at, evenly spaced: fewer where they are long.
+// Sampled rows, evenly spaced; fewer if rows are long.
 constexpr int64_t kSampleRows = 512;
 constexpr int64_t kFewestSampleRows = 64;
 constexpr int64_t kSampleValues = 1 << 16;
-// Values are compared with those that a so many-th part of the sample lies between.
+// A window spans this part of the sample.
 constexpr int64_t kWindowPart = 8;
-// A column is shifted where a window of values is so many times as far from 0 as it is wide, and the shift gains so
-// much.
+// A column is shifted if a window is at least kFarWindow times as far from 0 as it is wide, and the shift gains at
+// least kWorthwhileGain.
 constexpr double kFarWindow = 64;
 constexpr double kShiftGain = 4;
-// The most that rounding may move a vector, as a share of the estimated distance of neighbours.
+// How far rounding may move a vector without a warning, as a share of the estimated distance of neighbours.
 constexpr double kMostMoved = 1.0 / 64;
 constexpr double kHalfStep = 0x1p-24;           // rounding to f32 changes a number by this share of it at most
 constexpr double kSmallestRounding = 0x1p-150;  // or by this, near 0
@@ -144,7 +144,7 @@ std::vector<int64_t> finite_rows(const MatrixView& sample) {
   return finite;
 }
 
-// What a sample tells of rounding once an offset is subtracted: the `given` one, or, where it `shifts`, one that it
+// Estimates the effect of rounding after an offset is subtracted: the `given` one or, with `shifts`, one that it
 // chooses.
 template <typename X>
 Survey survey_of(const MatrixView& sample, int64_t all_rows, const Offset& given, bool shifts) {
@@ -192,7 +192,7 @@ Survey survey_rows(const MatrixView& rows, const Offset& given, bool shifts, con
   });
 }
 
-// How a row becomes f32: whether every finite value stays finite.
+// Converts a row to f32; false if a finite value overflows.
 template <typename X>
 bool narrow_row(const X* from, const double* offset, int64_t cols, float* to) {
   bool beyond = false;
@@ -285,7 +285,7 @@ NarrowedRows::NarrowedRows(std::string_view name, const MatrixView& rows, Metric
   if (rows.dtype() != DType::f64) return;
   if (!rows.empty()) {
     Survey survey = survey_rows(rows, nullptr, is_shiftable(metric), resources);
-    // What f32 holds as it is stays so, unless the differences are as exact.
+    // Values that f32 holds exactly stay unshifted, unless the differences are exact too.
     const bool stays =
         survey.offset != nullptr && !is_exact(rows, survey.offset, resources) && is_exact(rows, nullptr, resources);
     if (!stays) {

@@ -1,7 +1,7 @@
-// Rows as the library reads them: those of f64, and any from which an offset is subtracted, as f32 in memory of their
-// own; others as they are. kith/view.hpp says what is subtracted, and why.
+// Narrows rows: f64 rows, and rows from which an offset is subtracted, become f32 in memory of their own; others are
+// used in place. kith/view.hpp explains the offset.
 //
-// Calls that take vectors come through here once, at their door; behind it there is no f64.
+// Calls that take vectors narrow them once, on entry; no code behind them sees f64.
 #pragma once
 
 #include <kith/matrix_buffer.hpp>
@@ -24,20 +24,20 @@ inline bool has_offset(const Offset& offset, int64_t cols) {
   return offset != nullptr && static_cast<int64_t>(offset->size()) == cols;
 }
 
-// Whether rows are not read where they lie.
+// Whether rows are copied rather than read in place.
 inline bool is_narrowed(const MatrixView& rows, const Offset& offset = nullptr) {
   return rows.dtype() == DType::f64 || has_offset(offset, rows.cols());
 }
 
-// Whether rounding that may change results is told of.
+// Whether to warn if rounding may change results.
 enum class OfRounding : uint8_t { silent, warns };
 
 class NarrowedRows {
  public:
-  // Vectors that others will be compared with: they choose the offset where they are f64, and warn. `name` is the
-  // caller's, for errors.
+  // For vectors that others will be compared with: f64 vectors choose the offset, and warn. `name`: the caller's, for
+  // errors.
   NarrowedRows(std::string_view name, const MatrixView& rows, Metric metric, const Resources& resources);
-  // Vectors that lose a given offset. One of another length is not subtracted: whoever compares columns refuses the
+  // Subtracts a given offset. An offset of another length is ignored: the later comparison of columns will refuse the
   // rows.
   NarrowedRows(std::string_view name, const MatrixView& rows, Offset offset, OfRounding told,
                const Resources& resources);
@@ -54,10 +54,10 @@ class NarrowedRows {
   MatrixView view_;
 };
 
-// f32 rows where they were before the offset was subtracted, as f32 or f64. `out` may be `rows`.
+// Adds the offset to f32 rows again, as f32 or f64. `out` may be `rows`.
 void restore_rows(const MatrixView& rows, const Offset& offset, const MutableMatrixView& out);
 
-// call(rows, resources) with rows that were f64, counted with the call; others are handed on. `job` as in
+// Calls call(rows, resources) with narrowed rows, whose memory counts as part of the call. `job` as in
 // within_limits().
 template <typename Call>
 decltype(auto) with_narrowed(std::string_view job, std::string_view name, const MatrixView& rows, Metric metric,
@@ -69,7 +69,7 @@ decltype(auto) with_narrowed(std::string_view job, std::string_view name, const 
   });
 }
 
-// The same with rows that lose a given offset.
+// The same with a given offset.
 template <typename Call>
 decltype(auto) with_narrowed(std::string_view job, std::string_view name, const MatrixView& rows, const Offset& offset,
                              OfRounding told, const Resources& resources, const Call& call) {

@@ -1,4 +1,4 @@
-// Work on blocks of rows, or of parts, on all threads. Blocks lie at the same places whatever the threads.
+// Runs work on blocks of rows, or of other items, on all threads. Blocks do not depend on the number of threads.
 #pragma once
 
 #include "core/divide.hpp"

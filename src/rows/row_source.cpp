@@ -35,7 +35,7 @@ void BlockSource::gather(const uint32_t* rows, int64_t count, const MutableMatri
   constexpr int64_t kBytesPerTask = 64 << 10;
   const int64_t bytes = info_.row_bytes();
   const int64_t per_task = std::max<int64_t>(1, kBytesPerTask / bytes);
-  // Rows lie anywhere: some are on their way before they are copied.
+  // Gathered rows are scattered in memory, so they are prefetched before they are copied.
   constexpr int64_t kLine = 64;
   constexpr int64_t kAheadBytes = 4096;
   const int64_t ahead = std::clamp<int64_t>(kAheadBytes / bytes, 1, 16);
@@ -94,7 +94,7 @@ MatrixView FileSource::fetch(int64_t first, int64_t count) {
   } else {
     file_.read(first, piece(used_, count));
   }
-  // Single rows are not the beginning of a pass.
+  // A fetch of single rows does not start reading ahead.
   const int64_t next = first + count;
   if (count == most_ && next < file_.rows()) read_ahead(next, std::min(most_, file_.rows() - next));
   return piece(used_, count);

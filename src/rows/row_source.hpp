@@ -1,5 +1,5 @@
-// Rows that can be had piece by piece, from memory or from a file: the queries and the base of a search, the data of
-// k-means. Whoever goes over rows goes over one of these.
+// A source of rows piece by piece, from memory or from a file: the queries and the base of a search, the data of
+// k-means. All passes over rows use one of these.
 //
 // Files: after a fetch of a whole piece a thread reads the next one while the caller works, so that a pass over all
 // rows seldom waits. Gathered rows that follow each other are one read.
@@ -25,27 +25,27 @@ class RowSource {
   int64_t rows() const { return info().rows; }
   MemorySpace space() const { return info().space; }
 
-  // How many rows, from `first` on, one fetch may bring.
+  // How many rows, from `first` on, one fetch may return.
   virtual int64_t together(int64_t first) const { return rows() - first; }
-  // Before the first fetch: up to `most` rows will be fetched at a time. Takes info().read_bytes(most).
+  // Call before the first fetch: at most `most` rows will be fetched at a time. Allocates info().read_bytes(most).
   virtual void open(int64_t, const Resources&) {}
-  // What is returned stays valid until the next fetch.
+  // The result is valid until the next fetch.
   virtual MatrixView fetch(int64_t first, int64_t count) = 0;
-  // Copies the listed rows to the host. Where they lie in several blocks they must ascend.
+  // Copies the listed rows to the host. Rows of several blocks must be listed in ascending order.
   virtual void gather(const uint32_t* rows, int64_t count, const MutableMatrixView& out,
                       const Resources& resources) = 0;
 
-  // Where rows are made from others, as transforms do, those others; whoever wants a few then makes them from a few.
-  // Null where rows are as they lie.
+  // The source from which these rows are made, by transforms for example, so that a caller can make only a few of them.
+  // Null if rows are as stored.
   virtual RowSource* made_from() { return nullptr; }
-  // Rows, as info() has them, from some of the others; both in host memory or in that of one GPU.
+  // Makes rows of this source from rows of made_from(); both in host memory or in that of one GPU.
   virtual void make(const MatrixView&, const MutableMatrixView&, const Resources&) {}
 };
 
-// Rows in memory, in blocks that are numbered through. Only those that the host can read are gathered.
+// Rows in memory, in blocks with consecutive numbers. gather() requires host-readable memory.
 class BlockSource : public RowSource {
  public:
-  // At least one block; all of one type and in one kind of memory.
+  // At least one block; all of one dtype and in one memory space.
   explicit BlockSource(ReusedVector<MatrixView> blocks);
 
   RowsInfo info() const override { return info_; }
@@ -59,7 +59,7 @@ class BlockSource : public RowSource {
     size_t index = 0;
     int64_t first_row = 0;
   };
-  // The one that holds a row, not before the one given.
+  // The block that holds a row, searched from `from` on.
   Block block_of(int64_t row, Block from) const;
 
   ReusedVector<MatrixView> blocks_;

@@ -1,4 +1,4 @@
-// What is known of rows before they are read: how many, of which type, where they are.
+// Properties of rows that are known before they are read: shape, dtype, memory space.
 #pragma once
 
 #include <kith/dtype.hpp>
@@ -25,9 +25,9 @@ struct RowsInfo {
   explicit RowsInfo(const VectorFile& file) : RowsInfo(file.rows(), file.cols(), file.dtype()) { in_memory = false; }
 
   int64_t row_bytes() const { return cols * size_of(dtype); }
-  // Such rows for a call that only counts memory: nobody can read them.
+  // A view of such rows for a call that only counts memory; it cannot be read.
   MatrixView counted_view() const { return {counted_only_memory(), dtype, {rows, cols, cols}, space}; }
-  // What reading up to `most` rows at a time takes on the host: of a file two pieces, or one that holds all rows.
+  // Host memory for reading at most `most` rows at a time: two pieces of a file, or one that holds all rows.
   int64_t read_bytes(int64_t most) const {
     if (in_memory) return 0;
     return row_bytes() * (most < rows ? 2 * most : rows);

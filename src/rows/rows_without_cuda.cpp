@@ -1,4 +1,4 @@
-// Stands in for what calls CUDA in a build without it.
+// Replaces the functions that call CUDA in builds without it.
 #include "core/dispatch.hpp"
 #include "rows/rows_cuda.hpp"
 

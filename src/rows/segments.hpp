@@ -1,11 +1,11 @@
-// What an index is made of: immutable segments of rows, shared between its versions.
+// Immutable segments of rows, of which an index consists; its versions share them.
 //
-// A segment is a payload (vectors, codes, codes in lists, ids) of neighbouring rows that were added or merged together.
-// It lies where it was made; devices keep copies of it, and what searches compute of it once, with it
-// (core/placed.hpp). Which rows are dead is said for all payloads of an index at once (index/live_rows.hpp).
+// A segment is a payload (vectors, codes, codes in lists, ids) of consecutive rows that were added or merged together.
+// It stays in the memory where it was made; copies on other devices, and data that searches derive from it, are kept
+// with it (core/placed.hpp). Dead rows are marked for all payloads of an index together (index/live_rows.hpp).
 //
-// Segments are numbered through. An add makes one and takes the small ones before it along, so that n single adds cost
-// n log n copies and leave log n segments.
+// Rows have consecutive numbers over all segments. An add makes a segment and merges the small ones before it into it,
+// so that n single adds cost n log n copies and result in log n segments.
 #pragma once
 
 #include <kith/device.hpp>
@@ -30,7 +30,7 @@ inline Device device_at(const MemorySpace& space) {
   return space.host_readable() ? Device::cpu() : Device::cuda(space.device);
 }
 
-// A payload has size() in rows, space(), bytes() and, where it is wanted elsewhere, copied_to(device, resources).
+// A payload has size() in rows, space(), bytes() and, if devices can copy it, copied_to(device, resources).
 template <typename Payload, typename Prepared = Payload>
 class PlacedSegment {
  public:
@@ -42,12 +42,12 @@ class PlacedSegment {
   MemorySpace space() const { return made_->space(); }  // where it was made
   const Payload& made() const { return *made_; }
 
-  // The payload there, copied by the first call; OutOfMemory where there is no room.
+  // The payload on that device, copied by the first call; throws OutOfMemory if there is no room.
   Copy on(Device device, const Resources& resources) const {
     return copies_.get(device, resources, [&] { return made_->copied_to(device, resources); });
   }
   const Placed<Payload>& copies() const { return copies_; }
-  // What searches keep beside it.
+  // Data that searches derive from it.
   const Placed<Prepared>& prepared() const { return prepared_; }
   int64_t bytes(DeviceKind kind) const {
     int64_t total = copies_.bytes(kind) + prepared_.bytes(kind);
@@ -71,7 +71,7 @@ class PlacedSegment {
     return shards_.emplace(key, std::move(made)).first->second;
   }
 
-  // After a search on a caller's stream, which may go on reading all this.
+  // Call after a search on a caller's stream, which may still read all this.
   void read_until(const std::shared_ptr<const StreamMark>& mark) const { marks_.add(mark); }
 
  private:
@@ -115,9 +115,9 @@ class Segments {
     shared_.push_back(std::move(segment));
   }
 
-  // How many of the first stay as they are when `added` rows come: those before it that are at most `times` as large as
-  // what has come together so far are merged with it. The more times, the fewer segments and the more copies. Those for
-  // which merges(segment) is false are never merged.
+  // How many of the first segments stay when `added` rows are appended. From the last on, segments of at most `times`
+  // the size merged so far are merged with the new rows; a larger `times` means fewer segments and more copies.
+  // Segments for which merges(segment) is false are never merged.
   template <typename Merges>
   size_t staying(int64_t added, int64_t times, const Merges& merges) const {
     size_t stay = count();
@@ -130,7 +130,7 @@ class Segments {
     return staying(added, times, [](const T&) { return true; });
   }
 
-  // The first `stay`, and one behind them.
+  // The first `stay` segments, followed by `last`.
   Segments with(size_t stay, Shared last) const {
     Segments other;
     for (size_t i = 0; i < stay; ++i) other.push_back(shared_[i]);

@@ -30,7 +30,7 @@ void WidenRow(const MatrixView& view, int64_t i, float* out) {
               [&](auto stored) { widen(typed_row<typename decltype(stored)::type>(view, i), view.cols(), out); });
 }
 
-// A number less itself is zero, in every bit; what is not finite less itself is a NaN.
+// A finite value minus itself is +0, with all bits zero; a value that is not finite minus itself is NaN.
 template <typename T>
 bool all_finite(const T* from, int64_t count) {
   const F32 d;

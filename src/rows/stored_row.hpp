@@ -1,4 +1,4 @@
-// Rows as they are stored, whatever their dtype: widened, and looked through for values that a search cannot take.
+// Operations on stored rows of any dtype: widening, and checks for values that a search refuses.
 #pragma once
 
 #include <kith/view.hpp>
@@ -9,7 +9,7 @@ namespace kith {
 
 // Row i of `view` as f32: exact for every dtype.
 void widen_row(const MatrixView& view, int64_t i, float* out);
-// The same, where it lies if it is f32; else in `room`.
+// The same: the row itself if it is f32; otherwise widened into `room`.
 const float* floats_of(const MatrixView& view, int64_t i, float* room);
 
 // Whether every value is finite, of all rows or of row i.

@@ -19,7 +19,7 @@ constexpr int64_t kReadBytes = int64_t{2} << 20;  // by a thread at a time
 
 class ThreadedRows final : public RowReader {
  public:
-  // A read may come from a thread of its own, which reports and hears nothing.
+  // A read may run on a thread of its own, without progress or cancellation.
   ThreadedRows(const VectorFile& file, const Resources& resources)
       : file_(file), resources_(resources.with_progress({}).with_cancel(CancelToken())) {}
 
@@ -45,7 +45,7 @@ class ThreadedRows final : public RowReader {
   const Resources resources_;
 };
 
-// Compressed files come from front to back, HDF5 has one lock, and what is no file has ways of its own.
+// Compressed files are read from front to back, HDF5 has one lock, and readers that are no files are left alone.
 bool is_plain(const VectorFile& file) {
   if (file.rows() == 0 || file.memory_bytes() > 0) return false;
   try {
