@@ -2,7 +2,8 @@
 //
 // Memory: rows / 8 bytes for the bits and 4 for each kept row of the list. Each is made on first use: a filter given as
 // a list has its list at once, and bits only for searches that scan all rows; a filter given as a mask has its bits at
-// once, and a list only if rows are copied. A little more for ranks, the number of kept rows before each 4,096th.
+// once, and a list only if rows are copied.
+// A little more for ranks, the number of kept rows before each 4,096th.
 #pragma once
 
 #include <kith/host_buffer.hpp>
