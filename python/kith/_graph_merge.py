@@ -18,7 +18,7 @@ from kith._options import calling, flag
 from kith._other_names import refuse_unknown
 from kith._progress import Progress
 from kith._search import Found, Given, as_neighbors, fresh_neighbors
-from kith._sources import SourceLike, wrapped
+from kith._sources import SourceLike, is_path, wrapped
 from kith._typing import ByteSize, ByteSizes, DeviceNames
 
 # Fresh arrays, or None after filling those that were given, and the report.
@@ -105,6 +105,8 @@ def merge_graphs(
     keeps = flag(keep_work, "keep_work")
     if out is None and (work is not None or keeps):
         raise ValueError("work and keep_work go with out, the folder of the graph")
+    if out is None:
+        _refuse_files({f"x{number}": x for number, x in enumerate(arrays, 1)})
     if out is not None:
         with calling(device, threads, memory_limit, device_memory_limit, progress) as options:
             sources = [wrapped(x) for x in arrays]
@@ -192,6 +194,8 @@ def extend_graph(
     keeps = flag(keep_work, "keep_work")
     if out is None and (work is not None or keeps):
         raise ValueError("work and keep_work go with out, the folder of the graph")
+    if out is None:
+        _refuse_files({"x": x, "new": new})
     if out is not None:
         with calling(device, threads, memory_limit, device_memory_limit, progress) as options:
             sources = [wrapped(given) for given in vectors]
@@ -279,6 +283,13 @@ def _graph(graph: KnnGraph, name: str) -> KnnGraph:
     if not isinstance(graph, KnnGraph):
         raise TypeError(f"{name} is a {type(graph).__name__}; it must be a kith.KnnGraph")
     return graph
+
+
+def _refuse_files(vectors: dict[str, object]) -> None:
+    for name, given in vectors.items():
+        paths = isinstance(given, (list, tuple)) and len(given) > 0 and all(is_path(path) for path in given)
+        if is_path(given) or paths:
+            raise ValueError(f"{name} names a file: give out, the folder for the graph, or read it with kith.read_vectors(path)")
 
 
 def _arrays_of(vectors: Sequence[object], graphs: Sequence[KnnGraph]) -> tuple[object, ...]:

@@ -143,6 +143,12 @@ def test_extending_files_under_a_limit(x, tmp_path):
     assert (again.ids == expected.ids).all() and (tmp_path / "work" / "manifest").exists()
     with pytest.raises(ValueError, match="go with out"):
         kith.extend_graph(old, x[:2900], x[2900:], keep_work=True)
+    with pytest.raises(ValueError, match="x names a file: give out"):
+        kith.extend_graph(*files)
+    with pytest.raises(ValueError, match="new names a file: give out"):
+        kith.extend_graph(old, x[:2900], [tmp_path / "new.npy"])
+    with pytest.raises(ValueError, match="x2 names a file: give out"):
+        kith.merge_graphs(old, x[:2900], old, str(tmp_path / "old.npy"))
     with pytest.raises(ValueError, match="out needs files"):
         kith.extend_graph(old, x[:2900].astype(np.float64), x[2900:], out=tmp_path / "other")
     with pytest.raises(ValueError, match="new rows must have the same"):
