@@ -13,7 +13,7 @@ static_assert(static_cast<int>(DType::f32) == KITH_F32 && static_cast<int>(DType
 static_assert(static_cast<int>(MemoryKind::host) == KITH_HOST && static_cast<int>(MemoryKind::pinned) == KITH_PINNED &&
               static_cast<int>(MemoryKind::managed) == KITH_MANAGED && static_cast<int>(MemoryKind::cuda) == KITH_CUDA);
 
-// A field that is added later must not lie in what is padding now, and undefined in old programs.
+// Structs have no padding: a field that is added later must not be in bytes that are undefined in old programs.
 static_assert(std::has_unique_object_representations_v<kith_matrix> &&
               std::has_unique_object_representations_v<kith_mutable_matrix> &&
               std::has_unique_object_representations_v<kith_neighbors> &&
@@ -24,7 +24,7 @@ static_assert(std::has_unique_object_representations_v<kith_matrix> &&
 static_assert(sizeof(kith_search_params) == 8 * 8 && sizeof(kith_kmeans_params) == 10 * 8 &&
               sizeof(kith_graph_params) == 7 * 8);
 
-// Beyond this a size is certainly none, and reading so far would be a crash.
+// A larger size is certainly wrong, and reading so far would crash.
 constexpr size_t kLargestStruct = 4096;
 
 MatrixShape shape_of(int64_t rows, int64_t cols, int64_t row_stride) {

@@ -1,8 +1,8 @@
-// What C hands over, checked and as C++ has it. Everything here throws InvalidArgument that names the argument.
+// Checks and converts arguments from C. All functions throw InvalidArgument that names the argument.
 //
-// Structs grow: `taken` reads one of any version. A shorter one is of an older program, and fields that it lacks are 0,
-// which is their default. A longer one is of a newer program, and is fine as long as what this version does not know is
-// 0.
+// Structs grow: `taken` reads one of any version. A shorter one comes from an older program; its missing fields are 0,
+// which is their default. A longer one comes from a newer program, and is accepted if all bytes that this version does
+// not know are 0.
 #pragma once
 
 #include <kith/kith.h>
@@ -27,7 +27,7 @@ struct kith_resources {
 
 namespace kith::capi {
 
-// What is NULL and must not be.
+// Throws an error about an argument that must not be NULL.
 [[noreturn]] void refuse_null(const char* name);
 
 template <typename T>
@@ -38,11 +38,11 @@ T& required(T* pointer, const char* name) {
 
 inline const char* required_text(const char* text, const char* name) { return &required(text, name); }
 
-// The size that a struct had in the first version with it: to be stated here once it has grown.
+// The size of a struct in the first version that had it. Specialise it once the struct has grown.
 template <typename T>
 inline constexpr size_t kLeastSize = sizeof(T);
 
-// Throws for a size that no version of the struct has.
+// Throws if no version of the struct has this size.
 void check_struct_size(size_t given, size_t least, const char* type);
 // Throws where bytes of a newer program's struct are not 0.
 void check_unknown_fields(const void* given, size_t known, size_t size, const char* type);
@@ -72,7 +72,7 @@ void give(T* out, T value, const char* name, const char* type) {
   std::memcpy(static_cast<void*>(out), &value, std::min(size, sizeof(T)));
 }
 
-// The place of a handle that is to be made, which is NULL until it is.
+// Where a new handle goes; set to NULL until it exists.
 template <typename T>
 T*& handle_place(T** out) {
   T*& place = required(out, "out");

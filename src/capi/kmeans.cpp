@@ -27,7 +27,7 @@ KMeansParams kmeans_params_of(const kith_kmeans_params& given) {
   return params;
 }
 
-// Centres of f64 rows come without what was subtracted from all rows: it is added again.
+// Centres of f64 rows lack the offset that was subtracted from all rows; it is added here.
 template <typename T>
 void copy_centres(const KMeansSnapshot& fitted, const MutableMatrixView& out) {
   for (int64_t i = 0; i < out.rows(); ++i) {

@@ -1,4 +1,4 @@
-// What kith_range_search and kith_index_range_search hand out.
+// The result object of kith_range_search and kith_index_range_search.
 #pragma once
 
 #include <kith/range_search.hpp>

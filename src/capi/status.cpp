@@ -9,7 +9,7 @@
 namespace kith::capi {
 namespace {
 
-// What the last failed call on this thread has told.
+// The error of the last failed call on this thread.
 struct LastError {
   std::string text;
   const char* message = "";  // the text, or a literal where there was no memory for one

@@ -1,6 +1,6 @@
-// Vectors are added to an index by several ranks: each codes its share of them, and the codes go to all. So every rank
-// ends with the index that one process would have. What keeps vectors as they are (Flat), or is made of all of them at
-// once (graphs), has nothing to share: there each rank adds all.
+// Adds vectors to an index on several ranks: each codes its share, and the codes go to all, so every rank ends with the
+// index that one process would have. Indexes that keep vectors unchanged (Flat), or are built from all at once
+// (graphs), have nothing to divide: there each rank adds all vectors.
 #include <kith/distributed.hpp>
 
 #include <kith/error.hpp>
@@ -52,7 +52,7 @@ void add_to(Index& index, const VectorFile& rows, const Ids& ids, const Resource
   index.add(rows, ids, resources);
 }
 
-// What a rank has made of its vectors, beside the training, which all have.
+// The codes that a rank has made of its vectors; all ranks have the training.
 struct CodedRows {
   HostArray<int64_t> offsets;
   HostArray<uint8_t> codes;
@@ -90,7 +90,7 @@ void broadcast(Communicator& ranks, int root, HostArray<T>& to) {
   ranks.broadcast(root, to.data(), array_bytes<T>(to.size()));
 }
 
-// The arrays of the root, to all.
+// Broadcasts the arrays of the root.
 template <typename Lists, typename Refine>
 void exchange(Communicator& ranks, int root, Lists& lists, Refine& refine) {
   broadcast(ranks, root, lists.offsets);

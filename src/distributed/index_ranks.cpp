@@ -47,7 +47,7 @@ void check_filters(int64_t queries, const SearchParams& params) {
   throw InvalidArgument(fmt::format("{} filters for {} queries; give one for each", filters, queries));
 }
 
-// A filter for each query is dealt out with the queries.
+// Selects the filters of a rank's queries, if there is one for each query.
 SearchParams filtered_for(RankPart queries, const SearchParams& params) {
   SearchParams own = params;
   if (params.filters.empty()) return own;
@@ -55,7 +55,7 @@ SearchParams filtered_for(RankPart queries, const SearchParams& params) {
   return own;
 }
 
-// Files of this call beside the one that it writes, gone with it.
+// A temporary file beside the one that the call writes; removed by the destructor.
 class FileBeside {
  public:
   explicit FileBeside(std::string path) : path_(std::move(path)) {}
@@ -73,7 +73,7 @@ class FileBeside {
 
 std::string part_path(const std::string& path, int rank) { return fmt::format("{}.rank-{}.part", path, rank); }
 
-// Rank 0's training, to all.
+// Gives rank 0's training to all.
 void train_once(Index& index, Communicator& ranks, const IndexRows& rows, const std::string& path,
                 const Resources& resources) {
   const std::string from = path + ".trained.part";
@@ -145,7 +145,7 @@ void search(const Index& index, Communicator& ranks, const VectorFile& queries, 
   const RankPart share = part_of(queries.rows(), 1, ranks.rank(), ranks.size());
   together(ranks, [&] {
     const ReadMemory memory = queries.reserve_memory(resources);
-    // A query, its results, and what the search takes for them: a quarter of the limit at most, and 64 MiB.
+    // A query, its results and the search's memory for them: at most a quarter of the limit, and 64 MiB.
     const int64_t each = 4 * (RowsInfo(queries).row_bytes() + params.k * kNeighborBytes);
     const int64_t room = std::min<int64_t>(64 << 20, resources.host_memory()->available() / 4);
     const int64_t piece = std::clamp<int64_t>(room / each, 1, std::max<int64_t>(share.count, 1));

@@ -29,7 +29,7 @@ std::string describe(const RowsInfo& rows, const KMeansParams& p, const KMeansIn
       p.check_finite, input.weights.size);
 }
 
-// What the ranks' backend takes beside that of one process, and the model that is handed over.
+// The memory of the ranks' backend beside that of one process, and of the model that is sent to all.
 Footprint sharing_footprint(const KMeansParams& params, const RowsInfo& rows, const Communicator& ranks,
                             const Resources& resources) {
   const int64_t piece = std::max({kmeans_part(rows.rows, ranks).count, params.batch_size, kSumBlock});
@@ -51,7 +51,7 @@ void take_model(KMeans& to, const KMeansModel& from, const Offset& offset, const
   to.restore(snapshot, resources);
 }
 
-// Whether this rank keeps its part of the rows beside the least that the fit takes.
+// Whether this rank can keep its part of the rows beside the least memory of the fit.
 bool can_hold(int64_t bytes, int64_t least, int on_host, const Resources& resources) {
   if (resources.options().host_memory_limit != kNoLimit) return resources.host_memory()->available() - least >= bytes;
   return bytes <= free_host_memory() / 2 / on_host;

@@ -1,8 +1,8 @@
 // Exact search by several ranks.
 //
-// Queries dealt out: a rank searches all rows for its queries, and nothing is exchanged. Rows dealt out: a rank
-// searches its rows for all queries, block of queries after block; each block belongs to a rank, which gets what the
-// others have found for it, 12 bytes a neighbour, and joins it.
+// Divided queries: a rank searches all rows for its queries, and nothing is exchanged. Divided rows: a rank searches
+// its rows for all queries, one block of queries after the other; each block belongs to a rank, which receives the
+// results of the others, 12 bytes a neighbour, and merges them.
 #include <kith/distributed.hpp>
 
 #include <kith/error.hpp>
@@ -45,7 +45,7 @@ std::string describe(const SearchShape& shape, const KnnParams& params, Dealt de
       name_of(dealt));
 }
 
-// A pure function of what was asked for, so that all ranks choose alike.
+// A pure function of the request, so that all ranks make the same choice.
 bool ranks_deal_rows(const SearchShape& shape, const KnnParams& params, Dealt dealt, int size) {
   const bool filters = params.filter.form() != RowFilter::Form::none;
   if (dealt == Dealt::rows && filters) {
@@ -54,8 +54,8 @@ bool ranks_deal_rows(const SearchShape& shape, const KnnParams& params, Dealt de
   return dealt == Dealt::automatic ? deals_rows(shape, params.k, filters, size) : dealt == Dealt::rows;
 }
 
-// What the ranks have found in their rows, brought together. Blocks of queries come in their order on all ranks, and
-// begin with an agreement.
+// Merges what the ranks have found in their rows. All ranks exchange blocks of queries in the same order; each exchange
+// begins with an agreement.
 class RankJoin {
  public:
   RankJoin(Communicator& ranks, const SearchShape& shape, const KnnParams& params, const Resources& resources)
@@ -83,10 +83,10 @@ class RankJoin {
   // The queries whose results this rank gets: whole blocks.
   RankPart owned(int rank) const { return part_of(queries_, block_, rank, ranks_.size()); }
 
-  // Where this rank puts what it finds for a block of queries.
+  // Where this rank writes its results for a block of queries.
   NeighborsView own(int64_t queries) { return {ids_.data(), distances_.data(), queries, width(), {}}; }
 
-  // The owner's sink gets the block. What it throws ends all at the next agreement.
+  // Passes the block to the owner's sink, whose exceptions end all ranks at the next agreement.
   void exchange(int64_t number, const NeighborsSink& sink) {
     agree(ranks_, std::exchange(sink_error_, nullptr));
     const RankPart some = block(number);
@@ -141,7 +141,7 @@ class RankJoin {
   std::exception_ptr sink_error_;
 };
 
-// Searches this rank's rows; search(params, take) hands take(first query, found) what it finds, in any batches.
+// Searches this rank's rows; search(params, take) passes results to take(first query, found), in any batches.
 template <typename Search>
 void join_rows(RankJoin& join, Communicator& ranks, const KnnParams& params, const NeighborsSink& sink,
                const Search& search) {
@@ -180,7 +180,7 @@ void put(int64_t first, const NeighborsView& found, const NeighborsView& all) {
   std::copy_n(found.distances, found.queries * found.k, all.distances + first * all.k);
 }
 
-// What each rank has of the results, consecutive queries in the order of the ranks, to all of them.
+// Gives all ranks the results of each: consecutive queries, in the order of the ranks.
 void give_to_all(Communicator& ranks, const std::vector<RankPart>& owned, const NeighborsView& out) {
   std::vector<int64_t> id_bytes;
   std::vector<int64_t> distance_bytes;

@@ -1,9 +1,9 @@
-// Writes a file so that its path only ever shows the whole of the old or the whole of the new one: the bytes go to a
-// temporary file in the same directory, which commit() syncs and renames. Anything else removes it. A file that is
-// replaced hands on its permissions.
+// Writes a file atomically: its path shows either the complete old or the complete new file. The bytes go to a
+// temporary file in the same directory, which commit() syncs and renames; without commit() it is removed. A replaced
+// file passes on its permissions.
 //
-// A symbolic link is followed, and the file it names replaced. What is no regular file is refused: a rename would take
-// the place of a device or a fifo instead of writing to it.
+// A symbolic link is followed, and the file it names is replaced. Targets that are no regular files are refused: a
+// rename would replace a device or a fifo instead of writing to it.
 #pragma once
 
 #include "io/posix_file.hpp"
@@ -25,14 +25,14 @@ class AtomicFileWriter {
 
   const std::string& path() const { return path_; }
 
-  // After an error of these the temporary file is gone, and every further call is InvalidState.
+  // After an error in one of these the temporary file is removed, and every further call is InvalidState.
   void write(const void* data, int64_t bytes);
-  // Over bytes that were written before: a header that is known last.
+  // Overwrites bytes that were written before, for headers that become known last.
   void overwrite(int64_t offset, const void* data, int64_t bytes);
-  // Brings everything to the disk: what is left for commit() is the rename.
+  // Syncs everything to the disk, so that commit() only renames.
   void sync();
   void commit();
-  // Renames what may not be on the disk yet: for a file that only this process will read.
+  // Renames without a sync, for a file that only this process will read.
   void commit_unsynced();
 
  private:
@@ -54,12 +54,12 @@ class AtomicFileWriter {
   int64_t buffered_ = 0;
 };
 
-// Locks a new temporary file for as long as it is open, so that remove_left_behind() sees that its writer lives. False: it
-// was taken for one left behind before it was locked, and is gone.
+// Locks a new temporary file for as long as it is open, so that remove_left_behind() sees that its writer lives. False
+// if another process removed it as stale before it was locked.
 bool lock_while_open(const FileDescriptor& file);
-// Removes the temporary files that killed writers left in a folder. Those of writers that live are locked, and stay.
+// Removes the temporary files of killed writers from a folder. Those of living writers are locked, and stay.
 void remove_left_behind(const std::string& folder);
-// In the folder of that path, where it can be seen.
+// The same in the folder of that path, if it can be listed.
 void remove_left_beside(const std::string& path);
 
 }  // namespace kith

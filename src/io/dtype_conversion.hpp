@@ -1,9 +1,9 @@
-// Values from one dtype to another, changed by nothing but rounding to the nearest.
+// Converts values between dtypes, rounding to nearest and changing nothing else.
 //
-// To f32 every value goes exactly, and so does a small integer to any float. A float that f16 or bf16 could only hold
-// as infinity, and one that is no whole number of u8's or i8's range, is refused: InvalidArgument with row, column and
-// value. NaN and infinities stay what they are among floats. The loops are written for the compiler to vectorise: a
-// block is converted and tested as a whole, and only a block with a culprit is searched for it.
+// Conversions to f32 are exact, as are those of small integers to any float. A float that would become infinite in f16
+// or bf16, or that is no integer in u8's or i8's range, is refused: InvalidArgument with row, column and value. NaN and
+// infinities stay unchanged among floats. The loops are written for the compiler to vectorise: a block is converted and
+// tested as a whole, and only a block with a refused value is searched for it.
 #pragma once
 
 #include <kith/dtype.hpp>

@@ -1,4 +1,4 @@
-// What a file is, by its first bytes or its name: for errors about files that are not what they were taken for.
+// Guesses what a file is from its first bytes or its name, for errors about files of the wrong kind.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
-// Where the values of a file lie: a row-major matrix of one element type behind a header. All headers say no more.
-// The rows of *vecs files have a header each.
+// The layout of a matrix file: a row-major matrix of one element type after a header. The rows of *vecs files have a
+// header each.
 #pragma once
 
 #include <kith/dtype.hpp>
@@ -71,7 +71,7 @@ struct FileLayout {
     const int64_t data = saturating_multiply(rows, row_step());
     return data > INT64_MAX - data_offset ? INT64_MAX : data_offset + data;
   }
-  // Whether any file can be like this. Without rows the columns are still held to what one row could be.
+  // Whether sizes overflow. Without rows the columns are still limited to what one row could have.
   constexpr bool overflows() const {
     return saturating_multiply(std::max<int64_t>(rows, 1), row_step()) >= INT64_MAX - data_offset;
   }

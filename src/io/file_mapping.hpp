@@ -1,4 +1,4 @@
-// The bytes of a file in memory, read-only, as long as this lives.
+// Maps a file into memory, read-only, as long as this lives.
 #pragma once
 
 #include "io/matrix_file.hpp"
@@ -30,7 +30,7 @@ class FileMapping {
   int64_t bytes_ = 0;
 };
 
-// Mapped bytes that will be read soon: the system fetches them from the disk while the caller goes on.
+// Asks the system to read mapped bytes from the disk in the background.
 void expect_mapped(const void* data, int64_t bytes) noexcept;
 
 // A matrix file in memory: values lie at `values`, rows `row_stride` values apart.
@@ -40,7 +40,7 @@ struct MappedMatrix {
   int64_t row_stride = 0;
 };
 
-// Throws InvalidArgument where the values cannot be used as they lie in the file.
+// Throws InvalidArgument if the values cannot be used in place.
 void check_mappable(const MatrixFile& file);
 MappedMatrix map_matrix(const MatrixFile& file);
 

@@ -1,7 +1,7 @@
-// What a gzip file holds, read from its beginning to its end: to go back, restart. Several gzip members one after the
-// other are one content. Each member's checksum is compared where it ends.
+// Reads the content of a gzip file from front to back; to go back, restart. Consecutive gzip members are one content.
+// Each member's checksum is verified at its end.
 //
-// Takes about 100 KiB, whatever the file's size. zlib is known here alone; a build without it throws
+// Uses about 100 KiB, whatever the file's size. Only this file uses zlib; a build without it throws
 // Unsupported.
 #pragma once
 

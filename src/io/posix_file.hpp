@@ -1,4 +1,4 @@
-// Files as the operating system has them: an owned descriptor, and reads and writes that are whole or an error.
+// POSIX files: an owned descriptor, and reads and writes that either complete or throw.
 #pragma once
 
 #include <sys/stat.h>

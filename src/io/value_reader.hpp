@@ -1,4 +1,4 @@
-// How the values of an open file are had, whatever its format: a run of them, counted along the rows.
+// Reads runs of values, counted along the rows, from an open file of any format.
 //
 // One call may begin and end inside a row, so that values can be moved in pieces of any size. Calls are const and come
 // from many threads at once.
@@ -13,17 +13,17 @@
 
 namespace kith {
 
-// How much is moved at a time where values cannot go straight to their place. Small enough for any thread's stack.
+// The size of the buffer if values cannot be read in place. Small enough for any thread's stack.
 inline constexpr int64_t kPieceBytes = 32 * 1024;
 
 class ValueReader {
  public:
   virtual ~ValueReader() = default;
   virtual void read(int64_t first, int64_t count, void* out) const = 0;
-  // The most host memory that reads take beside their output, and keep for the next read until it is freed.
+  // The host memory of reads beside their output, which is kept for the next read until it is freed.
   virtual int64_t memory_bytes() const { return 0; }
   virtual void free_memory() const {}
-  // The file in which the values lie where the layout says, to be mapped; null where there is none.
+  // A file that can be mapped, with values where the layout says; null if there is none.
   virtual const FileDescriptor* mappable() const { return nullptr; }
 };
 

@@ -1,4 +1,4 @@
-// A folder in which long work is kept step by step, so that it goes on after a kill.
+// A folder with the finished steps of long work, so that the work can be resumed after a kill.
 //
 //   manifest    text: what the work is, in lines "key = value", and their hash
 //   lock        held by the process that works
@@ -152,17 +152,17 @@ class WorkFolder {
   static bool holds_work(Disk& disk, const std::string& path);
 
   const std::string& path() const { return path_; }
-  // Whether there was work to go on with.
+  // Whether earlier work was resumed.
   bool resumed() const { return resumed_; }
 
-  // A finished step, or none; a damaged one is removed, and the log says so. Of parts, DamagedStep says so instead: who
-  // has made it does not look at it again.
+  // A finished step, or none; a damaged one is removed, with a log entry. If the work has several parts, throws
+  // DamagedStep instead, since the part that made it does not check it again.
   std::optional<StepFile> find(const std::string& name);
-  // The same of one that must be there: else DamagedStep, so that it is made again.
+  // The same for a step that must exist; otherwise throws DamagedStep, so that it is made again.
   StepFile open(const std::string& name);
   // The names of finished steps that begin so, ascending.
   std::vector<std::string> names(std::string_view beginning) const;
-  // Once nobody needs it any more, or it is damaged.
+  // Removes a step that is no longer needed, or is damaged.
   void remove(const std::string& name);
   // All steps, the manifest and the lock; the folder itself stays, empty. What the parts came to goes last: one that is
   // killed meanwhile finds it when it is started again.
@@ -172,17 +172,17 @@ class WorkFolder {
   void repair(const DamagedStep& damaged, int times);
   // From how many bytes on a step has another file, for tests.
   void divide_steps_by(int64_t bytes) { file_bytes_ = bytes; }
-  // What the finished steps that begin so take.
+  // The size of the finished steps whose names begin so.
   int64_t stored_bytes(std::string_view beginning) const;
-  // IoError, with the bytes, where less is free.
+  // Throws IoError, with the number of bytes, if less is free.
   void require_space(int64_t bytes) const;
 
   const WorkPart& part() const { return part_; }
-  // Whether this process makes what there is one of; one that works alone does.
+  // Whether this process makes the steps that exist only once; a process that works alone does.
   bool leads() const { return part_.number == 1; }
   // Whether it makes the step of this number, of many.
   bool deals(int64_t number) const { return number % part_.count == part_.number - 1; }
-  // For a part that does not lead: returns once one of these steps is there.
+  // For a part that does not lead: returns when one of these steps exists.
   void await(const std::vector<std::string>& steps);
   // Returns once nothing is missing, by what is told of it.
   void wait_until(const std::function<std::string()>& missing);

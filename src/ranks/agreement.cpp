@@ -16,7 +16,7 @@
 namespace kith {
 namespace {
 
-// An error on its way: its type, the number and the path that some types have, and its text.
+// A serialised error: its type, the number and path that some types have, and its text.
 enum class ErrorKind : int64_t {
   other,
   invalid_argument,
@@ -108,7 +108,7 @@ void agree(Communicator& ranks, const std::exception_ptr& own) {
   std::string message;
   if (own != nullptr) {
     SentError error = sent(own);
-    // All have thrown it before, and it was told in other words.
+    // Whether the error already names a rank, from an earlier agreement.
     const bool named = (error.text.starts_with("rank ") && error.text.find(" on ") < error.text.find(": ")) ||
                        error.text.starts_with(ranks.name() + ": ");
     if (!named) error.text = fmt::format("{}: {}", ranks.name(), error.text);

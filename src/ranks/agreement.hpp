@@ -1,7 +1,7 @@
-// What ranks agree on, so that none waits for one that has given up.
+// Agreement among ranks, so that none waits for one that has failed.
 //
-// An error of one rank is an error of all: each does its part of a step, then all of them tell how it went, and go on
-// together or throw the same error, with the rank and host of the first that failed. So what is exchanged between two
+// An error of one rank is an error of all: each does its part of a step, then all report the outcome, and either
+// continue together or throw the same error, with the rank and host of the first that failed. So exchanges between two
 // agreements must not throw. Cost: a message of 8 bytes from and to each rank. agree() itself is public, for programs
 // that run on ranks.
 #pragma once
@@ -19,7 +19,7 @@ namespace kith {
 // Throws an error of the same type, whose text begins with a name.
 [[noreturn]] void throw_named(const std::exception_ptr& error, const std::string& name);
 
-// Does this rank's part and agrees.
+// Does this rank's part of a step, then agrees.
 template <typename Work>
 auto together(Communicator& ranks, const Work& work) {
   using Result = std::invoke_result_t<const Work&>;
@@ -43,8 +43,8 @@ auto together(Communicator& ranks, const Work& work) {
   }
 }
 
-// Does a whole call of several steps, each of which begins with an agreement. A rank that fails on its way to the next
-// one brings its error there; and none returns before all have ended well.
+// Runs a whole call of several steps, each of which begins with an agreement. A rank that fails before the next
+// agreement takes its error there; no rank returns before all have succeeded.
 template <typename Work>
 void in_lockstep(Communicator& ranks, const Work& work) {
   std::exception_ptr error;
@@ -58,11 +58,11 @@ void in_lockstep(Communicator& ranks, const Work& work) {
   agree(ranks, error);
 }
 
-// InvalidArgument on all ranks unless all were given the same: the library's version, and `request`, which says in
-// words what was asked for.
+// Throws InvalidArgument on all ranks unless all have the same library version and the same `request`, a text that
+// describes the call.
 void check_same_request(Communicator& ranks, const std::string& request);
 
-// The part of `total` that a rank has: whole multiples of `unit`, as even as these can be, the last with what is left.
+// The share of `total` of a rank: whole multiples of `unit`, as even as possible; the last share has the remainder.
 struct RankPart {
   int64_t first = 0;
   int64_t count = 0;

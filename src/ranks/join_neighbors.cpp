@@ -9,7 +9,7 @@
 namespace kith {
 namespace {
 
-// A part's next neighbour of a query. Ids are wide: a rank's rows may begin beyond the 31 bits of row numbers.
+// A part's next neighbour of a query. Ids are 64 bits wide: a rank's rows may begin beyond the 31 bits of row numbers.
 struct PartHead {
   const FoundInPart* part = nullptr;
   int64_t at = 0;

@@ -1,4 +1,4 @@
-// One more selection over (key, row): the first k of what was found in parts of the rows, by ranks or by devices.
+// Merges the results of parts of the rows, by ranks or devices: the first k by (key, row).
 #pragma once
 
 #include <kith/metric.hpp>
@@ -9,8 +9,8 @@
 
 namespace kith {
 
-// What was found among consecutive rows for the same queries: `width` neighbours of each, nearest first, with ids that
-// count from the first of these rows. -1 is none.
+// The result of a search among consecutive rows: `width` neighbours of each query, nearest first, with ids that count
+// from the first of these rows; -1 means none.
 struct FoundInPart {
   const int64_t* ids = nullptr;
   const float* distances = nullptr;

@@ -1,5 +1,5 @@
-// Threads as ranks: messages are copied into mailboxes, one for each pair of ranks. Whoever waits is woken when a rank
-// has thrown; the calling thread, which is rank 0, looks up now and then while it waits (`poll`).
+// Threads as ranks: messages are copied into mailboxes, one for each pair of ranks. Waiting ranks are woken when a rank
+// has thrown; the calling thread, which is rank 0, calls `poll` regularly while it waits.
 #include "ranks/local_ranks.hpp"
 
 #include <fmt/format.h>
@@ -83,13 +83,13 @@ class LocalGroup {
   }
   std::exception_ptr failure() const { return failure_; }
 
-  // A rank's thread has nothing more to do.
+  // Declares that a rank's thread has finished.
   void end() {
     const std::lock_guard lock(mutex_);
     ++ended_;
     changed_.notify_all();
   }
-  // Rank 0: until so many ranks have ended. What poll() throws tells the others to leave, and is not asked again.
+  // Rank 0 waits until `ranks` ranks have ended. An exception of poll(), which is not called again, makes all leave.
   void await_end(int ranks) {
     std::unique_lock lock(mutex_);
     const auto all_ended = [&] { return ended_ == ranks; };

@@ -1,4 +1,4 @@
-// Threads as ranks, by name: what run_ranks() is made of.
+// Threads as named ranks, on which run_ranks() is built.
 #pragma once
 
 #include <kith/communicator.hpp>
@@ -10,14 +10,14 @@
 
 namespace kith {
 
-// Leaves a call of a rank whose fellow has thrown.
+// Thrown by calls of a rank after another rank has thrown.
 class OtherRankThrew final : public Error {
  public:
   OtherRankThrew() : Error("another rank has thrown") {}
 };
 
-// A rank for each name, which its errors bear; an empty name is that of any communicator's rank. While the calling
-// thread waits for others it calls poll(), if there is one, every 20 ms; what that throws ends the call on all ranks.
+// Runs a rank for each name, which its errors mention; an empty name stands for the rank's number. While the calling
+// thread waits for others it calls poll(), if given, every 20 ms; an exception of poll() ends the call on all ranks.
 void run_named_ranks(const std::vector<std::string>& names, const std::function<void(Communicator&)>& work,
                      const std::function<void()>& poll = {}, int64_t piece_bytes = Communicator::kPieceBytes);
 

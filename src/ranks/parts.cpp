@@ -18,7 +18,7 @@
 namespace kith {
 namespace {
 
-// How a part has ended, what says most first.
+// How a part has ended, the most informative first.
 enum class PartEnd : int { cause, stopped, well };
 
 PartEnd end_of(const std::exception_ptr& error) {
@@ -44,7 +44,7 @@ bool is_refused_row(const std::exception_ptr& error) {
   }
 }
 
-// What is divided among parts: the memory that the call leaves of a limit.
+// The memory that parts divide: a limit less what the call itself uses.
 struct SharedMemory {
   int parts = 1;
   int64_t used = 0;  // by the call itself
@@ -182,8 +182,8 @@ std::vector<DeviceParts> devices_of(const Resources& resources, int first, int c
   return devices;
 }
 
-// What each GPU of a group may take: null where each keeps its own budget, since no other group has parts of it. Else
-// one budget stands for them, of the smallest share.
+// The budget of each GPU of a group: null if each keeps its own, since no other group has parts of it; otherwise one
+// budget, of the smallest share, for all.
 std::shared_ptr<MemoryBudget> device_budget(const Resources& resources, const std::vector<DeviceParts>& devices,
                                             int first) {
   const std::vector<DeviceParts> all = resources.devices();
@@ -202,7 +202,7 @@ std::shared_ptr<MemoryBudget> device_budget(const Resources& resources, const st
   return smallest;
 }
 
-// The group of parts first .. first + count - 1, one of `groups` alike.
+// The resources of the group of parts first .. first + count - 1, one of `groups` equal groups.
 Resources group_of(const Resources& resources, int first, int count, int groups) {
   const std::vector<DeviceParts> devices = devices_of(resources, first, count);
   if (resources.devices().size() == 1) {  // a larger part of the same device, divided once more

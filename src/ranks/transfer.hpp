@@ -1,7 +1,7 @@
-// What one device hands to another, or the caller to a device that cannot read the caller's memory: the one place where
-// arrays change devices. The owner of every buffer is asked for and must be the one that its view names. Between two
-// GPUs this is a peer copy where the driver has one, and else goes through pinned memory of the driver's; between a GPU
-// and the host through the device's stream.
+// Copies arrays between devices, and from the caller's memory to devices that cannot read it; the only place that does.
+// The owner of every buffer is queried and must be the one that its view names. Copies between two GPUs are peer copies
+// if the driver supports them, otherwise they go through the driver's pinned memory; copies between a GPU and the host
+// use the device's stream.
 #pragma once
 
 #include <kith/matrix_buffer.hpp>
@@ -14,10 +14,10 @@
 
 namespace kith {
 
-// InvalidArgument where `data` does not lie in the memory that `space` names: a buffer of another device, or of none.
+// Throws InvalidArgument if `data` is not in the memory that `space` names: a buffer of another device, or of none.
 void check_owner(const void* data, const MemorySpace& space, std::string_view what);
 
-// Rows as a part reads them: where they lie if it can, else a copy in the memory of its device.
+// Rows that a part can read: in place if possible, otherwise a copy in the memory of its device.
 class RowsOnPart {
  public:
   RowsOnPart(const MatrixView& rows, const Resources& part);
@@ -40,7 +40,7 @@ void transfer(const void* from, const MemorySpace& from_space, int64_t bytes, vo
               const Resources& resources);
 
 void wait_for_space(const MemorySpace& space, const Resources& resources);
-// Until what the caller has enqueued on its stream for data in these memories is done: parts have streams of their own.
+// Waits for the caller's work on its stream for data in these memories, since parts have streams of their own.
 template <typename... Spaces>
 void wait_for_caller(const Resources& resources, const Spaces&... spaces) {
   (wait_for_space(spaces, resources), ...);

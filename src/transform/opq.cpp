@@ -19,7 +19,7 @@ namespace {
 
 constexpr int64_t kFirstSteps = 8;  // of the codewords, before the rotation turns
 
-// Principal axes dealt out: the next goes where the product of variances is smallest and there is room.
+// Assigns principal axes to parts: the next axis goes to the part with the smallest product of variances that has room.
 Dense dealt_axes(const PrincipalAxes& found, const OpqShape& shape, const Resources& resources) {
   const int64_t in = found.axes.cols();
   const int64_t part_cols = shape.out / shape.parts;
@@ -42,8 +42,8 @@ Dense dealt_axes(const PrincipalAxes& found, const OpqShape& shape, const Resour
   return rotation;
 }
 
-// The columns as they are, spread evenly over the parts: data whose neighbouring columns belong together (histograms)
-// has the best parts already.
+// The identity, with the columns spread evenly over the parts: data whose neighbouring columns belong together
+// (histograms) has the best parts already.
 Dense spread_columns(int64_t in, const OpqShape& shape, const Resources& resources) {
   const int64_t part_cols = shape.out / shape.parts;
   Dense rotation(shape.out, in, "a rotation", resources);
@@ -68,7 +68,7 @@ double start(RotationSteps& steps, const Dense& rotation, uint64_t seed) {
   return steps.code_error();
 }
 
-// The better of two first rotations, and its codewords; of the principal axes alone where lists follow.
+// Chooses the better of two first rotations, with its codewords; if lists follow, always the principal axes.
 void choose_start(RotationSteps& steps, const PrincipalAxes& found, const OpqShape& shape, uint64_t seed,
                   const Resources& resources) {
   const Dense axes = dealt_axes(found, shape, resources);
@@ -81,7 +81,7 @@ void choose_start(RotationSteps& steps, const PrincipalAxes& found, const OpqSha
   steps.set_codewords(codewords.data());
 }
 
-// The rotation in float64, orthonormal to the last digits: the same iteration once more, from where it is nearly so.
+// Makes the rotation orthonormal to the last digits of float64, by further steps of the same iteration.
 Dense polished_rotation(RotationSteps& steps, int64_t in, const OpqShape& shape, const Resources& resources) {
   constexpr int kMostSteps = 6;
   constexpr double kClose = 1e-14;

@@ -6,12 +6,12 @@
 // to what their codes stand for (nearest_rotation.hpp). Every step lowers the error of reconstructing the rows in their
 // own space.
 //
-// Where neighbouring columns belong together, as in histograms, columns as they are may be a better first rotation, by
-// the error of their codes. Not where lists follow: there it loses a percent of the nearest neighbours of SIFT
+// If neighbouring columns belong together, as in histograms, the identity may be a better first rotation, judged by the
+// error of the codes. It is not used if lists follow: there it loses a percent of the nearest neighbours of SIFT
 // descriptors, though its codes' error is smaller.
 //
-// To fewer columns than the rows have, what is rotated away counts as error too; to more, some directions stay empty
-// and parts have room to spare.
+// If the output has fewer columns than the rows, what is rotated away counts as error too; if it has more, some
+// directions stay empty.
 //
 // Rounds are steps of a backend for each device, with the same bytes (rotation_steps.hpp).
 // Cost of a round: rows x in x out x 2 + rows x out x 256 multiply-adds in f32, and some 25 x in x out x the smaller of
@@ -36,7 +36,7 @@ struct OpqShape {
 
 // out x in. Its rows are orthonormal, or its columns where there are more rows.
 Dense optimized_rotation(const TrainingRows& rows, const OpqShape& shape, uint64_t seed, const Resources& resources);
-// On the CPU, which does what a GPU has no room for.
+// Its memory on the CPU, which takes over if a GPU has no room.
 Footprint optimized_rotation_footprint(const TrainingRowsShape& rows, const OpqShape& shape,
                                        const Resources& resources);
 

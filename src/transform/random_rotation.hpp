@@ -11,8 +11,8 @@
 
 namespace kith {
 
-// The natural logarithm of a positive number from operations that every processor rounds alike; those of C libraries
-// differ in the last bit. Right to a few units of it.
+// The natural logarithm of a positive number, from operations that every processor rounds alike; C libraries differ in
+// the last bit. Accurate to a few units in the last place.
 inline double logarithm(double x) {
   int exponent = 0;
   double m = std::frexp(x, &exponent);

@@ -1,13 +1,13 @@
-// What a rotation for product codes is trained by (opq.hpp), on one device: rows that are turned, codewords that follow
-// them, and the nearest rotation to a product of both. The loop is the same for every device, and so are the bytes:
-// products are chains of multiply-adds in f32 (dense.hpp), sums of codewords are exact, and the others have an order.
+// The steps of training a rotation for product codes (opq.hpp) on one device: rotating rows, updating codewords, and
+// finding the rotation nearest to a product of both. The loop is shared by all devices, and so are the bytes: products
+// are chains of multiply-adds in f32 (dense.hpp), sums of codewords are exact, and other sums have a fixed order.
 //
-// Where M is the product of what codes stand for with the rows, the next rotation is the orthonormal matrix nearest to
-// M, its polar factor (the orthogonal Procrustes problem; Schoenemann, 1966). It is found by Newton's and Schulz's
-// iteration X <- (3 I - X X') X / 2, whose products fill any machine, scaled so that small singular values grow 2.5
-// times a step instead of 1.5 (Chen and Chow, "A stable scaling of Newton-Schulz for improving the sign function
-// computation", 2014). A little of the rotation before is added to M first: directions that M lacks stay as they were.
-// M itself is a sum in f32, so steps are in f32 too.
+// If M is the product of the decoded rows with the rows, the next rotation is the orthonormal matrix nearest to M, its
+// polar factor (the orthogonal Procrustes problem; Schoenemann, 1966). It is found by the Newton-Schulz iteration X <-
+// (3 I - X X') X / 2, whose products use any device well, scaled so that small singular values grow by 2.5 a step
+// instead of 1.5 (Chen and Chow, "A stable scaling of Newton-Schulz for improving the sign function computation",
+// 2014). A small multiple of the last rotation is added to M first, so that directions missing in M stay unchanged. M
+// itself is a sum in f32, so the steps are in f32 too.
 #pragma once
 
 #include <kith/resources.hpp>
@@ -26,20 +26,20 @@ class RotationSteps {
  public:
   virtual ~RotationSteps() = default;
 
-  // The rows of the training, centred and scaled to a variance near 1, of which squares are numbers in f32.
+  // Loads the training rows, centred and scaled to a variance near 1, so that squares fit f32.
   virtual PrincipalAxes load(const TrainingRows& rows) = 0;
   virtual void set_rotation(const Dense& rotation) = 0;  // out x in, rounded to f32
   virtual void get_rotation(float* rotation) = 0;
-  // The rows by the rotation.
+  // Rotates the rows.
   virtual void turn() = 0;
-  // Codewords, as in sub_codebooks.hpp, of the turned rows.
+  // Initialises codewords of the rotated rows (sub_codebooks.hpp).
   virtual void start_codewords(uint64_t seed) = 0;
   virtual void assign() = 0;
   virtual void move_codewords() = 0;
   virtual double code_error() = 0;
   virtual void get_codewords(float* codewords) = 0;
   virtual void set_codewords(const float* codewords) = 0;
-  // M: what the codes of the turned rows stand for, which takes their place, times the rows.
+  // Replaces the rotated rows by their decoded codes, and computes M, the product of these with the rows.
   virtual void multiply_decoded() = 0;
 
   // X becomes M over a bound of its largest singular value, and `share` of the rotation.
@@ -53,8 +53,8 @@ class RotationSteps {
   virtual void take_nearest() = 0;
 };
 
-// The rotation becomes the one nearest to M. Where the iteration does not come to an end it stays as it is, which is a
-// rotation too.
+// Replaces the rotation by the one nearest to M. If the iteration
+// does not converge, the rotation stays unchanged.
 void take_nearest_rotation(RotationSteps& steps);
 
 struct RotationShape {
@@ -66,7 +66,7 @@ struct RotationShape {
   int64_t small_side() const { return in < out ? in : out; }
 };
 
-// M is a long sum: it is cut into enough parts for any machine.
+// M is a long sum, divided into enough parts for any device.
 inline constexpr ProductTerms kDecodedTerms{.tasks = 64};
 
 // What a value of X X' adds to its departure.
@@ -78,8 +78,8 @@ KITH_HOST_DEVICE inline double departure_squared(float value, bool diagonal) {
 // The power of two that brings a largest variance near 1.
 double scale_of_variance(double variance);
 
-// The larger of the sums of a product's absolute rows bounds the square of the largest singular value. What X is
-// multiplied by then; 0 where there is nothing.
+// The largest sum of a row's absolute values in X X' bounds the square of the largest singular value. Returns the
+// factor by which X is scaled; 0 for a zero matrix.
 float scale_of_bound(double largest_row_sum);
 
 std::unique_ptr<RotationSteps> make_rotation_steps_cpu(const RotationShape& shape, const Resources& resources);

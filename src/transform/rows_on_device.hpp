@@ -1,4 +1,4 @@
-// The rows that a transform is trained on, in a GPU's memory: gathered there where they lie there, else fetched by the
+// The training rows of a transform in a GPU's memory: gathered there if they are on the GPU, otherwise fetched by the
 // host and copied. Sums of columns and of outer products have the order, and so the bits, of principal_axes.cpp.
 //
 // Cost: two reads of the rows by a thread for each column, and rows x cols^2 / 2 multiply-adds in float64.
@@ -17,9 +17,9 @@ class RowsOnDevice {
  public:
   RowsOnDevice(int64_t rows, int64_t cols, std::shared_ptr<const DeviceContext> context, const Resources& resources);
 
-  // Brings the rows, less their mean. InvalidArgument, naming the row, for a NaN or an infinity.
+  // Loads the rows less their mean. Throws InvalidArgument, naming the row, for a NaN or an infinity.
   PrincipalAxes load(const TrainingRows& rows, const Resources& resources);
-  // Enqueues that all values are multiplied, in float64, and rounded.
+  // Enqueues the multiplication of all values, in float64 and rounded.
   void multiply_by(double scale) const;
 
   DenseView<const float> view() const { return {values_.data(), rows_, cols_, cols_, 1}; }

@@ -21,7 +21,7 @@ std::vector<uint32_t> drawn_sub_codewords(int64_t rows, int64_t parts, int64_t c
   for (int64_t part = 0; part < parts; ++part) {
     const CounterRng rng(seed, static_cast<uint64_t>(part));
     for (int64_t k = 0; k < count; ++k) {
-      // A row of each of so many stretches.
+      // One row of each of `count` stretches.
       const int64_t from = k * rows / count;
       const int64_t stretch = (k + 1) * rows / count - from;
       const int64_t row = from + rng.below(static_cast<uint64_t>(k), static_cast<uint32_t>(stretch));

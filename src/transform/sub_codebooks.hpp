@@ -1,10 +1,10 @@
-// Product codes while a rotation is trained for them: for each part of the columns up to 256 codewords that follow the
-// rows from round to round (Lloyd's steps). Here codes need not be exact: distances are |c|^2 / 2 - x c in f32
-// (least_codewords_cpu).
+// Product codes during the training of a rotation: for each part of the columns up
+// to 256 codewords, updated in every round by a Lloyd step. Codes need not be
+// exact here: distances are |c|^2 / 2 - x c in f32 (least_codewords_cpu).
 //
 // The operations of a pair are the same with every instruction set and on GPUs (rotation_steps_cuda.cu), and ties go to
 // the smaller codeword. Means are of values rounded to multiples of 2^-28, whose sums in float64 are exact, so that
-// they have no order: rows must be of a variance near 1.
+// their order does not matter: rows must have a variance near 1.
 // Cost of a step: rows x cols x codewords multiply-adds in f32; a code for each row and part.
 #pragma once
 
@@ -21,7 +21,7 @@ namespace kith {
 
 inline constexpr int64_t kMostSubCodewords = 256;
 
-// A value as means are made of: adding and taking away a large number leaves whole multiples of its last digit.
+// Rounds a value to a multiple of 2^-28, by adding and subtracting a large number.
 KITH_HOST_DEVICE inline double rounded_to_add(float value) {
   constexpr double kShift = 1.5 * 0x1p24;  // of which 2^-28 is the last digit
   return static_cast<double>(value) + kShift - kShift;
@@ -41,9 +41,9 @@ class SubCodebooks {
   void assign(DenseView<const float> rows, const Resources& resources);
   // The sum of the squared distances of rows to what their codes stand for: of each row, then of all.
   double error(DenseView<const float> rows, const Resources& resources) const;
-  // Every codeword to the mean of its rows. One without rows takes a half of those of the largest.
+  // Moves every codeword to the mean of its rows. A codeword without rows takes half of those of the largest.
   void move(DenseView<const float> rows, const Resources& resources);
-  // Each row becomes what its codes stand for.
+  // Replaces each row by the vector that its codes decode to.
   void decode(DenseView<float> rows, const Resources& resources) const;
 
   // parts x kMostSubCodewords x columns of a part.

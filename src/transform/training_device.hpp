@@ -1,4 +1,4 @@
-// Which device learns from rows.
+// Chooses the device for training on rows.
 #pragma once
 
 #include <kith/resources.hpp>

@@ -1,5 +1,5 @@
-// What a transform is trained on: distinct rows drawn by a seed from wherever they lie, as f32, behind the transforms
-// that were trained before. Fetched some at a time; which rows they are does not depend on memory or device.
+// The training rows of a transform: distinct rows drawn by a seed from any source, as f32, after the transforms that
+// were trained before. Fetched in pieces; the choice of rows does not depend on memory or device.
 #pragma once
 
 #include <kith/resources.hpp>
@@ -14,7 +14,7 @@
 
 namespace kith {
 
-// How many rows that is, for footprints.
+// The shape of the training rows, for footprints.
 struct TrainingRowsShape {
   int64_t rows = 0;
   int64_t cols = 0;         // of these
@@ -36,8 +36,8 @@ class TrainingRows {
   MemorySpace space() const { return source_.info().space; }
   // InvalidArgument, naming the row, for a NaN or an infinity among them. `out`: count x cols().
   void fetch(int64_t first, int64_t count, float* out) const;
-  // All of them where they lie in a GPU's memory as they are, with their numbers; nothing where they come from
-  // elsewhere.
+  // The matrix that holds them, if it is in a GPU's memory and no transform precedes; otherwise nothing. Their row
+  // numbers are numbers().
   std::optional<MatrixView> on_gpu() const;
   const std::vector<uint32_t>& numbers() const { return numbers_; }
 

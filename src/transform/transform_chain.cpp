@@ -59,7 +59,7 @@ void scale_rows(const MatrixView& rows, const MutableMatrixView& out, const Reso
   });
 }
 
-// As many columns as `out` has: zeros behind, or the last ones dropped.
+// Changes the number of columns to that of `out`: appends zeros, or drops the last columns.
 void resize_rows(const MatrixView& rows, const MutableMatrixView& out, const Resources& resources) {
   const int64_t kept = std::min(rows.cols(), out.cols());
   const MatrixView some(rows.data(), rows.dtype(), {rows.rows(), kept, rows.row_stride()}, rows.space());
@@ -69,7 +69,7 @@ void resize_rows(const MatrixView& rows, const MutableMatrixView& out, const Res
   });
 }
 
-// A linear step, or its way back by the transpose: an offset is one more column, or taken off first.
+// A linear step, or its inverse by the transpose. An offset is one more column, or is subtracted first.
 class LinearStep {
  public:
   LinearStep(const TransformParts& parts, bool forward, int64_t rows, const Resources& resources)
@@ -159,7 +159,7 @@ struct PieceStep : TransformRun {
   }
 };
 
-// All steps of a chain, or its way back: pieces of rows go through them, and lie in one of two buffers between steps.
+// All steps of a chain, or its inverse: pieces of rows pass through them, in two alternating buffers.
 class PieceSteps {
  public:
   PieceSteps(std::span<const TransformParts* const> all, bool forward) {
@@ -252,7 +252,7 @@ ReusedVector<const TransformParts*> parts_of(const std::vector<std::shared_ptr<c
   return parts;
 }
 
-// Rows of no steps are as if they were padded to the columns that they have.
+// Without steps, rows are treated as padded to the columns that they have.
 void run_steps(const std::vector<std::shared_ptr<const Transform>>& steps, bool forward, const MatrixView& rows,
                const MutableMatrixView& out, const Resources& resources) {
   const TransformParts same{Kind::padding, "", rows.cols(), rows.cols(), {}, {}};
@@ -261,7 +261,7 @@ void run_steps(const std::vector<std::shared_ptr<const Transform>>& steps, bool 
   PieceSteps(parts, forward).run(rows, out, resources);
 }
 
-// Whether the transpose leads back: rows are orthonormal, or columns where there are more rows than columns.
+// Whether the transpose is an inverse: rows are orthonormal, or columns if there are more rows than columns.
 bool is_orthonormal(const TransformParts& parts, const Resources& resources) {
   constexpr double kTolerance = 1e-4;
   const DenseView<const float> rows{parts.matrix.data(), parts.out, parts.in, parts.in, 1};

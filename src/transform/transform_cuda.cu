@@ -68,7 +68,7 @@ constexpr int64_t kPieceBytes = int64_t{256} << 20;  // of the widest rows
 constexpr int64_t kManyRows = 1024;                  // though they are wide
 constexpr int64_t kLeastRows = 32;                   // though memory is short
 
-// What a step is made of: a pass over the values, or a product with a matrix of the host's.
+// The parts of a step: a pass over the values, or a product with a matrix in host memory.
 struct Pass {
   int64_t in = 0;
   int64_t out = 0;
@@ -120,7 +120,7 @@ MutableMatrixView on_device(const DeviceBuffer& buffer, int64_t rows, int64_t co
   return {buffer.data(), dtype, {rows, cols, cols}, MemorySpace::cuda(device)};
 }
 
-// Passes over pieces of rows, each piece in the device's memory from the first to the last.
+// Runs all passes on a piece of rows, which stays on the device from the first to the last.
 class PieceRun {
  public:
   PieceRun(std::vector<Pass> passes, const MatrixView& rows, const MutableMatrixView& out, int device,

@@ -13,16 +13,16 @@
 
 namespace kith {
 
-// A step to be applied, or undone, which it can be.
+// A step to apply, or to invert; it must have an inverse then.
 struct TransformRun {
   const TransformParts* parts = nullptr;
   bool forward = true;
 };
 
-// The GPU in whose memory one of them lies; nothing where both are the host's. InvalidArgument for two GPUs.
+// The GPU whose memory holds one of them; nothing if both are in host memory. Throws InvalidArgument for two GPUs.
 std::optional<int> device_of_rows(const MatrixView& rows, const MatrixView& out);
 
-// One after the other; at least one. Either matrix may be the host's. Complete when it returns.
+// Applies at least one step, in order. Either matrix may be in host memory. Complete when it returns.
 void transform_cuda(const std::vector<TransformRun>& steps, const MatrixView& rows, const MutableMatrixView& out,
                     int device, const Resources& resources);
 

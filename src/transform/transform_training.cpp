@@ -20,7 +20,7 @@
 namespace kith {
 namespace {
 
-// The number at the front of `text`, which is cut off; nothing where there is none, or none that fits.
+// Removes and returns the number at the front of `text`; nothing if there is none, or if it overflows.
 std::optional<int64_t> take_number(std::string_view& text) {
   int64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -153,7 +153,7 @@ int64_t most_rows(TransformKind kind, int64_t cols) {
   return kind == TransformKind::opq ? kTrainingRows : std::max(kTrainingRows, kTrainingRowsAColumn * cols);
 }
 
-// The steps that a transform becomes, without their values.
+// The shapes of the steps that a transform is trained to.
 std::vector<TransformParts> shapes_of(const TransformSpec& spec, int64_t in) {
   using Step = TransformParts::Kind;
   const int64_t out = transformed_cols(spec, in);

@@ -1,4 +1,4 @@
-// Transforms by name, trained one after the other: each on rows that went through those before it.
+// Trains transforms by name, in order: each on rows that passed through those before it.
 //
 // A sample of the rows is enough. The same rows and seed give the same bytes for any number of threads, memory limit,
 // instruction set, place of the rows or device.
@@ -16,7 +16,7 @@
 
 namespace kith {
 
-// What a transform is to become, before it is trained, and its name in factory strings.
+// The specification of a transform before it is trained, and its name in factory strings.
 enum class TransformKind : uint8_t {
   pca,              // centred, then to the directions in which rows differ most
   opq,              // rotated for product codes of `parts` parts
@@ -41,7 +41,7 @@ std::vector<TransformSpec> parse_transforms(std::string_view words);
 // Whether it learns from rows.
 bool needs_rows(TransformKind kind);
 
-// How many columns come out of such steps. InvalidArgument where a step cannot make what is asked of it.
+// The number of output columns of such steps. Throws InvalidArgument if a step cannot produce them.
 int64_t transformed_cols(const TransformSpec& spec, int64_t cols);
 int64_t transformed_cols(const std::vector<TransformSpec>& specs, int64_t cols);
 

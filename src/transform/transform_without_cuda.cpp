@@ -1,4 +1,4 @@
-// Stands in for what transforms rows and learns from them on a GPU, in a build without CUDA.
+// Replaces the GPU's transforms and training in builds without CUDA.
 #include "core/dispatch.hpp"
 #include "transform/principal_axes.hpp"
 #include "transform/rotation_steps.hpp"

@@ -37,7 +37,7 @@ struct VectorTransform::State {
 
   explicit State(VectorTransformParams given) : params(std::move(given)) {}
 
-  // There or back, of rows that are checked.
+  // Applies or inverts the transform on checked rows.
   using Way = void (TransformChain::*)(const MatrixView&, const MutableMatrixView&, const Resources&) const;
   void run(Way way, const MatrixView& given, const MutableMatrixView& to, const Resources& resources) const {
     with_narrowed("the transform", "x", given, nullptr, OfRounding::warns, resources,

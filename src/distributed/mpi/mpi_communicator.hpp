@@ -1,7 +1,7 @@
 // Ranks of MPI: all processes that mpirun or srun has started. The one folder that includes mpi.h.
 //
-// An error of MPI, or the death of a process, ends the job: MPI's default, which says the rank and the host. Only the
-// thread that has made this calls MPI.
+// An error of MPI, or the death of a process, ends the job, as MPI does by default, naming the rank and the host. Only
+// the thread that constructed this calls MPI.
 #pragma once
 
 #include <kith/communicator.hpp>
@@ -20,7 +20,7 @@ class MpiCommunicator final : public Communicator {
   int size() const override { return size_; }
   std::string host() const override;
   void barrier() override;
-  // A counter in the memory of rank 0, which others count up without its help where the network can; else rank 0
+  // A counter in the memory of rank 0, which others increment remotely if the network supports it; otherwise rank 0
   // answers when it calls MPI itself.
   void begin_steps(int64_t count) override;
   int64_t next_step() override;

@@ -18,8 +18,8 @@
 namespace kith {
 namespace {
 
-// Whether bytes of a container have the hash that it states. In the fuzz targets every stored hash matches: a fuzzer
-// could not guess a right one, and nothing behind would ever be reached.
+// Whether bytes of a container have the stored hash. In fuzz targets every hash matches: a fuzzer could not guess a
+// right one, and would never reach the code behind.
 bool matches_section_hash([[maybe_unused]] uint64_t computed, [[maybe_unused]] uint64_t stored) {
 #ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
   return true;
@@ -170,7 +170,7 @@ void ContainerFile::read_table(uint32_t count, std::span<const std::byte> header
   }
 }
 
-// Sections lie where a writer puts them, with zeros between, up to the end of the file.
+// Checks that sections are where a writer puts them, with zeros between, up to the end of the file.
 void ContainerFile::check_layout() const {
   int64_t end = kContainerHeaderBytes + static_cast<int64_t>(sections_.size()) * kSectionEntryBytes;
   for (size_t i = 0; i < sections_.size(); ++i) {

@@ -2,8 +2,8 @@
 // layout that a writer makes, and a section against its hash when it is read. Memory is taken for sections only, and
 // none is larger than the file.
 //
-// What is no container of this version, or damaged, is an error that names the file, the section and what is wrong:
-// CorruptFile, Unsupported for another version, InvalidArgument for a FAISS file.
+// Errors name the file, the section and the problem: CorruptFile for damage, Unsupported for another version,
+// InvalidArgument for a FAISS file.
 #pragma once
 
 #include <kith/resources.hpp>
@@ -42,7 +42,7 @@ class ContainerFile {
   void read(const Section& section, void* out, const Resources& resources) const;
   // Some bytes of a section, from `first` on, which nothing has checked.
   void read_part(const Section& section, int64_t first, void* out, int64_t bytes) const;
-  // CorruptFile where the XXH3-64 of a section's bytes is another.
+  // Throws CorruptFile if this is not the XXH3-64 of the section's bytes.
   void verify(const Section& section, uint64_t hash) const;
   const FileDescriptor& descriptor() const { return file_.file; }  // of a path
   int64_t size() const { return file_.size; }

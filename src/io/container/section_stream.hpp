@@ -1,6 +1,6 @@
-// The bytes of one section of a .kith container, read from its beginning to its end through a small buffer, for what
-// does not fit into memory. The hash is verified with the last byte: who uses the bytes before takes back what was made
-// of them when CorruptFile comes.
+// Reads one section of a .kith container from front to back through a small buffer, for sections that do not fit into
+// memory. The hash is verified with the last byte: callers that use earlier bytes must discard what they made of them
+// if CorruptFile is thrown.
 #pragma once
 
 #include <kith/resources.hpp>

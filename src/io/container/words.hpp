@@ -1,4 +1,4 @@
-// The words of a line of text in a file, one after the other, for whoever knows what they mean.
+// Reads the words of a line of text in a file one by one.
 #pragma once
 
 #include <fmt/format.h>
@@ -11,7 +11,7 @@
 
 namespace kith {
 
-// What is wrong with a text.
+// A problem in such a text.
 class AboutProblem : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
