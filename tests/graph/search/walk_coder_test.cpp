@@ -7,7 +7,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <set>
 #include <vector>
 
@@ -137,6 +139,25 @@ TEST(PlaceOrder, EqualRowsShareAPlaceInTheOrderOfCells) {
     });
   }
   EXPECT_EQ(std::ssize(seen), count);
+}
+
+TEST(PlaceOrder, ByFirstRowIsThatOfOneCell) {
+  for (const int64_t count : {1, 2, 500, 20000}) {
+    for (const int64_t different : {int64_t{1}, int64_t{90}, count}) {
+      std::vector<int8_t> rows(static_cast<size_t>(count * 16), 0);
+      for (int64_t i = 0; i < count; ++i) {
+        const int64_t value = i * 7919 % different;
+        std::memcpy(rows.data() + i * 16, &value, sizeof(value));
+      }
+      const auto* const bytes = reinterpret_cast<const std::byte*>(rows.data());
+      const std::vector<uint32_t> one_cell(static_cast<size_t>(count), 0);
+      const PlaceOrder expected(bytes, 16, count, one_cell.data(), on_cpu());
+      const PlaceOrder order = PlaceOrder::by_first_row(bytes, 16, count, on_cpu());
+      ASSERT_EQ(order.places(), expected.places());
+      EXPECT_TRUE(std::equal(order.offsets().begin(), order.offsets().end(), expected.offsets().begin()));
+      EXPECT_TRUE(std::equal(order.rows().begin(), order.rows().end(), expected.rows().begin()));
+    }
+  }
 }
 
 }  // namespace

@@ -284,8 +284,7 @@ Footprint extend_footprint(const WalkGraph& graph, int64_t rows, const Resources
     const Resources used = given.with_device(Device::cpu());
     const int64_t places = graph.order.places() + rows;
     const int64_t each = graph.coder.place_bytes();
-    const HostArray<uint32_t> no_cells(rows, "the cells of rows", used);
-    const PlaceOrder alike(nullptr, each, rows, no_cells.data(), used);
+    const PlaceOrder alike = PlaceOrder::by_first_row(nullptr, each, rows, used);
     const HostArray<std::byte> distinct(rows * each, "the graph's codes", used);
     const HostArray<uint32_t> place_of(graph.rows() + rows, "the places of rows", used);
     const HostArray<std::byte> codes(GrowingArray<std::byte>::capacity_for(places * each), "the graph's codes", used);
@@ -311,9 +310,7 @@ std::shared_ptr<const WalkGraph> extend_walk_graph(const WalkGraph& graph, const
   StageTimes times;
   const int64_t before = graph.order.places();
   const int64_t each = graph.coder.place_bytes();
-  const HostArray<uint32_t> no_cells(rows, "the cells of rows", resources);
-  std::fill(no_cells.begin(), no_cells.end(), 0U);
-  const PlaceOrder alike(codes, each, rows, no_cells.data(), resources);
+  const PlaceOrder alike = PlaceOrder::by_first_row(codes, each, rows, resources);
   HostArray<std::byte> distinct(alike.places() * each, "the graph's codes", resources);
   for (int64_t i = 0; i < alike.places(); ++i) {
     std::memcpy(distinct.data() + i * each, codes + alike.first_row(i) * each, static_cast<size_t>(each));
@@ -365,10 +362,14 @@ std::shared_ptr<const WalkGraph> extend_walk_graph(const WalkGraph& graph, const
       const int64_t k = std::min(kNearNew, fresh - 1);
       Neighbors nearest(fresh, k, resources);
       find_candidates(among.values, metric_of(among), seed, nearest.view(), asked);
-      for (int64_t i = 0; i < fresh * k; ++i) {
-        const int64_t other = nearest.ids()[i];
-        if (other >= 0) candidates[static_cast<size_t>(i / k)].push_back(static_cast<uint32_t>(before + other));
-      }
+      for_places(fresh, kTaskTargets, "link", resources, [&](int64_t i, int) {
+        std::vector<uint32_t>& own = candidates[static_cast<size_t>(i)];
+        own.reserve(own.size() + static_cast<size_t>(k));
+        for (int64_t j = 0; j < k; ++j) {
+          const int64_t other = nearest.ids(i)[j];
+          if (other >= 0) own.push_back(static_cast<uint32_t>(before + other));
+        }
+      });
     }
     times.done("candidates");
     if (gpu == nullptr) {

@@ -1,5 +1,6 @@
 #include "graph/search/graph/place_order.hpp"
 
+#include "core/divide.hpp"
 #include "core/parallel_for.hpp"
 #include "core/within_limits.hpp"
 
@@ -14,6 +15,7 @@ namespace kith {
 namespace {
 
 constexpr int64_t kPieceRows = 65536;  // at least, of a task that puts rows into cells
+constexpr int64_t kTaskRows = 4096;    // of a task that looks at rows
 
 struct PlacedRow {
   uint32_t row;
@@ -104,6 +106,42 @@ PlaceOrder::PlaceOrder(const std::byte* rows, int64_t row_bytes, int64_t count, 
   offsets[places_] = static_cast<uint32_t>(count);
   offsets_ = {std::move(offsets), places_ + 1};
   rows_ = std::move(in_order);
+}
+
+// Cells by a hash serve the threads: equal rows have one.
+PlaceOrder PlaceOrder::by_first_row(const std::byte* rows, int64_t row_bytes, int64_t count,
+                                    const Resources& resources) {
+  constexpr int kHashCells = 256;
+  HostArray<uint32_t> numbers(count, "the places of rows", resources);
+  const auto for_rows = [&](const auto& work) {
+    const int64_t tasks = divide_up(count, kTaskRows);
+    ProgressMeter meter("order", tasks, resources);
+    parallel_for(tasks, meter, resources, [&](int64_t task, int) {
+      for (int64_t i = task * kTaskRows; i < std::min((task + 1) * kTaskRows, count); ++i) work(i);
+    });
+  };
+  const bool works = !only_counts(resources);
+  if (works) {
+    for_rows(
+        [&](int64_t i) { numbers[i] = static_cast<uint32_t>(hash_of(rows + i * row_bytes, row_bytes)) % kHashCells; });
+  }
+  const PlaceOrder hashed(rows, row_bytes, count, numbers.data(), resources);
+  if (!works) {
+    PlaceOrder counted = hashed;
+    counted.offsets_ = HostArray<uint32_t>(count + 1, "the places of rows", resources);
+    counted.rows_ = HostArray<uint32_t>(count, "the places of rows", resources);
+    return counted;
+  }
+  // First rows are numbered; then every row has the number of its place's first.
+  std::fill(numbers.begin(), numbers.end(), 0U);
+  for (int64_t place = 0; place < hashed.places(); ++place) numbers[hashed.first_row(place)] = 1;
+  std::exclusive_scan(numbers.begin(), numbers.end(), numbers.begin(), 0U);
+  const PlaceRows all = hashed.view();
+  for (int64_t place = 0; place < hashed.places(); ++place) {
+    const uint32_t number = numbers[hashed.first_row(place)];
+    all.visit(static_cast<uint32_t>(place), [&](uint32_t row) { numbers[row] = number; });
+  }
+  return from_places(numbers, hashed.places(), resources);
 }
 
 PlaceOrder PlaceOrder::followed_by(const PlaceOrder& others, const Resources& resources) const {

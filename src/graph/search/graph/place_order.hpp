@@ -20,6 +20,8 @@ class PlaceOrder {
   // Orders rows of `row_bytes` bytes each, one after the other, that belong to these cells; equal rows belong to one.
   PlaceOrder(const std::byte* rows, int64_t row_bytes, int64_t count, const uint32_t* cells,
              const Resources& resources);
+  // The same of rows without cells: places follow each other by their first rows. All threads, whatever the rows.
+  static PlaceOrder by_first_row(const std::byte* rows, int64_t row_bytes, int64_t count, const Resources& resources);
   // As a file has it.
   PlaceOrder(HostArray<uint32_t> offsets, HostArray<uint32_t> rows, int64_t places)
       : places_(places), offsets_(std::move(offsets), places + 1), rows_(std::move(rows)) {}
