@@ -103,5 +103,11 @@ int main() {
     graph.method = GraphMethod::exact;
     (void)knn_graph(x.slice(0, 8000), graph, r);
   });
+  compare("graph of 200,000 by cells", [&](const Resources& r) {
+    KnnGraphParams graph;
+    graph.k = 10;
+    graph.method = GraphMethod::cells;
+    (void)knn_graph(x, graph, r);
+  });
   return 0;
 }

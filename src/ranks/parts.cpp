@@ -243,4 +243,38 @@ void share_out(int64_t total, int64_t unit, const Resources& resources, const Sh
   });
 }
 
+void deal_steps(int64_t steps, const Resources& resources, const StepWork& work) {
+  if (!is_shared(resources)) {
+    for (int64_t step = 0; step < steps; ++step) work(step, resources);
+    return;
+  }
+  std::vector<std::exception_ptr> refused(static_cast<size_t>(steps));
+  std::atomic<bool> stops{false};  // all steps before those that were dealt out are done
+  run_parts(resources, [&](Communicator& ranks, const Resources& part) {
+    ranks.begin_steps(steps);
+    for (int64_t step = ranks.next_step(); step >= 0 && !stops.load(); step = ranks.next_step()) {
+      try {
+        work(step, part);
+      } catch (const RefusedRow&) {
+        refused[static_cast<size_t>(step)] = std::current_exception();
+        stops.store(true);
+      }
+    }
+  });
+  for (const std::exception_ptr& error : refused) {
+    if (error != nullptr) std::rethrow_exception(error);
+  }
+}
+
+bool parts_have_room(std::string_view job, const Footprint& needed, const Resources& resources) {
+  for (int number = 0; number < resources.parts(); ++number) {
+    if (has_room_for(needed, resources.part(number))) continue;
+    resources.log(LogLevel::info, fmt::format("{}: {} has no room for its share of the work; {} does all of it", job,
+                                              part_names(resources)[static_cast<size_t>(number)],
+                                              name_of(resources.devices().front().device)));
+    return false;
+  }
+  return true;
+}
+
 }  // namespace kith

@@ -10,11 +10,13 @@
 #include <kith/memory_space.hpp>
 #include <kith/resources.hpp>
 
+#include "core/footprint.hpp"
 #include "core/within_limits.hpp"
 #include "ranks/agreement.hpp"
 
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace kith {
@@ -41,5 +43,14 @@ void run_groups(int groups, const Resources& resources, const GroupWork& work);
 // every share that is not empty.
 using ShareWork = std::function<void(RankPart share, const Resources& part)>;
 void share_out(int64_t total, int64_t unit, const Resources& resources, const ShareWork& work);
+
+// Deals out steps of unlike cost: work(step, resources of the part) for each. One device does them in their order, with
+// `resources` as they are. Of refused rows those of the first step are named.
+using StepWork = std::function<void(int64_t step, const Resources& part)>;
+void deal_steps(int64_t steps, const Resources& resources, const StepWork& work);
+
+// Whether every part's share of the limits, or of what its GPU has free, has room for that. Else a line is logged: the
+// first device does `job` alone.
+bool parts_have_room(std::string_view job, const Footprint& needed, const Resources& resources);
 
 }  // namespace kith

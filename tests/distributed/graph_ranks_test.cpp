@@ -13,6 +13,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cmath>
 #include <filesystem>
 #include <initializer_list>
@@ -125,17 +126,6 @@ TEST_F(GraphOnRanks, WhatOneThrowsAllThrow) {
   EXPECT_EQ(hashes("later"), expected_);
 }
 
-// What a build tells of itself beside its graph, but for time and memory.
-std::vector<double> told_by(const GraphReport& report) {
-  std::vector<double> told{report.reached ? 1.0 : 0.0, report.recall ? report.recall->recall : -1,
-                           report.forecast ? static_cast<double>(report.forecast->comparisons) : -1};
-  for (const GraphRound& round : report.rounds) {
-    told.insert(told.end(), {static_cast<double>(round.comparisons), static_cast<double>(round.updates), round.phi,
-                             round.recall.value_or(-1)});
-  }
-  return told;
-}
-
 void expect_same_in_memory(const MatrixView& rows, const KnnGraphParams& params, std::initializer_list<int> sizes) {
   const KnnGraph expected = knn_graph(rows, params, cpu_resources(2));
   const int64_t found = rows.rows() * params.k;
@@ -147,7 +137,7 @@ void expect_same_in_memory(const MatrixView& rows, const KnnGraphParams& params,
           << name_of(params.method) << ", " << name_of(params.metric) << ", " << rows.rows() << " rows, rank "
           << ranks.rank() << " of " << size;
       EXPECT_EQ(graph.report().method, expected.report().method);
-      EXPECT_EQ(told_by(graph.report()), told_by(expected.report())) << name_of(params.method) << ", " << size;
+      EXPECT_EQ(shared::told_by(graph.report()), shared::told_by(expected.report())) << name_of(params.method) << ", " << size;
     });
   }
 }
@@ -197,6 +187,19 @@ TEST(GraphInMemoryOnRanks, WhatOneThrowsAllThrow) {
   };
   for (const GraphMethod method : {GraphMethod::exact, GraphMethod::cells}) {
     EXPECT_THAT(message({.k = 4, .method = method}, 1), AllOf(HasSubstr("rank 1 on "), HasSubstr("700")));
+  }
+  // Cancelled by one of them, at any time.
+  for (const int times : {0, 5, 50, 200}) {
+    run_ranks(2, [&](Communicator& ranks) {
+      std::atomic<int> asked{0};
+      Resources resources = cpu_resources(1);
+      if (ranks.rank() == 1) resources = resources.with_cancel({}, [&] { return ++asked > times; });
+      try {
+        knn_graph(ranks, rows.view(), {.k = 4, .method = GraphMethod::cells}, resources);
+        EXPECT_GT(times, 5);
+      } catch (const Cancelled&) {
+      }
+    });
   }
   // A limit that one rank alone has: the others wait for its lists when it is refused.
   EXPECT_THROW(run_ranks(2, [&](Communicator& ranks) {

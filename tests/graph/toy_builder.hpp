@@ -45,7 +45,7 @@ inline KnnGraph graph_by_columns(const MatrixView& x, int64_t k, int64_t window,
       lists.survey(k, Flags::clear);
       outcome.recall = lists.measure();
       put_outcome(outcome, lists.control_rows(), report);
-      lists.write(out);
+      lists.write_all(out);
     });
     return report;
   });

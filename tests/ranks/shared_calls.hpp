@@ -203,21 +203,55 @@ inline void expect_encoding(const Resources& one, const Resources& several) {
   expect_codes<LocalSearchQuantizer>(local, one, several);
 }
 
+// What a build tells of itself beside its graph, but for time and memory.
+inline std::vector<double> told_by(const GraphReport& report) {
+  std::vector<double> told{report.reached ? 1.0 : 0.0, report.recall ? report.recall->recall : -1,
+                           report.forecast ? static_cast<double>(report.forecast->comparisons) : -1};
+  for (const GraphRound& round : report.rounds) {
+    told.insert(told.end(), {static_cast<double>(round.comparisons), static_cast<double>(round.updates), round.phi,
+                             round.recall.value_or(-1)});
+  }
+  return told;
+}
+
+inline void expect_graph(const MatrixView& rows, const KnnGraphParams& params, const Resources& one,
+                         const Resources& several) {
+  const KnnGraph expected = knn_graph(rows, params, one);
+  const KnnGraph graph = knn_graph(rows, params, several);
+  const std::string what = std::string(name_of(params.method)) + " of " + std::to_string(rows.rows()) + " rows by " +
+                           std::string(name_of(params.metric)) + ", k = " + std::to_string(params.k);
+  EXPECT_EQ(found_in(graph.ids(), graph.distances(), rows.rows() * params.k),
+            found_in(expected.ids(), expected.distances(), rows.rows() * params.k))
+      << what;
+  EXPECT_EQ(graph.report().method, expected.report().method) << what;
+  if (one.device().kind != several.device().kind) return;  // rounds of the CPU and a GPU are not told alike
+  EXPECT_EQ(told_by(graph.report()), told_by(expected.report())) << what;
+}
+
+// By every method; fewer rows than parts; equal rows; lists longer than a share of the rows; metrics that are no product.
 inline void expect_graphs(const Resources& one, const Resources& several) {
-  const auto rows = reference::make_floats(reference::Shape::near_duplicates, 1200, 8, 9);
-  for (const GraphMethod method :
-       {GraphMethod::exact, GraphMethod::cells, GraphMethod::nn_descent, GraphMethod::ggm}) {
-    for (const int64_t count : {2, 7, 1200}) {
-      KnnGraphParams params;
-      params.k = 6;
-      params.method = method;
-      if (method == GraphMethod::ggm) params.shards = 3;
-      const KnnGraph expected = knn_graph(rows.view().slice(0, count), params, one);
-      const KnnGraph graph = knn_graph(rows.view().slice(0, count), params, several);
-      EXPECT_EQ(found_in(graph.ids(), graph.distances(), count * 6),
-                found_in(expected.ids(), expected.distances(), count * 6))
-          << name_of(method) << " of " << count << " rows";
+  using reference::Shape;
+  for (const Shape shape : {Shape::near_duplicates, Shape::all_equal}) {
+    const auto rows = reference::make_floats(shape, 1200, 8, 9);
+    for (const int64_t count : {2, 7, 40, 1200}) {
+      const MatrixView some = rows.view().slice(0, count);
+      expect_graph(some, {.k = 6, .method = GraphMethod::exact}, one, several);
+      expect_graph(some, {.k = 6}, one, several);
+      expect_graph(some, {.k = 1, .method = GraphMethod::cells}, one, several);
+      for (const Metric metric : {Metric::l2, Metric::cosine, Metric::inner_product}) {
+        expect_graph(some, {.k = 6, .metric = metric, .method = GraphMethod::cells}, one, several);
+      }
     }
+  }
+  const auto rows = reference::make_floats(Shape::gaussian, 3000, 8, 3);
+  expect_graph(rows.view(), {.k = 5, .method = GraphMethod::cells}, one, several);
+  expect_graph(rows.view().slice(0, 900), {.k = 5, .method = GraphMethod::nn_descent}, one, several);
+  expect_graph(rows.view().slice(0, 900), {.k = 5, .metric = Metric::l1}, one, several);
+  expect_graph(rows.view(), {.k = 400, .method = GraphMethod::cells, .probes = 4}, one, several);
+  const auto bytes = reference::make_bytes(2000, 24, 5);
+  expect_graph(bytes.view(), {.k = 6, .method = GraphMethod::cells}, one, several);
+  for (const int64_t shards : {1, 2, 3, 7}) {
+    expect_graph(rows.view().slice(0, 900), {.k = 6, .method = GraphMethod::ggm, .shards = shards}, one, several);
   }
 }
 

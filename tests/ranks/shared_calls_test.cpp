@@ -1,6 +1,7 @@
 #include "ranks/shared_calls.hpp"
 
 #include <kith/error.hpp>
+#include <kith/graph_merge.hpp>
 #include <kith/row_reader.hpp>
 #include <kith/vector_file.hpp>
 
@@ -51,6 +52,84 @@ TEST(SharedCalls, EncodingHasTheBytesOfOneDevice) {
 
 TEST(SharedCalls, GraphsHaveTheBytesOfOneDevice) {
   for (const char* parts : kParts) expect_graphs(on("cpu"), on(parts));
+}
+
+TEST(SharedCalls, MergedGraphsHaveTheBytesOfOneDevice) {
+  const auto rows = make_floats(Shape::gaussian, 1500, 8, 3);
+  std::vector<GraphPart> parts;
+  for (const int64_t first : {0, 300, 1000}) {
+    const MatrixView some = rows.view().slice(first, first == 0 ? 300 : first == 300 ? 700 : 500);
+    parts.push_back({knn_graph(some, {.k = 6, .method = GraphMethod::exact}, on("cpu")), some});
+  }
+  const KnnGraph expected = merge_graphs(parts, {}, on("cpu"));
+  const KnnGraph merged = merge_graphs(parts, {}, on("cpu/2"));
+  EXPECT_EQ(found_in(merged.ids(), merged.distances(), 9000), found_in(expected.ids(), expected.distances(), 9000));
+  EXPECT_EQ(told_by(merged.report()), told_by(expected.report()));
+}
+
+TEST(SharedCalls, AGraphOfRowsThatAreRefusedNamesThoseOfOneDevice) {
+  auto rows = make_floats(Shape::gaussian, 900, 4, 1);
+  rows.values[4 * 850] = NAN;
+  rows.values[4 * 100] = NAN;
+  for (const GraphMethod method : {GraphMethod::exact, GraphMethod::cells, GraphMethod::ggm}) {
+    KnnGraphParams params{.k = 4, .method = method};
+    if (method == GraphMethod::ggm) params.shards = 5;
+    try {
+      (void)knn_graph(rows.view(), params, on("cpu/3"));
+      ADD_FAILURE() << "nothing was refused";
+    } catch (const InvalidArgument& error) {
+      EXPECT_THAT(error.what(), AllOf(HasSubstr("x row 100"), Not(HasSubstr("part")))) << name_of(method);
+    }
+  }
+}
+
+// Rounds, waves and steps hear of it, whichever part is told: nobody hangs.
+TEST(SharedCalls, AGraphIsCancelledAtAnyTime) {
+  const auto rows = make_floats(Shape::gaussian, 2500, 8, 1);
+  for (const GraphMethod method : {GraphMethod::exact, GraphMethod::cells, GraphMethod::ggm}) {
+    KnnGraphParams params{.k = 4, .method = method};
+    if (method == GraphMethod::ggm) params.shards = 5;
+    bool ended = false;
+    for (int times = 0; times < 400 && !ended; times = times * 2 + 1) {
+      int asked = 0;
+      const Resources resources = on("cpu/3").with_cancel({}, [&] { return ++asked > times; });
+      try {
+        (void)knn_graph(rows.view(), params, resources);
+        ended = true;
+      } catch (const Cancelled&) {
+      }
+    }
+  }
+}
+
+// Parts keep rows and lists of their own; where a limit has no room for that, one does all.
+TEST(SharedCalls, AGraphFitsTheLimitsOfOneDevice) {
+  const auto rows = make_floats(Shape::gaussian, 1200, 16, 1);
+  for (const GraphMethod method : {GraphMethod::cells, GraphMethod::ggm}) {
+    KnnGraphParams params{.k = 5, .method = method};
+    if (method == GraphMethod::ggm) params.shards = 3;
+    const KnnGraph expected = knn_graph(rows.view(), params, on("cpu"));
+    ResourceOptions options;
+    options.threads = 3;
+    options.host_memory_limit = 1 << 10;
+    const auto least = [&](const char* devices) {
+      options.devices = parse_devices(devices);
+      try {
+        (void)knn_graph(rows.view(), params, Resources(options));
+      } catch (const OutOfMemory& error) {
+        return error.bytes_needed();
+      }
+      return int64_t{0};
+    };
+    const int64_t needed = least("cpu");
+    EXPECT_EQ(least("cpu/3"), needed);
+    for (const int64_t limit : {needed, 4 * needed}) {
+      options.host_memory_limit = limit;
+      const KnnGraph graph = knn_graph(rows.view(), params, Resources(options));
+      EXPECT_EQ(found_in(graph.ids(), graph.distances(), 6000), found_in(expected.ids(), expected.distances(), 6000));
+      EXPECT_LE(graph.report().peak_host_bytes, limit);
+    }
+  }
 }
 
 TEST(SharedCalls, IndexesHaveTheBytesOfOneDevice) {

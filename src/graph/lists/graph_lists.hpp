@@ -14,6 +14,7 @@
 
 #include "graph/lists/control_rows.hpp"
 #include "graph/lists/working_lists.hpp"
+#include "ranks/agreement.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -61,8 +62,9 @@ class GraphLists {
   // Offers rows to lists by their ids. Their distances are computed again: lists hold keys of this collection.
   virtual void add_rows(const NamedRows& rows) = 0;
   virtual ListSurvey survey(int64_t k, Flags flags) = 0;
-  // The first k of every list, as the caller gets them.
-  virtual void write(const NeighborsView& out) = 0;
+  // The first k of every list, or of those of some rows, as the caller gets them.
+  virtual void write(const NeighborsView& out, const RankPart& rows) = 0;
+  void write_all(const NeighborsView& out) { write(out, {0, rows()}); }
 
   // On control rows; none: nothing is estimated.
   virtual std::optional<RecallEstimate> measure() = 0;
@@ -75,7 +77,7 @@ struct GraphRowsWish {
   int64_t k = 15;
   uint64_t seed = 0;         // of the control rows
   bool check_finite = true;  // refuse what cannot be compared, naming the row
-  const GraphShare* share = nullptr;  // on a CPU, of a rank among others (graph_share.hpp)
+  const GraphShare* share = nullptr;  // of a rank among others (graph_share.hpp)
 };
 
 // On a GPU: rows, lists and control rows stay there from the first round to the last. Rows in host memory are copied

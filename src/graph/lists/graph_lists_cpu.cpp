@@ -118,7 +118,9 @@ void GraphListsCpu::add_rows(const NamedRows& rows) { add_named_rows(pairs_, row
 
 ListSurvey GraphListsCpu::survey(int64_t k, Flags flags) { return survey_lists(lists_, k, metric_, flags, resources_); }
 
-void GraphListsCpu::write(const NeighborsView& out) { write_lists(lists_, metric_, out, resources_); }
+void GraphListsCpu::write(const NeighborsView& out, const RankPart& rows) {
+  write_lists(lists_, metric_, rows, out, resources_);
+}
 
 std::optional<RecallEstimate> GraphListsCpu::measure() {
   if (control_ == nullptr || only_counts(resources_)) return std::nullopt;

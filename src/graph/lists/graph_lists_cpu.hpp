@@ -25,7 +25,7 @@ class GraphListsCpu final : public GraphLists {
   void add_random_rows(uint64_t seed, int64_t boundary) override;
   void add_rows(const NamedRows& rows) override;
   ListSurvey survey(int64_t k, Flags flags) override;
-  void write(const NeighborsView& out) override;
+  void write(const NeighborsView& out, const RankPart& rows) override;
   std::optional<RecallEstimate> measure() override;
   int64_t control_rows() const override;
 

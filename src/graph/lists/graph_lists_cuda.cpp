@@ -124,14 +124,19 @@ ListSurvey GraphListsCuda::survey(int64_t k, Flags flags) {
   return all;
 }
 
-void GraphListsCuda::write(const NeighborsView& out) {
-  if (!out.space.host_readable()) return launch_write_lists(lists(), metric_, 0, out, stream());
+void GraphListsCuda::write(const NeighborsView& out, const RankPart& wanted) {
+  if (wanted.count == 0) return;
+  if (!out.space.host_readable()) {
+    const int64_t at = wanted.first * out.k;
+    return launch_write_lists(lists(), metric_, wanted.first,
+                              {out.ids + at, out.distances + at, wanted.count, out.k, out.space}, stream());
+  }
   const int64_t piece = std::max<int64_t>(kWriteBytes / (12 * out.k), 1);
-  const int64_t most = std::min(piece, rows()) * out.k;
+  const int64_t most = std::min(piece, wanted.count) * out.k;
   const DeviceArray<int64_t> ids(most, "results", context_, resources_);
   const DeviceArray<float> distances(most, "results", context_, resources_);
-  for (int64_t first = 0; first < rows(); first += piece) {
-    const int64_t count = std::min(piece, rows() - first);
+  for (int64_t first = wanted.first; first < wanted.end(); first += piece) {
+    const int64_t count = std::min(piece, wanted.end() - first);
     const NeighborsView part{ids.data(), distances.data(), count, out.k, MemorySpace::cuda(context_->device())};
     launch_write_lists(lists(), metric_, first, part, stream());
     context_->copy_values(out.ids + first * out.k, part.ids, count * out.k);

@@ -3,11 +3,17 @@
 #include <kith/knn.hpp>
 
 #include "ranks/join_neighbors.hpp"
+#include "rows/row_blocks.hpp"
 
 #include <algorithm>
 #include <numeric>
 
 namespace kith {
+namespace {
+
+constexpr int64_t kRowsAtOnce = 4096;  // whose lists are sent together
+
+}  // namespace
 
 std::vector<int64_t> GraphShare::bytes_of(int64_t row_bytes) const {
   std::vector<int64_t> bytes;
@@ -23,37 +29,66 @@ int64_t GraphShare::sum(int64_t own) const {
   return std::accumulate(all.begin(), all.end(), int64_t{0});
 }
 
-void GraphShare::join(WorkingLists& lists, bool own) const {
-  if (!own) offer_to_owners(lists);
+int64_t GraphShare::room_for(int64_t length) const {
+  return are_parts() ? 0 : ranks_.size() * std::min(kRowsAtOnce, all_) * length;
+}
+
+void GraphShare::join(WorkingLists& lists, bool own, const HostArray<uint64_t>& room, const Resources& resources) const {
+  if (are_parts()) return join_where_they_lie(lists, own, resources);
+  if (!own) offer_to_owners(lists, room, resources);
   give(lists.list(0), lists.length());
   for (int64_t row = 0; row < lists.rows(); ++row) lists.refresh_threshold(row);
 }
 
 // Some rows of each rank at a time: it gets the lists that the others have of them.
-void GraphShare::offer_to_owners(WorkingLists& lists) const {
-  constexpr int64_t kRowsAtOnce = 4096;
-  agree(ranks_, nullptr);
+void GraphShare::offer_to_owners(WorkingLists& lists, const HostArray<uint64_t>& room,
+                                 const Resources& resources) const {
   const auto size = static_cast<size_t>(ranks_.size());
   const int64_t length = lists.length();
-  std::vector<uint64_t> found;  // the lists of each rank
   for (int root = 0; root < ranks_.size(); ++root) {
     const RankPart owned = rows_of(root);
     for (int64_t first = owned.first; first < owned.end(); first += kRowsAtOnce) {
+      together(ranks_, [&] { resources.check_cancelled(); });
       const int64_t count = std::min(kRowsAtOnce, owned.end() - first);
       const int64_t entries = count * length;
-      if (root == ranks_.rank()) found.resize(size * static_cast<size_t>(entries));
-      ranks_.gather(root, lists.list(first),
-                    std::vector<int64_t>(size, entries * static_cast<int64_t>(sizeof(uint64_t))), found.data());
+      ranks_.gather(root, lists.list(first), std::vector<int64_t>(size, array_bytes<uint64_t>(entries)), room.data());
       if (root != ranks_.rank()) continue;
       for (size_t rank = 0; rank < size; ++rank) {
         if (static_cast<int>(rank) == root) continue;
-        const uint64_t* next = found.data() + rank * static_cast<size_t>(entries);
-        for (int64_t row = first; row < first + count; ++row, next += length) {
-          for (int64_t j = 0; j < length && next[j] != kPadding; ++j) lists.offer_alone(row, without_flag(next[j]));
-        }
+        const uint64_t* next = room.data() + rank * static_cast<size_t>(entries);
+        for (int64_t row = first; row < first + count; ++row, next += length) lists.offer_list(row, next);
       }
     }
   }
+}
+
+// Each part takes what the others found for its rows, and then from each other what that one has of its own. Parts write
+// only to lists that nobody reads meanwhile: first to those of their rows, then to those of others.
+void GraphShare::join_where_they_lie(WorkingLists& lists, bool own, const Resources& resources) const {
+  const std::vector<const uint64_t*> all = told_by_all<const uint64_t*>(lists.list(0));
+  const int64_t length = lists.length();
+  const Resources quiet = resources.with_progress({});
+  const auto for_lists_of = [&](int rank, const auto& use) {
+    const RankPart owned = rows_of(rank);
+    for_row_blocks("join", owned.count, quiet, [&](int64_t first, int64_t end) {
+      for (int64_t row = owned.first + first; row < owned.first + end; ++row) use(row);
+    });
+  };
+  for (int rank = 0; !own && rank < ranks_.size(); ++rank) {
+    if (rank == ranks_.rank()) continue;
+    const uint64_t* const found = all[static_cast<size_t>(rank)];
+    for_lists_of(ranks_.rank(), [&](int64_t row) { lists.offer_list(row, found + row * length); });
+  }
+  meet();
+  for (int rank = 0; rank < ranks_.size(); ++rank) {
+    if (rank == ranks_.rank()) continue;
+    const uint64_t* const joined = all[static_cast<size_t>(rank)];
+    for_lists_of(rank, [&](int64_t row) {
+      std::copy_n(joined + row * length, length, lists.list(row));
+      lists.refresh_threshold(row);
+    });
+  }
+  meet();
 }
 
 Neighbors GraphShare::search(const MatrixView& queries, const MatrixView& x, Metric metric, int64_t k,

@@ -3,6 +3,9 @@
 // What is compared by one rank is told to the others before the next step begins, so that all have the same lists then.
 // Every exchange begins with an agreement (ranks/agreement.hpp): what a rank throws between two of them ends all.
 //
+// Ranks that are processes send each other their lists. Parts of one process, on CPUs, tell each other where
+// these lie, and each takes what it needs from there; they fill one graph, each the rows of its share.
+//
 // Exchanged: at most 16 bytes x k a row and rank for each wave of probes.
 #pragma once
 
@@ -21,11 +24,17 @@
 
 namespace kith {
 
+// Whether ranks can read each other's memory.
+enum class RanksAre : uint8_t { processes, parts };
+
 class GraphShare {
  public:
-  GraphShare(Communicator& ranks, int64_t rows) : ranks_(ranks), all_(rows) {}
+  GraphShare(Communicator& ranks, int64_t rows, RanksAre are = RanksAre::processes)
+      : ranks_(ranks), all_(rows), are_(are) {}
 
   Communicator& ranks() const { return ranks_; }
+  // Parts of one process, which fill one graph.
+  bool are_parts() const { return are_ == RanksAre::parts; }
   bool leads() const { return ranks_.rank() == 0; }
   // The rows of this rank, or of another: neighbouring ones.
   RankPart rows() const { return rows_of(ranks_.rank()); }
@@ -45,9 +54,23 @@ class GraphShare {
   }
   int64_t sum(int64_t own) const;
 
+  // What every rank tells of itself, in their order. Parts tell where something lies, and may change it only once all
+  // have done meet() after they have read it.
+  template <typename T>
+  std::vector<T> told_by_all(const T& own) const {
+    agree(ranks_, nullptr);
+    std::vector<T> all(static_cast<size_t>(ranks_.size()));
+    ranks_.all_gather(&own, std::vector<int64_t>(all.size(), sizeof(T)), all.data());
+    return all;
+  }
+  // Returns once all ranks are here.
+  void meet() const { agree(ranks_, nullptr); }
+
   // Lists to which every rank has offered what it compared, become lists of all that was offered. `own`: each only to
-  // the lists of its rows.
-  void join(WorkingLists& lists, bool own) const;
+  // the lists of its rows. `room` has the entries that room_for() says.
+  void join(WorkingLists& lists, bool own, const HostArray<uint64_t>& room, const Resources& resources) const;
+  // Neighbours that a rank keeps while lists of this length are joined.
+  int64_t room_for(int64_t length) const;
 
   // The first k of all rows of `x`, which lie in host memory, for each query; each rank looks through its share.
   Neighbors search(const MatrixView& queries, const MatrixView& x, Metric metric, int64_t k,
@@ -55,10 +78,12 @@ class GraphShare {
 
  private:
   std::vector<int64_t> bytes_of(int64_t row_bytes) const;
-  void offer_to_owners(WorkingLists& lists) const;
+  void offer_to_owners(WorkingLists& lists, const HostArray<uint64_t>& room, const Resources& resources) const;
+  void join_where_they_lie(WorkingLists& lists, bool own, const Resources& resources) const;
 
   Communicator& ranks_;
   const int64_t all_;
+  const RanksAre are_;
 };
 
 }  // namespace kith

@@ -83,6 +83,14 @@ bool WorkingLists::offer_alone(int64_t row, uint64_t neighbor) {
   return true;
 }
 
+void WorkingLists::offer_list(int64_t row, const uint64_t* list) {
+  for (int64_t j = 0; j < length_ && list[j] != kPadding; ++j) {
+    const uint64_t bare = without_flag(list[j]);
+    if (bare > without_flag(this->list(row)[length_ - 1])) return;  // nor do those behind it
+    offer_alone(row, bare);
+  }
+}
+
 void WorkingLists::refresh_threshold(int64_t row) {
   std::atomic_ref<uint32_t>(thresholds_[row]).store(ordered_of(list(row)[length_ - 1]), std::memory_order_relaxed);
 }
@@ -112,11 +120,12 @@ ListSurvey survey_lists(const WorkingLists& lists, int64_t k, Metric metric, Fla
   return all;
 }
 
-void write_lists(const WorkingLists& lists, Metric metric, const NeighborsView& out, const Resources& resources) {
+void write_lists(const WorkingLists& lists, Metric metric, const RankPart& rows, const NeighborsView& out,
+                 const Resources& resources) {
   const ResultExit exit(metric);
   const Resources quiet = resources.with_progress({});
-  for_row_blocks("write", lists.rows(), quiet, [&](int64_t first, int64_t end) {
-    for (int64_t row = first; row < end; ++row) {
+  for_row_blocks("write", rows.count, quiet, [&](int64_t first, int64_t end) {
+    for (int64_t row = rows.first + first; row < rows.first + end; ++row) {
       for (int64_t j = 0; j < out.k; ++j) {
         const uint64_t stored = j < lists.length() ? lists.list(row)[j] : kPadding;
         const uint64_t neighbor = stored == kPadding ? kPadding : without_flag(stored);

@@ -14,6 +14,7 @@
 
 #include "core/host_array.hpp"
 #include "core/ordered_key.hpp"
+#include "ranks/agreement.hpp"
 
 #include <atomic>
 #include <cstdint>
@@ -63,6 +64,8 @@ class WorkingLists {
   void offer_sorted(int64_t row, const uint64_t* neighbors, int64_t count);
   // Offers to a list that nobody else touches meanwhile. They are taken as they come, flags and all.
   bool offer_alone(int64_t row, uint64_t neighbor);
+  // The same of a whole list of this length, whose flags do not count.
+  void offer_list(int64_t row, const uint64_t* list);
   // A list was written to from outside.
   void refresh_threshold(int64_t row);
 
@@ -92,7 +95,9 @@ enum class Flags : uint8_t { keep, set, clear };
 // And leaves all neighbours with the flag, without it, or as they are.
 ListSurvey survey_lists(const WorkingLists& lists, int64_t k, Metric metric, Flags flags, const Resources& resources);
 
-// The first k of every list, as the caller gets them; padding where a list is shorter.
-void write_lists(const WorkingLists& lists, Metric metric, const NeighborsView& out, const Resources& resources);
+// The first k of the lists of some rows to their places in `out`, as the caller gets them; padding where a list is
+// shorter.
+void write_lists(const WorkingLists& lists, Metric metric, const RankPart& rows, const NeighborsView& out,
+                 const Resources& resources);
 
 }  // namespace kith

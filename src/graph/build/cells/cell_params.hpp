@@ -26,7 +26,8 @@ struct CellsWish {
   std::optional<double> recall = {};  // no more probes than it needs; none: all are made
   uint64_t seed = 0;
   bool keeps_order = false;  // leaves the order of the cells to rounds of NN-Descent that follow
-  const GraphShare* share = nullptr;  // on a CPU, of a rank among others
+  const GraphShare* share = nullptr;  // of a rank among others (graph_share.hpp)
+  int64_t joined_room = 0;            // neighbours that it keeps while lists are joined, also where memory is only counted
 };
 
 // The probes that a row can have.

@@ -37,7 +37,8 @@ class CellStepsCpu final : public CellSteps {
         rows_(rows, cells_.order().data(), resources),
         lists_(lists),
         share_(wish.share),
-        resources_(resources) {
+        resources_(resources),
+        joined_(wish.joined_room, "the ranks' lists", resources) {
     for (int slot = 0; slot < resources.threads(); ++slot) {
       workers_.push_back(std::make_unique<CellWorker>(rows_, nullptr, lists, resources));
     }
@@ -72,7 +73,7 @@ class CellStepsCpu final : public CellSteps {
     if (!own) collect_queries(first, end);
     const int64_t pairs = compare(own, meter);
     if (share_ == nullptr) return pairs;
-    share_->join(lists_, own);
+    share_->join(lists_, own, joined_, resources_);
     return share_->sum(pairs);
   }
 
@@ -171,6 +172,7 @@ class CellStepsCpu final : public CellSteps {
   WorkingLists& lists_;
   const GraphShare* const share_;
   const Resources resources_;
+  const HostArray<uint64_t> joined_;
   std::vector<std::unique_ptr<CellWorker>> workers_;
   HostArray<uint32_t> queries_;
   std::vector<int64_t> offsets_;

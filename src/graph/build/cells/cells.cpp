@@ -1,6 +1,7 @@
 #include "graph/build/cells/cells.hpp"
 
 #include "core/within_limits.hpp"
+#include "graph/lists/graph_share.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -27,7 +28,8 @@ BuildOutcome run_cells(CellSteps& steps, GraphLists& lists, const CellsWish& wis
   const int64_t most = std::min(steps.probes(), wish.probes);
   const int64_t foreseen = steps.forecast().needed;
   const int64_t needed = foreseen > 0 ? std::min(foreseen, most) : most;
-  ProgressMeter meter("compare", lists.rows() * needed, resources);
+  const int64_t own_rows = wish.share == nullptr ? lists.rows() : wish.share->rows().count;
+  ProgressMeter meter("compare", own_rows * needed, resources);
   Clock::time_point began = steps.began();
   for (int64_t probe = 0; probe < most && !(wish.recall && outcome.reached);) {
     // Where less was found than foreseen, more probes follow.

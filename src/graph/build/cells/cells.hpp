@@ -47,7 +47,7 @@ class CellSteps {
   virtual double blur() const { return 0; }
   // Takes what waves of up to so many probes take at most, for who counts memory.
   virtual void count_waves(int64_t) {}
-  // Probes first .. end - 1 of every row; first 0 is the own cell, which comes alone. Returns the pairs compared.
+  // Probes first .. end - 1 of every row, or of each rank's rows; first 0 is the own cell, which comes alone. Returns the pairs compared.
   virtual int64_t wave(int64_t first, int64_t end, ProgressMeter& meter) = 0;
 
  private:

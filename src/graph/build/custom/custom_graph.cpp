@@ -85,7 +85,7 @@ CustomGraph knn_graph(const PanelMetric& metric, const MatrixView& x, const Cust
     lists.add_random_rows(params.seed, 0);
     put_outcome(run_descent(lists, wish, resources), lists.control_rows(), report);
     warn_if_missed(report, params.recall, kCustomAdvice, resources);
-    lists.write(out);
+    lists.write_all(out);
   };
   return within_limits("the graph", on_cpu,
                        [&](const Resources& used) { return measured_custom(x, params, used, fill); });

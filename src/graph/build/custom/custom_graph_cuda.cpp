@@ -24,7 +24,7 @@ void build(const GraphMetric& metric, const MatrixView& x, const CustomGraphPara
       lists->begin(length);
       lists->add_random_rows(params.seed, 0);
       put_outcome(run_descent(*lists, wish, resources), lists->control_rows(), report);
-      lists->write(out);
+      lists->write_all(out);
       warn_if_missed(report, params.recall, kCustomAdvice, resources);
     }
   }

@@ -58,7 +58,12 @@ void exact_graph(const MatrixView& x, const NeighborsView& out, const KnnGraphPa
   check_graph_size(x.rows(), params.k);
   (void)check_knn(RowsInfo(x), RowsInfo(x), {params.k, params.metric});
   check_output(out, x.rows(), params.k);
+  if (share.are_parts() && !(x.space().host_readable() && out.space.host_readable())) {
+    if (share.leads()) exact_graph(x, out, params, resources);
+    return;
+  }
   if (share.rows().count > 0) search_rows(x, share.rows(), out, params, resources);
+  if (share.are_parts()) return;  // they have filled one graph
   share.give(out.ids, out.k);
   share.give(out.distances, out.k);
 }

@@ -4,6 +4,7 @@
 #include "core/within_limits.hpp"
 #include "graph/build/nn_descent/nn_descent.hpp"
 #include "graph/handle/graph_output.hpp"
+#include "ranks/parts.hpp"
 #include "rows/finite_check.hpp"
 
 #include <memory>
@@ -15,6 +16,14 @@ namespace {
 
 // Two shards whose working lists have so many neighbours together take some 20 GB beside their vectors.
 constexpr int64_t kListedInAShard = 160'000'000;
+
+// All of them, where each has room for a shard.
+Resources devices_for_shards(const Resources& resources, const StepWork& make) {
+  if (!is_shared(resources)) return resources;
+  const Footprint needed =
+      footprint_of_call(resources.part(0), [&](const Resources& counting) { make(0, counting); });
+  return parts_have_room("graphs of shards", needed, resources) ? resources : resources.with_device(resources.device());
+}
 
 }  // namespace
 
@@ -57,17 +66,26 @@ GraphReport ggm_graph(const MatrixView& x, const NeighborsView& out, const KnnGr
     return report;
   }
   std::vector<std::unique_ptr<const GraphOutput>> graphs;
-  std::vector<GraphPart> parts;
   for (int64_t shard = 0; shard < shards.count; ++shard) {
-    const MatrixView rows = x.slice(shards.first(shard), shards.size(shard));
     graphs.push_back(
-        std::make_unique<const GraphOutput>(GraphOutputShape{rows.rows(), params.k, out.space}, resources));
-    GraphReport told;
-    call_or_count(resources, [&](const Resources& used) {
-      naming_rows("base", [&] { told = knn_graph(rows, graphs.back()->view(), shard_params(params), used); },
+        std::make_unique<const GraphOutput>(GraphOutputShape{shards.size(shard), params.k, out.space}, resources));
+  }
+  std::vector<GraphReport> told(graphs.size());
+  const auto make = [&](int64_t shard, const Resources& part) {
+    const auto at = static_cast<size_t>(shard);
+    const MatrixView rows = x.slice(shards.first(shard), shards.size(shard));
+    call_or_count(part, [&](const Resources& used) {
+      naming_rows("base", [&] { told[at] = knn_graph(rows, graphs[at]->view(), shard_params(params), used); },
                   shards.first(shard));
     });
-    parts.push_back({graphs.back()->graph(params.metric, std::move(told)), rows});
+    if (!out.space.host_readable()) wait_for_stream(out.space.device, part);
+  };
+  deal_steps(shards.count, devices_for_shards(resources, make), make);
+  std::vector<GraphPart> parts;
+  for (int64_t shard = 0; shard < shards.count; ++shard) {
+    const auto at = static_cast<size_t>(shard);
+    parts.push_back({graphs[at]->graph(params.metric, std::move(told[at])),
+                     x.slice(shards.first(shard), shards.size(shard))});
   }
   call_or_count(resources,
                 [&](const Resources& used) { report = merge_graphs(parts, out, shard_merge_params(params), used); });

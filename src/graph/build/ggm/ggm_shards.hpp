@@ -30,7 +30,7 @@ GraphMergeParams shard_merge_params(const KnnGraphParams& params);
 // The method's name and parameters, in the place of what merging has told.
 void put_ggm(const KnnGraphParams& params, const GgmShards& shards, GraphReport& report);
 
-// Fills `out`, in memory. A row that is refused is one of "base".
+// Fills `out`, in memory. Several devices are dealt shards, and then pairs of them. A row that is refused is one of "base".
 GraphReport ggm_graph(const MatrixView& x, const NeighborsView& out, const KnnGraphParams& params,
                       const Resources& resources);
 

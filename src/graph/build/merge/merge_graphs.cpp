@@ -15,6 +15,7 @@
 #include "graph/handle/graph_check.hpp"
 #include "graph/handle/graph_output.hpp"
 #include "graph/lists/graph_lists_cpu.hpp"
+#include "ranks/parts.hpp"
 #include "rows/finite_check.hpp"
 #include "rows/knn_checks.hpp"
 #include "rows/narrowed_rows.hpp"
@@ -167,7 +168,7 @@ void merge_two(GraphWork& work, const GraphPart& a, const GraphPart& b, const Gr
       outcome = merge_by_rounds(lists, input, wish, resources);
     }
     put_outcome(outcome, lists.control_rows(), work.report);
-    lists.write(work.out);
+    lists.write_all(work.out);
   });
   warn_if_missed(work.report, params.recall, "refine it, or allow longer lists, more samples or iterations", resources);
 }
@@ -200,14 +201,25 @@ void offer_merged(const KnnGraph& pair, const int64_t (&begin)[2], int64_t bound
       for (int64_t j = 0; j < pair.k() && pair.ids(row)[j] >= 0; ++j) {
         const float distance = pair.distances(row)[j];
         const uint32_t key = ordered_key(larger ? -distance : distance);
-        lists.offer_alone(place(row), pack_neighbor(key, static_cast<uint32_t>(place(pair.ids(row)[j]))));
+        lists.offer(place(row), pack_neighbor(key, static_cast<uint32_t>(place(pair.ids(row)[j]))));
       }
     }
   });
 }
 
-// More than two, or one: pair by pair, whose graphs are put together on the host.
-void merge_pairs(GraphWork& work, const std::vector<GraphPart>& parts, const GraphMergeParams& params) {
+// Those of several devices that merge pairs: all, where each has room for one. They need rows that all of them can read.
+Resources devices_for_pairs(const std::vector<GraphPart>& parts, const Resources& one, const Resources& given,
+                            const std::function<void(const Resources&)>& merge_largest) {
+  const bool divided = std::all_of(parts.begin(), parts.end(),
+                                   [&](const GraphPart& part) { return is_divided(part.x.space(), given); });
+  if (!divided) return one;
+  const Footprint needed = footprint_of_call(given.part(0), merge_largest);
+  return parts_have_room("merging graphs", needed, given) ? given : one;
+}
+
+// More than two, or one: pair by pair, whose graphs are put together on the host. Several devices are dealt pairs.
+void merge_pairs(GraphWork& work, const std::vector<GraphPart>& parts, const GraphMergeParams& params,
+                 const Resources& given) {
   const Resources& resources = work.resources;
   const Metric metric = parts[0].graph.metric();
   const int64_t k = parts[0].graph.k();
@@ -218,29 +230,46 @@ void merge_pairs(GraphWork& work, const std::vector<GraphPart>& parts, const Gra
     const int64_t alone[2] = {0, 0};
     offer_merged(graph_in(MemorySpace::host(), parts[0].graph, resources), alone, parts[0].x.rows(), lists, resources);
   }
-  std::optional<GraphRecall> least;  // of a pair
+  std::vector<std::pair<size_t, size_t>> pairs;
   for (size_t i = 0; i < parts.size(); ++i) {
-    for (size_t j = i + 1; j < parts.size(); ++j) {
-      const KnnGraph both = make_graph({parts[i].x.rows() + parts[j].x.rows(), k, MemorySpace::host()}, metric,
-                                       resources, [&](const NeighborsView& out, const Resources& counted) {
-                                         GraphWork pair("merge", {parts[i], parts[j]}, out, counted);
-                                         naming_parts(names_of_parts(i, j), parts[i].x.rows(),
-                                                      [&] { merge_two(pair, parts[i], parts[j], params, false); });
-                                         return std::move(pair.report);
-                                       });
-      const int64_t begin[2] = {begins[i], begins[j]};
-      offer_merged(both, begin, parts[i].x.rows(), lists, resources);
-      const GraphReport& told = both.report();
-      if (told.recall && (!least || told.recall->recall < least->recall)) least = told.recall;
-      work.report.reached = work.report.reached && told.reached;
-      work.report.rounds.insert(work.report.rounds.end(), told.rounds.begin(), told.rounds.end());
-    }
+    for (size_t j = i + 1; j < parts.size(); ++j) pairs.emplace_back(i, j);
+  }
+  std::vector<GraphReport> told(pairs.size());
+  const auto merge = [&](int64_t number, const Resources& used) {
+    const auto [i, j] = pairs[static_cast<size_t>(number)];
+    const GraphPart& a = parts[i];
+    const GraphPart& b = parts[j];
+    const KnnGraph both =
+        make_graph({a.x.rows() + b.x.rows(), k, MemorySpace::host()}, metric, used,
+                   [&, names = names_of_parts(i, j)](const NeighborsView& out, const Resources& counted) {
+                     GraphWork pair("merge", {a, b}, out, counted);
+                     naming_parts(names, a.x.rows(), [&] {
+                       merge_two(pair, {pair.near(a.graph), a.x}, {pair.near(b.graph), b.x}, params, false);
+                     });
+                     return std::move(pair.report);
+                   });
+    const int64_t begin[2] = {begins[i], begins[j]};
+    offer_merged(both, begin, a.x.rows(), lists, used);
+    told[static_cast<size_t>(number)] = both.report();
+  };
+  const auto merge_largest = [&](const Resources& counting) {
+    const auto rows_of = [&](const auto& pair) { return parts[pair.first].x.rows() + parts[pair.second].x.rows(); };
+    const auto largest = std::max_element(pairs.begin(), pairs.end(),
+                                          [&](const auto& a, const auto& b) { return rows_of(a) < rows_of(b); });
+    if (largest != pairs.end()) merge(largest - pairs.begin(), counting);
+  };
+  deal_steps(static_cast<int64_t>(pairs.size()), devices_for_pairs(parts, resources, given, merge_largest), merge);
+  std::optional<GraphRecall> least;  // of a pair
+  for (const GraphReport& pair : told) {
+    if (pair.recall && (!least || pair.recall->recall < least->recall)) least = pair.recall;
+    work.report.reached = work.report.reached && pair.reached;
+    work.report.rounds.insert(work.report.rounds.end(), pair.rounds.begin(), pair.rounds.end());
   }
   work.report.parameters = {{"recall", params.recall}, {"parts", static_cast<int64_t>(parts.size())}};
   work.report.recall = least;
-  if (work.out.space.host_readable()) return write_lists(lists, metric, work.out, resources);
+  if (work.out.space.host_readable()) return write_lists(lists, metric, {0, lists.rows()}, work.out, resources);
   Neighbors neighbors(work.out.queries, k, resources);
-  write_lists(lists, metric, neighbors.view(), resources);
+  write_lists(lists, metric, {0, lists.rows()}, neighbors.view(), resources);
   copy_neighbors(neighbors.view(), work.out, resources);
 }
 
@@ -255,7 +284,7 @@ GraphReport merge_all(const std::vector<GraphPart>& parts, const NeighborsView& 
   if (near.size() == 2) {
     naming_parts(names_of_parts(0, 1), near[0].x.rows(), [&] { merge_two(work, near[0], near[1], params, false); });
   } else {
-    merge_pairs(work, near, params);
+    merge_pairs(work, near, params, resources);
   }
   return std::move(work.report);
 }
@@ -307,7 +336,7 @@ GraphReport refine(const GraphPart& given, const NeighborsView& out, const Graph
     lists.add_rows(named_by(part.graph, 0, k));
     lists.add_random_rows(params.seed, 0);
     put_outcome(run_descent(lists, wish, work.resources), lists.control_rows(), work.report);
-    lists.write(work.out);
+    lists.write_all(work.out);
   });
   warn_if_missed(work.report, params.recall, "allow longer lists, more samples or iterations, or use exact",
                  work.resources);

@@ -4,6 +4,7 @@
 #include <kith/knn.hpp>
 
 #include "core/within_limits.hpp"
+#include "cuda/device_memory.hpp"
 #include "cuda/resolve_device.hpp"
 #include "exact/search_checks.hpp"
 #include "graph/build/cells/cells.hpp"
@@ -15,6 +16,8 @@
 #include "graph/handle/graph_output.hpp"
 #include "graph/lists/graph_lists.hpp"
 #include "graph/lists/graph_share.hpp"
+#include "ranks/parts.hpp"
+#include "ranks/transfer.hpp"
 #include "rows/finite_check.hpp"
 #include "rows/narrowed_rows.hpp"
 
@@ -54,6 +57,13 @@ Device device_of(const MatrixView& x, const NeighborsView& out, const GraphProbl
 struct GraphRanks {
   const Resources& resources;
   const GraphShare* share = nullptr;
+  int64_t joined_room = 0;
+
+  void take_part(CellsWish& wish) const {
+    wish.share = share;
+    wish.joined_room = joined_room;
+  }
+  bool are_parts() const { return share != nullptr && share->are_parts(); }
 };
 
 GraphProblem problem_of(const MatrixView& x, const KnnGraphParams& params) {
@@ -93,12 +103,19 @@ void put_forecast(const CellSteps& steps, GraphReport& report) {
   if (needed > 0) report.forecast = {needed, steps.pairs(needed)};
 }
 
-// Rounds of NN-Descent over the lists of k that were begun with, made long for them.
+// Rounds of NN-Descent over the lists of k that were begun with, made long for them. Of parts the first does them, and
+// the others are told how they ended.
 BuildOutcome descend(GraphLists& lists, const DescentWish& wish, int64_t length, const BuildOutcome& begun,
-                     const Resources& resources) {
-  lists.resize(length);
-  BuildOutcome outcome = run_descent(lists, wish, resources);
-  outcome.rounds.insert(outcome.rounds.begin(), begun.rounds.begin(), begun.rounds.end());
+                     const GraphRanks& by) {
+  BuildOutcome outcome;
+  if (!by.are_parts() || by.share->leads()) {
+    lists.resize(length);
+    outcome = run_descent(lists, wish, by.resources);
+    outcome.rounds.insert(outcome.rounds.begin(), begun.rounds.begin(), begun.rounds.end());
+  }
+  if (!by.are_parts()) return outcome;
+  by.share->take_first(&outcome.reached, 1);
+  outcome.by_first = true;
   return outcome;
 }
 
@@ -115,7 +132,7 @@ BuildOutcome build_cells(GraphLists& lists, const MatrixView& x, const KnnGraphP
                          const GraphRanks& by) {
   const Resources& resources = by.resources;
   CellsWish wish = cells_wish(x.rows(), params);
-  wish.share = by.share;
+  by.take_part(wish);
   lists.begin(params.k);
   const std::unique_ptr<CellSteps> steps = make_cell_steps(lists, wish);
   steps->cut();
@@ -138,13 +155,13 @@ BuildOutcome build_descent(GraphLists& lists, const MatrixView& x, const KnnGrap
   // Lists of k neighbours by cells, which are fast to keep; long ones where rounds are to follow.
   lists.begin(params.k);
   CellsWish begins = start_wish(x, params);
-  begins.share = by.share;
+  by.take_part(begins);
   std::unique_ptr<CellSteps> steps = make_cell_steps(lists, begins);
   steps->cut();
   put_forecast(*steps, report);
   const BuildOutcome begun = begin_by_cells(*steps, lists, begins, report, resources);
   steps.reset();  // rounds take memory of their own
-  return begun.reached ? begun : descend(lists, wish, length, begun, resources);
+  return begun.reached ? begun : descend(lists, wish, length, begun, by);
 }
 
 // Learns cells of the rows and, by what is foreseen then, goes on with what is soonest on these rows. None: that is
@@ -158,7 +175,7 @@ std::optional<BuildOutcome> build_soonest(GraphLists& lists, const MatrixView& x
   const SoonestMethod choice(problem, params, resources.device().kind);
   const bool may_descend = choice.may_descend();
   CellsWish wish = choice.wish();
-  wish.share = by.share;
+  by.take_part(wish);
   const int64_t length = default_list_length(params.k);
   const DescentWish rounds = descent_wish(params, length);
   lists.begin(params.k);
@@ -166,7 +183,7 @@ std::optional<BuildOutcome> build_soonest(GraphLists& lists, const MatrixView& x
   if (only_counts(resources)) {
     const BuildOutcome counted = run_cells(*steps, lists, wish, resources);
     steps.reset();
-    return may_descend ? descend(lists, rounds, length, counted, resources) : counted;
+    return may_descend ? descend(lists, rounds, length, counted, by) : counted;
   }
   const ProbeForecast& forecast = steps->forecast();
   GraphMethod method = choice.before_cut(forecast, steps->blur());
@@ -191,7 +208,13 @@ std::optional<BuildOutcome> build_soonest(GraphLists& lists, const MatrixView& x
   const BuildOutcome begun = begin_by_cells(*steps, lists, wish, report, resources);
   steps.reset();  // rounds take memory of their own
   put_descent(rounds, GraphStart::cells, length, params, report);
-  return begun.reached ? begun : descend(lists, rounds, length, begun, resources);
+  return begun.reached ? begun : descend(lists, rounds, length, begun, by);
+}
+
+// Parts fill one graph.
+RankPart rows_to_write(const BuildOutcome& outcome, int64_t rows, const GraphRanks& by) {
+  if (!by.are_parts() || (outcome.by_first && by.share->leads())) return {0, rows};
+  return outcome.by_first ? RankPart{} : by.share->rows();
 }
 
 // A report of what build(lists, report) does, by cells or by NN-Descent, and its graph, unless it leaves that to exact
@@ -209,7 +232,7 @@ GraphReport approximate_graph(const MatrixView& x, const NeighborsView& out, con
     const std::optional<BuildOutcome> outcome = build(lists, report);
     report.reached = false;
     if (!outcome) return;
-    lists.write(out);
+    lists.write(out, rows_to_write(*outcome, lists.rows(), by));
     put_outcome(*outcome, lists.control_rows(), report);
   });
   return report;
@@ -259,6 +282,39 @@ SettledGraph settled(const MatrixView& x, const NeighborsView& out, const KnnGra
                                               name_of(settled.device), params.recall));
   }
   return settled;
+}
+
+// Whether parts divide the work on these rows and results, which lie on the host or on the GPU that the parts are of.
+bool is_divided(const MatrixView& x, const NeighborsView& out, const Resources& resources) {
+  return is_divided(x.space(), resources) && is_divided(out.space, resources);
+}
+
+// Every part has all rows and lists, and compares its share of the rows with all of them. Where one has no room for
+// that, the first does all.
+bool fit_on_parts(const MatrixView& x, const NeighborsView& out, const KnnGraphParams& params, const GraphBounds& most,
+                  const Resources& resources, Footprint& needed) {
+  const std::vector<DeviceParts> devices = resources.devices();
+  for (const DeviceParts& one : devices) {
+    if (one.device.kind != DeviceKind::cpu) return false;
+  }
+  needed = footprint_of_call(resources.part(0), [&](const Resources& counting) {
+    (void)build_graph(x, out, params, counting, most);
+  });
+  return parts_have_room(fmt::format("graph of {} rows", x.rows()), needed, resources);
+}
+
+GraphReport graph_on_parts(const MatrixView& x, const NeighborsView& out, const KnnGraphParams& params,
+                           const GraphBounds& most, const Footprint& needed, const Resources& resources) {
+  wait_for_caller(resources, x.space(), out.space);
+  GraphReport report;
+  run_parts(resources, [&](Communicator& ranks, const Resources& part) {
+    const GraphShare share(ranks, x.rows(), RanksAre::parts);
+    const Resources used = admitted("the graph", needed, ranks.rank() == 0 ? part : part.with_log({}));
+    GraphReport own = build_graph(x, out, params, used, most, &share);
+    if (!out.space.host_readable()) wait_for_stream(out.space.device, part);
+    if (ranks.rank() == 0) report = std::move(own);
+  });
+  return report;
 }
 
 GraphReport exact_report(const MatrixView& x, const NeighborsView& out, const KnnGraphParams& params,
@@ -363,6 +419,7 @@ Counts graph_counts(const std::vector<MatrixView>& rows, double products) {
 
 GraphReport build_graph(const MatrixView& x, const NeighborsView& out, const KnnGraphParams& params,
                         const Resources& resources, const GraphBounds& most, const GraphShare* share) {
+  const int64_t joined_room = share == nullptr ? 0 : share->room_for(params.k);
   if (only_counts(resources)) share = nullptr;
   GraphProblem problem = problem_of(x, params);
   problem.most = most;
@@ -372,10 +429,17 @@ GraphReport build_graph(const MatrixView& x, const NeighborsView& out, const Knn
   check_graph_size(x.rows(), params.k);
   check_knn(RowsInfo(x), RowsInfo(x), {params.k, params.metric});
   check_output(out, x.rows(), params.k);
+  Footprint needed;
+  if (share == nullptr && chosen.method == GraphMethod::cells && is_divided(x, out, resources) &&
+      fit_on_parts(x, out, params, most, resources, needed)) {
+    return graph_on_parts(x, out, params, most, needed, resources);
+  }
   const Resources on_device = resources.with_device(settled_graph.device);
-  const GraphRanks there{on_device, share};
+  const GraphRanks there{on_device, share, joined_room};
   if (params.method == GraphMethod::automatic) return chosen_report(x, out, chosen, problem, there);
-  if (params.method == GraphMethod::ggm) return ggm_graph(x, out, chosen, there.resources);
+  if (params.method == GraphMethod::ggm) {
+    return ggm_graph(x, out, chosen, share == nullptr && is_divided(x, out, resources) ? resources : on_device);
+  }
   const bool by_cells = params.method == GraphMethod::cells;
   const GraphReport report = by_cells ? cells_report(x, out, chosen, there) : descent_report(x, out, chosen, there);
   warn_if_missed(report, params.recall,
