@@ -5,14 +5,18 @@
 
 #include "index/graph_check.hpp"
 #include "index/index_check.hpp"
+#include "reference/data.hpp"
 #include "reference/data_kinds.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace kith {
 namespace {
@@ -99,6 +103,42 @@ TEST(GraphStart, GraphsOfOtherRowsAreRefused) {
   Index index = built_from(rows, start, "Graph16");
   EXPECT_THROW(index.add(rows, {}, start, on_cpu()), InvalidState);
   EXPECT_EQ(index.size(), 5000);
+}
+
+// A graph that joins each row with any others has true distances, and no walk finds its way over it.
+TEST(GraphStart, RowsThatNoWalkFindsAreSaid) {
+  constexpr int64_t kOthers = 6;
+  const auto data = reference::make_floats(reference::Shape::gaussian, walked_rows(), 16, 1);
+  Neighbors any(data.rows, kOthers, on_cpu());
+  for (int64_t i = 0; i < data.rows; ++i) {
+    std::vector<std::pair<float, int64_t>> own;
+    for (int64_t n = 0; n < kOthers; ++n) {
+      const int64_t other = (i + 1 + n * 1009 + i * i % 997) % data.rows;
+      double square = 0;
+      for (int64_t c = 0; c < data.cols; ++c) square += std::pow(data.row(i)[c] - data.row(other)[c], 2);
+      own.emplace_back(static_cast<float>(std::sqrt(square)), other);
+    }
+    std::sort(own.begin(), own.end());
+    for (int64_t n = 0; n < kOthers; ++n) {
+      any.view().distances[i * kOthers + n] = own[static_cast<size_t>(n)].first;
+      any.view().ids[i * kOthers + n] = own[static_cast<size_t>(n)].second;
+    }
+  }
+  const auto warning_of = [&](const auto& add) {
+    std::string said;
+    Index index("Graph16", {});
+    add(index, on_cpu().with_log([&](LogLevel level, std::string_view line) {
+      if (level == LogLevel::warning && line.find("not found by a short walk") != line.npos) said += line;
+    }));
+    EXPECT_EQ(said.empty(), index.info().lost * 10000 <= data.rows) << index.info().lost;
+    return said;
+  };
+  const KnnGraph start(std::move(any), Metric::l2, on_cpu());
+  const std::string said =
+      warning_of([&](Index& index, const Resources& given) { index.add(data.view(), {}, start, given); });
+  EXPECT_THAT(said, HasSubstr("search with a wider beam, or build it with a larger degree than Graph16"));
+  EXPECT_EQ(warning_of([&](Index& index, const Resources& given) { index.add(data.view(), Ownership::copy, given); }),
+            "");
 }
 
 }  // namespace
