@@ -65,6 +65,7 @@ void GraphShare::offer_to_owners(WorkingLists& lists, const HostArray<uint64_t>&
 // Each part takes what the others found for its rows, and then from each other what that one has of its own. Parts write
 // only to lists that nobody reads meanwhile: first to those of their rows, then to those of others.
 void GraphShare::join_where_they_lie(WorkingLists& lists, bool own, const Resources& resources) const {
+  const MutualReads::Opened opened(*reads_, ranks_.rank());
   const std::vector<const uint64_t*> all = told_by_all<const uint64_t*>(lists.list(0));
   const int64_t length = lists.length();
   const Resources quiet = resources.with_progress({});
@@ -76,12 +77,14 @@ void GraphShare::join_where_they_lie(WorkingLists& lists, bool own, const Resour
   };
   for (int rank = 0; !own && rank < ranks_.size(); ++rank) {
     if (rank == ranks_.rank()) continue;
+    const MutualReads::Reading reading(*reads_, rank);
     const uint64_t* const found = all[static_cast<size_t>(rank)];
     for_lists_of(ranks_.rank(), [&](int64_t row) { lists.offer_list(row, found + row * length); });
   }
   meet();
   for (int rank = 0; rank < ranks_.size(); ++rank) {
     if (rank == ranks_.rank()) continue;
+    const MutualReads::Reading reading(*reads_, rank);
     const uint64_t* const joined = all[static_cast<size_t>(rank)];
     for_lists_of(rank, [&](int64_t row) {
       std::copy_n(joined + row * length, length, lists.list(row));

@@ -18,23 +18,23 @@
 #include "core/host_array.hpp"
 #include "graph/lists/working_lists.hpp"
 #include "ranks/agreement.hpp"
+#include "ranks/mutual_reads.hpp"
 
 #include <cstdint>
 #include <vector>
 
 namespace kith {
 
-// Whether ranks can read each other's memory.
-enum class RanksAre : uint8_t { processes, parts };
-
 class GraphShare {
  public:
-  GraphShare(Communicator& ranks, int64_t rows, RanksAre are = RanksAre::processes)
-      : ranks_(ranks), all_(rows), are_(are) {}
+  // `reads`: of parts of one process; null where ranks are processes.
+  GraphShare(Communicator& ranks, int64_t rows, const MutualReads* reads = nullptr)
+      : ranks_(ranks), all_(rows), reads_(reads) {}
 
   Communicator& ranks() const { return ranks_; }
   // Parts of one process, which fill one graph.
-  bool are_parts() const { return are_ == RanksAre::parts; }
+  bool are_parts() const { return reads_ != nullptr; }
+  const MutualReads& reads() const { return *reads_; }
   bool leads() const { return ranks_.rank() == 0; }
   // The rows of this rank, or of another: neighbouring ones.
   RankPart rows() const { return rows_of(ranks_.rank()); }
@@ -83,7 +83,7 @@ class GraphShare {
 
   Communicator& ranks_;
   const int64_t all_;
-  const RanksAre are_;
+  const MutualReads* const reads_;
 };
 
 }  // namespace kith

@@ -186,16 +186,20 @@ std::optional<BuildOutcome> build_soonest(GraphLists& lists, const MatrixView& x
     return may_descend ? descend(lists, rounds, length, counted, by) : counted;
   }
   const ProbeForecast& forecast = steps->forecast();
-  GraphMethod method = choice.before_cut(forecast, steps->blur());
+  const auto settled_by_all = [&](GraphMethod found) {  // each part measures blur by itself
+    if (by.are_parts()) by.share->take_first(&found, 1);
+    return found;
+  };
+  GraphMethod method = settled_by_all(choice.before_cut(forecast, steps->blur()));
   if (method != GraphMethod::exact) {
     steps->learn();
-    method = choice.before_cut(forecast, steps->blur());
+    method = settled_by_all(choice.before_cut(forecast, steps->blur()));
   }
   if (forecast.needed > 0) report.forecast = {forecast.needed, static_cast<int64_t>(choice.least_work(forecast).pairs)};
   if (method != GraphMethod::exact) {
     steps->cut();
     put_forecast(*steps, report);
-    method = choice.after_cut(forecast, report.forecast->comparisons, steps->blur());
+    method = settled_by_all(choice.after_cut(forecast, report.forecast->comparisons, steps->blur()));
   }
   const std::string by_cells = report.forecast ? fmt::format("{} probes would do by cells", report.forecast->probes)
                                                : std::string("cells could not be sooner");
@@ -307,8 +311,9 @@ GraphReport graph_on_parts(const MatrixView& x, const NeighborsView& out, const 
                            const GraphBounds& most, const Footprint& needed, const Resources& resources) {
   wait_for_caller(resources, x.space(), out.space);
   GraphReport report;
+  const MutualReads reads(resources.parts());
   run_parts(resources, [&](Communicator& ranks, const Resources& part) {
-    const GraphShare share(ranks, x.rows(), RanksAre::parts);
+    const GraphShare share(ranks, x.rows(), &reads);
     const Resources used = admitted("the graph", needed, ranks.rank() == 0 ? part : part.with_log({}));
     GraphReport own = build_graph(x, out, params, used, most, &share);
     if (!out.space.host_readable()) wait_for_stream(out.space.device, part);
