@@ -25,14 +25,14 @@ std::unique_ptr<BlockComparer> make_block_comparer_cuda(const PieceSource&, cons
   throw_no_cuda();
 }
 
-std::unique_ptr<NearRanks::Device> make_near_ranks_cuda(const RankedCells&, int64_t, const Resources&) {
+std::unique_ptr<NearRanks::Device> make_near_ranks_cuda(const CellRanking&, int64_t, const Resources&) {
   throw_no_cuda();
 }
-Footprint near_ranks_footprint_cuda(const RankedCells&, int64_t, const Resources&) { throw_no_cuda(); }
-std::unique_ptr<SourceRanks::Device> make_source_ranks_cuda(const RankedCells&, int64_t, int64_t, const Resources&) {
+Footprint near_ranks_footprint_cuda(const CellRanking&, int64_t, const Resources&) { throw_no_cuda(); }
+std::unique_ptr<SourceRanks::Device> make_source_ranks_cuda(const CellRanking&, int64_t, int64_t, const Resources&) {
   throw_no_cuda();
 }
-Footprint source_ranks_footprint_cuda(const RankedCells&, int64_t, int64_t, const Resources&) { throw_no_cuda(); }
+Footprint source_ranks_footprint_cuda(const CellRanking&, int64_t, int64_t, const Resources&) { throw_no_cuda(); }
 
 std::unique_ptr<DescentSteps> make_descent_steps_cuda(GraphLists&, const DescentRules&) { throw_no_cuda(); }
 

@@ -43,11 +43,11 @@ int64_t probe_section_rows(const StoredRecord& record) {
   return std::clamp<int64_t>(kProbeSectionBytes / std::max(record.row_bytes, record.all_probes_bytes()), 1, 4096);
 }
 
-StoredRecord record_of(const RankTask& task) { return {RowsInfo(task.x).row_bytes(), task.probes, task.cells()}; }
+StoredRecord record_of(const SourceRanking& task) { return {RowsInfo(task.x).row_bytes(), task.probes, task.cells()}; }
 // What the first pass finds of a row: its probes, or its cell.
-int64_t found_count(const RankTask& task) { return task.ranks_all() ? task.probes : 1; }
+int64_t found_count(const SourceRanking& task) { return task.ranks_all() ? task.probes : 1; }
 // What the second one brings to pieces.
-StoredRecord staged_record(const RankTask& task) {
+StoredRecord staged_record(const SourceRanking& task) {
   return {RowsInfo(task.x).row_bytes(), task.ranks_all() ? task.probes : 0, task.cells()};
 }
 
@@ -58,14 +58,14 @@ int64_t most_pieces(int64_t rows, int64_t cells, int64_t rows_per_piece) { retur
 
 // What the second pass takes for pieces of so many rows: one of each cell, and the table of all, whose sizes, offsets
 // and hashes the writer keeps.
-int64_t staging_bytes(const RankTask& task, int64_t rows_per_piece) {
+int64_t staging_bytes(const SourceRanking& task, int64_t rows_per_piece) {
   const int64_t cells = task.centres.rows();
   return cells * (rows_per_piece * staged_record(task).bytes() + kStagedCell) +
          kPieceTables * most_pieces(task.x.rows(), cells, rows_per_piece);
 }
 
 // Few rows leave large tables, many large pieces: as many as fit well, else what takes least.
-int64_t choose_piece_rows(const RankTask& task, const Resources& resources) {
+int64_t choose_piece_rows(const SourceRanking& task, const Resources& resources) {
   const StoredRecord record = record_of(task);
   const int64_t left = only_counts(resources) ? 0 : resources.host_memory()->available();
   int64_t least = 1;
@@ -214,12 +214,12 @@ int64_t PieceLayout::pieces_before(int64_t end, int64_t first, int64_t rows) con
   return std::max(fits, first);
 }
 
-bool RankTask::ranks_all() const { return cells() <= kMostCellsRanked; }
+bool SourceRanking::ranks_all() const { return cells() <= kMostCellsRanked; }
 
 StoreNames::StoreNames(int64_t probes)
     : rows(fmt::format("rows-{}", probes)), near(fmt::format("near-{}", probes)) {}
 
-void write_found(WorkFolder* folder, const ProbeSteps& steps, const StepRange& range, const RankTask& task,
+void write_found(WorkFolder* folder, const ProbeSteps& steps, const StepRange& range, const SourceRanking& task,
                  const std::vector<uint64_t>& hashes, ProgressMeter& meter, const Resources& resources) {
   const int64_t each = std::min(steps.rows(0), task.x.rows());
   const int64_t count = found_count(task);
@@ -342,7 +342,7 @@ class ProbeReader {
 
 }  // namespace
 
-void write_rows(WorkFolder* folder, const StoreNames& names, const ProbeSteps& steps, const RankTask& task,
+void write_rows(WorkFolder* folder, const StoreNames& names, const ProbeSteps& steps, const SourceRanking& task,
                 std::span<const uint32_t> order, const std::vector<uint64_t>& hashes, const Resources& resources) {
   const StoredRecord found(RowsInfo(task.x).row_bytes(), found_count(task), task.cells());
   const StoredRecord record = staged_record(task);
@@ -399,7 +399,7 @@ void write_rows(WorkFolder* folder, const StoreNames& names, const ProbeSteps& s
   writer.commit();  // the last: with it the store is there
 }
 
-void write_near(WorkFolder* folder, const StoreNames& names, const RankTask& task, std::span<const uint32_t> order,
+void write_near(WorkFolder* folder, const StoreNames& names, const SourceRanking& task, std::span<const uint32_t> order,
                 const Resources& resources) {
   const StoredRecord record = record_of(task);
   const int64_t most = std::max<int64_t>(most_piece_rows(record), kMostNearRows);

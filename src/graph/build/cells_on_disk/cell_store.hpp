@@ -107,7 +107,7 @@ class PieceLayout {
 };
 
 // How cells are ranked for all rows of a source.
-struct RankTask {
+struct SourceRanking {
   const VectorFile& x;
   MatrixView centres;  // f32
   Metric metric = Metric::l2;
@@ -156,13 +156,13 @@ struct StoreNames {
 };
 // Consecutive steps of the first pass. In each the cells of its rows in their order, where all are ranked their probes,
 // and last its rows of each cell. The meter counts rows.
-void write_found(WorkFolder* folder, const ProbeSteps& steps, const StepRange& range, const RankTask& task,
+void write_found(WorkFolder* folder, const ProbeSteps& steps, const StepRange& range, const SourceRanking& task,
                  const std::vector<uint64_t>& hashes, ProgressMeter& meter, const Resources& resources);
 // The second pass: rows, and where they are known, before these, their probes.
-void write_rows(WorkFolder* folder, const StoreNames& names, const ProbeSteps& steps, const RankTask& task,
+void write_rows(WorkFolder* folder, const StoreNames& names, const ProbeSteps& steps, const SourceRanking& task,
                 std::span<const uint32_t> order, const std::vector<uint64_t>& hashes, const Resources& resources);
 // Probes where they are not.
-void write_near(WorkFolder* folder, const StoreNames& names, const RankTask& task, std::span<const uint32_t> order,
+void write_near(WorkFolder* folder, const StoreNames& names, const SourceRanking& task, std::span<const uint32_t> order,
                 const Resources& resources);
 
 class CellStore final : public PieceSource {

@@ -136,7 +136,7 @@ class CellsOnDisk {
       (void)foresee(ControlRows(x_.rows(), wish_.metric, wish_.k, rows, Neighbors()));
     }
     for (const int64_t probes : {int64_t{1}, ranked_probes(wish_)}) {
-      const RankTask task = rank_task(probes);
+      const SourceRanking task = source_ranking(probes);
       const ProbeSteps steps(x_, probes, step_rows_);
       ProgressMeter meter("cells", x_.rows(), resources_);
       write_found(nullptr, steps, {}, task, {}, meter, resources_);
@@ -243,7 +243,7 @@ class CellsOnDisk {
  private:
   int64_t sample_count() const { return std::min(x_.rows(), wish_.cells * kSampleRowsPerCell); }
   int64_t row_bytes() const { return RowsInfo(x_).row_bytes(); }
-  RankTask rank_task(int64_t probes) const { return {x_, centres_, wish_.metric, survey_.longest, probes}; }
+  SourceRanking source_ranking(int64_t probes) const { return {x_, centres_, wish_.metric, survey_.longest, probes}; }
   BlockShape block_shape(int64_t probes, int64_t largest_cell) const {
     return {x_.cols(), x_.dtype(), wish_.metric, wish_.k, wish_.cells, probes, x_.rows(), largest_cell};
   }
@@ -453,7 +453,7 @@ class CellsOnDisk {
   // each part; the part that leads then puts all together.
   void make_store(int64_t probes) {
     const StoreNames names(probes);
-    const RankTask task = rank_task(probes);
+    const SourceRanking task = source_ranking(probes);
     // Where all cells are ranked both are made at once, and made again where one is gone.
     const bool ordered = folder_->find(names.rows) && (!task.ranks_all() || folder_->find(names.near));
     if (!ordered && folder_->leads()) {
@@ -482,7 +482,7 @@ class CellsOnDisk {
   Room room_for(int64_t probes) const {
     const StoredRecord record(row_bytes(), probes, wish_.cells);
     const int64_t rows = x_.rows();
-    const int64_t found = rank_task(probes).ranks_all() ? record.all_probes_bytes() : record.probe_bytes;
+    const int64_t found = source_ranking(probes).ranks_all() ? record.all_probes_bytes() : record.probe_bytes;
     const int64_t counts = ProbeSteps(x_, probes, step_rows_).count() * wish_.cells * int64_t{sizeof(int64_t)};
     return {rows * found + counts, rows * record.bytes(), rows * (4 + 8 * wish_.k), graph_bytes_};
   }
@@ -514,7 +514,7 @@ class CellsOnDisk {
       }
       StepRange range{step, step + 1};
       while (range.end < steps.count() && is_ours(range.end)) ++range.end;
-      write_found(folder_, steps, range, rank_task(probes), survey_.hashes, meter, resources_);
+      write_found(folder_, steps, range, source_ranking(probes), survey_.hashes, meter, resources_);
       step = range.end - 1;
     }
     meter.finish();

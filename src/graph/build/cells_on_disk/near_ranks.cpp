@@ -11,7 +11,7 @@
 
 namespace kith {
 
-NearRanks::NearRanks(const RankedCells& task, const Resources& resources)
+NearRanks::NearRanks(const CellRanking& task, const Resources& resources)
     : task_(task), resources_(resources.with_progress({})) {}
 
 NearRanks::~NearRanks() = default;

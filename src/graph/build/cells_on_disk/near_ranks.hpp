@@ -26,7 +26,7 @@ class NearRanks {
     int64_t rows = 0;
   };
 
-  NearRanks(const RankedCells& task, const Resources& resources);
+  NearRanks(const CellRanking& task, const Resources& resources);
   ~NearRanks();
   NearRanks(const NearRanks&) = delete;
   NearRanks& operator=(const NearRanks&) = delete;
@@ -51,7 +51,7 @@ class NearRanks {
   int64_t among() const;
   void rank_cell(const MatrixView& rows, const Run& run, uint32_t* probes);
 
-  const RankedCells task_;
+  const CellRanking task_;
   const Resources resources_;
   MatrixBuffer chosen_;  // centres near a cell
   MatrixBuffer memory_;  // rows as they look for others
@@ -59,8 +59,8 @@ class NearRanks {
   std::unique_ptr<Device> device_;
 };
 
-std::unique_ptr<NearRanks::Device> make_near_ranks_cuda(const RankedCells& task, int64_t rows,
+std::unique_ptr<NearRanks::Device> make_near_ranks_cuda(const CellRanking& task, int64_t rows,
                                                         const Resources& resources);
-Footprint near_ranks_footprint_cuda(const RankedCells& task, int64_t rows, const Resources& resources);
+Footprint near_ranks_footprint_cuda(const CellRanking& task, int64_t rows, const Resources& resources);
 
 }  // namespace kith

@@ -28,7 +28,7 @@ constexpr int64_t kRuns = 1024;      // cells whose nearest are searched at a ti
 
 class NearRanksCuda final : public NearRanks::Device {
  public:
-  NearRanksCuda(const RankedCells& task, int64_t rows, const Resources& resources)
+  NearRanksCuda(const CellRanking& task, int64_t rows, const Resources& resources)
       : task_(task),
         guard_(resources.device().index),
         context_(std::make_shared<const DeviceContext>(resources.device().index, resources.options().stream)),
@@ -163,7 +163,7 @@ class NearRanksCuda final : public NearRanks::Device {
     launch_put_near_ranks(task, context_->stream());
   }
 
-  const RankedCells task_;
+  const CellRanking task_;
   const DeviceGuard guard_;
   const std::shared_ptr<const DeviceContext> context_;
   const Resources resources_;
@@ -191,12 +191,12 @@ class NearRanksCuda final : public NearRanks::Device {
 
 }  // namespace
 
-std::unique_ptr<NearRanks::Device> make_near_ranks_cuda(const RankedCells& task, int64_t rows,
+std::unique_ptr<NearRanks::Device> make_near_ranks_cuda(const CellRanking& task, int64_t rows,
                                                         const Resources& resources) {
   return std::make_unique<NearRanksCuda>(task, rows, resources);
 }
 
-Footprint near_ranks_footprint_cuda(const RankedCells& task, int64_t rows, const Resources& resources) {
+Footprint near_ranks_footprint_cuda(const CellRanking& task, int64_t rows, const Resources& resources) {
   return footprint_of<NearRanksCuda>(resources, task, rows);
 }
 

@@ -16,7 +16,7 @@ constexpr int64_t kMostGpuFound = int64_t{1} << 24;
 
 }  // namespace
 
-SourceRanks::SourceRanks(const RankedCells& task, const Resources& resources)
+SourceRanks::SourceRanks(const CellRanking& task, const Resources& resources)
     : task_(task),
       resources_(resources.with_progress({})),
       wanted_(std::min(task.centres.rows(), task.probes + (two_sides() && task.probes > 1 ? 1 : 0))) {

@@ -21,7 +21,7 @@
 namespace kith {
 
 // What is ranked, and how many probes are wanted.
-struct RankedCells {
+struct CellRanking {
   int64_t cols = 0;
   DType dtype = DType::f32;
   MatrixView centres;  // f32, on the host
@@ -32,7 +32,7 @@ struct RankedCells {
 
 class SourceRanks {
  public:
-  SourceRanks(const RankedCells& task, const Resources& resources);
+  SourceRanks(const CellRanking& task, const Resources& resources);
   ~SourceRanks();
   SourceRanks(const SourceRanks&) = delete;
   SourceRanks& operator=(const SourceRanks&) = delete;
@@ -60,7 +60,7 @@ class SourceRanks {
   bool on_gpu() const { return resources_.device().kind == DeviceKind::cuda; }
   bool two_sides() const { return task_.metric == Metric::inner_product; }
 
-  const RankedCells task_;
+  const CellRanking task_;
   const Resources resources_;
   const int64_t wanted_;
   std::optional<CellRanks> near_;  // on the CPU, where more than the nearest is wanted
@@ -70,8 +70,8 @@ class SourceRanks {
 };
 
 // `wanted`: cells that are searched for each row.
-std::unique_ptr<SourceRanks::Device> make_source_ranks_cuda(const RankedCells& task, int64_t wanted, int64_t rows,
+std::unique_ptr<SourceRanks::Device> make_source_ranks_cuda(const CellRanking& task, int64_t wanted, int64_t rows,
                                                             const Resources& resources);
-Footprint source_ranks_footprint_cuda(const RankedCells& task, int64_t wanted, int64_t rows, const Resources& resources);
+Footprint source_ranks_footprint_cuda(const CellRanking& task, int64_t wanted, int64_t rows, const Resources& resources);
 
 }  // namespace kith

@@ -17,18 +17,18 @@
 namespace kith {
 namespace {
 
-CellSpace space_of(const RankedCells& task) {
+CellSpace space_of(const CellRanking& task) {
   return {MatrixView(nullptr, task.dtype, {0, task.cols, task.cols}), task.metric, 0.0};
 }
 // The bytes of a row on the device.
-int64_t seen_bytes(const RankedCells& task) {
+int64_t seen_bytes(const CellRanking& task) {
   return space_of(task).is_identity() ? task.cols * size_of(task.dtype) : 4 * cell_cols(task.cols, task.metric);
 }
-bool goes_through_pinned(const RankedCells& task, int64_t rows) { return rows * seen_bytes(task) >= kPinnedBytes; }
+bool goes_through_pinned(const CellRanking& task, int64_t rows) { return rows * seen_bytes(task) >= kPinnedBytes; }
 
 class SourceRanksCuda final : public SourceRanks::Device {
  public:
-  SourceRanksCuda(const RankedCells& task, int64_t wanted, int64_t rows, const Resources& resources)
+  SourceRanksCuda(const CellRanking& task, int64_t wanted, int64_t rows, const Resources& resources)
       : task_(task),
         wanted_(wanted),
         guard_(resources.device().index),
@@ -99,7 +99,7 @@ class SourceRanksCuda final : public SourceRanks::Device {
     call_or_count(resources_, [&](const Resources& used) { knn(rows, centres, out, wish, used); });
   }
 
-  const RankedCells task_;
+  const CellRanking task_;
   const int64_t wanted_;
   const DeviceGuard guard_;
   const std::shared_ptr<const DeviceContext> context_;
@@ -118,12 +118,12 @@ class SourceRanksCuda final : public SourceRanks::Device {
 
 }  // namespace
 
-std::unique_ptr<SourceRanks::Device> make_source_ranks_cuda(const RankedCells& task, int64_t wanted, int64_t rows,
+std::unique_ptr<SourceRanks::Device> make_source_ranks_cuda(const CellRanking& task, int64_t wanted, int64_t rows,
                                                             const Resources& resources) {
   return std::make_unique<SourceRanksCuda>(task, wanted, rows, resources);
 }
 
-Footprint source_ranks_footprint_cuda(const RankedCells& task, int64_t wanted, int64_t rows,
+Footprint source_ranks_footprint_cuda(const CellRanking& task, int64_t wanted, int64_t rows,
                                       const Resources& resources) {
   const Footprint pinned{goes_through_pinned(task, rows) ? kPinnedBytes : 0};
   return footprint_of<SourceRanksCuda>(resources, task, wanted, rows).beside(pinned);
