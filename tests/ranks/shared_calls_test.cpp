@@ -102,6 +102,33 @@ TEST(SharedCalls, AGraphIsCancelledAtAnyTime) {
   }
 }
 
+TEST(SharedCalls, AGraphThatRunsOutOfMemoryOnOnePartSaysWhich) {
+  const auto rows = make_floats(Shape::gaussian, 2500, 8, 1);
+  for (const GraphMethod method : {GraphMethod::cells, GraphMethod::ggm}) {
+    KnnGraphParams params{.k = 4, .method = method};
+    if (method == GraphMethod::ggm) params.shards = 4;
+    ResourceOptions options;
+    options.devices = parse_devices("cpu/3");
+    options.threads = 3;
+    options.host_memory_limit = int64_t{1} << 30;
+    const Resources limited(options);
+    int64_t taken = 0;  // by somebody else, while the graph is built
+    const Resources resources = limited.with_progress([&](const Progress&) {
+      if (taken > 0) return;
+      taken = limited.host_memory()->available();
+      limited.host_memory()->reserve(taken, "a test");
+    });
+    try {
+      (void)knn_graph(rows.view(), params, resources);
+      ADD_FAILURE() << "there was memory";
+    } catch (const OutOfMemory& error) {
+      EXPECT_THAT(error.what(), AllOf(HasSubstr("cpu, part "), HasSubstr(" of 3: "))) << name_of(method);
+    }
+    limited.host_memory()->release(taken);
+    EXPECT_EQ(limited.host_memory()->used(), 0);
+  }
+}
+
 // Parts keep rows and lists of their own; where a limit has no room for that, one does all.
 TEST(SharedCalls, AGraphFitsTheLimitsOfOneDevice) {
   const auto rows = make_floats(Shape::gaussian, 1200, 16, 1);
