@@ -11,7 +11,7 @@ there is a filter, how many rows it keeps:
 
     usual      the kinds that people use, 128 and 384 columns, one query and ten
     batches    1 to 1,000 queries at a time
-    kinds      every kind, alone, in lists, behind OPQ and PCA, with a second look; one query
+    kinds      every kind, alone, in lists, behind OPQ and PCA, with a second look; 1, 10 and 100 queries
     metrics    inner_product and cosine; one query
     neighbors  k = 1 and 100
     widths     16, 100, 768 and 1,536 columns; 20,000 rows
@@ -99,7 +99,7 @@ def cells_of(table: str, rows: int) -> Iterator[Cell]:
             for batch in (1, 2, 5, 10, 30, 100, 1000):
                 yield replace(plain, kind=kind, batch=batch)
     elif table == "kinds":
-        yield from (replace(plain, kind=kind) for kind in _ALL)
+        yield from (replace(plain, kind=kind, batch=batch) for kind in _ALL for batch in (1, 10, 100))
     elif table == "metrics":
         for metric in ("inner_product", "cosine"):
             for kind in ("Flat", "SQ8", "SQfp16", "PQ{d8}", "IVF256,Flat", "IVF256,SQ8", "IVF256,SQfp16", "IVF256,PQ{d8}",

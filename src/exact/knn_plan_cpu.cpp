@@ -9,6 +9,7 @@
 #include "kernels/panels/packed_queries.hpp"
 #include "kernels/panels/packed_rows.hpp"
 #include "kernels/panels/panel_ring.hpp"
+#include "kernels/panels/screen.hpp"
 #include "kernels/select/candidate_list.hpp"
 
 #include <algorithm>
@@ -20,6 +21,9 @@ namespace {
 // packing is cheap, and for rows that are packed already or will be for later searches.
 constexpr int64_t kProductFrom = 6;
 constexpr int64_t kPreparedProductFrom = 4;
+// The same where a base has a screen of bytes and its processor multiplies f32 as fast: rows that the screen leaves are
+// looked at one by one.
+constexpr int64_t kProductBesideScreenFrom = 24;
 // From this many queries on, tiles are made of an index's rows if a screen would exclude little.
 constexpr int64_t kMadeTilesFrom = 256;
 // For fewer queries than this, differing bits are counted in place, if the processor has such an instruction and rows
@@ -270,9 +274,11 @@ CpuEngine cpu_engine(const SearchTask& task, const CpuExtensions& cpu) {
                           : RowCosts(task.shape.cols, dots_bytes(task.shape, cpu)).packing_pays(task.shape.queries);
     return pays ? CpuEngine::panels : CpuEngine::direct;
   }
-  if (task.shape.queries >= kProductFrom) return CpuEngine::panels;
   if (format == PanelFormat::bits) return CpuEngine::panels;  // fewer operations, also for one query
-  if (looks_at_screen(task, cpu)) return CpuEngine::direct;
+  const bool screens = looks_at_screen(task, cpu);
+  const bool slow_bytes = screens && cpu.avx2 && !cpu.vnni && !ScreenedProduct::pays();
+  if (task.shape.queries >= (slow_bytes ? kProductBesideScreenFrom : kProductFrom)) return CpuEngine::panels;
+  if (screens) return CpuEngine::direct;
   return task.shape.queries >= kPreparedProductFrom ? CpuEngine::panels : CpuEngine::direct;
 }
 

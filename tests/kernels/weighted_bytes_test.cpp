@@ -22,7 +22,7 @@ TEST(WeightedBytes, ValuesAreTheSumsAndLimitsHold) {
   for (const std::string& target : cpu_targets()) {
     const ForcedTarget forced(target);
     for (const int64_t cols : {16, 17, 31, 32, 48, 64, 100, 128, 192, 256, 1536}) {
-      for (const int64_t count : {1, 3, 4, 16, 23, 50}) {
+      for (const int64_t count : {1, 3, 4, 16, 23, 50, 75}) {
         SCOPED_TRACE(testing::Message() << target << ' ' << cols << ' ' << count);
         std::vector<uint8_t> bytes(static_cast<size_t>(count * cols));
         for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<uint8_t>(rng.word(i));
@@ -61,7 +61,7 @@ TEST(WeightedBytes, ValuesAreTheSumsAndLimitsHold) {
         const float half = expected[static_cast<size_t>(count / 2)] + 0.25f;
         int64_t wanted = 0;
         for (size_t i = 0; i < expected.size(); ++i) wanted += expected[i] - 2 * spreads[i] <= half;
-        for (const int64_t together : {1, 2, 3, 4, 7, 9}) {  // of which the last has a limit
+        for (const int64_t together : {1, 2, 3, 4, 7, 9, 35}) {  // of which the last has a limit
           const auto size = static_cast<size_t>(together);
           std::vector<std::vector<float>> found(size, std::vector<float>(static_cast<size_t>(count) + 16));
           std::vector<std::vector<uint32_t>> numbers(size, std::vector<uint32_t>(static_cast<size_t>(count) + 16));
@@ -96,7 +96,7 @@ TEST(WeightedBytes, PackedRowsAreThoseOfTheirBytes) {
       for (const int64_t cols : {16, 20, 32, 34, 36, 48, 64, 68, 100, 128, 192, 512, 516}) {
         if (!takes_packed_rows(bits, cols)) continue;
         SCOPED_TRACE(testing::Message() << target << ' ' << bits << " bits, " << cols << " columns");
-        constexpr int64_t kCount = 21;  // a part of a register of them, or of four
+        constexpr int64_t kCount = 53;  // two registers of them, one, and a part of one, or of four
         Matrix<uint8_t> codes(kCount, cols * bits / 8);
         Matrix<uint8_t> bytes(kCount, cols);
         for (int64_t i = 0; i < kCount; ++i) {
@@ -122,7 +122,7 @@ TEST(WeightedBytes, PackedRowsAreThoseOfTheirBytes) {
                                   longest,      nullptr, nullptr, nullptr};
         const ByteRows own_rows{codes.row(0), cols * bits / 8, kCount,  packed_cols, 1 << (bits - 1),
                                 longest,      nullptr,         nullptr, nullptr,     bits};
-        for (const int64_t together : {1, 2, 4, 9}) {
+        for (const int64_t together : {1, 2, 4, 10}) {
           const auto scanned = [&](const ByteRows& rows, const ByteWeights& weights) {
             std::vector<float> values(static_cast<size_t>(together) * (kCount + 16));
             std::vector<uint32_t> numbers(values.size());

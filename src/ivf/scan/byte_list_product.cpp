@@ -66,7 +66,7 @@ class ByteListProduct final : public ListProduct {
                               : cols_),
         weight_bytes_(weight_bytes(std::max(padded_, code_cols_))),
         block_rows_(round_up(std::max<int64_t>(kBlockBytes / padded_, 16), 4)),
-        held_("the queries' weights", resources, *this, shape.few_queries) {
+        held_("the queries' weights", resources, *this, shape.weight_queries, shape.few_queries) {
     std::fill(held_->unpacked.begin(), held_->unpacked.end(), uint8_t{0});
     std::fill(held_->values.begin(), held_->values.end(), 0.0);
     if (only_counts(resources)) return;
@@ -129,7 +129,9 @@ class ByteListProduct final : public ListProduct {
     // Codes of few bytes are read together with the first bytes of the next ones; the last have none behind them.
     const bool reads_on = unpacks_ && codec_.format.bits == 8;
     const int64_t whole = reads_on ? std::max<int64_t>(0, rows_.count - divide_up(padded_ - cols_, cols_)) : 0;
-    const bool in_one = count == 1 && !unpacks_ && rows_.places == nullptr;  // one query takes no turns
+    // One query takes no turns, and a kernel that brings rows near for all of them makes queries ready once.
+    const bool in_one =
+        (count == 1 || shares_weighted_rows(count, code_cols_)) && !unpacks_ && rows_.places == nullptr;
     const int64_t most = in_one ? rows_.count : block_rows_;
     for (int64_t first = 0, here = 0; first < rows_.count; first += here) {
       here = std::min(most, (first < whole ? whole : rows_.count) - first);
@@ -442,7 +444,8 @@ class ByteListProduct final : public ListProduct {
   const int64_t block_rows_;
   // In one block, so that a short search takes memory once.
   struct Arrays {
-    Arrays(ArrayPlaces& places, const ByteListProduct& product, int64_t queries);
+    // `queries`: of a batch, whose weights are held; `few`: of a list.
+    Arrays(ArrayPlaces& places, const ByteListProduct& product, int64_t queries, int64_t few);
 
     PlacedArray<uint8_t> weights;
     PlacedArray<QueryTerms> terms;
@@ -472,9 +475,9 @@ class ByteListProduct final : public ListProduct {
   ListRows rows_;
 };
 
-ByteListProduct::Arrays::Arrays(ArrayPlaces& places, const ByteListProduct& product, int64_t queries)
+ByteListProduct::Arrays::Arrays(ArrayPlaces& places, const ByteListProduct& product, int64_t queries, int64_t few)
     : weights(places.take<uint8_t>(queries * product.weight_bytes_)),
-      terms(places.take<QueryTerms>(queries)),
+      terms(places.take<QueryTerms>(few)),
       owners(places.take<int64_t>(queries)),
       prepared(places.take<Prepared>(queries)),
       moved(places.take<float>(!product.stored_ && has_differences(product.kind_) ? queries * product.cols_ : 0)),

@@ -9,8 +9,10 @@
 #include "kernels/lists/code_screen.hpp"
 #include "kernels/lists/code_tables.hpp"
 #include "kernels/lists/list_tiles.hpp"
+#include "kernels/lists/weighted_bytes.hpp"
 #include "kernels/panels/packed_queries.hpp"
 #include "kernels/panels/panel_packing.hpp"
+#include "kernels/panels/screen.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -21,6 +23,7 @@ namespace {
 
 constexpr int64_t kMostTables = 256;  // of queries, that serve all lists and are kept,
 constexpr int64_t kTableBytes = 1 << 22;
+constexpr int64_t kWeightBytes = 1 << 22;  // of queries whose weights serve all lists
 
 // as many as stay near.
 int64_t tables_kept(const CodeFormat& format) {
@@ -62,7 +65,8 @@ int64_t most_for_tables(const IvfModel& model, const CpuExtensions& cpu) {
 // Queries of a list up to which comparing bytes takes less time than decoding it.
 int64_t most_for_bytes(const CpuExtensions& cpu) {
   if (cpu.vnni) return cpu.amx ? 72 : 512;
-  return cpu.dotprod ? 88 : cpu.avx2 ? 32 : 12;
+  if (cpu.avx2) return ScreenedProduct::pays() ? 192 : 56;  // AVX-512 multiplies f32 as fast as AVX2 bytes
+  return cpu.dotprod ? 88 : 12;
 }
 
 // The same of looking them up in tables that were filled once. Parts of few columns are many lookups for what decoding
@@ -232,6 +236,10 @@ ListProductShape ListProductShape::choose(const IvfModel& model, int64_t queries
   if (most >= shape.query_block) shape.engine = shape.few_engine;
   // Those of one query's lists are filled together too.
   if (shape.few_queries > 0 && shape.uses_tables()) shape.loaded_queries = std::max(shape.few_queries, kTablesTogether);
+  if (shape.few_engine == ListEngine::bytes) {
+    const int64_t query_bytes = weight_bytes(model.cols()) + bytes;
+    shape.weight_queries = std::max(shape.few_queries, std::min(queries, kWeightBytes / query_bytes));
+  }
   shape.table_queries = terms ? std::max(kept_tables, shape.few_queries) : shape.loaded_queries;
   shape.piece_rows = std::clamp<int64_t>(round_up(kPieceBytes / bytes, kFewestRows), kFewestRows, 1024);
   return shape;

@@ -37,6 +37,7 @@ struct ListProductShape {
   ListEngine few_engine = ListEngine::tables;  // for few queries
   int64_t few_queries = 0;                     // up to so many
   int64_t table_queries = 0;                   // tables that are held
+  int64_t weight_queries = 0;                  // queries whose weights are held, for bytes
   int64_t loaded_queries = 0;                  // queries loaded together, of one list or several, for tables
   int64_t query_block = 0;                 // queries loaded at a time
   int64_t query_group = 0;                 // and scanned at a time, up to kHitQueries

@@ -218,5 +218,9 @@ WeightedBytesScan* weighted_bytes_scan() {
   return scan_by_highway;
 }
 
+bool shares_weighted_rows(int64_t query_count, int64_t cols) {
+  return cpu_extensions().vnni && query_count >= kFewestForPanels && cols <= kMostPanelColumns;
+}
+
 }  // namespace kith
 #endif

@@ -129,6 +129,12 @@ inline void scan_weighted_bytes(const ByteRows& rows, uint32_t first, ByteRowsQu
   weighted_bytes_scan()(rows, first, queries, query_count);
 }
 
+// Whether the kernel in use brings each row near once for so many queries together; others go over the rows given with
+// one query after another.
+bool shares_weighted_rows(int64_t query_count, int64_t cols);
+inline constexpr int64_t kFewestForPanels = 3;     // queries for which VNNI does,
+inline constexpr int64_t kMostPanelColumns = 512;  // and columns
+
 // The families: for ARM, where CpuExtensions::dotprod is, and where mmla is too; for x86, where vnni is, or avx2.
 WeightedBytesScan scan_weighted_bytes_dotprod;
 WeightedBytesScan scan_weighted_bytes_mmla;

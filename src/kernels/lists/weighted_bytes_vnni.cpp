@@ -130,25 +130,78 @@ struct VnniNibbles {
   }
 };
 
-// For several queries sixteen rows are put side by side first, four columns of each in a register: then a lane is a
-// row, and nothing is added across. Their sums take half the time; putting them so takes that of some five queries, and
-// what they take together with the weights must stay in the first-level cache.
-constexpr int64_t kFewestForPanels = 8;
-constexpr int64_t kMostPanelColumns = 512;
+// For several queries rows are put side by side first, four columns of sixteen of them in a register: then a lane is a
+// row, and nothing is added across. Their sums take a quarter of the time; what rows that lie so and weights take must
+// stay in the first-level cache.
 constexpr int64_t kPanelUnit = 16;  // columns that are put side by side together
-constexpr int kTogether = 4;        // queries
+constexpr int kRegisters = 2;       // of rows, that a query's weights are loaded for
+constexpr int kTogether = 8;        // queries;
+constexpr int64_t kFewestTogether = 3;  // fewer take less time one by one
 constexpr int64_t kMostScans = 32;
 
+KITH_FOR_WEIGHTS inline __m512i four_weights(const int8_t* from) {
+  int32_t weights;
+  std::memcpy(&weights, from, 4);
+  return _mm512_set1_epi32(weights);
+}
+
+// The sums of a query with the rows of two registers. They are named, and stored as they are, since g++ would otherwise
+// copy them while it adds.
+struct PanelSums {
+  __m512i first, second;
+
+  KITH_FOR_WEIGHTS PanelSums() : first(_mm512_setzero_si512()), second(first) {}
+  KITH_FOR_WEIGHTS void add(__m512i weights, __m512i rows, __m512i more) {
+    first = _mm512_dpbusd_epi32(first, rows, weights);
+    second = _mm512_dpbusd_epi32(second, more, weights);
+  }
+  KITH_FOR_WEIGHTS void store(__m512i* out) const {
+    _mm512_store_si512(out, first);
+    _mm512_store_si512(out + 1, second);
+  }
+};
+
+// Those of kTogether queries.
+KITH_FOR_WEIGHTS __attribute__((noinline)) void sum_panel(const int8_t* const* weights, const uint8_t* rows,
+                                                          int64_t cols, __m512i* out) {
+  PanelSums s0, s1, s2, s3, s4, s5, s6, s7;
+  for (int64_t c = 0; c < cols; c += 4) {
+    const __m512i first = _mm512_load_si512(rows);
+    const __m512i second = _mm512_load_si512(rows + 64);
+    s0.add(four_weights(weights[0] + c), first, second);
+    s1.add(four_weights(weights[1] + c), first, second);
+    s2.add(four_weights(weights[2] + c), first, second);
+    s3.add(four_weights(weights[3] + c), first, second);
+    s4.add(four_weights(weights[4] + c), first, second);
+    s5.add(four_weights(weights[5] + c), first, second);
+    s6.add(four_weights(weights[6] + c), first, second);
+    s7.add(four_weights(weights[7] + c), first, second);
+    rows += kRegisters * 64;
+  }
+  s0.store(out);
+  s1.store(out + 2);
+  s2.store(out + 4);
+  s3.store(out + 6);
+  s4.store(out + 8);
+  s5.store(out + 10);
+  s6.store(out + 12);
+  s7.store(out + 14);
+}
+
 struct Panel {
-  alignas(64) uint8_t bytes[kSumsTogether * kMostPanelColumns];
+  alignas(64) uint8_t bytes[kRegisters * kSumsTogether * kMostPanelColumns];
   alignas(64) uint8_t spread[kSumsTogether * kMostPanelColumns + 64];  // rows whose last register may be a part of one
   int64_t units = 0;                                                   // of kPanelUnit columns
 
+  // Puts sixteen rows into a register's place, and asks for those that will be there next: a few lines at a time, so
+  // that nothing waits for them.
   template <typename Packing>
-  KITH_FOR_WEIGHTS void fill_from(const uint8_t* rows, int64_t stride, int64_t cols) {
-    if constexpr (kWholeBytes<Packing>) return fill(rows, stride, cols);
+  KITH_FOR_WEIGHTS void fill(const uint8_t* rows, int64_t stride, int64_t cols, int place) {
+    const int64_t next = kRegisters * kSumsTogether * stride;
+    if constexpr (kWholeBytes<Packing>) return put<true>(rows, stride, cols, place, next);
     for (int64_t r = 0; r < kSumsTogether; ++r) {
       const uint8_t* const row = rows + r * stride;
+      for (int64_t at = 0; at < stride; at += kLine) __builtin_prefetch(row + next + at);
       uint8_t* const to = spread + r * cols;
       go_over_row<Packing, true>(
           stride,
@@ -156,12 +209,16 @@ struct Panel {
           [=](int64_t from, int64_t at, int64_t count)
               KITH_FOR_WEIGHTS { _mm512_storeu_si512(to + at, Packing::load_some(row + from, count)); });
     }
-    fill(spread, cols, cols);
+    put<false>(spread, cols, cols, place, 0);
   }
 
-  KITH_FOR_WEIGHTS void fill(const uint8_t* rows, int64_t stride, int64_t cols) {
+  template <bool kAsksAhead>
+  KITH_FOR_WEIGHTS void put(const uint8_t* rows, int64_t stride, int64_t cols, int place, int64_t next) {
+    constexpr int64_t kUnitBytes = kPanelUnit * kSumsTogether;
     units = divide_up(cols, kPanelUnit);
     for (int64_t u = 0; u < units; ++u) {
+      for (int64_t line = 0; kAsksAhead && line < kUnitBytes; line += kLine)
+        __builtin_prefetch(rows + next + u * kUnitBytes + line);
       const uint8_t* const at = rows + std::min(u * kPanelUnit, cols - kPanelUnit);
       const auto load = [&](int64_t row) KITH_FOR_WEIGHTS {
         return _mm_loadu_si128(reinterpret_cast<const __m128i*>(at + row * stride));
@@ -176,87 +233,127 @@ struct Panel {
       const __m512i b = _mm512_unpackhi_epi32(fours[0], fours[1]);
       const __m512i c = _mm512_unpacklo_epi32(fours[2], fours[3]);
       const __m512i d = _mm512_unpackhi_epi32(fours[2], fours[3]);
-      uint8_t* const to = bytes + u * kSumsTogether * kPanelUnit;
+      uint8_t* const to = bytes + (u * 4 * kRegisters + place) * 64;
       _mm512_store_si512(to, _mm512_unpacklo_epi64(a, c));
-      _mm512_store_si512(to + 64, _mm512_unpackhi_epi64(a, c));
-      _mm512_store_si512(to + 128, _mm512_unpacklo_epi64(b, d));
-      _mm512_store_si512(to + 192, _mm512_unpackhi_epi64(b, d));
+      _mm512_store_si512(to + kRegisters * 64, _mm512_unpackhi_epi64(a, c));
+      _mm512_store_si512(to + 2 * kRegisters * 64, _mm512_unpacklo_epi64(b, d));
+      _mm512_store_si512(to + 3 * kRegisters * 64, _mm512_unpackhi_epi64(b, d));
     }
   }
 
-  // The sums of the sixteen rows by the weights of kQueries.
-  template <int kQueries>
-  KITH_FOR_WEIGHTS void sum(const int8_t* const* weights, __m512i* sums) const {
-    __m512i even[kQueries];
-    __m512i odd[kQueries];
+  // The sums of all rows by the weights of kTogether queries.
+  KITH_FOR_WEIGHTS void sum_all(const int8_t* const* weights, __m512i* out) const {
+    sum_panel(weights, bytes, units * kPanelUnit, out);
+  }
+  // Those of kCount registers' rows by one query's.
+  template <int kCount>
+  KITH_FOR_WEIGHTS void sum_one(const int8_t* weights, int place, __m512i* out) const {
+    __m512i sums[4 * kCount];
+    for (int j = 0; j < 4 * kCount; ++j) sums[j] = _mm512_setzero_si512();
+    const uint8_t* from = bytes + place * 64;
+    for (int64_t c = 0; c < units * kPanelUnit; c += kPanelUnit, from += 4 * kRegisters * 64) {
 #pragma GCC unroll 4
-    for (int q = 0; q < kQueries; ++q) even[q] = odd[q] = _mm512_setzero_si512();
-    for (int64_t u = 0; u < units; ++u) {
-      const uint8_t* const from = bytes + u * kSumsTogether * kPanelUnit;
-#pragma GCC unroll 4
-      for (int c = 0; c < 4; ++c) {
-        const __m512i x = _mm512_load_si512(from + c * 64);
-#pragma GCC unroll 4
-        for (int q = 0; q < kQueries; ++q) {
-          int32_t weight;
-          std::memcpy(&weight, weights[q] + u * kPanelUnit + c * 4, 4);
-          __m512i& to = c % 2 == 0 ? even[q] : odd[q];
-          to = _mm512_dpbusd_epi32(to, x, _mm512_set1_epi32(weight));
+      for (int j = 0; j < 4; ++j) {
+        const __m512i w = four_weights(weights + c + 4 * j);
+#pragma GCC unroll 2
+        for (int r = 0; r < kCount; ++r) {
+          __m512i& sum = sums[j * kCount + r];
+          sum = _mm512_dpbusd_epi32(sum, _mm512_load_si512(from + (j * kRegisters + r) * 64), w);
         }
       }
     }
-#pragma GCC unroll 4
-    for (int q = 0; q < kQueries; ++q) sums[q] = _mm512_add_epi32(even[q], odd[q]);
+    for (int r = 0; r < kCount; ++r) {
+      out[r] = _mm512_add_epi32(_mm512_add_epi32(sums[r], sums[kCount + r]),
+                                _mm512_add_epi32(sums[2 * kCount + r], sums[3 * kCount + r]));
+    }
   }
 };
 
 template <typename Packing>
-KITH_FOR_WEIGHTS void scan_panels(const ByteRows& rows, uint32_t first, ByteRowsQuery* queries, int64_t count) {
-  using PanelScan = OneQueryScan<VnniSet, Packing, kPartSteps>;
-  Panel panel;
-  alignas(64) std::byte memory[kMostScans * sizeof(PanelScan)];
-  auto* const scans = reinterpret_cast<PanelScan*>(memory);
-  for (int64_t q = 0; q < count; ++q) {
-    new (scans + q) PanelScan(rows, queries[q]);
-    scans[q].together = false;  // the high plane alone decides on most rows
+class PanelsScan {
+  using Scan = OneQueryScan<VnniSet, Packing, kPartSteps>;
+  using RowTerms = typename Scan::RowTerms;
+
+ public:
+  KITH_FOR_WEIGHTS PanelsScan(const ByteRows& rows, uint32_t first, ByteRowsQuery* queries, int64_t count)
+      : rows_(rows), first_(first), count_(count) {
+    for (int64_t q = 0; q < count; ++q) {
+      new (scans() + q) Scan(rows, queries[q]);
+      scans()[q].together = false;  // the high plane alone decides on most rows
+    }
   }
-  int64_t i = 0;
-  for (; i + kSumsTogether <= rows.count; i += kSumsTogether) {
-    panel.fill_from<Packing>(rows.bytes + i * rows.stride, rows.stride, rows.cols);
-    const auto put = [&](PanelScan& scan, __m512i upper) KITH_FOR_WEIGHTS {
-      scan.template put_passing<true>(i, kSumsTogether, first, upper, [&](uint32_t) KITH_FOR_WEIGHTS {
-        __m512i lower;
-        panel.sum<1>(&scan.low, &lower);
-        return lower;
-      });
-    };
+
+  KITH_FOR_WEIGHTS void run(ByteRowsQuery* queries) {
+    int64_t i = 0;
+    for (; i + kRegisters * kSumsTogether <= rows_.count; i += kRegisters * kSumsTogether) scan<kRegisters>(i);
+    if (i + kSumsTogether <= rows_.count) {
+      scan<1>(i);
+      i += kSumsTogether;
+    }
+    for (int64_t q = 0; q < count_; ++q) {
+      if (i < rows_.count) scans()[q].template scan_register<false>(i, rows_.count - i, first_);
+      queries[q].found = scans()[q].found;
+    }
+  }
+
+ private:
+  Scan* scans() { return reinterpret_cast<Scan*>(memory_); }
+
+  // Rows from i on, of kCount registers.
+  template <int kCount>
+  KITH_FOR_WEIGHTS void scan(int64_t i) {
+    const uint8_t* const rows = rows_.bytes + i * rows_.stride;
+    for (int r = 0; r < kCount; ++r)
+      panel_.template fill<Packing>(rows + r * kSumsTogether * rows_.stride, rows_.stride, rows_.cols, r);
+    RowTerms of_rows[kCount];
+    for (int r = 0; r < kCount; ++r)
+      of_rows[r] = Scan::template terms_of<true>(rows_, i + r * kSumsTogether, kSumsTogether);
     int64_t q = 0;
-    for (; q + kTogether <= count; q += kTogether) {
-      const int8_t* const weights[] = {scans[q].high, scans[q + 1].high, scans[q + 2].high, scans[q + 3].high};
-      __m512i upper[kTogether];
-      panel.sum<kTogether>(weights, upper);
-      for (int j = 0; j < kTogether; ++j) put(scans[q + j], upper[j]);
+    for (; kCount == kRegisters && count_ - q >= kFewestTogether; q += kTogether) {
+      const int64_t here = std::min<int64_t>(kTogether, count_ - q);
+      const int8_t* high[kTogether];
+      for (int64_t j = 0; j < kTogether; ++j) high[j] = scans()[q + std::min(j, here - 1)].high;
+      __m512i upper[kTogether * kRegisters];
+      panel_.sum_all(high, upper);
+      for (int64_t j = 0; j < here; ++j) put<kCount>(scans()[q + j], i, of_rows, upper + j * kRegisters);
     }
-    for (; q < count; ++q) {
-      __m512i upper;
-      panel.sum<1>(&scans[q].high, &upper);
-      put(scans[q], upper);
+    for (; q < count_; ++q) {
+      __m512i upper[kCount];
+      panel_.template sum_one<kCount>(scans()[q].high, 0, upper);
+      put<kCount>(scans()[q], i, of_rows, upper);
     }
   }
-  for (int64_t q = 0; q < count; ++q) {
-    if (i < rows.count) scans[q].template scan_register<false>(i, rows.count - i, first);
-    queries[q].found = scans[q].found;
+
+  template <int kCount>
+  KITH_FOR_WEIGHTS void put(Scan& scan, int64_t i, const RowTerms* of_rows, const __m512i* upper) {
+    uint32_t some = 0;
+    for (int r = 0; r < kCount; ++r) some |= scan.passing_roughly(of_rows[r], upper[r]);
+    if (some == 0) return;
+    for (int r = 0; r < kCount; ++r) {
+      scan.template put_passing<true>(i + r * kSumsTogether, kSumsTogether, first_, upper[r],
+                                      [&](uint32_t) KITH_FOR_WEIGHTS {
+                                        __m512i lower;
+                                        panel_.template sum_one<1>(scan.low, r, &lower);
+                                        return lower;
+                                      });
+    }
   }
-}
+
+  const ByteRows& rows_;
+  const uint32_t first_;
+  const int64_t count_;
+  Panel panel_;
+  alignas(64) std::byte memory_[kMostScans * sizeof(Scan)];
+};
 
 }  // namespace
 
 void scan_weighted_bytes_vnni(const ByteRows& rows, uint32_t first, ByteRowsQuery* queries, int64_t query_count) {
-  const bool panels = query_count >= kFewestForPanels && rows.cols <= kMostPanelColumns;
+  const bool panels = shares_weighted_rows(query_count, rows.cols);
   with_packing<VnniSet, VnniBytes, VnniNibbles>(rows.bits, [&]<typename Packing>(Packing) {
     if (!panels) return scan_all_queries<VnniSet, Packing>(rows, first, queries, query_count);
     for (int64_t q = 0; q < query_count; q += kMostScans) {
-      scan_panels<Packing>(rows, first, queries + q, std::min(kMostScans, query_count - q));
+      PanelsScan<Packing>(rows, first, queries + q, std::min(kMostScans, query_count - q)).run(queries + q);
     }
   });
 }

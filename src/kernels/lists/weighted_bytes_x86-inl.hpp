@@ -181,33 +181,49 @@ struct OneQueryScan {
     put_passing<kAll>(i, here, first, sums_of(~0u, high), lower_sums);
   }
 
+  // What turns sums into values.
+  struct RowTerms {
+    Floats scales;
+    Floats terms;
+    Floats spreads;
+  };
+  template <bool kAll>
+  KITH_FOR_WEIGHTS static RowTerms terms_of(const ByteRows& rows, int64_t i, int64_t here) {
+    const auto load = [&](const float* from, float without) KITH_FOR_WEIGHTS {
+      return from == nullptr ? Set::all(without) : Set::load_floats(from + i, kAll ? Set::kRows : here);
+    };
+    return {load(rows.scales, 1), load(rows.terms, 0), load(rows.spreads, 0)};
+  }
+  KITH_FOR_WEIGHTS Floats value_of(const RowTerms& row, Ints sums, float added) const {
+    return Set::add_product(row.terms, Set::add_product(Set::all(added), Set::to_floats(sums), factor), row.scales);
+  }
+  // Those whose least value is not above the limit; a NaN is not.
+  KITH_FOR_WEIGHTS uint32_t passing(const RowTerms& row, Floats value) const {
+    return ~Set::above(Set::subtract_product(value, row.spreads, tilt), limit);
+  }
+  KITH_FOR_WEIGHTS Ints upper_of(Ints upper_sums) const {
+    return Set::add(Set::times_128(upper_sums), Set::all(planes.high_shift));
+  }
+  // Which of a register's rows the high plane's sums let through: nearly always none.
+  KITH_FOR_WEIGHTS uint32_t passing_roughly(const RowTerms& row, Ints upper_sums) const {
+    return passing(row, value_of(row, upper_of(upper_sums), planes.rough_constant)) & ((1u << Set::kRows) - 1);
+  }
+
   // The same with their sums by the high plane; lower_sums(left) are those by the other of what that leaves.
   template <bool kAll, typename LowerSums>
   KITH_FOR_WEIGHTS void put_passing(int64_t i, int64_t here, uint32_t first, Ints upper_sums,
                                     const LowerSums& lower_sums) {
-    const auto load = [&](const float* from, float without) KITH_FOR_WEIGHTS {
-      return from == nullptr ? Set::all(without) : Set::load_floats(from + i, kAll ? Set::kRows : here);
-    };
-    const Floats scales = load(rows.scales, 1);
-    const Floats terms = load(rows.terms, 0);
-    const Floats spreads = load(rows.spreads, 0);
-    // Those whose least value is not above the limit; a NaN is not.
-    const auto passing = [&](Floats value) KITH_FOR_WEIGHTS {
-      const Floats least = Set::subtract_product(value, spreads, tilt);
-      return ~Set::above(least, limit) & ((1u << (kAll ? Set::kRows : here)) - 1);
-    };
-    const auto value_of = [&](Ints sums, float added) KITH_FOR_WEIGHTS {
-      return Set::add_product(terms, Set::add_product(Set::all(added), Set::to_floats(sums), factor), scales);
-    };
-    const Ints upper = Set::add(Set::times_128(upper_sums), Set::all(planes.high_shift));
+    const RowTerms row = terms_of<kAll>(rows, i, here);
+    const uint32_t all = (1u << (kAll ? Set::kRows : here)) - 1;
+    const Ints upper = upper_of(upper_sums);
     uint32_t left = (1u << Set::kRows) - 1;
     if (!together) {  // else the other plane takes less than a branch
-      left = passing(value_of(upper, planes.rough_constant));
+      left = passing(row, value_of(row, upper, planes.rough_constant)) & all;
       if (left == 0) return;  // nearly always
     }
     const Ints lower = Set::add(lower_sums(left), Set::all(planes.low_shift));
-    const Floats value = value_of(Set::add(upper, lower), constant);
-    const uint32_t passed = left & passing(value);
+    const Floats value = value_of(row, Set::add(upper, lower), constant);
+    const uint32_t passed = left & all & passing(row, value);
     Set::put_some(value, first + static_cast<uint32_t>(i), passed, values + found, numbers + found);
     found += std::popcount(passed);
   }
