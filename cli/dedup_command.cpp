@@ -82,7 +82,7 @@ Report run_dedup(const DedupOptions& options, const RunOptions& run) {
   Report report;
   report.text = fmt::format("{} rows, {} of them near duplicates of an earlier one (within {}, {}{}): {:.3f} s\nwrote {}\n",
                             labels.rows, labels.rows - labels.sets, options.params.radius,
-                            name_of(options.params.metric), options.params.exact ? ", every pair" : ", by the graph",
+                            name_of(options.params.metric), options.params.exact ? ", exact" : ", by the graph",
                             seconds, written);
   for (const std::string& line : log) report.text += line + "\n";
   JsonObject result;
@@ -107,7 +107,7 @@ void offer_dedup(Commands& commands) {
   command.real("--radius", options->params.radius, "Rows up to this distance are near duplicates, in the metric's unit")
       .required();
   command.metric(options->params.metric);
-  command.flag("--exact", options->params.exact, "Look at every pair, instead of a k-NN graph that finds nearly all");
+  command.flag("--exact", options->params.exact, "Find every pair, instead of a k-NN graph that finds nearly all");
   command.number("-k", options->params.k, "Neighbours of each row in the graph");
   command.real("--recall", options->params.recall, "Of the graph: the share of the true neighbours to find");
   command.count("--seed", options->params.seed, "Seed of the graph's random numbers");

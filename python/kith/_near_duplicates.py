@@ -92,7 +92,8 @@ def near_duplicates(
     metric : str, default "l2"
         As in `knn`, without ``"inner_product"``.
     exact : bool, default False
-        Look at every pair: the exact graph, and the ranges of rows that have k neighbours within the radius.
+        Find every pair: on CPUs by k-means cells, whose borders rule out most pairs; where that rules out too little, by
+        comparing all.
     k : int, default 10
         Neighbours of each row in the graph.
     recall : float, default 0.99

@@ -7,6 +7,8 @@
 
 #include "core/host_array.hpp"
 #include "graph/handle/row_sets.hpp"
+#include "paths/near_in_cells.hpp"
+#include "rows/finite_check.hpp"
 #include "rows/narrowed_rows.hpp"
 #include "rows/row_blocks.hpp"
 
@@ -20,6 +22,7 @@ namespace kith {
 namespace {
 
 constexpr int64_t kBlockRows = 4096;  // whose ranges are found at a time
+constexpr int64_t kCellRows = 4096;   // of fewer all pairs are soon compared
 
 KnnGraph graph_of(const MatrixView& x, const NearDuplicateParams& params, const Resources& resources) {
   KnnGraphParams wanted;
@@ -30,6 +33,13 @@ KnnGraph graph_of(const MatrixView& x, const NearDuplicateParams& params, const 
   wanted.check_finite = params.check_finite;
   wanted.seed = params.seed;
   return knn_graph(x, wanted, resources).to(MemorySpace::host(), resources);
+}
+
+// A GPU compares all pairs sooner. Cells are where memory allows, beside what is counted.
+bool has_cells(const MatrixView& x, const NearDuplicateParams& params, const Resources& resources) {
+  if (!params.exact || !params.check_finite || x.rows() < kCellRows || only_counts(resources)) return false;
+  const DeviceKind kind = resources.device().kind;
+  return kind == DeviceKind::cpu || (kind == DeviceKind::automatic && cuda_devices().empty());
 }
 
 void join_near(const KnnGraph& graph, float radius, const RowSets& sets, const Resources& resources) {
@@ -104,6 +114,10 @@ RowLabels near_duplicates(const MatrixView& x, const NearDuplicateParams& params
   const auto search = [&](const MatrixView& rows, const Resources& resources) {
     const RowSets sets(rows.rows(), resources);
     if (rows.rows() < 2) return sets.labels(resources);
+    if (has_cells(rows, params, resources)) {
+      refuse_not_finite("x", rows, {0}, resources);
+      if (join_in_cells(rows, {params.radius, params.metric, params.seed}, sets, resources)) return sets.labels(resources);
+    }
     const KnnGraph graph = graph_of(rows, params, resources);
     join_near(graph, params.radius, sets, resources);
     if (params.exact) {
