@@ -73,6 +73,52 @@ std::vector<std::string> command_names(const CLI::App& app) {
   return names;
 }
 
+// What other programs call a command of Kith's, where letters alone do not tell.
+std::string_view command_meant(std::string_view name) {
+  struct Meant {
+    std::string_view name;
+    std::string_view command;
+  };
+  static constexpr Meant kMeant[] = {
+      {"search", "knn, or kith index search"},
+      {"query", "knn, or kith index search"},
+      {"nearest", "knn"},
+      {"build", "index build, or kith graph build"},
+      {"add", "index add, or kith collection add"},
+      {"remove", "index remove, or kith collection remove"},
+      {"delete", "index remove, or kith collection remove"},
+      {"merge", "index merge, or kith graph merge"},
+      {"tune", "index tune"},
+      {"path", "graph path"},
+      {"create", "collection create"},
+      {"cluster", "kmeans"},
+      {"clusters", "kmeans"},
+      {"radius", "range"},
+      {"duplicates", "dedup"},
+      {"deduplicate", "dedup"},
+      {"unique", "dedup"},
+      {"recall", "eval"},
+      {"evaluate", "eval"},
+      {"inspect", "info"},
+      {"describe", "info"},
+      {"stat", "info"},
+      {"stats", "info"},
+      {"version", "--version"},
+      {"cat", "head"},
+      {"print", "head"},
+      {"copy", "convert"},
+      {"show", "explore"},
+      {"view", "explore"},
+      {"serve", "explore"},
+      {"quantize", "train, then kith encode"},
+      {"generate", "sample"},
+  };
+  for (const Meant& meant : kMeant) {
+    if (meant.name == name) return meant.command;
+  }
+  return {};
+}
+
 std::string unknown_command(const CLI::App& app, const std::string& name) {
   std::string known;
   for (const CLI::App* command : app.get_subcommands(nullptr)) {
@@ -81,6 +127,9 @@ std::string unknown_command(const CLI::App& app, const std::string& name) {
   const std::string under = app.get_parent() == nullptr ? "" : app.get_name() + " ";
   if (const std::string_view nearest = nearest_name(name, command_names(app)); !nearest.empty()) {
     return fmt::format("unknown command '{}{}'; did you mean kith {}{}?", under, name, under, nearest);
+  }
+  if (const std::string_view meant = command_meant(name); under.empty() && !meant.empty()) {
+    return fmt::format("unknown command '{}'; did you mean kith {}?", name, meant);
   }
   return fmt::format("unknown command '{}{}'; known are: {}; see kith {}--help", under, name, known, under);
 }
@@ -98,14 +147,49 @@ std::string unknown_option(const CLI::App& command, int first, int argc, const c
   return "";
 }
 
+// What other programs call an option: of those that Kith's commands call it by, the first that this command has.
+std::string option_meant(const CLI::App& command, std::string_view word) {
+  struct Meant {
+    std::string_view words;  // with a space around each
+    std::vector<std::string_view> options;
+  };
+  static const std::vector<Meant> kMeant = {
+      {" top-k topk limit neighbors neighbours n-neighbors knn ", {"-k"}},
+      {" threshold thresh eps epsilon max-distance distance-threshold ", {"--radius", "--height"}},
+      {" jobs j n-jobs num-threads workers cores cpus ", {"--threads"}},
+      {" gpu cuda use-gpu ", {"--device"}},
+      {" memory ram max-memory mem ", {"--memory-limit"}},
+      {" random-state random-seed ", {"--seed"}},
+      {" niter max-iter n-iter epochs ", {"--iterations"}},
+      {" nlist n-lists lists type kind index-type ", {"--factory"}},
+      {" ef ef-search efsearch ", {"--beam"}},
+      {" space distance metric-type ", {"--metric"}},
+      {" input in i vectors x file ", {"--data", "--vectors", "--queries"}},
+      {" output o dest ", {"--out", "--out-ids"}},
+      {" query q ", {"--queries"}},
+      {" index-file ", {"--index", "--quantizer"}},
+      {" folder dir directory ", {"--graph", "--out"}},
+      {" limit-to where ", {"--filter", "--where"}},
+  };
+  const std::string searched = fmt::format(" {} ", word);
+  for (const Meant& meant : kMeant) {
+    if (meant.words.find(searched) == std::string_view::npos) continue;
+    for (const std::string_view option : meant.options) {
+      if (command.get_option_no_throw(std::string(option)) != nullptr) return std::string(option);
+    }
+  }
+  return {};
+}
+
 std::string unknown_option_text(const CLI::App& command, const std::string& name, const std::string& path) {
   std::vector<std::string> known;
   for (const CLI::Option* option : command.get_options()) {
     for (const std::string& long_name : option->get_lnames()) known.push_back("--" + long_name);
   }
-  std::string nearest(nearest_name(name, known));
-  // "--k" for -k, "-t" for --threads, "--out" for --out-ids.
   const std::string_view word = std::string_view(name).substr(name.starts_with("--") ? 2 : 1);
+  std::string nearest = option_meant(command, word);
+  if (nearest.empty()) nearest = nearest_name(name, known);
+  // "--k" for -k, "-t" for --threads, "--out" for --out-ids.
   if (word.size() == 1 && command.get_option_no_throw(fmt::format("-{}", word)) != nullptr) {
     nearest = fmt::format("-{}", word);
   } else if (nearest.empty()) {
@@ -203,6 +287,12 @@ CommandLine parse_command_line(int argc, const char* const* argv, const RunOptio
   add_examples(app, "");
 
   CommandLine line;
+  std::vector<const char*> words(argv, argv + argc);
+  if (argc > 1 && std::string_view(argv[1]) == "help") {  // kith help knn is kith knn --help
+    words.erase(words.begin() + 1);
+    words.push_back("--help");
+    argv = words.data();
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForVersion& request) {

@@ -38,12 +38,16 @@ void check_folder_or_files(const std::string& folder, const std::string& ids, co
                            std::string_view command, std::string_view ways);
 JsonObject hashes_json(const GraphHashes& hashes);
 
-// A graph's two files.
+// A graph in a folder, which knows its metric, or in two files.
 struct GraphPaths {
+  std::string folder;
   std::string ids;
   std::string distances;
   Metric metric = Metric::l2;
 };
+// UsageError unless one or the other is named. With the files of the folder, and its metric.
+GraphPaths settled(const GraphPaths& paths, std::string_view command);
+KnnGraph load(const GraphPaths& settled, const Resources& resources);
 
 struct GraphEvalOptions {
   GraphPaths graph;
@@ -53,7 +57,6 @@ struct GraphEvalOptions {
 Report run_graph_eval(const GraphEvalOptions& options, const RunOptions& run);
 
 struct GraphInfoOptions {
-  std::string folder;  // or
   GraphPaths graph;
 };
 Report run_graph_info(const GraphInfoOptions& options, const RunOptions& run);

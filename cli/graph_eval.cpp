@@ -28,15 +28,27 @@ JsonObject paths_json(const GraphPaths& paths) {
 
 }  // namespace
 
+GraphPaths settled(const GraphPaths& paths, std::string_view command) {
+  check_folder_or_files(paths.folder, paths.ids, paths.distances, command, "--graph FOLDER, or --ids and --distances");
+  if (paths.folder.empty()) return paths;
+  return {paths.folder, paths.folder + "/ids.npy", paths.folder + "/distances.npy", graph_folder_info(paths.folder).metric};
+}
+
+KnnGraph load(const GraphPaths& settled, const Resources& resources) {
+  return settled.folder.empty() ? load_graph(settled.ids, settled.distances, settled.metric, resources)
+                                : load_graph_folder(settled.folder, resources);
+}
+
 Report run_graph_eval(const GraphEvalOptions& options, const RunOptions& run) {
   const Stopwatch total;
   options.params.validate();
+  const GraphPaths paths = settled(options.graph, "graph eval");
   const VectorFile data(options.data);
   GraphRecall measured;
   int64_t rows = 0;
   int64_t k = 0;
   const std::vector<std::string> log = with_resources(run, [&](const Resources& resources) {
-    const KnnGraph graph = load_graph(options.graph.ids, options.graph.distances, options.graph.metric, resources);
+    const KnnGraph graph = load(paths, resources);
     rows = graph.rows();
     k = graph.k();
     const WholeVectors x(options.data, resources);
@@ -48,7 +60,7 @@ Report run_graph_eval(const GraphEvalOptions& options, const RunOptions& run) {
   if (k > 10) report.text += fmt::format("recall@10     {:.6f}\n", measured.recall_at_10);
   for (const std::string& line : log) report.text += line + "\n";
   JsonObject result;
-  result.object("graph", paths_json(options.graph)).object("data", describe_vectors(data));
+  result.object("graph", paths_json(paths)).object("data", describe_vectors(data));
   result.number("rows", rows).number("k", k).number("rows_looked_at", measured.rows);
   result.real("recall", measured.recall).real("standard_error", measured.standard_error);
   result.real("recall_at_10", measured.recall_at_10);
@@ -61,10 +73,7 @@ Report run_graph_eval(const GraphEvalOptions& options, const RunOptions& run) {
 
 Report run_graph_info(const GraphInfoOptions& options, const RunOptions& run) {
   const Stopwatch total;
-  const bool in_folder = !options.folder.empty();
-  check_folder_or_files(options.folder, options.graph.ids, options.graph.distances, "graph info",
-                        "--graph FOLDER, or --ids and --distances");
-  Metric metric = options.graph.metric;
+  const GraphPaths paths = settled(options.graph, "graph info");
   GraphHashes hashes;
   int64_t rows = 0;
   int64_t k = 0;
@@ -75,14 +84,12 @@ Report run_graph_info(const GraphInfoOptions& options, const RunOptions& run) {
   float nearest = 0;
   float farthest = 0;
   (void)with_resources(run, [&](const Resources& resources) {
-    const KnnGraph graph = in_folder ? load_graph_folder(options.folder, resources)
-                                     : load_graph(options.graph.ids, options.graph.distances, metric, resources);
-    metric = graph.metric();
+    const KnnGraph graph = load(paths, resources);
     hashes = hash_graph(graph, resources);
-    if (in_folder && hashes != graph_folder_info(options.folder).hashes) {
-      throw CorruptFile(fmt::format("'{}': the arrays are not those that report.json tells of: their hashes differ",
-                                    options.folder),
-                        options.folder, 0);
+    if (!paths.folder.empty() && hashes != graph_folder_info(paths.folder).hashes) {
+      throw CorruptFile(
+          fmt::format("'{}': the arrays are not those that report.json tells of: their hashes differ", paths.folder),
+          paths.folder, 0);
     }
     rows = graph.rows();
     k = graph.k();
@@ -102,13 +109,11 @@ Report run_graph_info(const GraphInfoOptions& options, const RunOptions& run) {
   Report report;
   report.text =
       fmt::format("graph of {} rows, k = {}, metric {}: {} edges, {} missing\n{} connected component{}\n", rows, k,
-                  name_of(metric), edges, rows * k - edges, parts, parts == 1 ? "" : "s");
+                  name_of(paths.metric), edges, rows * k - edges, parts, parts == 1 ? "" : "s");
   report.text += fmt::format("in-degree: up to {}, 0 for {} rows\n", most, alone);
   if (edges > 0) report.text += fmt::format("distances: {} to {}\n", nearest, farthest);
   report.text += fmt::format("ids {:016x}, distances {:016x}\n", hashes.ids, hashes.distances);
   JsonObject result;
-  GraphPaths paths = options.graph;
-  if (in_folder) paths = {options.folder + "/ids.npy", options.folder + "/distances.npy", metric};
   result.object("graph", paths_json(paths)).object("hashes", hashes_json(hashes));
   result.number("rows", rows).number("k", k).number("edges", edges);
   result.number("missing", rows * k - edges).number("components", parts);

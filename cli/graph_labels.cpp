@@ -1,5 +1,4 @@
 // kith graph labels: the sets of rows that a graph's edges up to a height join, which is single linkage cut there.
-#include <kith/graph_file.hpp>
 #include <kith/spanning_tree.hpp>
 #include <kith/vector_file.hpp>
 
@@ -15,10 +14,11 @@ namespace kith::cli {
 
 Report run_graph_labels(const GraphLabelsOptions& options, const RunOptions& run) {
   const Stopwatch total;
-  check_outputs({{"--out", options.out}}, {{"--ids", options.graph.ids}, {"--distances", options.graph.distances}});
+  const GraphPaths paths = settled(options.graph, "graph labels");
+  check_outputs({{"--out", options.out}}, {{"--ids", paths.ids}, {"--distances", paths.distances}});
   RowLabels labels;
   with_resources(run, [&](const Resources& resources) {
-    const KnnGraph graph = load_graph(options.graph.ids, options.graph.distances, options.graph.metric, resources);
+    const KnnGraph graph = load(paths, resources);
     labels = spanning_tree(graph, {.unconnected = Unconnected::at_inf}, resources).labels(options.height, resources);
     IdFileWriter writer(options.out, labels.rows, 1);
     writer.append(labels.begin(), labels.rows);
@@ -28,7 +28,7 @@ Report run_graph_labels(const GraphLabelsOptions& options, const RunOptions& run
   report.text = fmt::format("{} rows in {} sets, joined by edges up to {}\nwrote {}\n", labels.rows, labels.sets,
                             options.height, options.out);
   JsonObject result;
-  result.text("ids", options.graph.ids).text("distances", options.graph.distances).real("height", options.height);
+  result.text("ids", paths.ids).text("distances", paths.distances).real("height", options.height);
   result.number("rows", labels.rows).number("sets", labels.sets).text("out", options.out);
   JsonObject timings;
   timings.real("total_seconds", total.seconds());

@@ -179,10 +179,11 @@ Report run_graph_extend(const GraphExtendOptions& options, const RunOptions& run
 
 Report run_graph_refine(const GraphRefineOptions& options, const RunOptions& run) {
   options.params.validate();
+  const GraphPaths paths = settled(options.graph, "graph refine");
   const std::vector<NamedPath> inputs{
-      {"--ids", options.graph.ids}, {"--distances", options.graph.distances}, {"--data", options.data}};
+      {"--ids", paths.ids}, {"--distances", paths.distances}, {"--data", options.data}};
   return make_graph("graph refine", inputs, options.out, run, [&](const Resources& resources) {
-    const KnnGraph graph = load_graph(options.graph.ids, options.graph.distances, options.graph.metric, resources);
+    const KnnGraph graph = load(paths, resources);
     const WholeVectors x(options.data, resources);
     return refine_graph(graph, x.view(), options.params, resources);
   });

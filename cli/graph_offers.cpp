@@ -6,12 +6,11 @@
 namespace kith::cli {
 namespace {
 
-// A graph in files, and the metric, which is not in them.
+// A graph in a folder, or in files, and the metric, which is not in them.
 void offer_graph_paths(OfferedCommand& command, GraphPaths& paths) {
-  command.file("--ids", paths.ids, "The graph's ids, rows x k: .npy (int64, mapped), .ibin, .ivecs or .hdf5")
-      .required();
-  command.file("--distances", paths.distances, "The graph's distances: .npy or .fbin (mapped), .fvecs or .hdf5")
-      .required();
+  command.file("--graph", paths.folder, "Folder that graph build --out has made");
+  command.file("--ids", paths.ids, "Instead of --graph, the graph's ids, rows x k: .npy (int64, mapped), .ibin, .ivecs or .hdf5");
+  command.file("--distances", paths.distances, "And its distances: .npy or .fbin (mapped), .fvecs or .hdf5");
   command.metric(paths.metric);
 }
 
@@ -87,10 +86,7 @@ void offer_info_graph(Commands& graph) {
   const auto options = std::make_shared<GraphInfoOptions>();
   OfferedCommand command = graph.offer("info", "Check a graph's files and show what they hold",
                                        [options](const RunOptions& run) { return run_graph_info(*options, run); });
-  command.file("--graph", options->folder, "Folder that graph build --out has made");
-  command.file("--ids", options->graph.ids, "Instead of --graph, the graph's ids: .npy, .ibin, .ivecs or .hdf5");
-  command.file("--distances", options->graph.distances, "And its distances: .npy, .fbin, .fvecs or .hdf5");
-  command.metric(options->graph.metric);
+  offer_graph_paths(command, options->graph);
   command.threads();
   command.memory_limit();
   command.output();

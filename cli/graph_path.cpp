@@ -1,6 +1,5 @@
 // kith graph path: the smoothest path between two rows of a graph, or the widths of many pairs.
 #include <kith/error.hpp>
-#include <kith/graph_file.hpp>
 #include <kith/vector_file.hpp>
 
 #include "core/host_array.hpp"
@@ -18,7 +17,7 @@
 namespace kith::cli {
 namespace {
 
-void check_question(const GraphPathOptions& options) {
+void check_question(const GraphPathOptions& options, const GraphPaths& graph) {
   const bool one = options.from != -1 || options.to != -1;
   if (one == !options.pairs.empty()) throw UsageError("give either --from and --to, or --pairs");
   if (one && (options.from == -1 || options.to == -1)) throw UsageError("--from and --to go together");
@@ -27,7 +26,7 @@ void check_question(const GraphPathOptions& options) {
   std::vector<NamedPath> outputs;
   if (!options.out.empty()) outputs.push_back({"--out", options.out});
   if (!options.out_widths.empty()) outputs.push_back({"--out-widths", options.out_widths});
-  std::vector<NamedPath> inputs{{"--ids", options.graph.ids}, {"--distances", options.graph.distances}};
+  std::vector<NamedPath> inputs{{"--ids", graph.ids}, {"--distances", graph.distances}};
   if (!options.pairs.empty()) inputs.push_back({"--pairs", options.pairs});
   check_outputs(outputs, inputs);
 }
@@ -85,14 +84,14 @@ std::string path_text(const GraphPathOptions& options, const FoundPaths& found) 
 
 Report run_graph_path(const GraphPathOptions& options, const RunOptions& run) {
   const Stopwatch total;
-  check_question(options);
+  const GraphPaths graph = settled(options.graph, "graph path");
+  check_question(options, graph);
   std::optional<IdFile> pairs;
   if (!options.pairs.empty()) pairs.emplace(options.pairs);
   FoundPaths found;
   (void)with_resources(run, [&](const Resources& resources) {
     const Stopwatch build;
-    const SmoothPaths paths(
-        load_graph(options.graph.ids, options.graph.distances, options.graph.metric, resources), resources);
+    const SmoothPaths paths(load(graph, resources), resources);
     found.build_seconds = build.seconds();
     found.rows = paths.rows();
     found.parts = paths.parts();
@@ -105,7 +104,7 @@ Report run_graph_path(const GraphPathOptions& options, const RunOptions& run) {
 
   Report report;
   JsonObject result;
-  result.text("ids", options.graph.ids).text("distances", options.graph.distances).number("rows", found.rows);
+  result.text("ids", graph.ids).text("distances", graph.distances).number("rows", found.rows);
   result.number("parts", found.parts);
   if (pairs) {
     report.text = fmt::format("{} widths in {:.3f} s, {} pairs joined\nwrote {}\n", found.pairs, found.seconds,

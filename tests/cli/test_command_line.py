@@ -232,10 +232,24 @@ def test_a_slip_of_the_pen_is_answered_with_what_was_meant(kith):
         (["knn", "--k", "5"], "no option --k; did you mean -k?"),
         (["knn", "--out", "x.npy"], "did you mean --out-ids or --out-distances?"),
         (["knn", "-t", "1"], "no option -t; did you mean --threads?"),
+        (["search"], "did you mean kith knn, or kith index search?"),
+        (["deduplicate", "x.fbin"], "did you mean kith dedup?"),
+        (["index", "search", "--top-k", "3"], "no option --top-k; did you mean -k?"),
+        (["dedup", "--threshold", "3"], "no option --threshold; did you mean --radius?"),
+        (["graph", "labels", "--eps", "3"], "no option --eps; did you mean --height?"),
+        (["knn", "--gpu"], "no option --gpu; did you mean --device?"),
+        (["kmeans", "--input", "x.npy"], "no option --input; did you mean --data?"),
+        (["knn", "-j", "2"], "no option -j; did you mean --threads?"),
         (["knn", "--base", "a.fbin", "--queries", "b.fbin", "--out-ids", "c.ibin", "more"], "no place for 'more'"),
     ]:
         assert says in kith.fails(2, *line)
     assert "X=0" not in kith.ok("range", "--help").out
+
+
+def test_help_is_a_command_too(kith):
+    assert kith.ok("help").out == kith.ok("--help").out
+    assert kith.ok("help", "knn").out == kith.ok("knn", "--help").out
+    assert kith.ok("help", "graph", "path").out == kith.ok("graph", "path", "--help").out
 
 
 def test_data_and_base_are_one_option(kith, tmp_path):

@@ -40,6 +40,7 @@ def folder(kith, tmp_path_factory):
         "knn --base base.fbin --queries queries.fbin -k 10 --out-ids old.ibin",
         "index build --base base.fbin --factory IVF8,PQ4x4 --out base.kith", "index build --base more.fbin --factory Flat --out more.kith",
         "graph build --data base.fbin -k 5 --out-ids ids.npy --out-distances distances.npy",
+        "graph build --data base.fbin -k 5 --out graph",
         "graph build --data a.fbin -k 5 --out-ids a_ids.npy --out-distances a_d.npy",
         "graph build --data b.fbin -k 5 --out-ids b_ids.npy --out-distances b_d.npy", "train --data base.fbin --quantizer PQ4x4 --out pq.kith",
         "encode --quantizer pq.kith --data base.fbin --out codes.u8bin", "collection create films --dimension 16 --column year:int",

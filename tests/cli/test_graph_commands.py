@@ -217,3 +217,22 @@ def test_labels_are_single_linkage_cut_at_a_height(kith, tmp_path):
     assert "5 rows in 3 sets" in kith.ok("graph", "labels", *files, "--height", "2", "--out", tmp_path / "l.npy").out
     assert np.load(tmp_path / "l.npy").ravel().tolist() == [0, 0, 1, 1, 2]
     assert "--height is required" in kith.fails(2, "graph", "labels", *files, "--out", tmp_path / "l.npy")
+
+
+def test_a_graph_in_a_folder_goes_where_two_files_go(kith, data, graph, tmp_path):
+    folder = tmp_path / "graph"
+    kith.ok("graph", "build", "--data", data[1], "-k", 7, "--metric", "cosine", "--out", folder)
+    files = ["--ids", folder / "ids.npy", "--distances", folder / "distances.npy", "--metric", "cosine"]
+    for command in (["eval", "--data", data[1], "--rows", 50], ["path", "--from", 3, "--to", 700], ["info"]):
+        by_folder, by_files = (kith.ok("graph", *command, *named, "--json").json["result"] for named in (["--graph", folder], files))
+        assert by_folder == by_files
+    for named, out in ((["--graph", folder], "a.npy"), (files, "b.npy")):
+        kith.ok("graph", "labels", *named, "--height", 0.1, "--out", tmp_path / out)
+        better = ["--out-ids", tmp_path / ("i" + out), "--out-distances", tmp_path / ("d" + out)]
+        kith.ok("graph", "refine", *named, "--data", data[1], "--recall", 0.9, *better)
+    for letter in ("", "i", "d"):
+        assert (np.load(tmp_path / f"{letter}a.npy") == np.load(tmp_path / f"{letter}b.npy")).all()
+    for command in (["labels", "--height", 1, "--out", tmp_path / "l.npy"], ["info"], ["path", "--from", 0, "--to", 1]):
+        assert "--graph FOLDER, or --ids and --distances" in kith.fails(2, "graph", *command)
+        assert "and not both" in kith.fails(2, "graph", *command, *files, "--graph", folder)
+    assert "report.json" in kith.fails(2, "graph", "info", "--graph", tmp_path)
