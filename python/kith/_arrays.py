@@ -37,6 +37,14 @@ Vectors = Union[Matrix, _kith.DeviceArray]
 # DLPack's numbers for memory that the host can read: CPU, pinned (CUDA, ROCm) and managed.
 _HOST_DEVICES = frozenset({1, 3, 11, 13})
 
+# Kith's names of the dtypes that numpy has; bf16 is the one it lacks.
+DTYPE_NAMES: dict[np.dtype[Any], str] = {
+    np.dtype(np.float32): "f32",
+    np.dtype(np.float16): "f16",
+    np.dtype(np.uint8): "u8",
+    np.dtype(np.int8): "i8",
+}
+
 # What the library reads in place, besides bfloat16.
 _STORED = frozenset(np.dtype(dtype) for dtype in (np.float32, np.float16, np.uint8, np.int8, np.float64))
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kith import _kith
-from kith._arrays import VectorsLike, as_vectors, is_bfloat16, to_numpy
+from kith._arrays import DTYPE_NAMES, VectorsLike, as_vectors, is_bfloat16, to_numpy
 from kith._collection_columns import (
     ColumnsLike,
     ColumnTypeLike,
@@ -23,7 +23,7 @@ from kith._collection_columns import (
 from kith._collection_info import CollectionInfo, CollectionSegment, VerifyReport
 from kith._collection_reads import CallDefaults, CollectionReads, ParamsLike, item_filter, plain_ids
 from kith._collection_tables import as_table
-from kith._files import DTYPE_NAMES, PathLike, path_bytes
+from kith._files import PathLike, path_bytes
 from kith._kith import DeviceArray
 from kith._metrics import Metric, metric_name
 from kith._options import calling, check_device, real_number, text, whole_number

@@ -9,19 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from kith import _kith
-from kith._arrays import Matrix, VectorsLike, is_bfloat16, readable_in_place, to_numpy
+from kith._arrays import DTYPE_NAMES, Matrix, VectorsLike, is_bfloat16, readable_in_place, to_numpy
 from kith._options import flag, whole_number
+from kith._other_files import read_other
 from kith._other_names import refuse_unknown
 
 PathLike = Union[str, "os.PathLike[str]"]
-
-# Kith's names of the dtypes that numpy has; bf16 is the one it lacks.
-DTYPE_NAMES: dict[np.dtype[Any], str] = {
-    np.dtype(np.float32): "f32",
-    np.dtype(np.float16): "f16",
-    np.dtype(np.uint8): "u8",
-    np.dtype(np.int8): "i8",
-}
 
 
 def path_bytes(path: PathLike, name: str = "path") -> bytes:
@@ -64,6 +57,10 @@ def read_vectors(
     The ending of its name tells the format: ``.fvecs``, ``.bvecs``, ``.ivecs``, ``.fbin``, ``.f16bin``, ``.bf16bin``,
     ``.u8bin``, ``.i8bin``, ``.ibin``, ``.npy``, ``.hdf5`` or ``.h5``, and ``idx3-ubyte`` with or without ``.gz``.
     ``"sift.hdf5::test"`` is the dataset ``test`` of an HDF5 file; without a name it is ``train``.
+
+    What ``kith convert`` takes besides is read whole: ``.npy`` of float64, other integers or in Fortran order, ``.npz``, tables of
+    numbers (``.csv``, ``.tsv``, ``.txt``) and ``.parquet`` (through pyarrow). ``"x.npz::name"`` and ``"x.parquet::column"`` name one of
+    several. Numbers that are wider than float32 are rounded to it.
 
     Parameters
     ----------
@@ -115,6 +112,11 @@ def read_vectors(
     begin = whole_number(first, "first")
     rows = None if count is None else whole_number(count, "count")
     name = None if dtype is None else _dtype_name(dtype)
+    other = read_other(os.fsdecode(encoded))
+    if other is not None:
+        if flag(mmap, "mmap"):
+            raise ValueError(f"{os.fspath(path)} is read whole and cannot be mapped; kith convert makes .npy or .fbin of it")
+        return _part_of(other, begin, rows, name, path)
     if flag(mmap, "mmap"):
         stored = _kith.stored_dtype(encoded)
         if name is not None and name != stored:
@@ -176,6 +178,17 @@ def write_vectors(path: PathLike, array: VectorsLike, *, dtype: npt.DTypeLike | 
         raise TypeError(
             f"array is {values.dtype}; files hold float32, float16, uint8, int8 or integer ids: convert it with astype"
         )
+
+
+def _part_of(whole: Matrix, first: int, count: int | None, dtype: str | None, path: PathLike) -> Matrix:
+    """Rows of a file that was read whole."""
+    rows = len(whole)
+    end = rows if count is None else first + count
+    if not 0 <= first <= end <= rows:
+        raise ValueError(f"rows {first} to {end} of {os.fspath(path)!r}, which has {rows}")
+    if dtype is not None and dtype != DTYPE_NAMES.get(whole.dtype):
+        raise ValueError(f"{os.fspath(path)!r} is read as {whole.dtype}; convert that with astype, or the file by kith convert --dtype")
+    return whole if end - first == rows else whole[first:end].copy()
 
 
 def _dtype_name(dtype: npt.DTypeLike) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Any, NoReturn, SupportsFloat, SupportsIndex, TYPE_CHECKING, cast
 
 import numpy as np
@@ -88,6 +89,8 @@ class KnnGraph:
         *,
         threads: SupportsIndex = 0,
         memory_limit: ByteSize | None = None,
+        progress: Progress = False,
+        **unknown: NoReturn,
     ) -> KnnGraph:
         """A graph from two files, of ids and of distances, in any format that `read_vectors` reads, or from a folder.
 
@@ -96,7 +99,7 @@ class KnnGraph:
 
         int64 ids and float32 distances in ``.npy`` files, and distances in ``.fbin`` files, are mapped: their pages come
         from the disk when they are touched. All else is read, and under a `memory_limit` these are too. The metric is not
-        in two files; it is "l2" unless given. `threads` and `memory_limit` are as in `knn`.
+        in two files; it is "l2" unless given. `threads`, `memory_limit` and `progress` are as in `knn`.
 
         Raises
         ------
@@ -105,7 +108,8 @@ class KnnGraph:
         ValueError
             What the files hold is no graph: the first row that breaks one of `validate`'s rules is named.
         """
-        with calling("cpu", threads, memory_limit) as options:
+        refuse_unknown("kith.KnnGraph.load()", unknown)
+        with calling("cpu", threads, memory_limit, None, progress) as options:
             if distances is None:
                 found, name = _kith.load_graph_folder(path_bytes(ids, "ids"), options)
                 if metric is not None and metric_name(metric) != name:
@@ -122,13 +126,16 @@ class KnnGraph:
         *,
         threads: SupportsIndex = 0,
         memory_limit: ByteSize | None = None,
+        progress: Progress = False,
+        **unknown: NoReturn,
     ) -> None:
         """Write the graph to two files, of ids and of distances, in any format that `write_vectors` writes.
 
         Either both are new afterwards, or neither. ``.npy`` files can be mapped when they are loaded. ValueError for what
-        `validate` refuses. `threads` and `memory_limit` are as in `knn`.
+        `validate` refuses. `threads`, `memory_limit` and `progress` are as in `knn`.
         """
-        with calling("cpu", threads, memory_limit) as options:
+        refuse_unknown("save()", unknown)
+        with calling("cpu", threads, memory_limit, None, progress) as options:
             self._given().save(path_bytes(ids, "ids"), path_bytes(distances, "distances"), options)
 
     def validate(self) -> None:
@@ -217,32 +224,51 @@ class KnnGraph:
             return GraphRecall(*given.measure_recall(vectors, count, draw, options))
 
     def in_degrees(
-        self, *, threads: SupportsIndex = 0, memory_limit: ByteSize | None = None
+        self,
+        *,
+        threads: SupportsIndex = 0,
+        memory_limit: ByteSize | None = None,
+        progress: Progress = False,
+        **unknown: NoReturn,
     ) -> npt.NDArray[np.int64]:
-        """How many rows have each row as their neighbour. `threads` and `memory_limit` are as in `knn`."""
-        with calling("cpu", threads, memory_limit) as options:
+        """How many rows have each row as their neighbour. `threads`, `memory_limit` and `progress` are as in `knn`."""
+        refuse_unknown("in_degrees()", unknown)
+        with calling("cpu", threads, memory_limit, None, progress) as options:
             return self._given().in_degrees(options).view(np.int64)
 
     def components(
-        self, *, threads: SupportsIndex = 0, memory_limit: ByteSize | None = None
+        self,
+        *,
+        threads: SupportsIndex = 0,
+        memory_limit: ByteSize | None = None,
+        progress: Progress = False,
+        **unknown: NoReturn,
     ) -> tuple[int, npt.NDArray[np.int64]]:
         """The connected components, edges taken both ways, as ``scipy.sparse.csgraph.connected_components`` gives them.
 
-        `threads` and `memory_limit` are as in `knn`.
+        `threads`, `memory_limit` and `progress` are as in `knn`.
 
         Returns
         -------
         (count, labels)
             Their number, and the one of each row: 0, 1, 2, ... in the order of their first rows.
         """
-        with calling("cpu", threads, memory_limit) as options:
+        refuse_unknown("components()", unknown)
+        with calling("cpu", threads, memory_limit, None, progress) as options:
             count, labels = self._given().components(options)
         return count, labels.view(np.int64)
 
-    def to_csr(self, *, threads: SupportsIndex = 0, memory_limit: ByteSize | None = None) -> Any:
+    def to_csr(
+        self,
+        *,
+        threads: SupportsIndex = 0,
+        memory_limit: ByteSize | None = None,
+        progress: Progress = False,
+        **unknown: NoReturn,
+    ) -> Any:
         """The graph as a sparse matrix of distances: scipy's, so that a graph in a GPU's memory is copied to the host.
 
-        `threads` and `memory_limit` are as in `knn`.
+        `threads`, `memory_limit` and `progress` are as in `knn`.
 
         Returns
         -------
@@ -257,22 +283,43 @@ class KnnGraph:
         ValueError
             What `validate` refuses.
         """
-        return self._matrix("to_csr", threads, memory_limit)
+        return self._matrix("to_csr", threads, memory_limit, progress, unknown)
 
-    def reversed(self, *, threads: SupportsIndex = 0, memory_limit: ByteSize | None = None) -> Any:
+    def reversed(
+        self,
+        *,
+        threads: SupportsIndex = 0,
+        memory_limit: ByteSize | None = None,
+        progress: Progress = False,
+        **unknown: NoReturn,
+    ) -> Any:
         """The edges turned round: row i of the sparse matrix holds the rows whose neighbour it is. As `to_csr` else."""
-        return self._matrix("reversed", threads, memory_limit)
+        return self._matrix("reversed", threads, memory_limit, progress, unknown)
 
-    def symmetric(self, *, threads: SupportsIndex = 0, memory_limit: ByteSize | None = None) -> Any:
+    def symmetric(
+        self,
+        *,
+        threads: SupportsIndex = 0,
+        memory_limit: ByteSize | None = None,
+        progress: Progress = False,
+        **unknown: NoReturn,
+    ) -> Any:
         """Edges both ways: row i holds its neighbours and the rows whose neighbour it is. As `to_csr` else.
 
         Where an edge and the one back tell two distances, the nearer one counts.
         """
-        return self._matrix("symmetric", threads, memory_limit)
+        return self._matrix("symmetric", threads, memory_limit, progress, unknown)
 
-    def mutual(self, *, threads: SupportsIndex = 0, memory_limit: ByteSize | None = None) -> Any:
+    def mutual(
+        self,
+        *,
+        threads: SupportsIndex = 0,
+        memory_limit: ByteSize | None = None,
+        progress: Progress = False,
+        **unknown: NoReturn,
+    ) -> Any:
         """Edges that are there both ways: row i holds its neighbours whose neighbour it is. As `to_csr` else."""
-        return self._matrix("mutual", threads, memory_limit)
+        return self._matrix("mutual", threads, memory_limit, progress, unknown)
 
     def to_umap(self, **unknown: NoReturn) -> tuple[Array, Array]:
         """The graph as umap-learn and cuML take it: ``UMAP(n_neighbors=k + 1, precomputed_knn=graph.to_umap())``.
@@ -376,7 +423,7 @@ class KnnGraph:
         return {"distances": distances, "connectivities": weights, "neighbors": neighbors}
 
     def smoothest_path(
-        self, a: SupportsIndex, b: SupportsIndex, by: str = "steps", *, progress: Progress = False
+        self, a: SupportsIndex, b: SupportsIndex, by: str = "steps", *, progress: Progress = False, **unknown: NoReturn
     ) -> SmoothPath:
         """The path from row `a` to row `b` whose largest step is as small as it can be: `SmoothPaths.path`.
 
@@ -385,6 +432,7 @@ class KnnGraph:
         """
         from kith._smooth_paths import SmoothPaths
 
+        refuse_unknown("smoothest_path()", unknown)
         return SmoothPaths(self, progress=progress).path(a, b, by)
 
     def spanning_tree(
@@ -440,21 +488,36 @@ class KnnGraph:
             return SpanningTree(_kith.SpanningTree(self._given(), rows, ways[0], samples, ways[1], options))
 
     def single_linkage(
-        self, *, unconnected: str = "refuse", x: VectorsLike | None = None, progress: Progress = False
+        self,
+        *,
+        unconnected: str = "refuse",
+        x: VectorsLike | None = None,
+        progress: Progress = False,
+        **unknown: NoReturn,
     ) -> npt.NDArray[np.float64]:
         """Single linkage in SciPy's layout: ``spanning_tree(unconnected=unconnected, x=x).single_linkage()``."""
+        refuse_unknown("single_linkage()", unknown)
         return self.spanning_tree(unconnected=unconnected, x=x, progress=progress).single_linkage()
 
-    def labels(self, height: SupportsFloat, *, progress: Progress = False) -> npt.NDArray[np.int64]:
+    def labels(self, height: SupportsFloat, *, progress: Progress = False, **unknown: NoReturn) -> npt.NDArray[np.int64]:
         """The cluster of each row when edges up to `height` join them: ``spanning_tree(unconnected="at_inf").labels(height)``.
 
         Parts that no edge joins stay apart at any height.
         """
+        refuse_unknown("labels()", unknown)
         return self.spanning_tree(unconnected="at_inf", progress=progress).labels(height)
 
-    def _matrix(self, kind: str, threads: SupportsIndex, memory_limit: ByteSize | None) -> Any:
+    def _matrix(
+        self,
+        kind: str,
+        threads: SupportsIndex,
+        memory_limit: ByteSize | None,
+        progress: Progress,
+        unknown: Mapping[str, object],
+    ) -> Any:
+        refuse_unknown(f"{kind}()", unknown, ("threads", "memory_limit", "progress"))
         sparse = _scipy_sparse(kind)
-        with calling("cpu", threads, memory_limit) as options:
+        with calling("cpu", threads, memory_limit, None, progress) as options:
             arrays = getattr(self._given(), kind)(options)
         return _as_matrix(sparse.csr_array, arrays, (len(self), len(self)))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import sys
-from collections.abc import Container, Mapping
+from collections.abc import Container, Mapping, Sequence
 from typing import NoReturn
 
 _IN_FACTORY = "the factory string, such as kith.Index('IVF4096,PQ16') or 'Graph32'"
@@ -77,7 +77,9 @@ _ARGUMENTS: dict[str, tuple[str, ...]] = {
     "check_finite": ("check_finite", "kith.Index(..., check_finite=False), for all of its calls"),
     "thresh": ("radius",),
     "threshold": ("radius", "height"),
-    "eps": ("radius",),
+    "eps": ("radius", "height"),
+    "distance_threshold": ("radius", "height"),
+    "cutoff": ("height", "radius"),
     "r": ("radius",),
     "xids": ("ids",),
     "labels": ("ids",),
@@ -311,6 +313,25 @@ _MODULE_NAMES = {
     "dedup": "kith.near_duplicates(x, radius)",
     "find_duplicates": "kith.near_duplicates(x, radius)",
     "IndexRefineFlat": "kith.Index('PQ16,RFlat')",
+    "cluster": "kith.KMeans(clusters).fit(x), or kith.sklearn.DBSCAN and HDBSCAN",
+    "umap": "kith.knn_graph(x, k=14).to_umap(), which umap.UMAP(precomputed_knn=...) takes",
+    "plot": "kith.show(items, found), or kith.explore(items, x)",
+    "browse": "kith.explore(items, x)",
+    "pca": "kith.PCA(columns).train(x).apply(x)",
+    "read": "kith.read_vectors(path)",
+    "read_csv": "kith.read_vectors(path)",
+    "read_parquet": "kith.read_vectors(path)",
+    "load_vectors": "kith.read_vectors(path)",
+    "read_fvecs": "kith.read_vectors(path)",
+    "save_vectors": "kith.write_vectors(path, array)",
+    "radius_neighbors": "kith.range_search(queries, base, radius)",
+    "radius_search": "kith.range_search(queries, base, radius)",
+    "knn_search": "kith.knn(queries, base, k=k)",
+    "minimum_spanning_tree": "kith.knn_graph(x, k=15).spanning_tree()",
+    "shortest_path": "kith.knn_graph(x, k=15).smoothest_path(a, b)",
+    "recall_at_k": "kith.recall(found, truth)",
+    "create_collection": "kith.open(path, dimension=...)",
+    "Client": "kith.open(path, dimension=...)",
     "index_factory": "kith.Index(factory, metric=...)",
     "read_index": "kith.load(path), and kith.read_faiss(path) for FAISS's files",
     "write_index": "index.save(path), and kith.write_faiss(index, path) for FAISS",
@@ -324,11 +345,16 @@ _MODULE_NAMES = {
 }
 
 
-def refuse_unknown(call: str, unknown: Mapping[str, object]) -> None:
-    """TypeError for keyword arguments that a call does not have, with Kith's name where another library's was used."""
+def refuse_unknown(call: str, unknown: Mapping[str, object], known: Sequence[str] = ()) -> None:
+    """TypeError for keyword arguments that a call does not have, with Kith's name where another library's was used.
+
+    `known`: the arguments that it has; by default those of the function that asks.
+    """
     for name in unknown:
-        code = sys._getframe(1).f_code  # of the call, which knows its arguments
-        known = [one for one in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount] if one != "self"]
+        code = sys._getframe(1).f_code
+        known = known or [
+            one for one in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount] if one not in ("self", "cls")
+        ]
         hint = next((one for one in _ARGUMENTS.get(name, ()) if one in known or not one.isidentifier()), "")
         if hint:
             raise TypeError(f"{call} has no argument {name!r}; Kith's way is {hint}")

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from kith._arrays import Matrix
-from kith._files import DTYPE_NAMES
+from kith._arrays import DTYPE_NAMES, Matrix
 
 # What a list's values become: as they are where Kith has the dtype, else float32. pandas writes lists of double.
 _DTYPES = {"float": "f32", "halffloat": "f16", "uint8": "u8", "int8": "i8", "double": "f32"}

@@ -8,8 +8,8 @@ from typing import Any, Protocol, Union, cast
 
 import numpy as np
 
-from kith._arrays import Matrix, VectorsLike
-from kith._files import DTYPE_NAMES, PathLike, path_bytes
+from kith._arrays import DTYPE_NAMES, Matrix, VectorsLike
+from kith._files import PathLike, path_bytes
 from kith._parquet import ParquetRows, is_parquet
 
 

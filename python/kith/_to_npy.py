@@ -39,7 +39,7 @@ class _Slices:
     """Rows of a Parquet file, as an array has them."""
 
     def __init__(self, path: str) -> None:
-        from kith._files import DTYPE_NAMES
+        from kith._arrays import DTYPE_NAMES
         from kith._parquet import ParquetRows
 
         self._rows = ParquetRows([path])

@@ -65,6 +65,7 @@ class Transform(Trainable[_kith.VectorTransform]):
     """
 
     _kind = ""  # what the steps of such a transform begin with
+    _arguments: tuple[str, ...] = ("steps",)  # of its own
 
     def __init__(
         self,
@@ -73,7 +74,9 @@ class Transform(Trainable[_kith.VectorTransform]):
         seed: SupportsIndex = 0,
         device: DeviceNames = "auto",
         check_finite: bool = True,
+        **unknown: NoReturn,
     ) -> None:
+        refuse_unknown(f"kith.{type(self).__name__}()", unknown, (*self._arguments, "seed", "device", "check_finite"))
         self._parameters = text(steps, "steps"), seed_number(seed), flag(check_finite, "check_finite")
         self._set_up(device)
 
@@ -206,6 +209,7 @@ class PCA(Transform):
     """
 
     _kind = "PCA"
+    _arguments = ("columns",)
 
     def __init__(self, columns: SupportsIndex, **parameters: Any) -> None:
         super().__init__(f"PCA{whole_number(columns, 'columns')}", **parameters)
@@ -235,6 +239,7 @@ class OPQ(Transform):
     """
 
     _kind = "OPQ"
+    _arguments = ("parts", "columns")
 
     def __init__(self, parts: SupportsIndex, columns: SupportsIndex | None = None, **parameters: Any) -> None:
         name = f"OPQ{whole_number(parts, 'parts')}"
@@ -258,6 +263,7 @@ class RandomRotation(Transform):
     """
 
     _kind = "RR"
+    _arguments = ("columns",)
 
     def __init__(self, columns: SupportsIndex | None = None, **parameters: Any) -> None:
         super().__init__("RR" if columns is None else f"RR{whole_number(columns, 'columns')}", **parameters)

@@ -6,6 +6,7 @@ import inspect
 import warnings
 
 import error_audit
+import numpy as np
 import pytest
 
 import kith
@@ -64,3 +65,29 @@ def test_calls_without_their_arguments_say_which():
     for name in ("knn", "range_search", "knn_graph", "near_duplicates", "recall", "load"):
         with pytest.raises(TypeError, match="missing .* required positional argument"):
             getattr(kith, name)()
+
+
+def test_classes_and_graphs_answer_foreign_keywords_too(tmp_path):
+    graph = kith.knn_graph(np.eye(9, dtype=np.float32), k=2)
+    for call, says in (
+        (lambda: kith.PCA(2, random_state=0), r"kith.PCA\(\) has no argument 'random_state'; Kith's way is seed"),
+        (lambda: kith.PCA(2, whiten=True), "it has columns, seed, device, check_finite"),
+        (lambda: kith.OPQ(2, column=1), "did you mean 'columns'"),
+        (lambda: kith.RandomRotation(gpu=True), "Kith's way is device='cuda'"),
+        (lambda: kith.Transform("RR", random_state=0), "Kith's way is seed"),
+        (lambda: graph.labels(1, eps=2), r"labels\(\) has no argument 'eps'; Kith's way is height"),
+        (lambda: graph.spanning_tree().labels(1, threshold=2), "Kith's way is height"),
+        (lambda: graph.to_csr(n_jobs=2), "Kith's way is threads"),
+        (lambda: graph.symmetric(mode="distance"), "it has threads, memory_limit, progress"),
+        (lambda: graph.components(n_jobs=2), "Kith's way is threads"),
+        (lambda: graph.smoothest_path(0, 1, verbose=True), "Kith's way is progress"),
+        (lambda: kith.KnnGraph.load(tmp_path, space="l2"), "Kith's way is metric"),
+    ):
+        with pytest.raises(TypeError, match=says):
+            call()
+
+
+def test_more_names_of_others_are_answered():
+    for name, way in (("cluster", "KMeans"), ("plot", "kith.show"), ("umap", "to_umap"), ("read_csv", "kith.read_vectors"), ("Client", "kith.open")):
+        with pytest.raises(AttributeError, match=way):
+            getattr(kith, name)

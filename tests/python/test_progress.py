@@ -87,10 +87,26 @@ def test_silent_unless_asked(vectors, capfd):
         lambda graph, x, progress: graph.labels(0.5, progress=progress),
         lambda graph, x, progress: graph.single_linkage(unconnected="at_inf", progress=progress),
         lambda graph, x, progress: kith.near_duplicates(x, 0.1, progress=progress),
+        lambda graph, x, progress: kith.near_duplicates(x, 0.1, exact=True, device="cpu", progress=progress),
+        lambda graph, x, progress: graph.in_degrees(progress=progress),
+        lambda graph, x, progress: graph.components(progress=progress),
+        lambda graph, x, progress: graph.to_csr(progress=progress),
+        lambda graph, x, progress: graph.reversed(progress=progress),
+        lambda graph, x, progress: graph.symmetric(progress=progress),
+        lambda graph, x, progress: graph.mutual(progress=progress),
         lambda graph, x, progress: kith.KMeans(5).fit_predict(x, progress=progress),
     ],
 )
 def test_what_goes_through_all_rows_reports(call, vectors):
     x, heard = vectors(5000, 8), []
     call(kith.knn_graph(x, k=4), x, lambda *report: heard.append(report))
+    assert heard
+
+
+def test_files_of_a_graph_report(vectors, tmp_path):
+    graph, heard = kith.knn_graph(vectors(3000, 8), k=4), []
+    graph.save(tmp_path / "i.ivecs", tmp_path / "d.fvecs", progress=lambda *report: heard.append(report))
+    assert heard
+    heard.clear()
+    kith.KnnGraph.load(tmp_path / "i.ivecs", tmp_path / "d.fvecs", progress=lambda *report: heard.append(report))
     assert heard
