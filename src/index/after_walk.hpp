@@ -1,4 +1,4 @@
-// What becomes of a query after its walk with a filter: graph_plan.hpp says why. The same on both devices.
+// The next step for a query after a walk with a filter; graph_plan.hpp gives the reasons. The same on both devices.
 #pragma once
 
 #include "core/host_device.hpp"
@@ -12,13 +12,13 @@ inline constexpr int64_t kWider = 4;
 
 enum class AfterWalk : uint8_t { done, wider, exact };
 
-// What follows a walk whose beam has this many places that the filter keeps; `done`: nothing.
+// The step after a walk whose beam has `kept_in_beam` places that the filter keeps; `done`: none.
 KITH_HOST_DEVICE inline AfterWalk after_walk(int64_t kept_in_beam, int64_t fewest_kept) {
   if (kept_in_beam >= fewest_kept) return AfterWalk::done;
   return kept_in_beam * kWider >= fewest_kept ? AfterWalk::wider : AfterWalk::exact;
 }
 
-// The numbers of queries whose walks do not answer them.
+// The numbers of queries that their walks did not answer.
 struct QueriesLeft {
   std::vector<int64_t> wider;  // are walked again
   std::vector<int64_t> exact;  // are searched exactly

@@ -17,7 +17,7 @@
 namespace kith {
 namespace {
 
-// What a part may be.
+// The possible parts, for error messages.
 const std::string& known_parts() {
   static const std::string known =
       "IDMap; OPQm, OPQm_n, PCAn, PCARn, RR, RRn, L2norm, Padn, Centre; IVFn, IVF, Graphn, Graphnx4; Flat, " +
@@ -30,7 +30,7 @@ class Part : public NamePart {
   Part(std::string_view text, std::string_view factory) : NamePart(text, factory, known_parts()) {}
 };
 
-// At commas that are not in parentheses.
+// Splits at commas outside parentheses.
 std::vector<std::string_view> split(std::string_view factory) {
   std::vector<std::string_view> parts;
   size_t start = 0;
@@ -84,7 +84,7 @@ std::optional<CodeRecipe> take_code(Part part) {
   return std::nullopt;
 }
 
-// Words of FAISS's that Kith takes otherwise or not at all, told with what Kith has.
+// Refuses FAISS's words for which Kith has another one or none, and names Kith's.
 void refuse_other_parts(const std::vector<std::string_view>& parts, std::string_view factory) {
   for (const std::string_view part : parts) {
     const std::string advice = advice_for_part(part);
@@ -100,7 +100,7 @@ std::string lower(std::string_view text) {
   return small;
 }
 
-// "flat", "ivf256" and "Gragh32" have one letter wrong in a word that is known.
+// Refuses parts such as "flat", "ivf256" and "Gragh32", with one wrong letter in a known word, and names that word.
 void refuse_slips(const std::vector<std::string_view>& parts, std::string_view factory) {
   static constexpr std::string_view kWords[] = {"Flat", "IVF",  "Graph", "OPQ",    "PCA", "PCAR", "RR",
                                                 "L2norm", "Pad", "Centre", "SQ", "SQfp", "SQbf", "PQ",
@@ -121,7 +121,7 @@ void refuse_slips(const std::vector<std::string_view>& parts, std::string_view f
 
 bool is_refining(std::string_view part) { return part.starts_with("RFlat") || part.starts_with("Refine("); }
 
-// Sets the degree, and whether walks go by four bits.
+// Sets the degree, and whether walks use codes of four bits.
 void take_graph(Part graph, std::string_view factory, FactorySpec* spec) {
   const int64_t degree = graph.number();
   if (graph.take("x")) {
@@ -141,7 +141,7 @@ void take_graph(Part graph, std::string_view factory, FactorySpec* spec) {
                   degree, kDegreeStep, kDegreeStep, kMostDegree));
 }
 
-// What a graph stands in front of.
+// How a graph's vectors are stored.
 std::optional<CodeRecipe> take_graph_code(const Part& part, std::string_view factory) {
   const std::optional<CodeRecipe> code = take_code(part);
   const std::string_view text = part.text();

@@ -1,7 +1,7 @@
-// "Flat": every vector as it is, searched exactly over its segments, with the layouts that they have or get.
+// "Flat": the vectors themselves in segments, searched exactly, by layouts that are made when they pay off.
 //
-// How it grows: an add makes a segment (rows/segments.hpp). All lie on the host, or all in the memory of one device:
-// where the first rows did. Rows on a device are checked when they are prepared.
+// An add makes a segment (rows/segments.hpp). All segments are in the memory space of the first rows: the host, or one
+// device. Rows on a device are checked when they are prepared.
 #include "core/cpu_target.hpp"
 #include "core/reused_memory.hpp"
 #include "core/typed_row.hpp"
@@ -26,18 +26,18 @@ namespace {
 
 using Vectors = Segments<VectorSegment>;
 
-// How vectors are prepared for queries of a type; rows that were looked at need no check.
+// How to prepare vectors for queries of a dtype; rows that have been checked are not checked again.
 PrepareOptions flat_prepare_options(const IndexParams& params, DType queries) {
   return {params.metric, queries, false, 0};
 }
 
-// The layouts that the segments of a state have or get, as one search sees them.
+// The layouts of a state's segments, for one search.
 class FlatLayouts final : public BaseLayouts {
  public:
   FlatLayouts(const Vectors& vectors, const IndexParams& params, const Resources& resources)
       : vectors_(vectors), params_(params), resources_(resources), ready_(vectors.count()) {}
 
-  // However the search ends, it may have enqueued work that reads the segments.
+  // Even a search that throws may have enqueued work that reads the segments.
   ~FlatLayouts() override {
     if (device_.kind != DeviceKind::cuda) return;
     const std::shared_ptr<const StreamMark> mark = mark_stream(device_.index, resources_);
@@ -51,7 +51,7 @@ class FlatLayouts final : public BaseLayouts {
   bool prepare(const SearchTask& task, Device device, const Resources& given) override {
     device_ = device;
     const Resources resources = SpareDeviceMemory::divided(given, static_cast<int64_t>(vectors_.count()));
-    // A search of few queries uses what there is on the CPU: one of them would not make up for packing, many do.
+    // On the CPU a search with few queries uses only existing layouts: packing pays off after many of them.
     const bool few = device == Device::cpu() && !pays_to_prepare_cpu(task);
     const bool make = params_.prepare && !few;
     const PrepareOptions options = flat_prepare_options(params_, task.shape.query_dtype);
@@ -79,13 +79,13 @@ class FlatLayouts final : public BaseLayouts {
   const Vectors& vectors_;
   const IndexParams& params_;
   const Resources& resources_;
-  Device device_;  // that searches; a search on a GPU always asks for the layouts there
+  Device device_;  // of the search; on a GPU it always asks for layouts there
   ReusedVector<Layout> ready_;
 };
 
 class FlatState final : public IndexState {
  public:
-  // `checked`: the values of all rows have been looked at.
+  // `checked`: the values of all rows have been checked.
   FlatState(const IndexContent& content, const IndexParams& params, Vectors vectors, bool checked)
       : IndexState(content), params_(params), vectors_(std::move(vectors)), checked_(checked) {}
 
@@ -187,7 +187,7 @@ class FlatState final : public IndexState {
     for (size_t i = 0; i < vectors_.count(); ++i) all.push_back(vectors_.first_row(i + 1));
     return all;
   }
-  // Pieces of the segments where they lie, each with layouts of its own.
+  // A shard of pieces of the segments, in place, each with layouts of its own.
   std::shared_ptr<const FlatState> shard(int number, int count) const {
     const ShardRows rows(ends(), number, count);
     Vectors pieces;
@@ -212,8 +212,8 @@ class FlatState final : public IndexState {
   const bool checked_;
 };
 
-// The device that rows are prepared for when they are added: where they lie. Where it could be a GPU `automatic` waits
-// for the first search.
+// The device for which rows are prepared when they are added: that of their memory. If it could also be a GPU, it is
+// `automatic`, which waits for the first search.
 Device device_at_add(Device asked, const MemorySpace& space) {
   if (!space.host_readable()) return Device::cuda(space.device);
   return asked.kind == DeviceKind::automatic && !built_with_cuda() ? Device::cpu() : asked;
@@ -224,7 +224,7 @@ size_t staying(const Vectors& vectors, int64_t added) {
   return vectors.staying(added, 2, [](const VectorSegment& segment) { return segment.made().owns(); });
 }
 
-// A segment of the new rows and of those behind the first `stay`.
+// A segment of the rows after the first `stay` segments, followed by the new rows.
 std::shared_ptr<const VectorSegment> joined(const Vectors& vectors, size_t stay, const MatrixView& rows,
                                             const Resources& resources) {
   std::vector<MatrixView> parts;
@@ -236,7 +236,7 @@ std::shared_ptr<const VectorSegment> joined(const Vectors& vectors, size_t stay,
 const FlatState* flat(const IndexState* state) { return static_cast<const FlatState*>(state); }
 Vectors vectors_of(const FlatState* state) { return state == nullptr ? Vectors() : state->vectors(); }
 
-// The rows of a block that are kept, the first of which is number first_row, in runs.
+// The kept rows of a block, as runs; the block begins at row first_row.
 std::vector<MatrixView> kept_runs(const MatrixView& block, int64_t first_row, const uint64_t* bits) {
   std::vector<MatrixView> runs;
   int64_t start = 0;  // of the run that row i would end
@@ -265,7 +265,7 @@ class FlatKind final : public IndexKind {
                                        checked && (before == nullptr || before->checked()));
   }
 
-  // Layouts are left out where there is no room for them.
+  // Without layouts, which are only made if there is room.
   Footprint add_footprint(const IndexState* state, const RowsInfo& rows, const Resources&) const override {
     const Vectors old = vectors_of(flat(state));
     const int64_t joined = old.rows() - old.first_row(staying(old, rows.rows)) + rows.rows;
@@ -290,7 +290,7 @@ class FlatKind final : public IndexKind {
   }
 
   bool merges_in_place() const override { return true; }
-  // Segments are shared with the other index. Small ones are merged as those of an add are.
+  // Shares segments with the other index, and merges small ones as an add does.
   SharedState merged(const IndexState* state, const IndexState& other, const Resources& resources) const override {
     const FlatState* const before = flat(state);
     const auto* const more = dynamic_cast<const FlatState*>(&other);
@@ -331,7 +331,7 @@ class FlatKind final : public IndexKind {
   }
 
  private:
-  // Borrowed from the file, which lives as long as they do.
+  // Rows in the mapped file, which they keep alive.
   static std::shared_ptr<const VectorRows> mapped_rows(const PartMatrix& rows) {
     struct Kept {
       explicit Kept(const PartMatrix& from) : keeper(from.keeper()), rows(from.view()) {}
@@ -342,13 +342,13 @@ class FlatKind final : public IndexKind {
     return {kept, &kept->rows};
   }
 
-  // Returns whether its values have been looked at.
+  // Returns whether its values have been checked.
   bool prepare(const VectorSegment& segment, int64_t first_row, const Resources& resources) const {
     const MemorySpace space = segment.space();
     const bool wanted = params_.check_finite || params_.metric == Metric::chi_square;
     const bool checked = !wanted || space.host_readable();
     const Device device = device_at_add(resources.device(), space);
-    // Several devices prepare what each of them holds when they first search.
+    // With several devices, each prepares its rows at its first search.
     if (!params_.prepare || device.kind == DeviceKind::automatic || resources.parts() > 1) return checked;
     PrepareOptions options = flat_prepare_options(params_, segment.made().view().dtype());
     options.check_finite = !checked && params_.check_finite;

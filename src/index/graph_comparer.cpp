@@ -37,14 +37,14 @@ std::pair<const uint64_t*, int64_t> GraphComparer::compare(const MatrixView& que
   int64_t waiting = 0;
   const auto compare_waiting = [&] {
     vectors_.keys(kind_, with, some, waiting, floats, keys);
-    if (count + waiting > room_) {  // many rows at one place: the first k stay
+    if (count + waiting > room_) {  // many rows at one place: keep the first k
       std::nth_element(found, found + k_, found + count);
       count = k_;
     }
     for (int64_t i = 0; i < waiting; ++i) found[count++] = pack_neighbor(ordered_key(keys[i]), some[i]);
     waiting = 0;
   };
-  // Where a row lies is read in three steps; each asks for the memory of the next for all places at once.
+  // Finding a row takes three dependent reads; each step prefetches the next one for all places.
   const int64_t looked_at = std::min(places.size(), candidates_);
   for (int64_t i = 0; i < looked_at; ++i) rows.prefetch_offset(places.place(i));
   for (int64_t i = 0; i < looked_at; ++i) rows.prefetch_row(places.place(i));
@@ -64,7 +64,7 @@ std::pair<const uint64_t*, int64_t> GraphComparer::compare(const MatrixView& que
   return {found, first};
 }
 
-// Keys of the walk are the squared distances: no vector is read, and candidates end where one is farther than k
+// For walks whose keys are the squared distances: no vector is read, and candidates end at one that is farther than k
 // others.
 std::pair<const uint64_t*, int64_t> GraphComparer::by_exact_keys(const Beam& places, const PlaceRows& rows,
                                                                  const uint64_t* kept, int slot) const {
@@ -86,7 +86,7 @@ std::pair<const uint64_t*, int64_t> GraphComparer::by_exact_keys(const Beam& pla
     }
     rows.visit(places.place(i), [&](uint32_t row) {
       if (kept != nullptr && !keeps(kept, row)) return;
-      if (count == room_) {  // many rows at one place: the first k stay
+      if (count == room_) {  // many rows at one place: keep the first k
         std::nth_element(found, found + k_, found + count);
         count = k_;
       }

@@ -1,4 +1,4 @@
-// The second look at what walks have found: the rows at the places of a beam by the distances that are returned, with
+// The comparison of what walks found by the distances that are returned: the rows at the places of a beam. Has scratch
 // memory for each thread.
 #pragma once
 
@@ -28,8 +28,8 @@ class GraphComparer {
   // `vectors` and `coder` must outlive it.
   GraphComparer(const GraphVectors& vectors, const WalkCoder& coder, const Shape& shape, const Resources& resources);
 
-  // Compares the rows at the first places that the filter keeps (`kept`: its bits, null without one), until they are
-  // the candidates; returns the sorted first k, packed, and how many they are.
+  // Compares the rows at the first places until `candidates` rows that the filter keeps are compared (`kept`: its bits,
+  // or null). Returns the first k, sorted and packed, and their number.
   std::pair<const uint64_t*, int64_t> compare(const MatrixView& queries, int64_t query, const Beam& places,
                                               const PlaceRows& rows, const uint64_t* kept, int slot) const;
 

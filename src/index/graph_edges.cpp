@@ -16,8 +16,8 @@
 namespace kith {
 namespace {
 
-// Calls use(row, other) for each edge, place by place. Rows of one place are a chain, and its edges come first: a
-// reader who keeps fewer still reaches them all.
+// Calls use(row, other) for each edge, place by place. Rows of one place form a chain, whose edges come first, so that
+// they survive in a reader that limits the number of edges.
 template <typename Use>
 void visit_edges(const PlaceRows& places, const uint32_t* edges, int64_t degree, const Use& use) {
   for (int64_t place = 0; place < places.places; ++place) {
@@ -43,7 +43,7 @@ IndexEdges edges_between_rows(const PlaceRows& places, const uint32_t* edges, in
   std::fill(offsets, offsets + rows + 1, int64_t{0});
   visit_edges(places, edges, degree, [&](uint32_t row, uint32_t) { ++offsets[row + 1]; });
   for (int64_t row = 0; row < rows; ++row) offsets[row + 1] += offsets[row];
-  // Each row's begin grows to its end, and becomes the begin again by moving all by one.
+  // Filling advances each offset to the end of its row; shifting all of them by one restores the beginnings.
   visit_edges(places, edges, degree, [&](uint32_t row, uint32_t other) { result.rows()[offsets[row]++] = other; });
   std::copy_backward(offsets, offsets + rows, offsets + rows + 1);
   offsets[0] = 0;
@@ -67,7 +67,7 @@ void join_parts(IndexParts& parts, const HostArray<uint32_t>& lists, int64_t deg
     throw Unsupported(
         fmt::format("a graph of vectors of {} columns; a Graph index takes up to {}", parts.cols, kMostWalkColumns));
   }
-  // Whoever reads the file refuses such values afterwards, by name.
+  // The file's reader refuses such values afterwards, with the row.
   const MatrixView& rows = parts.flat.front().view();
   for (int64_t row = 0; row < rows.rows(); ++row) {
     if (!row_is_finite(rows, row)) return;

@@ -8,14 +8,14 @@ namespace kith {
 namespace {
 
 constexpr std::string_view kGraphPurpose = "the graph on the device";
-constexpr int64_t kCompareShared = 64 << 10;  // of a block that compares candidates
+constexpr int64_t kCompareShared = 64 << 10;  // shared memory of a block that compares candidates
 
 template <typename Array>
 GpuBytes copied(const Array& array, int64_t count, int device, const Resources& resources) {
   return GpuBytes(array.data(), count * static_cast<int64_t>(sizeof(array[0])), device, resources);
 }
 
-// Lists lie together there, whether or not they do on the host.
+// Copies lists to contiguous device memory, even if they are in pages on the host.
 GpuBytes copied_lists(const WalkLists& lists, int device, const Resources& resources) {
   const int64_t count = lists.places() * lists.degree();
   if (lists.flat() != nullptr) {
@@ -26,7 +26,7 @@ GpuBytes copied_lists(const WalkLists& lists, int device, const Resources& resou
   return copied(together, count, device, resources);
 }
 
-// The squared norms of the centres' codes; none where they are no codes.
+// The squared norms of the centres' codes; empty if centres are not codes.
 GpuBytes norms_of(const WalkGraph& graph, int device, const Resources& resources) {
   if (!graph.coder.has_codes()) return {};
   const WalkRows centres = graph.coder.centres_of(graph.centres.data(), graph.cells);

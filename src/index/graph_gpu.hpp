@@ -1,9 +1,9 @@
-// A graph index in the memory of a GPU, and its search there: walks (graph/search/walk/walk_cuda.hpp) and the second
-// look at what they find (graph_compare_cuda.hpp). The same bytes as on the CPU.
+// A graph index in the memory of a GPU and its search there: walks (graph/search/walk/walk_cuda.hpp), then the
+// comparison of what they find (graph_compare_cuda.hpp). The same bytes as on the CPU.
 //
-// No CUDA types; without CUDA every function but suits_gpu_walk() is Unsupported. Memory on the device: of the graph,
-// what it takes on the host; the vectors, or the codes behind the graph; and for each query of a batch itself, 4 bytes
-// a candidate and 12 a result.
+// No CUDA types; without CUDA every function but suits_gpu_walk() is Unsupported. Memory on the device: that of the
+// graph on the host, the vectors or codes behind it, and for each query of a batch the query itself, 4 bytes per
+// candidate and 12 per result.
 #pragma once
 
 #include <kith/metric.hpp>
@@ -26,11 +26,11 @@
 
 namespace kith {
 
-// An array of the host's, copied to a GPU.
+// A host array copied to a GPU.
 class GpuBytes {
  public:
   GpuBytes() = default;
-  // Room alone.
+  // Uninitialised.
   GpuBytes(int64_t bytes, int device, const Resources& resources);
   GpuBytes(const void* data, int64_t bytes, int device, const Resources& resources);
 
@@ -46,14 +46,14 @@ class GpuBytes {
   std::shared_ptr<std::byte> memory_;
 };
 
-// All of a graph but its tail. Versions of an index that have the graph share it.
+// A graph without its tail, shared by all versions of an index that have this graph.
 class WalkGraphOnGpu {
  public:
   WalkGraphOnGpu(std::shared_ptr<const WalkGraph> graph, int device, const Resources& resources);
 
   const WalkGraph& graph() const { return *source; }
   int64_t bytes() const;
-  // What a walk over it is told of the graph.
+  // The graph's part of a walk's task.
   WalkTaskCuda task() const;
   PlaceRows rows() const;
 
@@ -63,12 +63,12 @@ class WalkGraphOnGpu {
 
 class CodecOnDevice;
 
-// The rows of a version: vectors or codes in the order of rows, and codes of the tail.
+// The rows of a version: vectors or codes in the order of rows, and the codes of the tail.
 class GraphRowsOnGpu {
  public:
   struct Wish {
-    CodeFormat format;                   // of stored values where there is no codec
-    std::shared_ptr<const Codec> codec;  // null: the vectors as they are
+    CodeFormat format;                   // of stored values, if there is no codec
+    std::shared_ptr<const Codec> codec;  // null: plain vectors
     int64_t rows = 0;
     const void* tail = nullptr;
     int64_t tail_bytes = 0;
@@ -88,14 +88,14 @@ class GraphRowsOnGpu {
   const CodeFormat format;
   const GpuBytes vectors;
   const GpuBytes tail;
-  const std::shared_ptr<const CodecOnDevice> codec;  // null: the vectors as they are
+  const std::shared_ptr<const CodecOnDevice> codec;  // null: plain vectors
   SharedState exact;                                 // searches the vectors there; null: the store does
 
  private:
   static std::shared_ptr<const CodecOnDevice> codec_of(const Wish& wish, int device, const Resources& resources);
 };
 
-// Whether a GPU takes such walks: those by codes, with a beam that a block has room for.
+// Whether a GPU can do such walks: they must go by codes, with a beam that fits in a block's memory.
 bool suits_gpu_walk(const WalkCoder& coder, const GraphPlan& plan, int64_t places, int64_t degree, int64_t k);
 
 struct GpuGraphSearch {
@@ -105,13 +105,13 @@ struct GpuGraphSearch {
   Metric metric;
   bool check_finite;
   const uint64_t* kept;   // bits of rows, on the host; null: all
-  int64_t stored = 0;     // rows that there are bits of
+  int64_t stored = 0;     // rows that have bits
   int64_t kept_rows = 0;  // of the index
-  const uint32_t* hidden = nullptr;  // on the host, of each query a place that its walk does not see; null: none
+  const uint32_t* hidden = nullptr;  // on the host, per query a place that its walk skips; null: none
 };
 
-// Queries of any dtype and results are on the host or on that device. Returns which queries are to be searched again;
-// done when it returns.
+// Queries of any dtype and results are on the host or on that device. Complete when it returns; returns the queries
+// that must be searched again.
 QueriesLeft search_graph_on_gpu(int device, const GpuGraphSearch& search, const MatrixView& queries,
                                 const NeighborsView& out, const Resources& resources);
 

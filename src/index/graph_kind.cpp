@@ -1,10 +1,10 @@
-// "Graph32": a graph in front of vectors that another kind keeps, as they are or as scalar codes.
+// "Graph32": a graph over vectors that another kind, the store, holds as they are or as scalar codes.
 //
-// How it grows: rows go to the kind behind; once all of an add are there, completed() gives them codes, with which
-// every walk compares them (the tail). When the tail is more than kTailShare of the rows that the graph joins, it is
-// linked into a copy of the graph or, where it is too many rows for that, the graph is built anew. So it depends on the
-// rows and on how they were added, never on threads or memory. Rows whose values the graph's codes do not reach build
-// it anew as well. Dropping removed rows drops their places from a copy of the graph (compact_walk_graph.hpp). Below
+// An add passes its rows to the store. Then completed() encodes them for walks, which compare all of these rows: the
+// tail. Once the tail has more than one row per kTailShare rows of the graph, it is linked into a copy of the graph, or
+// if there are too many rows for that, the graph is rebuilt. So the graph depends on the rows and on how they were
+// added, never on threads or memory. It is also rebuilt if the values of new rows are out of the range of its codes.
+// Compaction drops the places of removed rows from a copy of the graph (compact_walk_graph.hpp). Below
 // kFewestWalkedRows rows there is no graph.
 #include <kith/error.hpp>
 
@@ -25,12 +25,12 @@
 namespace kith {
 namespace {
 
-constexpr int64_t kTailShare = 2048;     // one of so many
-constexpr int64_t kShortTail = 256;      // never a reason to link
-constexpr int64_t kLostWarning = 10000;  // one of so many
-constexpr int64_t kClippedOf = 400;      // one of so many values; more are a reason to build anew
+constexpr int64_t kTailShare = 2048;     // rows of the graph per row of the tail
+constexpr int64_t kShortTail = 256;      // a tail of up to this many rows is not linked
+constexpr int64_t kLostWarning = 10000;  // warn about more than one lost row per this many
+constexpr int64_t kClippedOf = 400;      // rebuild if more than one value of this many is clipped
 
-// Rows that a walk compares beside the graph.
+// The largest tail that is left unlinked.
 int64_t most_unlinked(const WalkGraph& graph) { return std::max(kShortTail, graph.rows() / kTailShare); }
 
 const GraphState* walked(const IndexState* state) { return static_cast<const GraphState*>(state); }
@@ -41,7 +41,7 @@ HostArray<T> taken(PartArray<T>& array, const Resources& resources) {
   return std::move(array).take("the graph", resources);
 }
 
-// What it was built as.
+// The graph from the parts of a file.
 std::shared_ptr<const WalkGraph> restored_graph(GraphParts& parts, const WalkCoder& coder, const Resources& resources) {
   PlaceOrder order(taken(parts.place_offsets, resources), taken(parts.place_rows, resources), parts.places);
   WalkLists lists(taken(parts.edges, resources), parts.places, parts.degree);
@@ -140,7 +140,7 @@ class GraphKind final : public IndexKind {
     }
     return made(store_->compacted(*state.store(), kept, resources), std::move(front), resources);
   }
-  // A graph is made of the rows that stay, or anew of them all where too many go. All that go may be the graph's.
+  // The graph is compacted, or rebuilt if too many rows are dropped. All dropped rows may belong to the graph.
   Footprint compaction_footprint(const IndexState& before, int64_t dropped, const Resources& resources) const override {
     const GraphState& state = *walked(&before);
     if (state.content().rows < kFewestWalkedRows) return {};
@@ -148,7 +148,7 @@ class GraphKind final : public IndexKind {
     if (graph == nullptr || graph->rows() - dropped < kFewestWalkedRows || !can_compact(*graph, dropped)) {
       return build_footprint(info_of(state), resources);
     }
-    // Rows behind the graph are coded anew, and linked where they are more than the smaller graph leaves unlinked.
+    // The tail is encoded again, and linked if it is too long for the smaller graph.
     const int64_t behind = state.front().tail_rows();
     const Footprint less = compact_footprint(*graph, resources);
     return behind == 0 ? less
@@ -184,7 +184,7 @@ class GraphKind final : public IndexKind {
     front.table = std::make_shared<const BeamTable>(std::move(measured));
     const GraphState before(std::move(store), vectors, front, params_, degree_);
     if (front.rows() < before.content().rows) front = with_tail(before, resources);
-    if (front.table->empty()) {  // a graph that was made elsewhere
+    if (front.table->empty()) {  // a graph from another library's file
       const GraphState unmeasured(before.store(), vectors, front, params_, degree_);
       front.table = std::make_shared<const BeamTable>(measure_beams(unmeasured, params_.seed, resources));
     }
@@ -197,12 +197,12 @@ class GraphKind final : public IndexKind {
   }
   std::string name() const { return fmt::format("Graph{}{}", degree_, bits_ == WalkBits::four ? "x4" : ""); }
 
-  // The rows as a graph is built of them: codes are decoded.
+  // The rows from which a graph is built; codes are decoded.
   RowsInfo built_of(const RowsInfo& given) const { return {given.rows, given.cols, coded_ ? DType::f32 : given.dtype}; }
   static RowsInfo info_of(const GraphState& state) {
     return {state.content().rows, state.content().cols, state.content().dtype};
   }
-  // Vectors that lie apart are joined for it.
+  // Includes a contiguous copy of vectors in several segments.
   Footprint build_footprint(const RowsInfo& given, const Resources& resources) const {
     const RowsInfo rows = built_of(given);
     return footprint_of_call(resources, [&](const Resources& used) {
@@ -211,7 +211,7 @@ class GraphKind final : public IndexKind {
     });
   }
 
-  // Codes for so many rows behind the graph's.
+  // The codes of a tail of `behind` rows.
   Footprint tail_footprint(const WalkGraph& graph, int64_t behind, const RowsInfo& given,
                            const Resources& resources) const {
     const RowsInfo rows = built_of(given);
@@ -223,16 +223,16 @@ class GraphKind final : public IndexKind {
     });
   }
 
-  // Nobody could know it from the number of rows: the limit is asked here.
+  // Whether a rebuild is needed depends on values, so its memory is checked only here.
   SharedState built_anew(const GraphState& whole, const Resources& resources) const {
     if (counts_memory(resources))
       require_memory("the graph, built anew", build_footprint(info_of(whole), resources), resources);
     return with_front(whole, built(whole, resources));
   }
 
-  // Whether codes that fit the graph's rows do not fit those that came: then others are chosen, for all. A build lets
-  // one value of 1,000 be clipped; with four bits as many as make the error least: twice as many of those that came are
-  // a reason. `clipped`: of the rows behind the graph's; `rows`: all.
+  // Whether the range of the graph's codes is too narrow for new rows, so that it must be chosen again for all. A build
+  // clips one value of 1,000; with four bits it clips what minimises the error, and twice that share of the new values
+  // is too much. `clipped`: values of the tail; `rows`: all rows.
   static bool clips_much(const WalkGraph& graph, int64_t clipped, int64_t rows) {
     const int64_t cols = graph.coder.cols();
     const int64_t came = rows - graph.rows();
@@ -273,7 +273,7 @@ class GraphKind final : public IndexKind {
     return std::make_shared<GraphState>(state.store(), state.shared_vectors(), std::move(front), params_, degree_);
   }
 
-  // The codes of all rows behind the graph's; others are appended to those that are there.
+  // Encodes the rows of the tail that have no codes yet.
   static GraphFront with_tail(const GraphState& state, const Resources& resources) {
     GraphFront front = state.front();
     const WalkCoder& coder = front.graph->coder;
@@ -308,7 +308,7 @@ class GraphKind final : public IndexKind {
                                 "beam, or build it with a larger degree than {}",
                                 lost, count, name()));
     }
-    // What measuring copies to a GPU is there for the first search.
+    // Measuring leaves its copies on the GPU for the first search.
     front = std::move(front).with_own_copies(state.shared_vectors());
     const GraphState unmeasured(state.store(), state.shared_vectors(), front, params_, degree_);
     front.table = std::make_shared<const BeamTable>(measure_beams(unmeasured, params_.seed, resources));
@@ -338,7 +338,7 @@ std::shared_ptr<const IndexKind> make_graph_kind(const FactorySpec& spec, const 
         "sqeuclidean, inner_product and cosine: use Graph{}",
         spec.degree, name_of(params.metric), spec.degree));
   }
-  // Few searches are exact: a copy laid out for them would take as much memory as the graph.
+  // Exact searches are rare, and a layout for them would take as much memory as the graph.
   IndexParams behind = params;
   behind.prepare = false;
   std::shared_ptr<const IndexKind> store = spec.code.has_value() ? make_lists_kind(spec, behind) : make_flat(behind);

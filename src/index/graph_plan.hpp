@@ -1,16 +1,16 @@
-// How a search of a graph is made: what its parameters and the kept rows lead to. A pure function of counts.
+// Plans the search of a graph from its parameters and the number of kept rows. A pure function of counts.
 //
-// A walk compares about beam x degree codes that lie anywhere, each as much work as kExactPerWalked rows that lie
-// together. With a filter that keeps a share f of the rows the beam grows to beam / f, so that about `beam` of its
-// places are kept ones, while exact search of the kept rows shrinks: they cost the same where f^2 rows =
-// kExactPerWalked x beam x degree (7 % of 1M rows). Below that the kept rows are searched exactly; and so the slowest
+// A walk compares about beam x degree codes at scattered places; one of them costs as much as kExactPerWalked
+// contiguous rows. With a filter that keeps a share f of the rows, the beam grows to beam / f, so that about `beam` of
+// its places are kept, while exact search of the kept rows gets cheaper: both cost the same at f^2 rows =
+// kExactPerWalked x beam x degree (7 % of 1M rows). Below that the kept rows are searched exactly, and so the slowest
 // filter costs about 15 unfiltered searches.
 //
-// Near a query the share may be another one. A walk whose beam has fewer kept places than half of what was asked for
-// would find less than one without a filter (recall on SIFT 0.95 instead of 0.97 with a half to a quarter, 0.88 with
-// less). Where a beam kWider times as wide may have enough, and costs less than exact search, it is made again with
-// that; else the kept rows are searched exactly: where the nearest of them are far they lie all around the query, and
-// no walk finds them soon.
+// The share of kept rows near a query may differ. A walk whose beam has fewer than half of the wanted kept places would
+// find less than one without a filter (recall on SIFT 0.95 instead of 0.97 for a half to a quarter, 0.88 below). If a
+// beam kWider times as wide may have enough, and is cheaper than exact search, the walk is repeated with it. Otherwise
+// the kept rows are searched exactly: if the nearest of them are far away, they are scattered all around the query, and
+// no walk finds them quickly.
 #pragma once
 
 #include "core/divide.hpp"
@@ -33,8 +33,8 @@ struct GraphSearch {
   int64_t width = kDefaultWidth;
   int64_t refine = 4;
   int64_t rows = 0;    // of the index
-  int64_t kept = 0;    // by the filter; all without one
-  int64_t degree = 0;  // 0: there is no graph
+  int64_t kept = 0;    // by the filter, or all
+  int64_t degree = 0;  // 0: no graph
 
   int64_t candidates() const { return std::min(refine, kWidestBeam / k) * k; }
 };
@@ -42,11 +42,11 @@ struct GraphSearch {
 struct GraphPlan {
   bool exact = true;
   WalkWish walk;
-  int64_t candidates = 0;   // rows that are compared again
-  int64_t fewest_kept = 0;  // kept places that the beam of a walk must have; 0: there is no filter
+  int64_t candidates = 0;   // rows to compare by distance
+  int64_t fewest_kept = 0;  // kept places that a walk's beam must have; 0: no filter
 };
 
-// Whether a walk costs no less than exact search of the kept rows.
+// Whether exact search of the kept rows costs no more than a walk.
 inline bool exact_costs_no_more(int64_t beam, int64_t kept, int64_t degree) {
   return beam > kWidestBeam || kept <= kExactPerWalked * degree * beam;
 }
@@ -71,7 +71,7 @@ inline GraphPlan plan_graph_search(const GraphSearch& search) {
   return plan;
 }
 
-// For queries whose walks by `plan`, with a filter that keeps so many rows, had too few of them.
+// For queries whose walks by `plan`, with a filter that keeps `kept` rows, found too few of them.
 inline GraphPlan wider_plan(const GraphPlan& plan, int64_t kept, int64_t degree) {
   GraphPlan wider = plan;
   wider.walk.beam = plan.walk.beam * kWider;
@@ -80,7 +80,7 @@ inline GraphPlan wider_plan(const GraphPlan& plan, int64_t kept, int64_t degree)
   return wider;
 }
 
-// The walk with the most memory that a filter can lead to.
+// The walk with the most memory that any filter can lead to.
 inline WalkWish widest_walk(const GraphSearch& search) {
   const int64_t beam = std::max(search.beam, search.k);
   WalkWish wish;
@@ -90,7 +90,7 @@ inline WalkWish widest_walk(const GraphSearch& search) {
   return wish;
 }
 
-// How often it may be made wider, at most.
+// How often a walk may be repeated with a wider beam, at most.
 inline int64_t most_widenings(const GraphSearch& search) {
   int64_t times = 0;
   for (int64_t beam = std::max(search.beam, search.k); !exact_costs_no_more(beam, search.rows, search.degree);

@@ -16,10 +16,10 @@
 namespace kith {
 namespace {
 
-constexpr int64_t kLookedAt = 64;  // rows
+constexpr int64_t kLookedAt = 64;  // sampled rows
 constexpr int64_t kLookedAtEach = 4;
-// By how much a distance may differ, as a share of the largest that is looked at of its row: rows may have been rounded
-// since.
+// Tolerance for a distance, relative to the largest one of its row in the sample: rows may have been rounded after the
+// graph was built.
 constexpr float kOff = 0.01F;
 
 bool alike(Metric a, Metric b) {

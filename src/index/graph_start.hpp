@@ -1,4 +1,4 @@
-// A graph of the first vectors of an index, of whose neighbours the index's own graph is built: whether it is one.
+// Checks of a k-NN graph of an index's first vectors from which the index's own graph is to be built.
 #pragma once
 
 #include <kith/knn_graph.hpp>
@@ -8,9 +8,9 @@
 
 namespace kith {
 
-// Checks a graph and rows, both in host memory. InvalidArgument if it is of other rows: another number of them, another
-// metric, neighbours that are no rows, or distances of a sample that are not those of the rows. Cost: a look at each
-// neighbour, and some hundred distances.
+// Checks that a graph belongs to rows, both in host memory. InvalidArgument if their number or the metric differs, if
+// neighbours are not rows, or if the distances of a sample are not those of the rows. Cost: a pass over all neighbours,
+// and some hundred distances.
 void check_start(const KnnGraph& start, const MatrixView& rows, Metric metric);
 
 }  // namespace kith

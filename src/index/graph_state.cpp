@@ -26,7 +26,7 @@
 namespace kith {
 namespace {
 
-// The one asked for, or that in whose memory queries or results lie.
+// The requested device, or the one that holds queries or results.
 Device device_for(const MatrixView& queries, const MemorySpace& out, const Resources& resources) {
   const Device asked = resources.device();
   if (asked.kind == DeviceKind::cuda) {
@@ -40,7 +40,7 @@ Device device_for(const MatrixView& queries, const MemorySpace& out, const Resou
   return Device::cpu();
 }
 
-// The places of the beam that the filter keeps, up to so many.
+// The number of places of the beam that the filter keeps, counted up to `most`.
 int64_t kept_in_beam(const Beam& beam, const PlaceFilter& filter, int64_t most) {
   const PlaceRows& rows = filter.rows;
   for (int64_t i = 0; i < beam.size(); ++i) rows.prefetch_offset(beam.place(i));
@@ -71,7 +71,7 @@ GraphSearch GraphState::search_of(const SearchParams& params, int64_t kept) cons
   if (front_.graph == nullptr) return search;
   search.beam = params.beam;
   if (params.recall > 0) search.beam = front_.table->beam_for(params.recall);
-  if (params.recall > 0 && search.beam == 0) return search;  // no measured beam has it: exactly
+  if (params.recall > 0 && search.beam == 0) return search;  // no measured beam reaches it: search exactly
   if (search.beam == 0) search.beam = front_.table->default_beam();
   search.degree = degree_;
   return search;
@@ -101,7 +101,7 @@ void GraphState::search(const MatrixView& queries, const NeighborsView& out, con
   results.deliver(resources);
 }
 
-// The largest of what it may turn out to be: a walk with the widest beam, exact search of some queries or of all.
+// The maximum over all cases: a walk with the widest beam, exact search of some queries or of all.
 void GraphState::count_search(const MatrixView& queries, const NeighborsView& out, const SearchParams& params,
                               const Resources& resources) const {
   const SearchParams exact{.k = params.k, .filter = params.filter};
@@ -122,7 +122,7 @@ void GraphState::count_search(const MatrixView& queries, const NeighborsView& ou
     const WalkSearch walks_there(plan.walk, degree_, room, queries.rows(), used);
     const GraphComparer comparer = comparer_for(plan, params.k, walks_there.slots(), used);
     const HostArray<AfterWalk> then(queries.rows(), "queries that are searched exactly", used);
-    // Queries that are walked again with wider beams, one after the other, before some of them are searched exactly.
+    // Groups of queries to walk again with ever wider beams; those that still find too little are searched exactly.
     std::vector<std::unique_ptr<SomeQueries>> again;
     for (int64_t i = filtered ? most_widenings(search) + 1 : 1; i > 0; --i) {
       again.push_back(std::make_unique<SomeQueries>(queries.dtype(), queries.cols(), params.k, queries.rows(), used));

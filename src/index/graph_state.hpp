@@ -1,11 +1,11 @@
-// The state of a graph index: the vectors in another state, which searches exactly, and in front of it a graph that is
-// walked (graph/search). Rows that came after the graph was built have codes, the tail, and every walk compares them
-// all.
+// The state of a graph index: a store, which is another state that holds the vectors and can search them exactly, and a
+// graph for walks (graph/search). Rows added since the graph was built form the tail; they have codes, and every walk
+// compares all of them.
 //
-// What a search returns: the first k by (distance, row) of the rows at the first places of the beam, place after place
-// until they are refine * k rows that the filter keeps; distances are those of the state behind. A query whose beam has
-// too few places that the filter keeps is walked again with a wider one. Where there is no graph, and where the plan
-// says so (graph_plan.hpp), the first k of all kept rows.
+// A search returns the first k by (distance, row) of the rows at the first places of the beam, up to refine * k rows
+// that the filter keeps; distances are those of the store. A query whose beam has too few kept places is walked again
+// with a wider one. Without a graph, and if the plan says so (graph_plan.hpp), the result is the first k of all kept
+// rows.
 #pragma once
 
 #include "core/growing_array.hpp"
@@ -26,19 +26,19 @@
 
 namespace kith {
 
-// A graph some of whose rows the state no longer has: completed() makes one of the others of it.
+// A graph with rows that the state no longer has; completed() turns it into a graph of the others.
 struct GraphToCompact {
   std::shared_ptr<const WalkGraph> graph;
   HostArray<uint64_t> kept;  // bits of its rows
 };
 
-// What stands in front of the vectors.
+// The graph and what belongs to it.
 struct GraphFront {
-  std::shared_ptr<const WalkGraph> graph;            // null where all searches are exact
-  GrowingArray<std::byte> tail;                      // codes of the rows behind those of the graph
-  int64_t tail_clipped = 0;                          // values of these rows that codes do not reach
-  std::shared_ptr<const BeamTable> table;            // there where a graph is
-  std::shared_ptr<const GraphToCompact> to_compact;  // in the place of a graph, before the state is complete
+  std::shared_ptr<const WalkGraph> graph;            // null if all searches are exact
+  GrowingArray<std::byte> tail;                      // codes of the rows after those of the graph
+  int64_t tail_clipped = 0;                          // values of these rows outside the codes' range
+  std::shared_ptr<const BeamTable> table;            // exists if the graph does
+  std::shared_ptr<const GraphToCompact> to_compact;  // instead of a graph, until the state is complete
   // Copies on GPUs of the graph that `copied` names, and of these vectors with such a tail.
   std::shared_ptr<const Placed<WalkGraphOnGpu>> on_gpus = nullptr;
   const WalkGraph* copied = nullptr;
@@ -46,8 +46,8 @@ struct GraphFront {
   std::shared_ptr<const GraphVectors> copied_vectors = nullptr;
   int64_t copied_tail = 0;
 
-  // With a room of its own for copies where the one it has is another graph's, one that this has grown out of, or of
-  // other rows: who still searches those may put a copy there.
+  // With a holder of copies of its own, unless the present one is for this graph and these rows: searches of an older
+  // version may still put copies into the shared one.
   GraphFront with_own_copies(const std::shared_ptr<const GraphVectors>& vectors) && {
     const bool other = copied != graph.get();
     if (on_gpus == nullptr || other) on_gpus = std::make_shared<const Placed<WalkGraphOnGpu>>();
@@ -68,8 +68,8 @@ struct GraphFront {
 
 class GraphState final : public IndexState {
  public:
-  // `vectors` are the store's; the front covers all of its rows, none, or, before the state is complete, the first
-  // ones.
+  // `vectors` are those of the store. The front covers all of its rows or none, or until the state is complete, the
+  // first ones.
   GraphState(SharedState store, std::shared_ptr<const GraphVectors> vectors, GraphFront front,
              const IndexParams& params, int64_t degree);
 
@@ -95,7 +95,7 @@ class GraphState final : public IndexState {
  private:
   friend BeamTable measure_beams(const GraphState& state, uint64_t seed, const Resources& resources);
 
-  // `hidden`: a place for each query that its walk does not see; null: none, as with a filter.
+  // `hidden`: per query a place that its walk skips; null: none, as with a filter.
   struct Asked {
     MatrixView queries;
     RowFilter filter;
@@ -111,7 +111,7 @@ class GraphState final : public IndexState {
   void count_search(const MatrixView& queries, const NeighborsView& out, const SearchParams& params,
                     const Resources& resources) const;
 
-  // On a GPU (graph_state_gpu.cpp). False where such walks are the CPU's.
+  // On a GPU (graph_state_gpu.cpp). False if the CPU must do such walks.
   bool search_on_gpu(int device, const MatrixView& queries, const NeighborsView& out, const SearchParams& params,
                      const Resources& resources) const;
   // walk() on the GPU that the resources name.
@@ -123,7 +123,7 @@ class GraphState final : public IndexState {
   std::shared_ptr<const GraphRowsOnGpu> rows_on_gpu(int device, const Resources& resources) const;
   // A copy there does not look at queries: these are looked at before.
   void refuse_bad_queries(const MatrixView& queries, const Resources& resources) const;
-  // What searches all rows there.
+  // The state that searches all rows on that device.
   SharedState exact_on_gpu(int device, const Resources& resources) const;
 
   const SharedState store_;
@@ -133,8 +133,8 @@ class GraphState final : public IndexState {
   const int64_t degree_;
 };
 
-// What a file holds of a graph, and of what its walks were measured to find; shared, not copied, but for lists that lie
-// in pages.
+// The parts of a file for a graph and the measured recalls of its walks; shared rather than copied, except for lists
+// that are stored in pages.
 GraphParts parts_of(const std::shared_ptr<const WalkGraph>& graph, const std::vector<BeamRecall>& measured,
                     const Resources& resources);
 

@@ -1,5 +1,5 @@
-// The state of a graph index on a GPU: copies of graph and rows there, which the first search makes and later ones
-// share, and what is left to exact search.
+// Searches of a graph index on a GPU: the first one copies graph and rows there, for all later ones; queries that walks
+// do not answer are searched exactly.
 #include <kith/index.hpp>
 
 #include "core/within_limits.hpp"
@@ -112,7 +112,7 @@ bool GraphState::walk_on_gpu(const GraphPlan& plan, const Asked& asked, const Ne
   return true;
 }
 
-// The largest of what it may turn out to be, as count_search() has it.
+// The maximum over all cases, as in count_search().
 void GraphState::count_search_on_gpu(int device, const MatrixView& queries, const NeighborsView& out,
                                      const SearchParams& params, const Resources& resources) const {
   const SearchParams exact{.k = params.k, .filter = params.filter};
@@ -142,7 +142,7 @@ void GraphState::count_search_on_gpu(int device, const MatrixView& queries, cons
     }
     state->search(again.back()->queries.view(), again.back()->found.view(), exact, used);
   });
-  // A filter may want a beam that no block has room for: then the CPU walks.
+  // If a filter needs a beam that does not fit in a block's memory, the CPU walks.
   GraphPlan widest;
   widest.walk = widest_walk(search);
   widest.candidates = search.candidates();

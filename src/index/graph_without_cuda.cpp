@@ -1,4 +1,4 @@
-// Stands in for the search of graphs on a GPU in a build without CUDA.
+// Replaces the search of graphs on a GPU in a build without CUDA.
 #include "core/dispatch.hpp"
 #include "index/graph_gpu.hpp"
 

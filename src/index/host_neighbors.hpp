@@ -1,5 +1,5 @@
-// Results of an index that works on the host, wherever the caller wants them: for arrays in a GPU's memory they are
-// found in memory of their own and copied, others are filled as they are.
+// Output of a search on the host: results for a GPU's memory go to host memory first and are copied; host arrays are
+// filled directly.
 #pragma once
 
 #include <kith/neighbors.hpp>
@@ -17,10 +17,10 @@ class HostNeighbors {
     view_ = found_.view();
   }
 
-  // Host memory to fill.
+  // The host memory to fill.
   const NeighborsView& view() const { return view_; }
 
-  // To where the caller wants them.
+  // Copies the results to the caller's arrays, if necessary.
   void deliver(const Resources& resources) const {
     if (!out_.space.host_readable()) copy_neighbors(view_, out_, resources);
   }

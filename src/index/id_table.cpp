@@ -105,7 +105,7 @@ IdTable IdTable::grown(int64_t count, int64_t next_id, const Resources& resource
   IdTable after = *this;
   after.live_ = live_.grown(count, resources);
   after.next_id_ = next_id;
-  // The new ids, and before them those of the segments that are merged with them; all where there was no table.
+  // The new ids, preceded by those of the segments that they are merged with, or by all if there was no table.
   const size_t stay = ids_.staying(count);
   const int64_t first_row = ids_.first_row(stay);
   HostArray<int64_t> merged = id_array(rows + count - first_row, resources);

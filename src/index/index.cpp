@@ -1,5 +1,5 @@
-// An Index is a kind, the publisher of its versions, and what is the same for all kinds: how it grows and shrinks, and
-// what it says of itself. Its searches are in index_search.cpp, files in index_saved.cpp.
+// The part of Index that all kinds share: training, adding, removing, and information. Searches are in
+// index_search.cpp, files in index_saved.cpp.
 #include <kith/index.hpp>
 
 #include "core/divide.hpp"
@@ -24,16 +24,16 @@
 namespace kith {
 namespace {
 
-// Where rows that are added may lie: several devices take them from any of theirs.
+// The device asked to hold added rows; automatic for several devices, which accept rows of any of them.
 Device place_asked_for(const Resources& resources) {
   return resources.parts() > 1 ? Device::automatic() : resources.device();
 }
-// Training is done once, by the first device.
+// For training, which only the first device does.
 Resources on_one(const Resources& resources) {
   return resources.parts() > 1 ? resources.with_device(resources.device()) : resources;
 }
 
-// What an add takes on the host at least, with what it leaves there.
+// The least host memory of an add, including the new state.
 template <typename Impl>
 Footprint add_footprint(const Impl& impl, const RowsInfo& rows, bool gives_ids, KnownIds known,
                         const Resources& resources) {
@@ -50,7 +50,7 @@ Footprint add_footprint(const Impl& impl, const RowsInfo& rows, bool gives_ids, 
       .beside({known == KnownIds::replaced ? 2 * LiveRows::bytes_for(ids.live().stored() + rows.rows) : 0});
 }
 
-// Compacted where a fifth of all rows are dead and the memory limit has room for it.
+// Compacts if a fifth of all rows are dead and the memory limit has room for it.
 IndexVersion compacted_if_worth(const IndexKind& kind, const IndexVersion& version, const Resources& resources) {
   if (!version.ids.live().wants_compaction()) return version;
   try {
@@ -61,8 +61,8 @@ IndexVersion compacted_if_worth(const IndexKind& kind, const IndexVersion& versi
   }
 }
 
-// Publishes what `add_rows` makes of the current version, which has ids for the `count` rows that come. `start`: their
-// neighbours, or null. Returns how many vectors were replaced.
+// Publishes the version that `add_rows` makes from the current one, with ids for its `count` new rows. `start`: their
+// neighbours, or null. Returns the number of replaced vectors.
 template <typename Impl, typename Add>
 int64_t publish_added(Impl& impl, const IndexPublisher::Writer& writer, VectorView<const int64_t> new_ids,
                       KnownIds known, int64_t count, const Resources& resources, const Add& add_rows,
@@ -93,7 +93,7 @@ void refuse_missing_ids(VectorView<const int64_t> ids) {
   throw InvalidArgument("replace() goes by ids: give one for each vector");
 }
 
-// Publishes what `train` makes of the current version, which holds no vectors. `narrowed` is of its rows as f32.
+// Publishes what `train` makes of the current version, which holds no vectors. `narrowed`: the training rows as f32.
 template <typename Impl, typename Train>
 void publish_trained(Impl& impl, const RowsInfo& rows, const Footprint& narrowed, const Resources& resources,
                      const Train& train) {
@@ -117,14 +117,14 @@ void publish_trained(Impl& impl, const RowsInfo& rows, const Footprint& narrowed
       resources);
 }
 
-// Vectors that are trained on or added: the first tell what is subtracted from all.
+// Narrows training rows or added rows; the first ones fix the offset of the index.
 NarrowedRows narrowed_for(const IndexVersion& version, const MatrixView& rows, Metric metric,
                           const Resources& resources) {
   if (version.state == nullptr) return {"x", rows, metric, resources};
   return {"x", rows, version.offset, OfRounding::warns, resources};
 }
 
-// What is known of them then, and what that takes.
+// Their shape afterwards, and the memory of narrowing.
 RowsInfo narrowed_info(const MatrixView& rows, const Offset& offset) {
   RowsInfo info(rows);
   if (is_narrowed(rows, offset)) info.dtype = DType::f32;
@@ -248,7 +248,7 @@ int64_t Index::Impl::add(const MatrixView& rows, VectorView<const int64_t> ids, 
   const auto check_values = [&](const MatrixView& view) {
     check_added_values(view, 0, own, kind->needs_training(), resources);
   };
-  // Borrowed rows are read by searches, on streams of their own.
+  // Searches read borrowed rows on their own streams.
   const bool read_elsewhere = ownership == Ownership::borrow && !rows.space().host_readable();
   if (read_elsewhere) wait_for_stream(rows.space().device, resources);
   const bool borrows = ownership == Ownership::borrow && as_they_lie && factory == "Flat";
@@ -294,8 +294,8 @@ int64_t Index::Impl::add(const VectorFile& file, VectorView<const int64_t> ids, 
   check_added(state_of(now.get()), info, params.metric);
   if (file.rows() == 0) return 0;
   const MemorySpace place = place_for(state_of(now.get()), info.space, place_asked_for(resources));
-  // Pieces, and the ones read ahead, are a share of what is left: each makes a state, of which the next is made. A file
-  // may be larger than the limit, and most go in with less than can be stated before: the limit is named once it was too small.
+  // Pieces, and those read ahead, take a share of the free memory; each makes a state from which the next one is made.
+  // Most files need less than could be stated in advance, so a sufficient limit is named only after one was too small.
   const auto needed = [&] {
     const Footprint behind = add_footprint(*this, info, ids.size > 0, known, resources).times(2).beside({file.memory_bytes()});
     return behind.beside_share(8, {2 * info.row_bytes()}).host;

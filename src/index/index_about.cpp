@@ -22,9 +22,9 @@ constexpr NameTable<Kind, 4> kTransformNames{{{{Kind::linear, "linear"},
                                                {Kind::shift, "shift"},
                                                {Kind::unit_length, "unit_length"},
                                                {Kind::padding, "padding"}}}};
-constexpr int64_t kMostTransforms = 1000;  // more than anybody has, few enough for names of sections
+constexpr int64_t kMostTransforms = 1000;  // a sanity limit, which also bounds the names of sections
 
-// --- the values of lines, as text and back
+// --- values of lines, to text and back
 
 template <typename T>
 const T& text_of(const T& value) {
@@ -87,7 +87,7 @@ class AboutWriter {
   void line(std::string_view key, const T& value) {
     about_.text += fmt::format("{} {}\n", key, text_of(value));
   }
-  // A line that came with version 2, where the value is not the usual one.
+  // A line of version 2, written only if the value is not the default.
   template <typename T>
   void later_line(std::string_view key, const T& value, const T& usual) {
     if (value == usual) return;
@@ -99,7 +99,7 @@ class AboutWriter {
     if (codec.format.norm != CodeNorm::decoded) about_.version = kContainerVersion;
   }
   void count_line(std::string_view key, const std::vector<TransformParts>& values) { line(key, values.size()); }
-  // Whether parts are there, whose lines begin with this key.
+  // Whether optional parts exist; their lines begin with this key.
   template <typename T>
   bool has(std::string_view, const std::optional<T>& parts) const {
     return parts.has_value();
@@ -156,7 +156,7 @@ class AboutReader {
   std::string_view left_;
 };
 
-// The lines of each kind of parts, in their order: written from parts that are const, read into others.
+// The lines of each kind of parts, in order: written from const parts, read into mutable ones.
 template <typename About, typename Parts>
 void asked_lines(About& about, Parts& parts) {
   about.later_line("check_finite", parts.check_finite, true);

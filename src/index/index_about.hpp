@@ -1,7 +1,7 @@
-// The numbers and names of an index's parts as text, one a line: "metric l2". The section "about" of .kith files.
+// The numbers and names among an index's parts as text, one per line: "metric l2". The section "about" of .kith files.
 //
-// There is one text for given parts. What is read is written again and compared, so that no other is taken. Parameters
-// that came with version 2 (prepare, expected_rows, seed, steps) have a line where they are not the default.
+// Given parts have exactly one text: a text that was read is written again and compared, and refused if it differs.
+// Parameters that came with version 2 (prepare, expected_rows, seed, steps) have a line unless they are the default.
 #pragma once
 
 #include "index/index_parts.hpp"
@@ -15,13 +15,13 @@ namespace kith {
 
 struct AboutText {
   std::string text;
-  uint32_t version = 0;  // the first of the container that knows every line of it
+  uint32_t version = 0;  // the first container version that knows all of its lines
 };
 
-// For IndexParts, QuantizerParts and SavedTransforms.
+// Writes the text of IndexParts, QuantizerParts or SavedTransforms.
 template <typename Parts>
 AboutText about_parts(const Parts& parts);
-// Gives parts without their arrays; throws AboutProblem.
+// Parses parts, without their arrays. AboutProblem for an invalid text.
 template <typename Parts>
 Parts parse_about(std::string_view text);
 

@@ -1,4 +1,4 @@
-// An Index from inside the library: made of a kind that is not the factory's, taken apart for files and put together.
+// Internal access to Index: making one of any kind, taking it apart for files, and putting it together.
 #pragma once
 
 #include <kith/index.hpp>
@@ -19,29 +19,29 @@ struct IndexVersion;
 
 class IndexAccess {
  public:
-  // `factory` is only its name.
+  // `factory` is only a name here.
   static Index make(std::shared_ptr<const IndexKind> kind, std::string_view factory, IndexParams params = {});
 
-  // Whether ids are row numbers, by nobody's or the caller's choice.
+  // Whether every id equals its row number, assigned or given.
   static bool ids_are_rows(const Index& index);
 
-  // One version, whole. InvalidState for an index that must be trained and is not.
+  // The current version. InvalidState for an untrained index.
   static IndexParts parts(const Index& index, const Resources& resources);
-  // Parts of a version without dead rows, but for its ids.
+  // Parts of a version without dead rows, except its ids.
   static IndexParts parts_of(const Index::Impl& impl, const IndexVersion& version, const Resources& resources);
-  // Parts that were checked. The factory string is theirs.
+  // From parts that were checked, with their factory string.
   static Index from_parts(IndexParts parts, const Resources& resources);
-  // The same with ids that are not in the parts.
+  // The same with ids that are kept separately.
   static Index from_parts(IndexParts parts, const IdTable& ids, const Resources& resources);
 
-  // A new index with the same training, for the rows of an add. InvalidState for one that lies on disk.
+  // A new empty index with the same training, for the rows of an add. InvalidState for an index on disk.
   static Index without_rows(const Index& index, const Resources& resources);
 
-  // InvalidArgument for ids that the index has, or cannot have, as add() would find.
+  // InvalidArgument for existing or invalid ids, as in add().
   static void check_new_ids(const Index& index, VectorView<const int64_t> ids, const Resources& resources);
 
-  // The current version as an index of its own, which takes vectors and queries as they are, and what they must have
-  // lost before.
+  // The current version as an index that does not subtract an offset, and the offset that its vectors and queries
+  // need.
   static std::pair<Index, Offset> without_offset(const Index& index, const Resources& resources);
 };
 

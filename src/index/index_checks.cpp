@@ -61,7 +61,7 @@ void check_added_values(const MatrixView& rows, int64_t first_row, const IndexPa
 
 int64_t rows_of_a_piece(const RowsInfo& rows, const Resources& resources) {
   constexpr int64_t kPieceBytes = 64 << 20;
-  constexpr int64_t kShare = 16;  // of what is left, for the piece, the one read ahead, and what is made of them
+  constexpr int64_t kShare = 16;  // of the free memory, for the piece, the one read ahead, and the state made of them
   const int64_t bytes = std::min(kPieceBytes, resources.host_memory()->available() / kShare);
   return std::clamp<int64_t>(bytes / rows.row_bytes(), 1, std::max<int64_t>(rows.rows, 1));
 }
@@ -82,7 +82,7 @@ void check_ids(VectorView<const int64_t> ids, int64_t rows) {
 
 namespace {
 
-// What such an index takes of probes, beam, width and refine.
+// The search parameters that such an index uses, for error messages.
 std::string taken_by(const SearchUse& use) {
   std::string taken = use.lists ? "probes" : "";
   if (use.walks) taken += taken.empty() ? "beam, width" : ", beam, width";

@@ -49,7 +49,7 @@ void add_codes(ContainerWriter& writer, std::string_view name, const PartArray<u
   writer.add(name, SectionType::u8, {rows, format.bytes()}, {codes.bytes()});
 }
 
-// Rows of one width in blocks; a block whose rows are apart is given row by row.
+// Rows of equal width in blocks; a block with gaps between rows is written row by row.
 void add_blocks(ContainerWriter& writer, std::string_view name, DType dtype, int64_t cols,
                 std::span<const PartMatrix> blocks) {
   std::vector<ContainerWriter::Piece> pieces;
@@ -110,7 +110,7 @@ void add_graph(ContainerWriter& writer, const IndexParts& parts) {
   vector("graph.table", {graph.beams, 2}, graph.table);
 }
 
-// A file of one kind: what it says of its parts, and the sections that add(writer) adds.
+// Writes a file of one kind: the text about its parts, and the sections that add(writer) adds.
 template <typename Parts, typename Add>
 void save(std::string_view kind, const Parts& parts, const std::string& path, const Resources& resources,
           const Add& add, const ProducedFile& produced = {}) {
@@ -129,7 +129,7 @@ void save(std::string_view kind, const Parts& parts, const std::string& path, co
 
 // --- loading
 
-// A kind of file as users call it.
+// A kind of file in users' words.
 std::string_view kind_in_words(std::string_view kind) {
   if (kind == "codec") return "a quantizer";
   if (kind == "index") return "an index";
@@ -186,7 +186,7 @@ class PartsReader {
     file_.read(section, values.data(), resources_);
     return values;
   }
-  // The same where it may lie elsewhere.
+  // The same for an array that may stay in the mapped file.
   template <typename T>
   PartArray<T> array(std::string_view name, SectionType type, const std::vector<int64_t>& shape, RowArrays where) {
     if (where == RowArrays::read) return array<T>(name, type, shape);
@@ -220,7 +220,7 @@ class PartsReader {
   void finish() const {
     if (used_ != file_.sections().size()) file_.corrupt("there are sections that do not belong to what it holds");
   }
-  // Does the work; what it finds wrong is said of this file.
+  // Does the work, and attributes problems that it finds to this file.
   template <typename Work>
   void naming_the_file(const Work& work) const {
     try {
@@ -246,7 +246,7 @@ class PartsReader {
     return *section;
   }
 
-  // In the file, which is mapped once.
+  // The section in the file, which is mapped once.
   const std::byte* mapped(const Section& section) {
     if (mapping_ == nullptr) {
       mapping_ = std::make_shared<const FileMapping>(file_.descriptor(), file_.size(), file_.path());
@@ -337,7 +337,7 @@ void read_graph(PartsReader& reader, IndexParts& parts) {
   graph.table = reader.vector("graph.table", {graph.beams, 2});
 }
 
-// A file of one kind: what it says of its parts, and the sections that read(reader, parts) reads.
+// Reads a file of one kind: the text about its parts, and the sections that read(reader, parts) reads.
 template <typename Parts, typename Read>
 Parts load(const std::string& path, std::string_view kind, const Resources& resources, const Read& read,
            const LoadMode& mode = {}) {

@@ -22,7 +22,7 @@
 namespace kith {
 namespace {
 
-// Rows searched at a time: their k + 1 results lie beside the graph.
+// The number of results per search, beside the graph; a row has k + 1 of them.
 constexpr int64_t kBatchEntries = int64_t{1} << 20;
 constexpr int64_t kLargestBatch = 65536;
 
@@ -60,7 +60,7 @@ void put_others(const NeighborsView& found, int64_t first, const NeighborsView& 
 
 GraphReport search_graph(const Index& index, const MatrixView& given, const NeighborsView& out,
                          const IndexGraphParams& params, const Resources& resources) {
-  // Searches this version, whatever is added meanwhile.
+  // Searches this version, even if vectors are added meanwhile.
   const auto version = IndexAccess::without_offset(index, resources);
   const Index& still = version.first;
   const Offset& offset = version.second;
@@ -92,7 +92,7 @@ GraphReport search_graph(const Index& index, const MatrixView& given, const Neig
   meter.finish();
   GraphReport report;
   report.method = "index";
-  report.parameters = {{"factory", still.factory()}};  // and what was asked for; else a search's defaults hold
+  report.parameters = {{"factory", still.factory()}};  // and the given ones; others are the search's defaults
   if (params.probes > 0) report.parameters.push_back({"probes", params.probes});
   if (params.refine > 0) report.parameters.push_back({"refine", params.refine});
   if (params.refine_from != nullptr) report.parameters.push_back({"refine_from", params.refine_from->path()});

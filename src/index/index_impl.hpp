@@ -1,4 +1,4 @@
-// What an Index is a handle to: a kind, the publisher of its versions, and what was said when it was made.
+// The object behind Index handles: a kind, the publisher of its versions, and the parameters of its creation.
 #pragma once
 
 #include <kith/error.hpp>
@@ -25,10 +25,10 @@ inline const IndexState* state_of(const IndexVersion* version) {
 
 inline Offset offset_of(const IndexVersion* version) { return version == nullptr ? nullptr : version->offset; }
 
-// Live ones.
+// The number of live rows.
 inline int64_t rows_of(const IndexVersion* version) { return version == nullptr ? 0 : version->ids.live().count(); }
 
-// The version without its dead rows; the others close up. Its state is to be completed.
+// The version without its dead rows; the others close up. Its state has yet to be completed.
 inline IndexVersion without_dead_rows(const IndexKind& kind, const IndexVersion& version, const Resources& resources) {
   const LiveRows& live = version.ids.live();
   if (live.all()) return version;
@@ -36,7 +36,7 @@ inline IndexVersion without_dead_rows(const IndexKind& kind, const IndexVersion&
   return {kind.compacted(*version.state, kept, resources), version.ids.kept(kept, resources), version.offset,
           version.tuned};
 }
-// The training of a state alone.
+// An empty state with the same training.
 inline SharedState without_rows(const IndexKind& kind, const SharedState& state, const Resources& resources) {
   const int64_t rows = state->content().rows;
   if (rows == 0) return state;
@@ -49,8 +49,8 @@ inline IndexVersion compacted(const IndexKind& kind, const IndexVersion& version
   after.state = kind.completed(after.state, resources);
   return after;
 }
-// What that takes at most: of the rows that stay, as bits and by number, of ids, and as much as there is now, where it
-// lies.
+// The most memory that compaction takes: bits and numbers of the remaining rows, ids, and as much as the state takes
+// now, in the same place.
 inline Footprint compacted_footprint(const IndexKind& kind, const IndexVersion* version, const Resources& resources) {
   if (version == nullptr || version->ids.live().all()) return {};
   constexpr int64_t kRow = 2 * sizeof(uint32_t) + 2 * sizeof(int64_t) + 1;
@@ -61,7 +61,7 @@ inline Footprint compacted_footprint(const IndexKind& kind, const IndexVersion* 
       .beside(kind.compaction_footprint(*version->state, version->ids.live().dead(), resources));
 }
 
-// What becomes of the vectors whose ids are added once more.
+// How to treat added ids that exist already.
 enum class KnownIds : uint8_t { refused, replaced };
 
 struct Index::Impl {
@@ -73,17 +73,17 @@ struct Index::Impl {
 
   Device device() const { return placement.devices.front().device; }
 
-  // With this index's devices, where the call names none.
+  // With this index's devices, unless the call names some.
   Resources on_device(const Resources& given) const {
     if (names_device(given)) return given;
     return is_several() ? given.with_devices(placement.devices) : given.with_device(device());
   }
-  // How many copies of the index the parts of such resources search: the devices that a call names hold it each.
+  // The number of copies that the parts of such resources search; devices that the call itself names each hold a copy.
   int copies(const Resources& on_device) const {
     return is_several() && on_device.devices() == placement.devices ? placement.copies : on_device.parts();
   }
 
-  // Refuses to change an index on disk: its files are read-only.
+  // InvalidState for an index on disk, whose files are read-only.
   void refuse_on_disk(std::string_view what) const {
     if (files.empty()) return;
     throw InvalidState(fmt::format(
@@ -97,16 +97,16 @@ struct Index::Impl {
     throw InvalidState(fmt::format("the index {} must be trained before {}: call train() first", factory, before_what));
   }
 
-  // `start`: the graph of the rows, in host memory, or null. Both return how many vectors were replaced.
+  // `start`: the graph of the rows, in host memory, or null. Both return the number of replaced vectors.
   int64_t add(const MatrixView& rows, VectorView<const int64_t> ids, KnownIds known, Ownership ownership,
               const KnnGraph* start, const Resources& given);
   int64_t add(const VectorFile& file, VectorView<const int64_t> ids, KnownIds known, const Resources& given);
 
   const std::string factory;
   const IndexParams params;
-  const IndexPlacement placement;  // what calls run on; automatic: each chooses
+  const IndexPlacement placement;  // where calls run; automatic: each call chooses
   const std::shared_ptr<const IndexKind> kind;
-  std::vector<std::string> files;  // that its lists or vectors are mapped from, in the order of their rows
+  std::vector<std::string> files;  // the mapped files of its lists or vectors, in the order of their rows
   IndexPublisher versions;
 
  private:

@@ -1,4 +1,4 @@
-// Two indexes become one, and one becomes two that share what they hold.
+// Merging indexes, and clones on other devices.
 #include <kith/index.hpp>
 
 #include "core/dispatch.hpp"
@@ -12,15 +12,15 @@
 namespace kith {
 namespace {
 
-// The rows of a state, as those of an add are looked at.
+// The shape of a state's rows.
 RowsInfo info_of(const IndexContent& content) {
   RowsInfo info(content.rows, content.cols, content.dtype);
   info.space = content.space;
   return info;
 }
 
-// What joining two versions takes at most: the other one without its dead rows, the runs of both that become one, and
-// their ids. Rows on a GPU are joined there, or come to the host, as is the kind's way.
+// The most memory of merging two versions: the other one without its dead rows, the segments that are merged, and the
+// ids. Rows on a GPU are merged there or copied to the host, depending on the kind.
 Footprint merged_footprint(const IndexKind& kind, const IndexVersion* mine, const IndexVersion* other,
                            const Resources& resources) {
   if (state_of(other) == nullptr) return {};
@@ -29,7 +29,7 @@ Footprint merged_footprint(const IndexKind& kind, const IndexVersion* mine, cons
     const IndexBytes bytes = version->state->bytes();
     const MemorySpace space = version->state->content().space;
     const Footprint ids = array_footprint<int64_t>(version->ids.live().stored(), 4);
-    // Rows that must come to the host: the copy and what is built from it.
+    // Rows that must be copied to the host: the copy, and what is built from it.
     if (!space.host_readable() && !kind.merges_in_place()) return ids.beside({2 * bytes.device});
     return ids.beside({bytes.host}).beside(Footprint::in(space, bytes.device));
   };
@@ -47,7 +47,7 @@ std::string name_of_place(const MemorySpace& space) {
   return space.host_readable() ? "host memory" : fmt::format("the memory of cuda:{}", space.device);
 }
 
-// An index that keeps all rows in one place shares those of the other.
+// An index that keeps all rows in one memory space can share only rows in that space.
 void refuse_other_place(const IndexState* state, const IndexContent& other) {
   if (state == nullptr || state->content().rows == 0 || state->content().any_place) return;
   const MemorySpace& space = state->content().space;
@@ -147,7 +147,7 @@ int parts_of(const IndexPlacement& placement) {
   return parts;
 }
 
-// As many copies as the memory of the GPUs has room for. What lies on the host, parts of a CPU share.
+// The number of copies that fit in the GPUs' memory. Parts of a CPU share what is on the host.
 int copies_that_fit(const IndexPlacement& placement, int64_t bytes, const Resources& resources) {
   const int parts = parts_of(placement);
   int64_t room = kNoLimit;  // of the part that has the least
@@ -162,8 +162,8 @@ int copies_that_fit(const IndexPlacement& placement, int64_t bytes, const Resour
   return 1;
 }
 
-// The placement with its number of copies. InvalidArgument where the parts cannot be divided so, Unsupported where an
-// index has no shards.
+// The placement with its number of copies filled in. InvalidArgument if the parts cannot be divided so, Unsupported if
+// the index cannot be split into shards.
 IndexPlacement settled(const IndexPlacement& given, const std::string& factory, const IndexState* state,
                        const Resources& resources) {
   IndexPlacement placement = given;
@@ -191,7 +191,7 @@ IndexPlacement settled(const IndexPlacement& given, const std::string& factory, 
   return placement;
 }
 
-// Whether all of it can be searched where it lies.
+// Whether all of it can be searched without copies to the host.
 bool can_stay(const MemorySpace& space, const IndexPlacement& placement) {
   if (space.host_readable() || placement.devices.front().device.kind == DeviceKind::automatic) return true;
   return std::all_of(placement.devices.begin(), placement.devices.end(),

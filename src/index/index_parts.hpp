@@ -1,5 +1,5 @@
-// An index taken apart: plain data that files hold, Kith's own and FAISS's. An index is made from parts and gives its
-// parts; whoever reads or writes files knows nothing of states and kinds.
+// An index as plain data, for Kith's and FAISS's files. An index can be made from parts and taken apart, so that
+// readers and writers of files need to know nothing about states and kinds.
 #pragma once
 
 #include <kith/index.hpp>
@@ -23,16 +23,16 @@
 
 namespace kith {
 
-// The arrays of an index taken apart: owned, as a file gives them, or shared with an index that is being saved, so that
-// saving copies nothing and loading moves.
+// An array of the parts: owned, if it was read from a file, or shared with an index that is being saved. So saving
+// copies nothing, and loading moves.
 template <typename T>
 class PartArray {
  public:
   PartArray() = default;
   PartArray(HostArray<T> owned)  // NOLINT: an owned array is one of these
       : owned_(std::move(owned)), values_(owned_.data(), static_cast<size_t>(owned_.size())) {}
-  // `keeper` holds the values, and they do not change while it lives. `unchecked`: of a mapped file, which nobody has
-  // looked at.
+  // `keeper` keeps the values alive and unchanged. `unchecked`: they are in a mapped file and have not been
+  // checked.
   PartArray(std::span<const T> values, std::shared_ptr<const void> keeper, bool unchecked = false)
       : keeper_(std::move(keeper)), values_(values), unchecked_(unchecked) {}
 
@@ -45,7 +45,7 @@ class PartArray {
   std::span<const std::byte> bytes() const { return std::as_bytes(values_); }
   bool unchecked() const { return unchecked_; }
 
-  // Moved out where it is owned, else copied.
+  // Moves an owned array out, copies a shared one.
   HostArray<T> take(std::string_view purpose, const Resources& resources) && {
     const std::span<const T> values = std::exchange(values_, {});
     if (owned_.data() != nullptr) return std::move(owned_);
@@ -65,7 +65,7 @@ class PartMatrix {
  public:
   PartMatrix() = default;
   PartMatrix(MatrixBuffer owned) : owned_(std::move(owned)), view_(owned_.view()) {}  // NOLINT: as above
-  // Rows in host memory; they may be apart. `unchecked` as above.
+  // Rows in host memory, possibly with gaps. `unchecked` as above.
   PartMatrix(const MatrixView& view, std::shared_ptr<const void> keeper, bool unchecked = false)
       : keeper_(std::move(keeper)), view_(view), unchecked_(unchecked) {}
 
@@ -93,8 +93,8 @@ class PartMatrix {
   bool unchecked_ = false;
 };
 
-// Values of a trained codec: product: the codewords; scalar: the least value of each column, then the span of each;
-// additive: the codebooks, then what the levels of norms are made from.
+// The values of a trained codec. Product: the codewords; scalar: the smallest value of each column, then the range of
+// each; additive: the codebooks, then the values behind the levels of norms.
 struct CodecParts {
   CodeFormat format;
   std::vector<float> values;
@@ -110,7 +110,7 @@ struct CodecParts {
   }
 };
 
-// How a local search quantizer encodes, besides its rounds.
+// The encoding parameters of a local search quantizer, except the rounds.
 struct SearchOptions {
   int64_t sweeps = 4;
   int64_t perturbed = 0;
@@ -119,7 +119,7 @@ struct SearchOptions {
   bool operator==(const SearchOptions&) const = default;
 };
 
-// A quantizer by itself: its code, and the parameters that the code does not show.
+// A quantizer: its code, and the parameters that do not follow from the code.
 struct QuantizerParts {
   CodecParts codec;
   bool check_finite = true;
@@ -127,7 +127,7 @@ struct QuantizerParts {
   SearchOptions search = {};
 };
 
-// Transforms by themselves, and what they were asked for with. Files of the first version know no steps.
+// Transforms and their parameters. Files of the first version do not have `steps`.
 struct SavedTransforms {
   std::vector<TransformParts> transforms;
   std::string steps;
@@ -137,20 +137,20 @@ struct SavedTransforms {
 
 // The vectors of lists, in the order of lists.
 struct ListArrayParts {
-  PartArray<int64_t> offsets;  // lists + 1, of vectors: where each list begins
+  PartArray<int64_t> offsets;  // lists + 1: where each list begins, in vectors
   PartArray<uint8_t> codes;
   PartArray<uint32_t> rows;  // the row of each; ascending within a list
-  std::string path = {};     // of the file that they are mapped from; empty: they lie in memory and were checked
+  std::string path = {};     // of the mapped file; empty: in memory, and checked
 };
 
 struct ListParts : ListArrayParts {
   int64_t lists = 1;
   PartMatrix centres;     // lists x cols, f32; none for a single list without one
-  bool residual = false;  // codes are of vectors less their centre
+  bool residual = false;  // codes are of vectors minus their centre
   CodecParts codec;
-  std::vector<ListArrayParts> behind;  // further vectors, of later rows, where an index is in several files
+  std::vector<ListArrayParts> behind;  // vectors of later rows, if the index is in several files
 
-  // All of so many vectors are in one list, in the order of rows.
+  // Puts all `count` vectors in one list, in the order of rows.
   void put_in_one_list(int64_t count, const Resources& resources) {
     HostArray<int64_t> begins(2, "the list", resources);
     HostArray<uint32_t> numbers(count, "the rows of the list", resources);
@@ -162,17 +162,17 @@ struct ListParts : ListArrayParts {
   }
 };
 
-// Codes of all vectors, as the caller gave them, before the transforms, in the order of rows: for a second look at
-// candidates.
+// Codes for refinement: of all vectors before the transforms, in the order of
+// rows.
 struct RefineParts {
   CodecParts codec;
   PartArray<uint8_t> codes;
-  std::vector<PartArray<uint8_t>> behind = {};  // of later rows, where an index is in several files
-  float factor = 0;                             // candidates for each neighbour by default; 0: chosen by the index
+  std::vector<PartArray<uint8_t>> behind = {};  // of later rows, if the index is in several files
+  float factor = 0;                             // default number of candidates in multiples of k; 0: the index decides
 };
 
-// A graph in front of the vectors (graph/search): its first `rows` rows lie at `places`. The others are compared with
-// every query.
+// A graph over the vectors (graph/search) that covers the first `rows` rows, at `places` places. Every query is
+// compared with all other rows.
 struct GraphParts {
   int64_t degree = 0;
   int64_t bits = 8;  // of a column's code, 8 or 4
@@ -180,10 +180,10 @@ struct GraphParts {
   int64_t rows = 0;
   int64_t cells = 0;
   int64_t entry_count = 0;
-  int64_t beams = 0;                  // that were measured
-  int64_t clipped = 0;                // values that codes do not reach
-  int64_t connected = 0;              // parts of the graph
-  int64_t lost = 0;                   // places that a small walk does not find
+  int64_t beams = 0;                  // number of measured beams
+  int64_t clipped = 0;                // values outside the codes' range
+  int64_t connected = 0;              // connected components
+  int64_t lost = 0;                   // places that a short walk does not find
   std::vector<float> scale;           // of codes: the step, then the offset of each column; none without codes
   PartArray<std::byte> codes;         // of places, padded to 16 bytes, or the rows themselves; four bits: by
                                       // kernels/distance/nibble_keys_cpu.hpp
@@ -196,7 +196,7 @@ struct GraphParts {
   std::vector<float> table;           // beams x 2: a beam, and the recall that it was measured to have
 };
 
-// What searches were measured to find (kith/index_tune.hpp), without times, which a machine has and not an index.
+// The measurements of tune() (kith/index_tune.hpp) without times, which belong to a machine and not to an index.
 struct TunedParts {
   static constexpr int64_t kValues = 7;  // beam, width, probes, refine, recall, its standard error, comparisons
 
@@ -215,7 +215,7 @@ struct TunedParts {
     }
     return parts;
   }
-  // The table of values that were checked.
+  // The table; values have been checked.
   TuneTable table() const {
     TuneTable table{k, rows, {}};
     for (const double* at = values.data(); at != values.data() + values.size(); at += kValues) {
@@ -228,22 +228,22 @@ struct TunedParts {
 
 struct IndexParts : IndexParams {
   std::string factory;
-  int64_t cols = 0;  // of the caller's vectors; 0 before they are known
+  int64_t cols = 0;  // of the caller's vectors; 0: not known yet
   int64_t rows = 0;
   DType dtype = DType::f32;                // of the caller's vectors, fixed by the first add
   std::vector<TransformParts> transforms;  // first to last
-  std::optional<ListParts> lists;          // else `flat`
-  std::vector<PartMatrix> flat;            // rows as they were added, after the transforms, in blocks; a file gives one
-  PartArray<int64_t> ids;                  // of rows; none where they are 0, 1, 2, ...
-  int64_t next_id = 0;                     // what the next vector without an id gets
-  int64_t probes = 0;                      // the default of a search; 0: chosen by the index
-  std::optional<GraphParts> graph;         // in front of `flat`, or of `lists` that are one
+  std::optional<ListParts> lists;          // otherwise `flat`
+  std::vector<PartMatrix> flat;            // transformed rows in blocks; from a file in one block
+  PartArray<int64_t> ids;                  // of rows; empty if they are 0, 1, 2, ...
+  int64_t next_id = 0;                     // the next automatic id
+  int64_t probes = 0;                      // the default of searches; 0: the index's choice
+  std::optional<GraphParts> graph;         // over `flat`, or over a single list
   std::optional<RefineParts> refine;
   std::optional<TunedParts> tuned;
-  // What was subtracted from every vector, and is from queries (rows/narrowed_rows.hpp): `cols` values, or none.
+  // The offset that is subtracted from vectors and queries (rows/narrowed_rows.hpp): `cols` values, or none.
   std::vector<double> subtracted;
 
-  // Columns of what the lists or the flat rows hold.
+  // Columns of the vectors in lists or flat rows.
   int64_t stored_cols() const { return transforms.empty() ? cols : transforms.back().out; }
 };
 

@@ -36,7 +36,7 @@ void require_finite(std::span<const float> values, std::string_view section) {
   }
 }
 
-// Passes over rows of any dtype with what searches check theirs by.
+// Applies the checks of searches to rows of any dtype.
 template <typename Check>
 void check_rows(std::string_view section, const Check& check) {
   try {
@@ -54,7 +54,7 @@ void check_values(const IndexParts& parts, const MatrixView& rows, int64_t first
   });
 }
 
-// Bits behind the last sub-code are zeros, so that equal codes are equal bytes.
+// Checks that bits after the last sub-code are zero, so that equal codes have equal bytes.
 void check_codes(const CodecParts& codec, const PartArray<uint8_t>& codes, int64_t rows, std::string_view section) {
   const int64_t bytes = codec.format.bytes();
   require_size(codes.size(), saturating_multiply(rows, bytes), section);
@@ -167,7 +167,7 @@ void check_refine(const IndexParts& parts, const Resources& resources) {
   check_stored_codes(parts, refine.codec, refine.codes, "refine.codes", resources);
 }
 
-// Ascending from 0 to `end`; each step at least `least`.
+// Checks that offsets ascend from 0 to `end`, by at least `least` each.
 void check_steps(const PartArray<uint32_t>& offsets, int64_t count, int64_t end, int64_t least,
                  std::string_view section) {
   require_size(offsets.size(), count + 1, section);

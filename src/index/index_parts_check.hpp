@@ -1,9 +1,9 @@
-// Whether the parts of an index fit together. A search trusts what passed here: offsets ascend and end at the number of
-// rows, rows are a permutation, arrays have the bytes that their codes take, trained values are finite. So no file can
-// make a search read outside of its arrays.
+// Checks that the parts of an index are consistent. Searches rely on it: offsets ascend and end at the number of rows,
+// rows are a permutation, arrays have the size that their codes need, trained values are finite. So no file can make a
+// search read outside of its arrays.
 //
-// Takes time in proportion to the bytes of the parts, and memory for a bit a row; where ids do not ascend, also for a
-// copy of them.
+// Time: proportional to the bytes of the parts. Memory: a bit per row, and a copy of the ids if they do not
+// ascend.
 #pragma once
 
 #include <kith/error.hpp>
@@ -21,7 +21,7 @@ namespace kith {
 class PartsProblem : public InvalidArgument {
  public:
   PartsProblem(std::string_view section, std::string_view reason);
-  const std::string& section() const { return section_; }  // as files name it; "about": the numbers beside the arrays
+  const std::string& section() const { return section_; }  // its name in files; "about": the numbers beside the arrays
   const std::string& reason() const { return reason_; }
 
  private:
@@ -34,11 +34,11 @@ void check_parts(const IndexParts& parts, const Resources& resources);
 void check_codec(const CodecParts& codec, std::string_view section);
 void check_transforms(const std::vector<TransformParts>& transforms);
 
-// Whether codes of that format, and so many lists, can be: the numbers alone.
+// Checks only the numbers of a code's format.
 void check_code_format(const CodecParts& codec);
-// That the counts of a graph can be: the sizes of its arrays follow from them.
+// Checks the counts of a graph, from which the sizes of its arrays follow.
 void check_graph_counts(const IndexParts& parts);
-// How the places of its graph are coded, whose counts and scale were checked.
+// The coder of the graph's places; counts and scale have been checked.
 WalkCoder walk_coder_of(const IndexParts& parts);
 void check_tuned_counts(const TunedParts& tuned);
 void check_list_count(int64_t lists);

@@ -63,7 +63,7 @@ void IndexPublisher::publish(const Writer&, const Next& next, const Resources& r
   auto after = std::make_shared<const IndexVersion>(next(before.get()));
   resources.check_cancelled();  // also by a sink in its last report
   const std::lock_guard lock(mutex_);
-  current_.swap(after);  // the old one lives until `before` goes, after the lock
+  current_.swap(after);  // `before` frees the old version after the lock is released
 }
 
 }  // namespace kith

@@ -1,8 +1,8 @@
-// The versions of an index: which is the current one, and who may make the next.
+// The current version of an index, and the right to make the next one.
 //
-// Readers take the current version and never wait. Writers take turns: each begins from the version that the one before
-// has published, so that no work is done twice. What a writer calls on its way (sinks of progress and log) may read the
-// index; writing to it from there is InvalidState, since it would wait for itself.
+// Readers take the current version and never wait. Writers take turns: each starts from the version that the one before
+// has published, so that no work is done twice. Progress and log sinks that a writer calls may read the index; writing
+// from there is InvalidState, since the writer would wait for itself.
 #pragma once
 
 #include "index/id_table.hpp"
@@ -18,23 +18,23 @@
 
 namespace kith {
 
-// Its state, the ids of the rows in it, and what those have lost. What is published together is seen together.
+// A state, the ids of its rows, and what else is published with them, so that readers see all of it together.
 struct IndexVersion {
   SharedState state;
   IdTable ids;
-  Offset offset = {};  // of all vectors and queries, told by the first that were trained on or added
-  std::shared_ptr<const TuneTable> tuned = {};  // what searches were measured to find; null before tune()
+  Offset offset = {};  // of all vectors and queries, fixed by the first training or add
+  std::shared_ptr<const TuneTable> tuned = {};  // the measurements of tune(); null before
 };
 
 class IndexPublisher {
  public:
-  // Makes the next version from the current one, which is null at first.
+  // Makes the next version from the current one, or from null.
   using Next = std::function<IndexVersion(const IndexVersion* current)>;
 
-  // Null before the first is published.
+  // Null before the first one.
   std::shared_ptr<const IndexVersion> current() const;
 
-  // Held by a thread that is about to write, from before its first sink is called: InvalidState if it writes already.
+  // Held by a writing thread, from before it calls a sink. InvalidState if the thread is writing already.
   class Writer {
    public:
     explicit Writer(IndexPublisher& publisher);
@@ -46,14 +46,14 @@ class IndexPublisher {
     IndexPublisher& publisher_;
   };
 
-  // Waits for its turn, in which the resources' cancellation is heeded. Where `next` throws, nothing changes.
+  // Waits for its turn, which the resources can cancel. If `next` throws, nothing changes.
   void publish(const Writer& writer, const Next& next, const Resources& resources);
   void publish(const Next& next, const Resources& resources) { publish(Writer(*this), next, resources); }
 
  private:
   class Turn;
 
-  mutable std::mutex mutex_;  // held for moments only: never while a version is made or destroyed
+  mutable std::mutex mutex_;  // held briefly; never while a version is made or destroyed
   std::condition_variable turn_over_;
   std::vector<std::thread::id> writers_;
   int turn_of_ =

@@ -25,7 +25,7 @@
 namespace kith {
 namespace {
 
-constexpr size_t kMostRuns = 32;  // that are open at a time; then they become one
+constexpr size_t kMostRuns = 32;  // open at a time; then they are merged into one
 
 const Section& section_of(const ContainerFile& file, std::string_view name) {
   const Section* const section = file.find(name);
@@ -46,7 +46,7 @@ IndexParts about_of(const ContainerFile& file, const Resources& resources) {
   }
 }
 
-// A section with a value for each row, or what says where they lie.
+// Whether a section has a value per row, or offsets of such values.
 bool is_of_rows(std::string_view name) {
   constexpr std::string_view kNames[] = {"about", "offsets", "rows", "codes", "flat", "ids", "refine.codes", "tuned"};
   return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
@@ -60,7 +60,7 @@ std::string in_words(std::string_view section) {
   return "their codes differ";
 }
 
-// Bytes that streams and the piece between them may take.
+// Buffer size of each stream, and of the piece between them.
 int64_t stream_bytes(size_t streams, const Resources& resources) {
   constexpr int64_t kLeast = 4 << 10;
   constexpr int64_t kMostBuffered = 1 << 20;
@@ -68,13 +68,13 @@ int64_t stream_bytes(size_t streams, const Resources& resources) {
   return std::clamp(share / kLeast * kLeast, kLeast, kMostBuffered);
 }
 
-// Bytes on their way to a section, handed on by the piece.
+// A buffer of bytes for a section, written when it is full.
 class Piece {
  public:
   Piece(int64_t bytes, const ContainerWriter::Put& put, const Resources& resources)
       : bytes_(bytes, "what is written to a file at a time", resources), put_(put) {}
 
-  // Moves so many bytes from the stream; change(data, bytes) is called for what came.
+  // Moves `bytes` bytes from the stream, after change(data, bytes).
   template <typename Change>
   void take(SectionStream& from, int64_t bytes, const Change& change) {
     while (bytes > 0) {
@@ -131,7 +131,7 @@ class ListSizes {
 
 std::string factory_in(const std::string& path, const Resources& resources) {
   const ContainerFile file(path);
-  if (file.kind() != "index") return {};  // whoever loads it says what it is
+  if (file.kind() != "index") return {};  // loading it will give the error
   return about_of(file, resources).factory;
 }
 
@@ -240,7 +240,7 @@ void IndexRuns::spill(const IndexParts& parts, int64_t to_come, const Resources&
   rows_ += parts.rows;
 }
 
-// The open runs become one. Those of a user stay as they are on the disk.
+// Merges the open runs into one. Users' files stay unchanged on the disk.
 void IndexRuns::join_runs(const Resources& resources) {
   const std::string path = spill_path();
   write_runs(path, trained_(), nullptr, false, resources);

@@ -1,12 +1,12 @@
-// An index larger than memory, as runs of its rows on the disk, and the one file that they become.
+// Writes an index larger than memory: runs of its rows on the disk, which are merged into one file.
 //
-// A run is an index file of some rows, numbered from 0: one that a user has, or one that was spilled from memory, which
-// has no name any more as soon as it is written, so that nothing stays behind when the process ends. Runs become one
-// file array by array: what has an order of rows is put end to end, what lies in lists is joined list by list, each run
-// being read once from its beginning to its end for each array. The result has the bytes of the file that one index in
-// memory would save.
+// A run is an index file of some rows, numbered from 0: a user's file, or one that was spilled from memory. Spilled
+// files are unlinked as soon as they are written, so that nothing remains when the process ends. Runs are merged
+// array by array: arrays in the order of rows are concatenated, those in lists are merged list by list, with each run
+// read once from beginning to end per array. The result has the bytes of the file that one index in memory would
+// save.
 //
-// Disk: every array of the spilled rows twice. Memory: buffers, 8 bytes a list, and ids that are not row numbers.
+// Disk: every array of the spilled rows twice. Memory: buffers, 8 bytes per list, and ids other than row numbers.
 #pragma once
 
 #include <kith/resources.hpp>
@@ -27,22 +27,22 @@ namespace kith {
 
 class IndexRuns {
  public:
-  // Beside the file at `path` the runs are spilled. `trained()` gives the parts of the index without its rows.
+  // Runs are spilled beside the file at `path`. `trained()` returns the parts of the index without its rows.
   IndexRuns(std::string path, std::function<IndexParts()> trained)
       : path_(std::move(path)), trained_(std::move(trained)) {}
 
   bool empty() const { return runs_.empty(); }
   int64_t rows() const { return rows_; }
-  // InvalidState unless the files that were added have so many rows: they were loaded before, and may have changed.
+  // InvalidState unless the added files still have `rows` rows, as when they were loaded.
   void expect_rows(int64_t rows) const;
 
-  // A user's file. InvalidArgument where its training is another than that of the runs before.
+  // Adds a user's file. InvalidArgument if its training differs from that of earlier runs.
   void add_file(const std::string& path, const Resources& resources);
-  // Rows in memory, whose ids are left out. `to_come`: rows that will be spilled after these; IoError where the disk
-  // has not room for all.
+  // Spills rows from memory, without their ids. `to_come`: rows that will be spilled later; IoError if the disk has no
+  // room for all of them.
   void spill(const IndexParts& parts, int64_t to_come, const Resources& resources);
 
-  // All rows as one file at the path, with these ids. Hashes of what is read are verified before it has its name.
+  // Writes all rows as one file at the path, with these ids. Verifies the hashes of what it reads before renaming.
   void write(const IdTable& ids, IndexParts whole, const Resources& resources) const;
 
  private:
@@ -56,7 +56,7 @@ class IndexRuns {
                   const Resources& resources) const;
   void join_runs(const Resources& resources);
   std::string spill_path();
-  // Gives a spilled file up to this process alone.
+  // Opens a spilled file and unlinks it.
   std::shared_ptr<const ContainerFile> opened_and_removed(const std::string& path) const;
 
   const std::string path_;
@@ -66,17 +66,17 @@ class IndexRuns {
   int64_t rows_ = 0;
 };
 
-// The first file of an index that has seen vectors: a Flat index without any does not know their columns.
+// The first file of an index that knows its columns, unlike a Flat index without vectors.
 const std::string& first_with_columns(const std::vector<std::string>& files, const Resources& resources);
 
-// Unsupported where one index cannot have so many rows.
+// Unsupported if one index cannot have that many rows.
 void check_joined_rows(int64_t rows, int64_t more);
 
 // The factory string of an index file.
 std::string factory_in(const std::string& path, const Resources& resources);
 
-// InvalidArgument, naming both files and what differs, where two files of indexes were not trained alike; Unsupported
-// for graph indexes, whose vectors are searched together.
+// InvalidArgument that names both files and the difference if two indexes were trained differently; Unsupported for
+// graph indexes, which cannot be searched apart.
 void refuse_other_training(const ContainerFile& first, const ContainerFile& other, const Resources& resources);
 
 }  // namespace kith

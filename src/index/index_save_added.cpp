@@ -1,6 +1,6 @@
-// An index and the vectors of files become a file, whatever the memory limit: vectors are coded piece by piece, and
-// what has become a share of the limit goes to the disk as a run (index_runs.hpp). Where nothing had to go, it is saved
-// from memory.
+// Writes an index with the vectors of files added, under any memory limit: vectors are encoded piece by piece, and
+// whenever they take a share of the limit, they are spilled to the disk as a run (index_runs.hpp). If nothing had to be
+// spilled, the index is saved from memory.
 #include <kith/index.hpp>
 
 #include "core/within_limits.hpp"
@@ -21,7 +21,7 @@
 namespace kith {
 namespace {
 
-constexpr int64_t kStateShare = 4;  // of what the limit leaves, that rows in memory may take before they are spilled
+constexpr int64_t kStateShare = 4;  // of the free memory; rows that take more are spilled
 constexpr int64_t kPieceShare = 4;  // of a piece as add() would read it
 
 int64_t host_bytes(const SharedState& state) { return state == nullptr ? 0 : state->bytes().host; }

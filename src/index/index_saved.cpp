@@ -1,4 +1,4 @@
-// An index becomes parts, which files hold, and parts an index.
+// Taking an index apart for files, and making one from parts.
 #include <kith/index.hpp>
 
 #include "core/within_limits.hpp"
@@ -20,22 +20,22 @@ namespace kith {
 
 namespace {
 
-// Streams that a file is written through, and the offsets of its lists.
+// Room for the streams that write a file, and the offsets of its lists.
 constexpr int64_t kStreamedRoom = int64_t{1} << 20;
 
-// The parts of what a file holds, without its rows.
+// The parts in a file, without its rows.
 IndexParts trained_parts(const std::string& path, const Resources& resources) {
   return load_parts(path, resources, {RowArrays::left_out, RowArrays::left_out});
 }
 
-// Bytes of a section with a value for each row; 0 if there is none.
+// Bytes of a section; 0 if there is none.
 int64_t section_bytes_in(const std::string& path, std::string_view name) {
   const ContainerFile file(path);
   const Section* const section = file.find(name);
   return section == nullptr ? 0 : section->bytes;
 }
 
-// Saves an index on disk: all files as one, with what a version knows beside their rows.
+// Saves an index on disk: all of its files as one, with the version's ids and offset.
 void save_files(const std::vector<std::string>& files, const IndexVersion& version, const std::string& path,
                 const Resources& resources) {
   const std::string& first = first_with_columns(files, resources);
@@ -178,7 +178,7 @@ bool is_graph(const std::string& factory) {
   try {
     return parse_factory(factory).degree > 0;
   } catch (const InvalidArgument&) {
-    return false;  // whoever loads the file says what is wrong
+    return false;  // loading the file will give the error
   }
 }
 
@@ -187,7 +187,7 @@ std::vector<std::string> index_files(const std::string& path) {
   return is_file_pattern(path) ? matching_files(path) : std::vector<std::string>{path};
 }
 
-// Puts the rows of another file of the same training behind those of `parts`.
+// Appends the rows of another file of the same training to `parts`.
 void join_parts(IndexParts& parts, IndexParts more, const Resources& resources) {
   const int64_t first_row = parts.rows;
   check_joined_rows(parts.rows, more.rows);
@@ -269,7 +269,7 @@ Index Index::load(const std::vector<std::string>& files, const LoadParams& param
     }
     return all;
   };
-  // One that has not seen a vector has nothing on the disk.
+  // An index that has never had vectors has nothing on the disk.
   const auto has_columns = [](const Index& index) {
     return state_of(index.impl_->versions.current().get()) != nullptr;
   };

@@ -1,5 +1,5 @@
-// What every kind of index shares when it is searched: the checks, ids, searches of nothing, a second look at
-// candidates with vectors of a file.
+// The part of a search that all kinds of index share: checks, ids, filters, empty indexes, and refinement with vectors
+// of a file.
 #include <kith/index.hpp>
 #include <kith/knn_filters.hpp>
 
@@ -38,12 +38,12 @@ namespace {
   throw InvalidArgument(fmt::format("the filter's id {} at position {} is not in the index", id, position));
 }
 
-// A caller's filter in the stored rows of one version: a list names ids, which become rows; masks and bits are of the
-// live rows. Without one the dead rows are left out, where there are any.
+// A caller's filter, translated to the stored rows of one version: a list contains ids, masks and bits are of the live
+// rows. Without a filter, it leaves out dead rows, if there are any.
 class IdFilter {
  public:
-  // Ids that are not there are passed over, or, where `strict`, InvalidArgument, as is a mask of another size. The
-  // caller's memory is read until the filter is used up.
+  // Unknown ids are ignored, or InvalidArgument if `strict`; so is a mask of the wrong size. The caller's memory must
+  // outlive the filter.
   IdFilter(const RowFilter& filter, bool strict, const IdTable& ids, const Resources& resources)
       : filter_(shape_of(filter, ids)) {
     const LiveRows& live = ids.live();
@@ -73,11 +73,11 @@ class IdFilter {
   const RowFilter& of_rows() const { return filter_; }
 
  private:
-  // A filter of the form and size that such a one has: for what depends on these alone.
+  // A filter with only the form and the size of the translated one.
   static RowFilter shape_of(const RowFilter& filter, const IdTable& ids) {
     return filter.form() == RowFilter::Form::rows || ids.live().all() ? filter : ids.live().filter();
   }
-  // The place of the first number that is none of the rows; `count` where all are.
+  // The place of the first number that is not a row, or `count`.
   static int64_t first_beyond(const int64_t* numbers, int64_t count, int64_t rows) {
     return std::find_if(numbers, numbers + count, [&](int64_t one) { return one < 0 || one >= rows; }) - numbers;
   }
@@ -90,14 +90,14 @@ class IdFilter {
   RowFilter filter_;
 };
 
-// The same of an index without rows, where every listed id is unknown.
+// The same for an index without rows, where every listed id is unknown.
 RowFilter filter_of_nothing(const RowFilter& filter, bool strict) {
   if (filter.form() != RowFilter::Form::rows) return filter;
   if (strict && filter.size() > 0) throw_unknown_id(*static_cast<const int64_t*>(filter.data()), 0);
   return {};
 }
 
-// The groups of queries with equal filters, none where there is one filter for all. A mask of another size is refused
+// The groups of queries with equal filters; none if there is one filter for all. Refuses a mask of the wrong size
 // before anything is searched.
 std::vector<FilterGroup> filter_groups(const SearchParams& params, int64_t rows) {
   std::vector<FilterGroup> groups = group_by_filter(params.filters);
@@ -108,8 +108,8 @@ std::vector<FilterGroup> filter_groups(const SearchParams& params, int64_t rows)
   return groups;
 }
 
-// The rows that a caller's filter keeps; of a list at least none where it is only counted, since ids may be there
-// twice. `of_rows`: the same filter in stored rows.
+// The number of rows that a caller's filter keeps. With counting resources a list may keep none, since its ids may be
+// duplicates. `of_rows`: the same filter in stored rows.
 int64_t count_kept(const RowFilter& given, const RowFilter& of_rows, int64_t stored, const Resources& resources) {
   const auto* const bytes = static_cast<const uint8_t*>(given.data());
   switch (given.form()) {
@@ -120,7 +120,7 @@ int64_t count_kept(const RowFilter& given, const RowFilter& of_rows, int64_t sto
   }
 }
 
-// The lists that a search looks at: more than were asked for where the caller's filter keeps few rows.
+// The number of lists to probe: more than requested if the caller's filter keeps few rows.
 int64_t probes_of(const IndexState& state, int64_t probes, const RowFilter& given, const IdFilter& filter,
                   const LiveRows& live, const Resources& resources) {
   if (given.form() == RowFilter::Form::none) return probes;
@@ -128,8 +128,8 @@ int64_t probes_of(const IndexState& state, int64_t probes, const RowFilter& give
   return state.probes_with_filter(probes, std::cref(kept), live.count());  // which is not copied
 }
 
-// InvalidArgument for a file that cannot hold the vectors of `state`, which may be null, and for an index that keeps
-// vectors for a second look itself.
+// InvalidArgument for a file that cannot hold the vectors of `state`, which may be null, and for an index that stores
+// its own vectors for refinement.
 void check_refine_from(const VectorFile& file, const IndexState* state, const SearchUse& use,
                        const IndexParams& params) {
   if (params.metric == Metric::hamming) {
@@ -144,17 +144,17 @@ void check_refine_from(const VectorFile& file, const IndexState* state, const Se
                                     file.cols(), state->content().cols));
 }
 
-// The original vectors of an index in a file, for a second look at candidates: the vector with id i is row i of the
-// file. So a file that an index was built from goes with it, also after a remove. Rows are read as they are asked for,
-// into memory that counts against the limit; nothing is mapped.
+// The original vectors of an index in a file, for refinement: the vector with id i is row i of the file. So the file
+// that an index was built from fits it, also after a remove. Rows are read on demand, into memory that counts against
+// the limit; nothing is mapped.
 class FileVectors final : public RefineVectors {
  public:
-  // All but the resources must outlive it.
+  // Keeps references to all arguments but the resources.
   FileVectors(const VectorFile& file, const IndexVersion& version, const IndexParams& params,
               const Resources& resources)
       : file_(file), version_(version), params_(params), memory_(file.reserve_memory(resources)) {}
 
-  // InvalidArgument for a vector whose id is no row of the file, and for values that cannot be searched.
+  // InvalidArgument for an id that is not a row of the file, and for values that cannot be searched.
   void fetch(const int64_t* rows, int64_t count, float* out) const override {
     const int64_t cols = file_.cols();
     for (const IdPlace& at : in_order_of_ids(rows, count)) {
@@ -194,12 +194,12 @@ class FileVectors final : public RefineVectors {
   const ReadMemory memory_;
 };
 
-// Whether no parameters were measured to have the recall that is asked for: then search is exact.
+// Whether no measured parameters reach the requested recall, so that the search is exact.
 bool is_beyond(const SearchParams& params, const TuneTable* tuned) {
   return params.recall > 0 && tuned != nullptr && tuned->find(params.recall) == nullptr;
 }
 
-// With the parameters that were measured to have the recall that is asked for; without a table it is left to the state.
+// Fills in the parameters that reach the requested recall; without a table the state does that.
 SearchParams with_tuned(const SearchParams& params, const TuneTable* tuned, const SearchUse& use) {
   SearchParams chosen = params;
   if (params.recall == 0 || tuned == nullptr) return chosen;
@@ -214,7 +214,7 @@ SearchParams with_tuned(const SearchParams& params, const TuneTable* tuned, cons
   return chosen;
 }
 
-// What any queries are searched in before the first add.
+// An empty base for queries before the first add.
 MatrixView no_rows(const MatrixView& queries) {
   return {nullptr, queries.dtype(), {0, queries.cols(), queries.cols()}};
 }
@@ -234,7 +234,7 @@ void find_nothing(const MatrixView& queries, const NeighborsView& out, const Sea
   knn(queries, no_rows(queries), out, all, resources);
 }
 
-// Rows become ids where they lie.
+// Replaces rows by ids, in any memory.
 void rows_to_ids(const IdTable& ids, const VectorView<int64_t>& rows, const Resources& resources) {
   if (ids.plain() || rows.size == 0) return;
   const bool here = rows.space.host_readable();
@@ -249,7 +249,7 @@ void rows_to_ids(const IdTable& ids, const VectorView<int64_t>& rows, const Reso
   copy_to_device(bytes, reinterpret_cast<std::byte*>(rows.data), device, resources);
 }
 
-// The one that is searched for such queries; null, or without rows: nothing is found.
+// The version to search; null or without rows: nothing will be found.
 template <typename Impl>
 std::shared_ptr<const IndexVersion> searched_version(const Impl& impl, const MatrixView& queries) {
   std::shared_ptr<const IndexVersion> version = impl.versions.current();
@@ -260,15 +260,15 @@ std::shared_ptr<const IndexVersion> searched_version(const Impl& impl, const Mat
   return version;
 }
 
-// A part looks at its own share of the limits before it searches; in a group of parts each shard does that.
+// Checks a part's own share of the limits before its search; in a group of parts each shard does so.
 template <typename Call>
 auto counted_by_part(const IndexState& state, const Resources& part, const Call& call) {
   if (is_divided(state.content().space, part)) return call(part);
   return within_limits("the search", part, call);
 }
 
-// Queries are dealt out to the copies of an index. A copy that has several parts is searched in shards by all of them:
-// that is what a state does with resources of several parts.
+// Distributes queries over the copies of an index. All parts of a copy search it in shards, which a state does when its
+// resources have several parts.
 void search_placed(const IndexState& state, const MatrixView& queries, const NeighborsView& out,
                    const SearchParams& params, int copies, const Resources& resources) {
   if (!is_divided(state.content().space, resources) || copies == 1)
@@ -319,19 +319,19 @@ RangeNeighbors range_search_placed(const IndexState& state, const MatrixView& qu
   return in_space(one_after_the_other(std::move(found), resources), params.result_space, params.allocate, resources);
 }
 
-// For a search that is a step of something on one device: the devices that hold all vectors each do not divide it.
+// For a search that is a step of another call: it is not divided among devices that each hold all vectors.
 Resources for_step(int copies, const Resources& resources) {
   return copies == resources.parts() ? resources.with_device(resources.device()) : resources;
 }
 
-// Makes a search of data in these spaces if the limits leave room for it. Where nobody has asked for a device, the
-// index lies on a GPU that has no room, and the data on the host, the CPU searches a copy.
+// Searches if the limits have room for it. If no device was requested, the index is on a GPU without enough memory, and
+// the data are on the host, the CPU searches a copy.
 template <typename Call>
 auto search_within_limits(std::string_view job, const IndexState* state, std::initializer_list<MemorySpace> data,
                           bool at_least, const Resources& resources, const Call& call) {
   if (!counts_memory(resources)) return call(resources);
   if (state != nullptr && is_divided(state->content().space, resources)) {
-    // Each part looks at its share when it begins: an index in shards need not fit one GPU.
+    // Each part checks its own share when it begins: an index in shards need not fit on one GPU.
     const Footprint on_host{footprint_of_call(resources.with_device(Device::cpu()), call).host};
     require_memory(job, on_host.times(resources.parts()), resources);
     return call(resources);
@@ -455,7 +455,7 @@ RangeNeighbors Index::range_search(const MatrixView& queries, const RangeSearchP
     RangeNeighbors found = range_search_placed(*state, narrowed.view(), of_rows, impl_->copies(used), used);
     if (only_counts(used)) return found;
     rows_to_ids(version->ids, {found.ids(), found.size(), found.space()}, used);
-    // A kind of index may know host memory alone.
+    // Some kinds of index only fill host memory.
     return in_space(std::move(found), params.result_space, params.allocate, used);
   };
   return search_within_limits("the range search", state, {queries.space(), params.result_space}, true, resources,

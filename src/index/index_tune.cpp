@@ -1,8 +1,8 @@
-// Measures what searches with several parameters find, and how much they compare.
+// Measures the recall of searches with various parameters, and how much they compare.
 //
-// What grows with the work (beam, or probes) is measured first, from little to much, with the usual width and refine,
-// until nearly all is found; then the other widths and refines near the work that had the recall, as long as they
-// compare less than the best so far. So some thirty searches stand for a grid of several hundred.
+// The parameter that controls the work, beam or probes, is measured first, ascending, with the default width and
+// refine, until nearly everything is found. Then come other widths and refines near the work that reached the recall,
+// as long as they compare less than the best so far. So about thirty searches replace a grid of several hundred.
 #include <kith/error.hpp>
 #include <kith/index.hpp>
 
@@ -26,15 +26,15 @@
 namespace kith {
 namespace {
 
-constexpr double kNearlyAll = 0.999;        // recall that needs no more work
-constexpr int64_t kWidestTunedBeam = 8192;  // beyond those of beam_table.hpp by doubling
+constexpr double kNearlyAll = 0.999;        // stop increasing the work at this recall
+constexpr int64_t kWidestTunedBeam = 8192;  // beyond the beams of beam_table.hpp, by doubling
 constexpr int64_t kWidths[] = {1, 2, 4};
 constexpr int64_t kRefines[] = {1, 2, 4, 8, 16};
 constexpr int kTimedRounds = 3;
 constexpr double kTimedSeconds = 0.1;
-constexpr size_t kStepsBack = 2;  // of the work, where another width or refine begins
+constexpr size_t kStepsBack = 2;  // of the work, where the measurement of another width or refine begins
 
-// Parameters that may be tried; 0 for one that the index does not have.
+// The parameters to try; 0 for one that the index does not have.
 struct TuneSpace {
   bool walks = false;
   int64_t beam_refined = 0;   // neighbours, where a refine that covers the beam does the same as any larger one; else 0
@@ -111,10 +111,10 @@ class TuneBench {
     return state_.compared(on_host_.view(), params_of(search), resources_.with_progress({}));
   }
 
-  // The first search of all brings what later ones find ready.
+  // The first search makes copies and layouts, and does not count.
   void warm_up(const TunedSearch& search) { search_batch(search, 0); }
 
-  // Fills in what was measured; `compared` is known. Returns how many neighbours were right.
+  // Measures a search, whose `compared` is known. Returns the number of correct neighbours.
   int64_t measure(int64_t compared, TunedSearch& search) {
     // Short searches are timed more than once, and the shortest counts.
     std::chrono::duration<double> took{HUGE_VAL};
@@ -161,7 +161,7 @@ class TuneBench {
     state_.search(queries_.slice(first, count), part, params_of(search), resources_);
   }
 
-  // What is as near as the last true neighbour is right, whichever row it is.
+  // A neighbour no farther than the last true one is correct, whichever row it is.
   int64_t right_of(int64_t query) const {
     const float last = truth_.distances(query)[true_k_ - 1];
     int64_t right = 0;
@@ -189,7 +189,7 @@ std::vector<TunedSearch> measured_searches(const TuneSpace& space, TuneBench& be
                                            const Resources& resources) {
   std::vector<TunedSearch> searches;
   bench.warm_up(space.at(0, space.usual_width(), space.usual_refine()));
-  // For the recall asked for: how far the work went, and the fewest comparisons that reached it.
+  // For the requested recall: the step of the work and the fewest comparisons that reached it.
   size_t reached = space.work.size() - 1;
   double fewest = HUGE_VAL;
   const auto note = [&](const TunedSearch& search, size_t step) {
@@ -263,7 +263,7 @@ TuneReport Index::tune(const MatrixView& queries, const TuneParams& params, cons
       report.table.searches = measured_searches(space, bench, params.recall, queries.rows(), used);
       return;
     }
-    // Much work may be exact search, which takes less memory than a little.
+    // A search with much work may be exact, which can take less memory than one with little.
     for (size_t step = 0; step < space.work.size(); ++step) {
       const TunedSearch most = space.at(step, space.widths.back(), space.refines.back());
       bench.warm_up(most);

@@ -1,9 +1,9 @@
 // "IVF4096,PQ32", "IVF100,Flat", "SQ8", ...: an index of codes in lists. Without IVF there is one list without a
 // centre.
 //
-// A state is what was learned, and segments of codes that are shared with the states before and after it. How it grows:
-// an add makes a segment and merges it with the small ones before it, as a Flat index merges blocks, so that n single
-// adds cost n log n copies and leave log n segments.
+// A state is a trained model and segments of codes, which it shares with the states before and after it. An add makes a
+// segment and merges it with small ones before it, as in a Flat index, so that n single adds cost n log n copies and
+// leave log n segments.
 #include <kith/error.hpp>
 #include <kith/knn.hpp>
 
@@ -41,7 +41,7 @@ namespace {
 
 using Lists = Segments<SegmentCopies>;
 
-// Where all segments lie; the host's memory where that is not one place.
+// The memory space of all segments; the host if they are in several.
 MemorySpace place_of(const Lists& lists) {
   const auto same = [&](const SharedSegment& segment) { return segment->space() == lists.all().front()->space(); };
   return !lists.empty() && std::all_of(lists.begin(), lists.end(), same) ? lists.all().front()->space() : MemorySpace();
@@ -51,7 +51,7 @@ class ListsState final : public IndexState {
  public:
   using Model = std::shared_ptr<const IvfModel>;
 
-  // `probes`: the default of a search; 0: kith chooses.
+  // `probes`: the default of searches; 0: Kith's choice.
   ListsState(const IndexContent& content, const IndexParams& params, Model model, Lists segments, int64_t probes)
       : IndexState(content),
         params_(params),
@@ -76,7 +76,7 @@ class ListsState final : public IndexState {
     search(queries, out, {.k = params.k, .filter = params.filter, .probes = model_->lists()}, resources);
   }
 
-  // All centres, and the lists with the nearest ones: those that search() looks at, but for queries that find too few.
+  // All centres, and the vectors of the nearest lists, as in search(), but without the lists added for short queries.
   int64_t compared(const MatrixView& queries, const SearchParams& params, const Resources& given) const override {
     const int64_t lists = model_->lists();
     const int64_t probes = probes_for(params.probes);
@@ -129,7 +129,7 @@ class ListsState final : public IndexState {
 
   void reconstruct(const uint32_t* rows, const MutableMatrixView& out, const Resources& resources) const override {
     const HostArray<int64_t> wide(out.rows(), "rows to reconstruct", resources);
-    if (only_counts(resources)) {  // which were found, and a table of places
+    if (only_counts(resources)) {  // the vectors found, and a table of places
       return count_work({copied_bytes() + out.rows() + array_bytes<uint32_t>(content().rows)}, resources);
     }
     std::copy(rows, rows + out.rows(), wide.begin());
@@ -187,7 +187,7 @@ class ListsState final : public IndexState {
   }
   const Model& model() const { return model_; }
   const Lists& segments() const { return segments_; }
-  // What a segment of so many vectors takes on the host.
+  // The host memory of a segment of `rows` vectors.
   int64_t segment_bytes(int64_t rows) const {
     return ListSegment::bytes_for(model_->lists(), rows, model_->codec->format().bytes());
   }
@@ -199,7 +199,7 @@ class ListsState final : public IndexState {
     return all;
   }
 
-  // Pieces of the segments, in the memory of the part's device, as lists of their own.
+  // A shard: pieces of the segments, in the memory of the part's device, as lists of their own.
   std::shared_ptr<const ListsState> shard(int number, int count, const Resources& part) const {
     const ShardRows rows(ends(), number, count);
     Lists pieces;
@@ -218,8 +218,8 @@ class ListsState final : public IndexState {
     return std::make_shared<ListsState>(own, params_, model_, std::move(pieces), probes_);
   }
 
-  // The lists of many queries, ranked once by parts of CPUs, each for its share of them. None where queries are few or
-  // lists very many, and beside GPUs: these rank sooner than they are told (docs/devices.md).
+  // The nearest lists of many queries, ranked once by parts of CPUs, each for a share of the queries. Empty for few
+  // queries or very many lists, and with GPUs, which rank faster than results can be copied to them (docs/devices.md).
   HostArray<int32_t> rank_once(const MatrixView& queries, int64_t lists, const Resources& resources) const {
     constexpr int64_t kFewQueries = 64;
     constexpr int64_t kMostRanked = int64_t{1} << 26;
@@ -239,8 +239,8 @@ class ListsState final : public IndexState {
     return ranked;
   }
 
-  // A query's lists follow from the sizes of all shards: where its first `probes` lists hold too few vectors it looks
-  // at as many as it takes, and every shard at its piece of these. Such queries are searched by their number of lists.
+  // The lists that a query probes depend on the sizes of all shards: if its first `probes` lists have too few vectors,
+  // it probes more, and every shard scans its piece of these. Such queries are grouped by their number of lists.
   void search_in_shards(const MatrixView& queries, const NeighborsView& out, int64_t probes, const RowFilter& filter,
                         const Resources& resources) const {
     const auto search = [&](const MatrixView& some, const NeighborsView& found, int64_t lists) {
@@ -284,7 +284,7 @@ class ListsState final : public IndexState {
     all.deliver(resources);
   }
 
-  // Refused queries as the caller counts them.
+  // Renumbers refused queries to the caller's numbers.
   template <typename Work>
   static void naming_rows_by(const std::vector<int64_t>& numbers, const Work& work) {
     try {
@@ -294,7 +294,7 @@ class ListsState final : public IndexState {
     }
   }
 
-  // How many of its nearest lists each query looks at: `probes`, or as many as hold `most` vectors of those kept.
+  // The number of lists that each query probes: `probes`, or enough to hold `most` kept vectors.
   std::vector<int64_t> lists_needed(const MatrixView& queries, int64_t probes, int64_t most, const uint64_t* kept,
                                     const Resources& given) const {
     const Resources resources = given.with_device(Device::cpu()).with_progress({});
@@ -322,7 +322,7 @@ class ListsState final : public IndexState {
     }
   }
 
-  // A search that keeps to so many lists, whatever these hold.
+  // Searches exactly `lists` lists per query, however many vectors they have.
   void search_lists_alone(const MatrixView& queries, const NeighborsView& out, int64_t lists, const int32_t* ranked,
                           const RowFilter& filter, const Resources& resources) const {
     const IvfSearch wanted{
@@ -361,8 +361,7 @@ class ListsState final : public IndexState {
                          {}, resources);
   }
 
-  // Chooses the device and calls search(lists, queries, what is wanted) there, with queries checked and converted for
-  // it.
+  // Chooses the device, checks and converts the queries for it, and calls search(lists, queries, parameters).
   template <typename Search>
   auto search_somewhere(const MatrixView& queries, const MemorySpace& out, IvfSearch wanted, const RowFilter& filter,
                         const Resources& resources, const Search& search) const
@@ -406,7 +405,7 @@ class ListsState final : public IndexState {
     return std::invoke_result_t<Search, const SearchableLists&, const MatrixView&, const IvfSearch&>();
   }
 
-  // Lists that lie on the host stay ready for the CPU's next search, with its plan.
+  // Keeps lists on the host ready for the CPU's next search, with its plan.
   std::shared_ptr<const SearchableLists> searchable_on(Device device, const Resources& resources) const {
     const bool here = std::all_of(segments_.begin(), segments_.end(),
                                   [](const SharedSegment& segment) { return segment->space().host_readable(); });
@@ -416,7 +415,7 @@ class ListsState final : public IndexState {
     return ready_;
   }
 
-  // The vectors of so many lists, at least.
+  // The least number of vectors in `probes` lists.
   int64_t fewest_in(int64_t probes) const {
     std::call_once(counted_, [&] {
       std::vector<int64_t> sizes(static_cast<size_t>(model_->lists()));
@@ -450,7 +449,7 @@ class ListsState final : public IndexState {
     });
   }
 
-  // All vectors as one segment, also where there are none.
+  // All vectors as one segment, even if there are none.
   Segment whole(const Resources& resources) const {
     if (segments_.count() == 1) return segments_.all()[0]->on(Device::cpu(), resources);
     if (!segments_.empty()) return merge_segments(on_host(resources), resources);
@@ -470,8 +469,8 @@ class ListsState final : public IndexState {
   mutable std::shared_ptr<const SearchableLists> ready_;  // on the CPU, once that was searched
 };
 
-// The segments with one more, which takes the small ones before it with it. A GPU merges at the speed of its memory,
-// far faster than it codes, and searches few segments sooner: there few are left.
+// The segments and a new one, which is merged with small ones before it. A GPU merges at the speed of its memory, far
+// faster than it encodes, and searches few segments faster, so there it leaves fewer.
 Lists grown(const Lists& before, SharedSegment added, const Resources& resources) {
   constexpr int64_t kTimesOnHost = 2;
   constexpr int64_t kTimesOnGpu = 64;

@@ -6,7 +6,7 @@
 namespace kith {
 namespace {
 
-// Bit j of `bits` goes to the place of the j-th one of `places`.
+// Moves bit j of `bits` to the place of the j-th set bit of `places`.
 uint64_t deposit(uint64_t bits, uint64_t places) {
   if (places == ~uint64_t{0}) return bits;
   uint64_t spread = 0;

@@ -18,8 +18,8 @@ constexpr uint64_t kBeamStream = 0x6265616D;  // of random numbers
 constexpr int64_t kMeasuredRows = 1000;
 constexpr int64_t kMeasuredK = 10;
 
-// The places of rows, ascending numbers, that have a place for themselves; kNoWalkPlace for others: rows that look like
-// them are found by it.
+// The places of rows, given in ascending order, that are alone at their place; kNoWalkPlace for others, since equal
+// rows are found there.
 std::vector<uint32_t> lone_places(const PlaceOrder& order, const std::vector<uint32_t>& rows) {
   std::vector<uint32_t> places(rows.size(), kNoWalkPlace);
   for (int64_t place = 0; place < order.places(); ++place) {
@@ -36,7 +36,7 @@ std::vector<uint32_t> lone_places(const PlaceOrder& order, const std::vector<uin
 
 BeamTable measure_beams(const GraphState& state, uint64_t seed, const Resources& given) try {
   const Resources resources = given.with_progress({}).with_device(Device::cpu());
-  // A limit was not told of copies on a GPU.
+  // A memory limit was not asked for copies on a GPU.
   const bool on_gpu = given.device().kind == DeviceKind::cuda && !counts_memory(given);
   const Resources asked = on_gpu ? given.with_progress({}) : resources;
   const int64_t rows = state.content().rows;
@@ -45,7 +45,7 @@ BeamTable measure_beams(const GraphState& state, uint64_t seed, const Resources&
   const DType dtype = state.vectors().dtype();
   const int64_t cols = state.content().cols;
   MatrixBuffer queries(dtype, count, cols, "rows that recall is measured on", resources);
-  // One more, since most find themselves.
+  // One more, since most rows find themselves.
   Neighbors truth(count, kMeasuredK + 1, resources);
   Neighbors found(count, kMeasuredK + 1, resources);
   const SearchParams exact{.k = kMeasuredK + 1};
@@ -60,7 +60,7 @@ BeamTable measure_beams(const GraphState& state, uint64_t seed, const Resources&
   }
   (on_gpu ? state.exact_on_gpu(asked.device().index, asked) : state.store())
       ->search(queries.view(), truth.view(), exact, asked);
-  // Distances of the kMeasuredK nearest others. Rows as near as the last of them count as found, whichever they are.
+  // Distances of the kMeasuredK nearest other rows. Any row no farther than the last of them counts as found.
   const bool larger = state.metric() == Metric::inner_product;
   const auto others = [&](const Neighbors& of, int64_t query, float* distances) {
     const int64_t* const ids = of.ids(query);

@@ -16,7 +16,7 @@ namespace {
 constexpr size_t kMostNumbers = 3;
 using Numbers = std::array<int64_t, kMostNumbers>;
 
-// Whether the text follows the pattern, in which # stands for a number and * for whatever comes last.
+// Matches a text with a pattern in which # is a number and a final * is anything.
 std::optional<Numbers> match(std::string_view text, std::string_view pattern) {
   Numbers numbers{};
   size_t count = 0;
@@ -36,7 +36,7 @@ std::optional<Numbers> match(std::string_view text, std::string_view pattern) {
   return text.empty() ? std::optional(numbers) : std::nullopt;
 }
 
-// A degree that Kith's graphs can have.
+// The nearest degree that Kith's graphs can have.
 int64_t near_degree(int64_t asked) {
   const int64_t up = (std::min(asked, kMostDegree) + kDegreeStep - 1) / kDegreeStep * kDegreeStep;
   return std::clamp(up, kDegreeStep, kMostDegree);
@@ -112,7 +112,7 @@ constexpr Known kKnown[] = {
     {"BHash*", [](const Numbers&) { return std::string("bits are searched by Flat alone, of uint8 vectors by the metric hamming"); }},
 };
 
-// Suffixes of additive codes: how norms are kept.
+// Suffixes of additive codes, which say how norms are stored.
 std::string advice_for_norm(std::string_view part) {
   const size_t mark = part.find("_N");
   if (mark == std::string_view::npos) return "";

@@ -19,10 +19,10 @@ namespace kith {
 namespace {
 
 constexpr int64_t kBlock = 64;                    // vectors that a thread compares at a time
-constexpr int64_t kCandidatesTogether = 1 << 20;  // of the queries that are searched together
-constexpr int64_t kCandidateShare = 4;            // of what is left, for them: the first search needs the most
+constexpr int64_t kCandidatesTogether = 1 << 20;  // of a batch of queries
+constexpr int64_t kCandidateShare = 4;            // of the free memory; the first search needs most of it
 
-// Scores rows, on any thread.
+// Computes distances to rows; thread-safe.
 class RowComparer {
  public:
   RowComparer(const RefineVectors& vectors, Metric metric, int64_t cols, const Resources& resources)
@@ -35,7 +35,7 @@ class RowComparer {
     std::iota(places_.begin(), places_.end(), 0u);
   }
 
-  // Rows become packed neighbours, where they lie.
+  // Replaces rows by packed neighbours, in place.
   void compare(const MatrixView& queries, int64_t query, int64_t* rows, int64_t count, int slot) const {
     float* const own = scratch_.data() + slot * floats_for(cols_);
     float* const vectors = own + cols_;

@@ -1,11 +1,11 @@
-// A second look at candidates: an index finds more of them than were asked for, and those are compared again with other
-// vectors, the original ones or finer codes of them, wherever these are kept.
+// Refinement: an index finds more candidates than requested, which are then compared with more precise vectors: the
+// originals, or finer codes of them.
 //
-// What is found: of the candidates that the first search returns for a query, the first k by (distance of knn() to the
-// other vector, row). Here on the host; refine_gpu.hpp does it on a GPU that has the vectors.
+// The result is the first k of a query's candidates by (distance of knn() to the precise vector, row). This is for the
+// host; refine_gpu.hpp is for a GPU that holds the vectors.
 //
-// Memory: 12 bytes a candidate of the queries that are searched together, as many as fit well, and for each thread a
-// block of vectors.
+// Memory: 12 bytes per candidate for a batch of queries, and a block of vectors for each
+// thread.
 #pragma once
 
 #include <kith/metric.hpp>
@@ -20,31 +20,31 @@
 
 namespace kith {
 
-// Where the other vectors are.
+// The source of the precise vectors.
 class RefineVectors {
  public:
   virtual ~RefineVectors() = default;
-  // The vectors of these rows as f32, count x the columns of the queries. From any thread.
+  // Writes the vectors of these rows as f32, count x the columns of the queries. Thread-safe.
   virtual void fetch(const int64_t* rows, int64_t count, float* out) const = 0;
 };
 
 inline constexpr int64_t kDefaultRefine = 4;  // times k
 
-// What a second look begins with.
+// The first search of a refinement.
 struct RefineTask {
-  // Looks at params.refine times k candidates, `usual` times k if it is 0, or all rows if these are fewer.
+  // Asks for params.refine times k candidates, `usual` times k if it is 0, or all rows if there are fewer.
   RefineTask(const IndexState& state, const SearchParams& params, int64_t usual, int64_t rows, Metric metric);
 
-  const IndexState& first;  // that finds the candidates,
-  SearchParams coarse;      // so many
+  const IndexState& first;  // finds the candidates
+  SearchParams coarse;      // with these parameters
   Metric metric;
 };
 
-// Queries of any dtype. What is found are rows.
+// Queries of any dtype. Results are row numbers.
 void search_and_refine(const RefineTask& task, const RefineVectors& vectors, const MatrixView& queries,
                        const NeighborsView& out, const Resources& resources);
 
-// Keeps what is within the radius by these vectors too, of a range result in host memory. `near` is used up.
+// Keeps the results of a range search, in host memory, that are within the radius by these vectors as well.
 RangeNeighbors refine_range(const RefineVectors& vectors, Metric metric, float radius, const MatrixView& queries,
                             RangeNeighbors near, const Resources& resources);
 

@@ -19,7 +19,7 @@ namespace kith {
 namespace {
 
 constexpr int kThreads = 128;
-constexpr size_t kMostBlocks = 40;  // of codes: each is at least as long as all after it
+constexpr size_t kMostBlocks = 40;  // of codes; each is at least as long as all later ones together
 
 struct RefineKernelTask {
   CodecView codec;

@@ -22,7 +22,7 @@ constexpr int64_t kDeviceShare = 8;  // of the device's free memory: the first s
 constexpr int64_t kMostCandidates = 4096;
 constexpr int64_t kSharedBytes = 96 << 10;  // that a block has on every GPU from compute capability 8.0 on
 
-// Queries as f32 on a GPU, some at a time: as they are where they are so already.
+// Queries as f32 on a GPU, in batches; those that are so already are not copied.
 class QueriesOnDevice {
  public:
   static int64_t bytes_for_each(const MatrixView& queries) {

@@ -1,4 +1,4 @@
-// Stands in for the second look on a GPU in a build without CUDA.
+// Replaces refinement on a GPU in a build without CUDA.
 #include "core/dispatch.hpp"
 #include "index/refine_gpu.hpp"
 

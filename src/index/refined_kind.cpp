@@ -1,5 +1,5 @@
-// "...,RFlat" and "...,Refine(SQ8)": an index whose candidates are compared again. Beside another index it keeps all
-// vectors once more, as they are or as finer codes. A search asks the other for `refine` times k candidates and returns
+// "...,RFlat" and "...,Refine(SQ8)": an index with refinement. Beside the inner index it stores all vectors a second
+// time, as they are or as more precise codes. A search asks the inner index for `refine` times k candidates and returns
 // the first k of them by (distance to these vectors, row).
 #include "core/placed.hpp"
 #include "core/typed_row.hpp"
@@ -32,18 +32,18 @@ constexpr uint64_t kSampleStream = 0x7265;  // of random numbers
 
 constexpr std::string_view kCodesPurpose = "the index's codes";
 
-// Codes of an index's rows in the order of rows, in segments that versions share (rows/segments.hpp).
+// Codes in the order of rows, in segments that versions share (rows/segments.hpp).
 class CodeStore {
  public:
   explicit CodeStore(std::shared_ptr<const Codec> codec)
       : codec_(std::move(codec)), codec_there_(std::make_shared<Placed<CodecOnDevice>>()) {}
-  // Takes codes of so many rows.
+  // Takes ownership of codes.
   CodeStore(std::shared_ptr<const Codec> codec, HostArray<uint8_t> codes) : CodeStore(std::move(codec)) {
     const int64_t rows = codes.size() / codec_->format().bytes();
     if (rows > 0) codes_.push_back(std::make_shared<Codes>(std::make_shared<const RowCodes>(std::move(codes), rows)));
   }
 
-  // Behind the others: codes of a file's, which are taken, or stay where they are mapped.
+  // Appends codes from a file: moved, or left in the mapped file.
   void restore(PartArray<uint8_t> codes, const Resources& resources) {
     const int64_t rows = codes.size() / codec_->format().bytes();
     if (rows == 0) return;
@@ -65,20 +65,20 @@ class CodeStore {
   // Bytes of copies on GPUs.
   int64_t device_bytes() const { return codec_there_->bytes(DeviceKind::cuda) + codes_.bytes(DeviceKind::cuda); }
 
-  // With rows of any dtype, in host memory, behind the others.
+  // With rows of any dtype, in host memory, appended.
   CodeStore added(const MatrixView& rows, const Resources& resources) const {
     return grown(rows.rows(), resources, [&](uint8_t* to) { codec_->encode(rows, to, resources); });
   }
-  // What that takes.
+  // The memory of added().
   Footprint add_footprint(const RowsInfo& rows, const Resources& resources) const {
     const int64_t joined = codes_.rows() - codes_.first_row(codes_.staying(rows.rows)) + rows.rows;
     return Footprint{joined * codec_->format().bytes()}.beside(codec_->encoding_footprint(rows, resources));
   }
-  // With the codes of another, of the same codec, behind the others.
+  // With the codes of another store of the same codec appended.
   CodeStore joined(const CodeStore& other, const Resources& resources) const {
     return grown(other.rows(), resources, [&](uint8_t* to) { other.copy_from(0, to); });
   }
-  // Less the rows that are not kept.
+  // Only the kept rows.
   CodeStore kept(const KeptRows& kept, const Resources& resources) const {
     const int64_t each = codec_->format().bytes();
     HostArray<uint8_t> left(kept.count() * each, kCodesPurpose, resources);
@@ -94,14 +94,14 @@ class CodeStore {
     const size_t segment = codes_.number_of(row);
     return codes_.all()[segment]->made().data() + (row - codes_.first_row(segment)) * codec_->format().bytes();
   }
-  // The codes of all rows, one after the other.
+  // The codes of all rows, contiguous.
   HostArray<uint8_t> copy(const Resources& resources) const {
     HostArray<uint8_t> all(bytes(), "codes to be saved", resources);
     copy_from(0, all.data());
     return all;
   }
 
-  // What that GPU lacks comes to it. OutOfMemory where there is no room.
+  // All codes on that GPU; copies what it lacks. OutOfMemory if there is no room.
   GpuCodes on_gpu(int device, const Resources& given) const {
     const Resources resources = given.with_progress({});
     GpuCodes there{device, codec_->format(), nullptr, {}};
@@ -116,7 +116,7 @@ class CodeStore {
  private:
   using Codes = PlacedSegment<RowCodes>;
 
-  // With `count` more codes, which write(to) puts behind the others.
+  // With `count` more codes, which write(to) provides.
   template <typename Write>
   CodeStore grown(int64_t count, const Resources& resources, const Write& write) const {
     CodeStore after = *this;
@@ -128,7 +128,7 @@ class CodeStore {
     after.codes_ = codes_.with(stay, std::make_shared<Codes>(std::make_shared<const RowCodes>(std::move(codes), rows)));
     return after;
   }
-  // Copies all from that segment on; returns their end.
+  // Copies all codes from that segment on; returns the end of the output.
   uint8_t* copy_from(size_t segment, uint8_t* to) const {
     for (; segment < codes_.count(); ++segment) {
       const RowCodes& codes = codes_.all()[segment]->made();
@@ -143,7 +143,7 @@ class CodeStore {
   int64_t mapped_bytes_ = 0;
 };
 
-// Vectors in the order of rows, behind a codec.
+// The decoded vectors of codes in the order of rows.
 class StoredVectors final : public RefineVectors {
  public:
   explicit StoredVectors(const CodeStore& store) : store_(store) {}
@@ -159,7 +159,7 @@ class StoredVectors final : public RefineVectors {
   const CodeStore& store_;
 };
 
-// The same, decoded a piece at a time, for an exact search.
+// The same as a source of pieces, for an exact search.
 class StoredSource final : public RowSource {
  public:
   explicit StoredSource(const CodeStore& store) : vectors_(store), cols_(store.codec().format().cols) {
@@ -191,7 +191,7 @@ class StoredSource final : public RowSource {
   MatrixBuffer piece_;
 };
 
-// Whether the limits have room for twice what a call takes that can be done without.
+// Whether the limits have room for twice the memory of an optional call.
 template <typename Call>
 bool fits_well(const Call& call, const Resources& resources) {
   return !counts_memory(resources) || has_room_for(footprint_of_call(resources, call).times(2), resources);
@@ -199,7 +199,7 @@ bool fits_well(const Call& call, const Resources& resources) {
 
 class RefinedState final : public IndexState {
  public:
-  // `factor`: the default of a search; 0: Kith's own.
+  // `factor`: the default refine of searches; 0: Kith's choice.
   RefinedState(SharedState inner, CodeStore vectors, const IndexParams& params, float factor)
       : IndexState(inner->content()),
         inner_(std::move(inner)),
@@ -214,7 +214,7 @@ class RefinedState final : public IndexState {
   void search(const MatrixView& queries, const NeighborsView& out, const SearchParams& params,
               const Resources& resources) const override {
     const bool counts = only_counts(resources);
-    // All of them, so that the error names the query's own number: the first search gets some at a time.
+    // Checks all queries here, so that the error has the query's own number: the first search gets them in batches.
     if (params_.check_finite && queries.space().host_readable() && !counts) {
       refuse_not_finite("query", queries, {0}, resources);
     }
@@ -234,7 +234,7 @@ class RefinedState final : public IndexState {
     search_and_refine(task, StoredVectors(vectors_), queries, out, resources);
   }
 
-  // Searches the vectors that are kept for the second look.
+  // Searches the vectors of refinement exactly.
   void search_all(const MatrixView& queries, const NeighborsView& out, const SearchParams& params,
                   const Resources& resources) const override {
     const HostRows on_host(queries, resources);
@@ -264,7 +264,7 @@ class RefinedState final : public IndexState {
     to_host.result_space = MemorySpace::host();
     to_host.allocate = {};
     const auto first = [&](const Resources& used) { return inner_->range_search(on_host.view(), to_host, used); };
-    if (only_counts(resources)) {  // what both looks leave in range
+    if (only_counts(resources)) {  // the results of both searches
       count_work(footprint_of_call(resources, first).times(2), resources);
       return {};
     }
@@ -310,8 +310,7 @@ class RefinedState final : public IndexState {
  private:
   int64_t usual_factor() const { return factor_ > 0 ? static_cast<int64_t>(std::ceil(factor_)) : kDefaultRefine; }
 
-  // The GPU whose memory the candidates are to be found and compared in: the one that is asked for, else where
-  // queries, results or lists lie.
+  // The GPU that finds and compares candidates: the requested one, or the one that holds queries, results or lists.
   std::optional<int> gpu_for(const MatrixView& queries, const NeighborsView& out, int64_t candidates,
                              const Resources& resources) const {
     const Device asked = resources.device();
@@ -344,7 +343,7 @@ class RefinedKind final : public IndexKind {
     return use;
   }
 
-  // The code of the vectors needs their columns, and may need their range.
+  // The code of refinement needs the number of columns, and may need their ranges.
   bool needs_training() const override { return inner_->needs_training() || code_.has_value(); }
 
   SharedState trained(RowSource& rows, const Resources& resources) const override {
@@ -361,7 +360,7 @@ class RefinedKind final : public IndexKind {
 
   SharedState added(const IndexState* before, const MatrixView& rows, Ownership,
                     const Resources& resources) const override {
-    // Without a state nothing was trained, since nothing needs it: Flat behind vectors kept as they are.
+    // There is no state if neither index needs training: Flat with plain vectors.
     const RefinedState* const state = refined(before);
     const CodeStore vectors = state == nullptr ? no_vectors(RowsInfo(rows), resources) : state->vectors();
     return made(inner_->added(inner_of(state), rows, Ownership::copy, resources), vectors.added(rows, resources),

@@ -1,5 +1,5 @@
-// Rows that come to an index which keeps all of them in one place: those from elsewhere are copied there, the others are
-// used as they are.
+// Rows that are added to an index which keeps all of its rows in one memory space: rows from elsewhere are copied
+// there, others are used directly.
 #pragma once
 
 #include <kith/device.hpp>
@@ -18,8 +18,8 @@
 
 namespace kith {
 
-// Where rows that come to the state, which may be null, are to be: with those that it has; where the index was told to
-// work, if they lie on another device; else where they lie.
+// The memory space for rows that are added to the state, which may be null: that of its rows; for rows on another
+// device the one that the index was told to run on; otherwise their own.
 inline MemorySpace place_for(const IndexState* state, const MemorySpace& rows, Device asked) {
   const bool together = state != nullptr && state->content().rows > 0 && !state->content().any_place;
   const MemorySpace there = together ? state->content().space : rows;

@@ -1,4 +1,4 @@
-// Queries of a batch that are searched again, some at a time.
+// Searches some queries of a batch again, in groups.
 #pragma once
 
 #include <kith/matrix_buffer.hpp>
@@ -17,7 +17,7 @@ namespace kith {
 
 inline constexpr int64_t kSearchedAgain = 256;  // together
 
-// Where so many queries are copied together, and their neighbours.
+// Buffers for a group of queries and their neighbours.
 struct SomeQueries {
   SomeQueries(DType dtype, int64_t cols, int64_t k, int64_t total, const Resources& resources)
       : together(std::min(kSearchedAgain, total)),
@@ -29,8 +29,8 @@ struct SomeQueries {
   Neighbors found;
 };
 
-// The queries of these numbers, in host memory: search(some, part, first) finds the neighbours of which[first] and
-// those after it.
+// For the queries with these numbers, in host memory: search(some, part, first) finds the neighbours of which[first]
+// and the following ones.
 template <typename Search>
 void search_some(const std::vector<int64_t>& which, const MatrixView& queries, const NeighborsView& out,
                  const Resources& resources, const Search& search) {

@@ -29,7 +29,7 @@ DType dtype_of(const ContainerFile& file, const Section& section) {
   file.corrupt(section, "vectors are numbers of a dtype");
 }
 
-// A segment's file and the arrays in it: mapped, or read where a limit counts.
+// A segment's file and its arrays: mapped, or read under a memory limit.
 class SegmentReader {
  public:
   SegmentReader(const std::string& path, const Resources& resources) : file_(path), resources_(resources) {
@@ -45,7 +45,7 @@ class SegmentReader {
   }
 
   const ContainerFile& file() const { return file_; }
-  // What keeps the arrays.
+  // The owner of the arrays.
   std::shared_ptr<const void> keeper() const { return held_; }
 
   const Section& expect(std::string_view name, size_t axes) {

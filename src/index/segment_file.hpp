@@ -1,9 +1,9 @@
-// The payload of one segment as a .kith file of its own, for whoever keeps segments beside each other instead of one
-// merged index: it is written once and then mapped. Which rows are dead is not part of it.
+// The payload of one segment as a .kith file of its own, for collections, which keep segments side by side instead of
+// one merged index. It is written once and then mapped. Marks of dead rows are stored elsewhere.
 //
-// Sections: "vectors"; or "codes"; or "offsets", "rows" and "codes" of lists. A mapped file is checked as a container's
-// table allows: its hashes are not, since that would read all of it. Under a limit on the host's memory it is read into
-// buffers that count instead (and then its hashes are checked). CorruptFile for what is no such segment.
+// Sections: "vectors"; or "codes"; or "offsets", "rows" and "codes" of lists. When a file is mapped, only the
+// container's table is checked, not the hashes, which would read all of it. Under a limit on host memory it is read
+// into buffers, which count, and its hashes are checked. CorruptFile for a file that is not such a segment.
 #pragma once
 
 #include <kith/resources.hpp>
@@ -17,7 +17,7 @@
 
 namespace kith {
 
-// Writes a payload in host memory. Under a temporary name, synced, renamed.
+// Writes a payload from host memory, under a temporary name that is synced and renamed.
 void write_segment(const VectorRows& vectors, const std::string& path, const Resources& resources);
 void write_segment(const RowCodes& codes, const std::string& path, const Resources& resources);
 void write_segment(const ListSegment& lists, const std::string& path, const Resources& resources);

@@ -13,7 +13,7 @@
 namespace kith {
 namespace {
 
-// The shards of a search, and what its filter keeps of each.
+// The shards of a search and their parts of its filter.
 class Shards {
  public:
   Shards(const ShardedSearch& task, const Resources& resources)

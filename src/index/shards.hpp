@@ -1,8 +1,8 @@
-// The rows of an index dealt out to several devices, which search them at the same time (IndexPlacement).
+// Distribution of the rows of an index over several devices that search at the same time (IndexPlacement).
 //
-// Every segment is cut into consecutive pieces, one for each part; a part's pieces, numbered through, are its shard. So
-// a second add deals its rows out again, and pieces of segments that stay are kept where they are. Each part searches
-// its shard; what all have found is joined by (key, row).
+// Every segment is cut into consecutive pieces, one per part; the pieces of a part, numbered consecutively, are its
+// shard. So every add is distributed over all parts, and pieces of unchanged segments stay where they are. Each part
+// searches its shard; results are merged by (key, row).
 #pragma once
 
 #include <kith/metric.hpp>
@@ -21,7 +21,7 @@
 
 namespace kith {
 
-// The rows of one shard: those of its pieces, which ascend, are its rows 0, 1, 2, ...
+// The rows of one shard: rows 0, 1, 2, ... are those of its pieces, in ascending order.
 class ShardRows {
  public:
   // Shard `number` of `count` of segments that end at these rows.
@@ -30,9 +30,9 @@ class ShardRows {
   int64_t count() const { return count_; }
   const RankPart& piece(size_t segment) const { return pieces_[segment]; }  // in rows of the index; it may be empty
   int64_t first(size_t segment) const { return firsts_[segment]; }          // of that piece among the shard's rows
-  // Rows of the shard become rows of the index; -1 stays.
+  // Replaces rows of the shard by rows of the index; -1 stays.
   void to_index(int64_t* rows, int64_t size) const;
-  // Which of the shard's rows a filter of the index's rows keeps: a byte for each.
+  // The shard's part of a filter of the index's rows: one byte per row.
   HostArray<uint8_t> kept(const uint64_t* bits, const Resources& resources) const;
 
  private:
@@ -41,7 +41,7 @@ class ShardRows {
   int64_t count_ = 0;
 };
 
-// What is searched in shards.
+// A search in shards.
 struct ShardedSearch {
   const std::vector<int64_t>& segment_ends;
   Metric metric;
@@ -49,8 +49,8 @@ struct ShardedSearch {
   const MatrixView& queries;
 };
 
-// search(shard, queries, filter of its rows, out, resources): the nearest of these queries among the shard's rows, of
-// which there are at least one.
+// search(shard, queries, filter of its rows, out, resources) finds the nearest rows of a shard, which has at least
+// one.
 using ShardSearch = std::function<void(int shard, const MatrixView& queries, const RowFilter& filter,
                                        const NeighborsView& out, const Resources& part)>;
 void search_shards(const ShardedSearch& task, const NeighborsView& out, const Resources& resources,

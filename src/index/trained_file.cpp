@@ -1,5 +1,5 @@
-// Quantizers and transforms by themselves, in .kith files. They lie beside indexes, with which they share names and
-// files: a quantizer is a codec with a name; transforms are their steps, and the parameters they were trained with.
+// .kith files of quantizers and transforms. They are in this room since they share names and formats with indexes: a
+// quantizer is a codec with a name; transforms are their steps and training parameters.
 #include <kith/error.hpp>
 #include <kith/quantizer.hpp>
 #include <kith/vector_transform.hpp>

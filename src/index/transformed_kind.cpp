@@ -1,5 +1,5 @@
-// "OPQ16,...", "PCA64,...": an index of transformed vectors. Vectors and queries go through the transforms, rounded
-// once for each, and on to the index behind; distances are between transformed vectors, as in FAISS.
+// "OPQ16,...", "PCA64,...": an index of transformed vectors. Vectors and queries are transformed, rounded once per
+// transform, and passed to the inner index; distances are between transformed vectors, as in FAISS.
 #include <kith/matrix_buffer.hpp>
 
 #include "core/divide.hpp"
@@ -25,18 +25,18 @@ namespace {
 
 using Chain = std::shared_ptr<const TransformChain>;
 
-// Share of the free memory for transformed vectors: the search behind needs most of it.
+// Share of the free memory for transformed vectors; the inner search needs most of it.
 constexpr int64_t kTransformedShare = 8;
 
 constexpr std::string_view kTransformedPurpose = "transformed vectors";
 
-// One transformed row, in the memory where the rows lie.
+// One transformed row, in the memory space of the rows.
 Footprint row_footprint(const TransformChain& chain, MemorySpace space) {
   return Footprint::in(space, array_bytes<float>(chain.out()));
 }
 
-// Calls use(transformed rows, first) for all rows, as many at a time as fit well, in the memory where they lie; under a
-// limit of the host's no more than leave room for behind(rows), where that is given.
+// Calls use(transformed rows, first) for all rows, in batches, in the memory space of the rows. Under a limit on host
+// memory, batches leave room for behind(rows), if that is given.
 void for_transformed(const TransformChain& chain, const MatrixView& rows, const Resources& resources,
                      const std::function<void(const MatrixView&, int64_t)>& use,
                      const std::function<Footprint(int64_t)>& behind = {}) {
@@ -64,10 +64,10 @@ void check_queries_finite(const MatrixView& queries, const Resources& resources)
   refuse_not_finite("query", queries, {0}, resources);
 }
 
-// Rows as they are after transforms: what an index behind them is trained on. They lie where those before them do.
+// Transformed rows, on which the inner index is trained, in the memory space of the originals.
 class TransformedSource final : public RowSource {
  public:
-  // Both must outlive it.
+  // Keeps references to both.
   TransformedSource(const TransformChain& chain, RowSource& rows) : chain_(chain), rows_(rows) {}
 
   RowsInfo info() const override {
@@ -113,8 +113,8 @@ class TransformedSource final : public RowSource {
   FloatRows buffer_;
 };
 
-// Results of a range search that was made some queries at a time, put together. Memory: that of the results twice, for
-// a moment; once where there is one part.
+// Assembles the results of a range search from batches of queries. Memory: for a moment twice that of the results, or
+// once if there is only one batch.
 class RangeParts {
  public:
   // Adds the result of the next queries, in host memory.
@@ -204,7 +204,7 @@ class TransformedState final : public IndexState {
                  [&](const Resources& used) { (void)inner_->range_search(counted_queries(count, {}), to_host, used); })
           .then(chain_->footprint({count, queries.cols(), DType::f32}, resources));
     };
-    if (only_counts(resources)) {  // a query at a time, and what the results of each begin with
+    if (only_counts(resources)) {  // a query at a time, and the fixed part of its results
       Footprint needed = behind(1);
       needed.device = std::max(needed.device, behind(queries.rows()).device);  // by which nothing gets smaller
       count_work(
@@ -271,7 +271,7 @@ class TransformedState final : public IndexState {
     for_transformed(*chain_, queries, resources, std::cref(search_some));  // which is not copied
   }
 
-  // As the transforms leave them, for calls that are counted.
+  // The shape of transformed queries, for calls that are counted.
   MatrixView counted_queries(int64_t count, MemorySpace space) const {
     return {counted_only_memory(), DType::f32, {count, chain_->out(), chain_->out()}, space};
   }
@@ -308,7 +308,7 @@ class TransformedKind final : public IndexKind {
     return made(chain, inner_->restored(nothing, resources));
   }
 
-  // What is trained behind the transforms takes rows through them, piece by piece.
+  // Training of the inner index reads transformed rows, piece by piece.
   Footprint training_footprint(const RowsInfo& rows, const Resources& resources) const override {
     const RowsInfo inside(rows.rows, transformed_cols(transforms_, rows.cols), DType::f32, rows.space);
     const Footprint first = transform_training_footprint(transforms_, rows, resources);
@@ -343,7 +343,7 @@ class TransformedKind final : public IndexKind {
     return inner_->compaction_footprint(*transformed(before).inner(), dropped, resources);
   }
 
-  // Rows come in pieces of a share of what is left: each makes a state, of which the next is made.
+  // Rows are added in pieces of a share of the free memory; each makes a state from which the next one is made.
   Footprint add_footprint(const IndexState* before, const RowsInfo& rows, const Resources& resources) const override {
     const TransformedState& state = transformed(*before);
     const int64_t cols = state.chain()->out();

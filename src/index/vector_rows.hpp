@@ -1,5 +1,5 @@
-// The rows of a segment of a Flat index, on the host or on a device: a copy or the caller's memory. The layouts that devices
-// search them in come as they are needed and are kept with the segment.
+// The rows of a segment of a Flat index, on the host or on a device: a copy, or the caller's memory. Layouts for
+// searches on each device are made on demand and kept with the segment.
 #pragma once
 
 #include <kith/device.hpp>
@@ -21,7 +21,7 @@ namespace kith {
 class VectorRows {
  public:
   explicit VectorRows(const MatrixView& borrowed) : view_(borrowed) {}
-  // `keeper` holds the rows; on a device it is of allocate_for_searches().
+  // `keeper` keeps the rows alive; on a device it comes from allocate_for_searches().
   VectorRows(const MatrixView& view, std::shared_ptr<const void> keeper) : keeper_(std::move(keeper)), view_(view) {}
   explicit VectorRows(MatrixBuffer owned) {
     auto kept = std::make_shared<const MatrixBuffer>(std::move(owned));
@@ -29,7 +29,7 @@ class VectorRows {
     keeper_ = std::move(kept);
   }
 
-  // A copy of these rows, one after the other, in the memory that they all lie in.
+  // A contiguous copy of these rows, in the memory space that they share.
   static std::shared_ptr<const VectorRows> join(const std::vector<MatrixView>& parts, const Resources& resources);
 
   const MatrixView& view() const { return view_; }
@@ -37,8 +37,8 @@ class VectorRows {
   int64_t size() const { return view_.rows(); }
   MemorySpace space() const { return view_.space(); }
   int64_t bytes() const { return owns() ? view_.rows() * view_.cols() * size_of(view_.dtype()) : 0; }
-  // Counts queries that came few at a time and found no layout; true once, when together they have taken as long as
-  // making one.
+  // Counts queries of small batches that found no layout; true once, when together they have taken as long as making
+  // one.
   bool count_few(int64_t queries) const {
     constexpr int64_t kAsLongAsPacking = 16;
     const int64_t before = few_.fetch_add(queries, std::memory_order_relaxed);
@@ -54,9 +54,9 @@ class VectorRows {
 using VectorSegment = PlacedSegment<VectorRows, PreparedBase>;
 using Layout = std::shared_ptr<const PreparedBase>;
 
-// The layout for `device` and queries of that type; null where there is none yet.
+// The layout for `device` and queries of that dtype; null if there is none yet.
 Layout find_layout(const VectorSegment& segment, Device device, DType queries);
-// The same, made where there is none, and kept; null where it would take more than half of what the memory limit has left.
+// The same, made and kept if there is none; null if it would take more than half of what the memory limit has left.
 Layout get_layout(const VectorSegment& segment, Device device, const PrepareOptions& options,
                   const Resources& resources);
 

@@ -1,5 +1,5 @@
-// Names the host memory limit of a call whose steps state their memory as they come: rows of files that are added piece
-// by piece.
+// Names the host memory limit of a call that learns the memory of its steps only as it goes: adding rows of files,
+// piece by piece.
 #pragma once
 
 #include <kith/error.hpp>
@@ -14,8 +14,8 @@
 
 namespace kith {
 
-// Does the work; an OutOfMemory of the host limit leaves it as a NamedLimit. `needed()`: all bytes of the work. Its
-// steps may name limits of their own, which would not do for what comes after them: the larger one is named.
+// Does the work, and rethrows an OutOfMemory of the host limit as a NamedLimit. `needed()`: all bytes of the work. A
+// step may name a limit of its own, which would be too small for later steps: the larger one of both is named.
 template <typename Needed, typename Work>
 decltype(auto) naming_whole_host_limit(const Needed& needed, const Resources& resources, const Work& work) {
   const int64_t before = resources.host_memory()->used();
@@ -28,7 +28,7 @@ decltype(auto) naming_whole_host_limit(const Needed& needed, const Resources& re
     const int64_t bytes = needed();
     const int64_t whole = std::max(bytes > kNoLimit - before ? kNoLimit : before + bytes,
                                    named == nullptr ? int64_t{0} : named->bytes_needed());
-    if (whole <= limit) throw;  // it was not this limit
+    if (whole <= limit) throw;  // another limit was too small
     throw NamedLimit("host", whole, named == nullptr ? std::string(error.what()) : named->refused());
   }
 }
