@@ -1,4 +1,4 @@
-// Additive codes, which are found by local search (LSQ) or along a beam (RQ).
+// Additive codes, found by local search (LSQ) or beam search (RQ).
 #include <kith/quantizer.hpp>
 
 #include "core/host_array.hpp"
@@ -24,7 +24,7 @@ Codebooks books_of(const CodeFormat& format, const float* values = nullptr) {
   return {values, format.parts, format.bits, format.cols};
 }
 
-// Norms behind codes whose books are there; the bytes behind the books' become zeros first.
+// Appends norms to finished codes, after setting the bytes behind the sub-codes to zero.
 void write_norms(const CodecTables& codec, const MutableMatrixView& codes, const Resources& resources) {
   constexpr int64_t kTaskRows = 512;
   const CodeFormat& format = codec.format;
@@ -45,7 +45,7 @@ class AdditiveEncoder : public CodeEncoder {
       : CodeEncoder(CodeKind::additive), prefix_(prefix), names_(names), search_(search) {}
 
   std::string_view names() const final { return names_; }
-  // Codebooks, their bits and what codes say of the norm: "LSQ8x8", "RQ16x4", "LSQ7x8_Ncqint8".
+  // Number of codebooks, their bits, and how codes store the norm: "LSQ8x8", "RQ16x4", "LSQ7x8_Ncqint8".
   bool parse(NamePart& part, CodeRecipe& recipe) const override {
     if (!part.take(prefix_)) return false;
     recipe.parts = part.number();
@@ -111,11 +111,11 @@ class AdditiveEncoder : public CodeEncoder {
  protected:
   ~AdditiveEncoder() = default;
 
-  // A byte for each row and book, on the CPU; the start, too, where that is given.
+  // Finds codes on the CPU, one byte per row and book; `whole` also holds a given start.
   virtual void find(const Codebooks& books, const EncodeTask& task, uint8_t* whole,
                     const Resources& resources) const = 0;
 
-  // Calls find(whole codes), all in host memory; they are packed then. Where memory is only counted there are none.
+  // Calls find(whole codes) in host memory, then packs them. With counting resources there are no codes.
   template <typename Find>
   static void through_whole_codes(const Codebooks& books, const EncodeTask& task, const Resources& resources,
                                   const Find& find) {
@@ -182,7 +182,7 @@ class LocalSearchEncoder final : public AdditiveEncoder {
     const CodeFormat& format = task.codec.format;
     const MutableMatrixView& codes = task.codes;
     const bool whole_bytes = format.bits == 8 && !format.has_norm();
-    // Sub-codes are packed, and norms made, on the device.
+    // The device packs sub-codes and computes norms.
     if (!whole_bytes && task.how == nullptr && codes.row_stride() == codes.cols()) {
       return encode_cuda(task, device, resources);
     }

@@ -19,7 +19,7 @@
 namespace kith {
 namespace {
 
-// Where rows are encoded or codes decoded: two matrices, of which one is small.
+// The device that encodes or decodes; of the two matrices one is small.
 Device resolve_codec_device(const CodeRecipe& recipe, const MatrixView& rows, MemorySpace other,
                             const std::function<bool(Device)>& fits, const Resources& resources) {
   const auto values = static_cast<double>(rows.rows() * rows.cols());
@@ -90,7 +90,7 @@ void Codec::decode(const uint8_t* codes, int64_t count, const MutableMatrixView&
 
 namespace {
 
-// Rows are dealt out: each has a code of its own, by its values, or by its number too.
+// Parts share the rows: a row's code depends only on its values, and for some recipes on its number.
 void encode_on_parts(const Codec& codec, const MatrixView& rows, const MutableMatrixView& codes,
                      const Resources& resources, const LocalSearchEncoding* how) {
   share_out(rows.rows(), 1, resources, [&](RankPart share, const Resources& part) {
@@ -127,7 +127,7 @@ void Codec::encode(const MatrixView& rows, const MutableMatrixView& codes, const
   const EncodeTask task{tables_, rows, codes, how};
   const CodeEncoder& code = *recipe().code;
   const auto fits = [&](Device gpu) {
-    if (!code.on_gpus() || only_counts(resources)) return false;  // the CPU's way is what is needed at least
+    if (!code.on_gpus() || only_counts(resources)) return false;  // the CPU takes the least memory
     const auto encode_there = [&](const Resources& used) { code.encode_on_gpu(task, gpu.index, used); };
     return !counts_memory(resources) || has_room_for(counted(resources, encode_there), resources);
   };
@@ -147,7 +147,7 @@ void Codec::decode(const MatrixView& codes, const MutableMatrixView& out, const 
                                       name_of(out.dtype()), codes.rows(), format().cols));
   }
   if (codes.rows() == 0) return;
-  // To decode is to copy: no GPU is woken for it.
+  // Decoding is a copy here; not worth starting a GPU.
   const bool on_host = out.space().host_readable() && codes.space().host_readable();
   const bool chosen = resources.device().kind != DeviceKind::automatic;
   const Device device =

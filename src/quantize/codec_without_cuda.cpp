@@ -1,4 +1,4 @@
-// Stands in for what calls CUDA in a build without it.
+// Replaces the CUDA functions in a build without CUDA.
 #include "core/dispatch.hpp"
 #include "quantize/additive/local_search_steps.hpp"
 #include "quantize/codec.hpp"

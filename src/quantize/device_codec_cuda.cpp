@@ -15,7 +15,7 @@ namespace {
 
 bool is_widened(DType dtype) { return dtype != DType::f32; }
 
-// Whether codes are not the labels, one after the other.
+// Whether labels must be packed to become codes.
 bool has_labels(const CodeFormat& format) {
   if (format.adds_codewords()) return format.bits != 8 || format.bytes() != format.parts;
   return format.copies_codewords() && format.bits != 8;
@@ -68,7 +68,7 @@ DeviceCodec::DeviceCodec(const CodecTables& codec, std::shared_ptr<const DeviceC
   context->synchronize();
 }
 
-// That local search has memory for at a time.
+// Rows that local search has memory for at a time.
 int64_t DeviceCodec::search_rows(int64_t rows) const {
   constexpr int64_t kBatches = 4;  // of a good one, which takes a row's size three times over
   return std::min(rows, local_->good_batch() / kBatches);

@@ -1,4 +1,4 @@
-// A codec's tables on a device, for who encodes and decodes there again and again.
+// A codec's tables on a device, for repeated encoding and decoding.
 #pragma once
 
 #include <kith/resources.hpp>
@@ -16,14 +16,14 @@
 
 namespace kith {
 
-// What it is for: what finds additive codes is not made for who decodes alone.
+// `decoding` leaves out the tables that only the search for additive codes needs.
 enum class CodecUse : uint8_t { all, decoding };
 
 class DeviceCodec {
  public:
   static constexpr int64_t kManyRows = int64_t{1} << 20;
 
-  // Copies on the context's stream, and waits. `rows`: so many are expected to be encoded, for what pays then.
+  // Copies on the context's stream, and waits. `rows`: how many will be encoded, to decide which tables pay.
   DeviceCodec(const CodecTables& codec, std::shared_ptr<const DeviceContext> context, const Resources& resources,
               CodecUse use = CodecUse::all, int64_t rows = kManyRows);
 
@@ -32,11 +32,11 @@ class DeviceCodec {
   int64_t bytes() const {
     return values_.bytes() + tables_.bytes() + (local_ ? local_->bytes() : 0) + (beam_ ? beam_->bytes() : 0);
   }
-  // Device memory that encode() needs for so many rows of a dtype.
+  // Device memory that encode() needs for `rows` rows.
   int64_t scratch_bytes(DType dtype, int64_t rows) const;
 
-  // Both enqueue. `lost`: of stored values (launch_encode_stored); codes follow each other. Norms of additive codes are
-  // those of the decoded vectors, without a centre.
+  // Both enqueue. `lost`: as in launch_encode_stored(), for stored values. Codes are contiguous. Norms of additive
+  // codes are those of the decoded vectors, without a centre.
   void encode(const DeviceRowsView& rows, uint8_t* codes, std::byte* scratch, uint64_t* lost,
               cudaStream_t stream) const;
   void decode(const uint8_t* codes, int64_t code_stride, int64_t count, float* out, int64_t stride,
@@ -53,8 +53,8 @@ class DeviceCodec {
   std::optional<ProductTableLayout> layout_;
   DeviceArray<float> values_;  // scalar: leasts, spans, bases, steps; product: codewords; additive: codebooks, levels
   DeviceBuffer tables_;        // product
-  std::optional<IcmSearch> local_;    // additive
-  std::optional<BeamOnDevice> beam_;  // likewise
+  std::optional<IcmSearch> local_;    // additive, by local search
+  std::optional<BeamOnDevice> beam_;  // additive, by beam search
 };
 
 }  // namespace kith

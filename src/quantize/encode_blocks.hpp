@@ -1,4 +1,4 @@
-// Codes of rows that do not depend on each other, on the CPU: blocks of rows side by side.
+// Encoding of independent rows on the CPU: threads take blocks of rows.
 #pragma once
 
 #include "core/footprint.hpp"
@@ -12,8 +12,8 @@
 
 namespace kith {
 
-// A block of rows of each thread: as f32, where they are of another dtype, then what the code asks for; and a byte for
-// each sub-code or column of each row, where they are packed.
+// Scratch of one thread for a block of rows: the rows as f32, if they have another dtype, then the encoder's own; and a
+// byte per sub-code or column of each row, if these are packed afterwards.
 struct BlockMemory {
   static constexpr int64_t kRows = 512;
 

@@ -23,7 +23,7 @@ namespace {
 constexpr int64_t kMostPieceBytes = int64_t{32} << 20;  // of vectors and codes; larger ones are not faster
 constexpr int64_t kFewestPieceRows = 64;
 
-// Local search draws by the row's number: the first of a piece.
+// Local search depends on row numbers; this sets the first of a piece.
 struct PieceEncoding {
   PieceEncoding(const Codec& codec, const LocalSearchEncoding* how, int64_t first) {
     const bool by_number = how != nullptr || !codec.recipe().draws_by_content;
@@ -38,7 +38,7 @@ struct PieceEncoding {
   std::optional<LocalSearchEncoding> own;
 };
 
-// make(source, piece) with pieces of so many rows, where the limits have room for them.
+// Encodes pieces of as many rows as the limits have room for.
 class FileEncoder {
  public:
   FileEncoder(const TrainedCodec& trained, const VectorFile& rows, const LocalSearchEncoding* how)
@@ -50,7 +50,7 @@ class FileEncoder {
 
   int64_t code_bytes() const { return codec_->format().bytes(); }
 
-  // encode(first, rows) is asked for the codes of each piece; `code_copies`: of each piece, beside what the caller has.
+  // encode(first, rows) makes the codes of a piece; `code_copies`: buffers for codes of a piece, beside the caller's.
   template <typename Encode>
   void run(int64_t code_copies, const Resources& given, const Encode& encode) const {
     const DefaultFloatMode mode;
@@ -85,7 +85,7 @@ class FileEncoder {
   }
 
  private:
-  // All pieces go to the device chosen for all rows. Under a limit each piece goes where it fits.
+  // The device is chosen once, for all rows; under a limit for each piece, by what fits.
   Device device(const Resources& resources) const {
     const bool chosen = resources.device().kind != DeviceKind::automatic || is_shared(resources);
     if (chosen || counts_memory(resources)) return resources.device();

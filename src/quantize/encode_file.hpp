@@ -1,5 +1,5 @@
-// Codes of vectors in files, made piece by piece: while codes of one piece are made, the next one is read, and the codes
-// of the one before are given away.
+// Encodes vectors in files, piece by piece: while one piece is encoded, the next is read and the codes of the one
+// before are delivered.
 #pragma once
 
 #include <kith/local_search_quantizer.hpp>
@@ -12,7 +12,7 @@
 
 namespace kith {
 
-// `how`: of local search, as in TrainedCodec::encode. A row's number in the file is its number there.
+// `how` as in TrainedCodec::encode(). Local search uses a row's number in the file.
 void encode_file(const TrainedCodec& codec, const VectorFile& rows, const MutableMatrixView& codes,
                  const LocalSearchEncoding* how, const Resources& resources);
 void encode_file(const TrainedCodec& codec, const VectorFile& rows, const CodesSink& out, const LocalSearchEncoding* how,

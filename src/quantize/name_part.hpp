@@ -1,4 +1,4 @@
-// A part of a factory string ("OPQ16,IVF4096,PQ16x4") while it is read, from left to right.
+// Parses one part of a factory string ("OPQ16,IVF4096,PQ16x4") from left to right.
 #pragma once
 
 #include <kith/error.hpp>
@@ -15,18 +15,18 @@ namespace kith {
 
 class NamePart {
  public:
-  // `known`: what a part may be, for errors.
+  // `known`: the possible parts, for error messages.
   NamePart(std::string_view text, std::string_view factory, const std::string& known)
       : left_(text), text_(text), factory_(factory), known_(&known) {}
 
-  // Takes the word where the part goes on with it.
+  // Consumes `word` if it comes next.
   bool take(std::string_view word) {
     if (!left_.starts_with(word)) return false;
     left_.remove_prefix(word.size());
     return true;
   }
   bool at_number() const { return !left_.empty() && left_[0] >= '0' && left_[0] <= '9'; }
-  // A positive number that must be here.
+  // Consumes a positive number; an error if there is none.
   int64_t number() {
     int64_t value = 0;
     const auto [after, error] = std::from_chars(left_.data(), left_.data() + left_.size(), value);
@@ -46,7 +46,7 @@ class NamePart {
                     "for the small letters",
                     text_, factory_, *known_));
   }
-  // Throws InvalidArgument: "the part '...' of the index '...' " and the reason.
+  // Throws InvalidArgument: "the part '...' of the index '...' " followed by the reason.
   [[noreturn]] void refuse(std::string_view reason) const {
     throw InvalidArgument(fmt::format("the part '{}' of the index '{}' {}", text_, factory_, reason));
   }

@@ -1,6 +1,6 @@
-// Product codes: a k-means of each sub-vector is trained (product_training.hpp); a sub-vector becomes the number of its
-// nearest codeword, by canonical squared distance, ties to the smaller number. One with a value that is no number has
-// the first codeword. Cost of encoding: cols x 2^bits multiplications a row.
+// Product codes: k-means trains the codewords of each sub-vector (product_training.hpp). A sub-vector is encoded as the
+// number of its nearest codeword, by canonical squared distance, ties to the smaller number; with a NaN, as codeword 0.
+// Cost of encoding: cols x 2^bits multiplications a row.
 #include <kith/quantizer.hpp>
 
 #include "io/container/words.hpp"
@@ -19,7 +19,7 @@ namespace {
 
 bool has_known_bits(int bits) { return bits >= 4 && bits <= 8; }
 
-// The divisors of cols on either side of what was asked for.
+// The nearest divisors of cols below and above `parts`, for an error message.
 std::string near_divisors(int64_t cols, int64_t parts) {
   int64_t below = std::min(parts, cols);
   while (below > 1 && cols % below != 0) --below;
@@ -40,7 +40,7 @@ class ProductEncoder final : public CodeEncoder {
     if (!has_known_bits(recipe.bits)) {
       part.refuse(fmt::format("asks for {} bits; codes have 4 to 8", recipe.bits));
     }
-    if (!part.take("fsr") && !part.take("fs")) (void)part.take("np");  // how FAISS searches the same codes
+    if (!part.take("fsr") && !part.take("fs")) (void)part.take("np");  // FAISS's ways to search the same codes
     return true;
   }
   std::string name(const CodeRecipe& recipe) const override {

@@ -14,7 +14,7 @@
 namespace kith {
 namespace {
 
-// The words for choices, as the program and the package take them.
+// Names of choices, in the program and the Python package.
 constexpr NameTable<AdditiveStart, 3> kTrainStarts{
     {{{AdditiveStart::opq, "opq"}, {AdditiveStart::residual, "residual"}, {AdditiveStart::random, "random"}}}};
 constexpr NameTable<CodeStart, 3> kCodeStarts{
@@ -43,8 +43,8 @@ CodeRecipe recipe_of_params(const ScalarQuantizerParams& params) {
   return {kScalarCode, DType::f32, params.bits};
 }
 
-// The columns of codebooks that are given as values; InvalidArgument for a number of values that no columns have, or
-// values that are not finite.
+// The columns of codebooks given as values. InvalidArgument for a number of values that fits no columns, or for values
+// that are not finite.
 int64_t columns_of_codebooks(int64_t books, int bits, const VectorView<const float>& values) {
   const int64_t words = books << bits;
   if (values.size == 0 || values.size % words != 0) {
@@ -83,7 +83,7 @@ ProductQuantizer::ProductQuantizer(ProductQuantizerParams params)
     : VectorQuantizer(codec_of(params, params.seed)), params_(params) {}
 
 void ProductQuantizer::set_values(const VectorView<const float>& codewords) {
-  const int64_t each = int64_t{1} << params().bits;  // values for each column
+  const int64_t each = int64_t{1} << params().bits;  // values per column
   if (codewords.size == 0 || codewords.size % (each * params().parts) != 0) {
     throw InvalidArgument(fmt::format("{} values of codewords; {} parts of {} codewords have a multiple of {}",
                                       codewords.size, params().parts, each, each * params().parts));

@@ -1,8 +1,8 @@
-// RaBitQ: the signs of a vector less a centre, and two numbers that make distances estimates without bias
-// (kernels/codes/sign_code.hpp). Nothing is trained but the mean of the rows, where they are not residuals of lists.
+// RaBitQ: the signs of a vector minus a centre, and two numbers that make distance estimates unbiased
+// (kernels/codes/sign_code.hpp). Training only computes the mean of the rows, unless they are residuals of lists.
 //
-// The guarantee of the paper is for vectors that were rotated at random: put RR before it where columns differ much.
-// Cost: a few operations for each value. Memory: a bit for each column and 8 bytes.
+// The paper's guarantee assumes randomly rotated vectors: put RR before it if columns differ much.
+// Cost: a few operations per value. Memory: a bit per column and 8 bytes.
 #include <kith/quantizer.hpp>
 
 #include "core/host_array.hpp"
@@ -25,7 +25,7 @@
 namespace kith {
 namespace {
 
-// For the mean: sums of columns, and a row. One thread adds rows in their order, so that the sums are always the same.
+// Column sums for the mean, and a row. One thread adds the rows in order, so that the sums are always the same.
 struct MeanMemory {
   MeanMemory(int64_t cols, const Resources& resources)
       : sums(cols, "the mean", resources), row(cols, "the mean", resources) {}
@@ -93,7 +93,7 @@ class RaBitQEncoder final : public CodeEncoder {
   }
   std::vector<int64_t> shape(const CodeFormat& format) const override { return {format.cols}; }
 
-  // Residuals are centred already.
+  // Residuals have no mean to subtract.
   void train(const CodeRecipe& recipe, RowSource& rows, uint64_t, TrainedValues& trained,
              const Resources& resources) const override {
     trained.values = recipe.of_residuals ? std::vector<float>(static_cast<size_t>(rows.info().cols), 0.0f)

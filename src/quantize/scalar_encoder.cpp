@@ -1,8 +1,8 @@
-// Scalar codes: the least value and the span of each column are trained, in one pass over all rows; a value is rounded
-// down to one of 2^bits - 1 steps, and decoded to the middle of the step. A value that is no number has the first code.
+// Scalar codes: training finds the smallest value and the range of each column, in one pass over all rows. A value is
+// rounded down to one of 2^bits - 1 steps, and decoded as the middle of its step. NaN has code 0.
 //
-// Rows are coded a vector of columns at a time, then the bits are packed. Cost: the time to read and write both, and a
-// division for each value.
+// A SIMD vector of columns is encoded at a time, then the bits are packed. Cost: reading the rows, writing the codes,
+// and a division per value.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "quantize/scalar_encoder.cpp"
 #include <hwy/foreach_target.h>
@@ -37,7 +37,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 using I32 = hn::ScalableTag<int32_t>;
 constexpr int64_t kFloats = hn::MaxLanes(F32());
 
-// scalar_code of each value of a row, one a byte.
+// scalar_code() of each value of a row, one per byte.
 template <bool kCorrects>
 HWY_INLINE void quantize_row(const float* row, const float* leasts, const float* spans, int64_t cols, int bits,
                              uint8_t* out) {
@@ -110,14 +110,14 @@ namespace {
 
 bool has_known_bits(const CodeRecipe& recipe) { return recipe.bits == 4 || recipe.bits == 6 || recipe.bits == 8; }
 
-// The least values, then the spans. InvalidArgument where a span leaves f32.
+// The smallest values, then the ranges. InvalidArgument if a range overflows f32.
 std::vector<float> train_scalar(RowSource& source, const Resources& resources) {
   constexpr int64_t kTaskRows = 1024;
   constexpr int64_t kPieceBytes = int64_t{16} << 20;  // of a file, at a time
   const RowsInfo info = source.info();
   const int64_t cols = info.cols;
   if (info.rows == 0) throw InvalidArgument("no rows to train on; give at least one");
-  // For each thread: the least and the largest of each column, and a row.
+  // Per thread: the smallest and the largest value of each column, and a row.
   const HostArray<float> found(resources.threads() * 3 * cols, "ranges of columns", resources);
   constexpr int64_t kShare = 4;  // of what the limit has left, for a piece of a file: there are two
   const int64_t bytes = std::min(kPieceBytes, resources.host_memory()->available() / kShare);

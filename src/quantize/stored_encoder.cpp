@@ -1,4 +1,4 @@
-// Stored values: nothing is trained; values are rounded to the nearest of a dtype, and what it cannot hold is refused.
+// Stored values: no training; values are rounded to the nearest of a dtype, and refused if it cannot hold them.
 #include <kith/quantizer.hpp>
 
 #include "core/typed_row.hpp"

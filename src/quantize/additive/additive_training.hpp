@@ -1,4 +1,4 @@
-// How additive codes are trained, by local search (LSQ) and along a beam (RQ), and codes found along a beam.
+// Training of additive codes by local search (LSQ) and beam search (RQ), and encoding by beam search.
 #pragma once
 
 #include <kith/local_search_quantizer.hpp>
@@ -19,45 +19,45 @@ namespace kith {
 
 // --- first codebooks
 
-// Where the training of additive codes begins.
+// The first codebooks of training.
 //
-//   opq       product codes behind a rotation: each book has a sub-space of its own. Where the books do not divide the
-//             columns, sub-spaces are of unequal width: the rotation goes to some columns more
-//   residual  k-means of what the books before leave, one book after the other
-//   random    none: codes are drawn, and the first update finds their books
-inline constexpr int64_t kFirstCodebookRows = int64_t{1} << 16;  // more are not looked at
+//   opq       product codes after a rotation: each book has a sub-space of its own. If the books do not divide the
+//             columns, the rotation adds a few columns, so that sub-spaces differ in width
+//   residual  k-means of the residuals of the books before, one book after the other
+//   random    none: the first codes are random, and the first update finds their books
+inline constexpr int64_t kFirstCodebookRows = int64_t{1} << 16;  // at most this many rows are used
 
-// books x 2^bits x cols of f32 rows in host memory, or nothing where codes are to be drawn.
+// books x 2^bits x cols, from f32 rows in host memory; empty for random.
 std::vector<float> first_codebooks(AdditiveStart start, const MatrixView& rows, int64_t books, int bits, uint64_t seed,
                                    const Resources& resources);
-// k-means of the rows: 2^bits x cols. Fewer distinct rows give codewords twice.
+// k-means of the rows: 2^bits x cols. With fewer distinct rows, codewords repeat.
 std::vector<float> kmeans_codebook(const MatrixView& rows, int bits, uint64_t seed, const Resources& resources);
-// What both take at least, beside the rows.
+// The least memory of each, beside the rows.
 Footprint first_codebooks_footprint(AdditiveStart start, int64_t rows, int64_t cols, int64_t books, int bits,
                                     const Resources& resources);
 Footprint kmeans_codebook_footprint(int64_t rows, int64_t cols, int bits, const Resources& resources);
 
-// The rows that additive codes are trained on, and whether there are enough.
+// Training rows.
 //
-// InvalidArgument for fewer rows than codewords of a book; a warning for fewer than train well. `what`: for its text.
+// InvalidArgument for fewer rows than codewords in a book, and a warning for few. `what`: the subject of both.
 void check_training_rows(std::string_view what, int64_t rows, int bits, const Resources& resources);
 
-// All rows as f32, or `most` of them, drawn by the seed. InvalidArgument, naming the row, for a NaN or an infinity.
+// All rows as f32, or a sample of `most`, drawn by the seed. InvalidArgument that names the row for a NaN or infinity.
 HostArray<float> training_sample(RowSource& source, int64_t most, uint64_t seed, const Resources& resources);
 
 // --- local search
 
-// Training of additive codes (LSQ): codebooks for the codes, codes for the codebooks, in turns (Martinez et al.,
-// "Revisiting additive quantization", 2016). With annealing every round but the last moves the codewords at random, by
-// less and less (Martinez et al., "LSQ++", 2018, SR-D). How far is measured by what codes leave of the rows: at first
-// sums of codewords move by about `anneal` times their distance from the rows. By the rows' own spread, as in LSQ++,
-// that would be too far where codes leave little of it.
+// Training of additive codes (LSQ) alternates between updating the codebooks and the codes (Martinez et al.,
+// "Revisiting additive quantization", 2016). With annealing, every round but the last moves the codewords at random, by
+// decreasing amounts (Martinez et al., "LSQ++", 2018, SR-D), which are proportional to the residuals: at first sums of
+// codewords move by about `anneal` times their distance from the rows. LSQ++ uses the spread of the rows instead, which
+// is too much when residuals are small.
 //
-// The objective, |X - C B|^2 + lambda |C|^2, falls with every round but for rounding, while nothing is annealed.
+// Without annealing the objective, |X - C B|^2 + lambda |C|^2, falls with every round, except for rounding.
 //
-// Cost of a round: an update (local_search_steps.hpp) and some rounds of local search for every row. Memory: the
-// training rows as f32, up to kMostTrainingRows of them, and what these two take.
-inline constexpr int64_t kMostTrainingRows = int64_t{1} << 20;  // more are sampled
+// Cost of a round: an update (local_search_steps.hpp) and some rounds of local search for every row. Memory: up to
+// kMostTrainingRows training rows as f32, and that of these two steps.
+inline constexpr int64_t kMostTrainingRows = int64_t{1} << 20;  // beyond that, a sample
 
 Footprint local_search_training_footprint(const LocalSearchParams& params, const RowsInfo& rows,
                                           const Resources& resources);
@@ -68,30 +68,30 @@ void train_local_search(const LocalSearchParams& params, RowSource& rows, std::v
 
 // --- beam search
 
-// Codes of rows book by book, along the best paths so far.
+// Encoding by beam search, book by book.
 //
-// A path is codes of the first books; its residual is the row less their codewords, one f32 subtraction after the
-// other. The paths after a book are the first `beam` by (canonical squared distance of the residual and the book's
+// A path is codes of the first books; its residual is the row minus their codewords, subtracted one by one in f32.
+// After each book the paths are the first `beam` by (canonical squared distance of the residual and the book's
 // codeword, the path's place before, code).
 //
-// Which they are is found by products of the residuals of some rows with the book, in f32. Their error bound leaves
-// hardly more codewords than are wanted, and of these the canonical distances decide.
+// They are found by f32 products of the residuals of some rows with the book. The error bound leaves hardly more
+// codewords than needed; among these the canonical distances decide.
 //
-// Cost: books x beam x 2^bits x cols multiply-adds in f32 a row. Memory: 4 bytes for each codeword of a book, and for
-// each column, of each path of a batch.
+// Cost: books x beam x 2^bits x cols multiply-adds in f32 per row. Memory: 4 bytes per codeword of a book and per
+// column, for each path of a batch.
 
-// The row less the codewords of a path of k books.
+// The row minus the codewords of a path of k books.
 void path_residual(const Codebooks& books, int64_t k, const float* row, const uint8_t* path, float* out);
 
-// Rows of any dtype in host memory. `codes`: a byte for each row and book.
+// Rows of any dtype in host memory. `codes`: a byte per row and book.
 void encode_beam(const Codebooks& books, int64_t beam, const MatrixView& rows, uint8_t* codes,
                  const Resources& resources);
 Footprint beam_encoding_footprint(const Codebooks& books, int64_t beam, int64_t rows, const Resources& resources);
 
-// Training of residual codes: k-means of what the best path of each row leaves, one book after the other.
+// Training of residual codes: k-means of the residuals of each row's best path, one book after the other.
 //
-// Cost: a k-means of the rows and a step of the beam search for each book. Memory: the rows and their residuals as f32,
-// up to 65,536 of them, and beam x books bytes a row.
+// Cost: for each book a k-means of the rows and a step of the beam search. Memory: up to 65,536 rows and their
+// residuals as f32, and beam x books bytes per row.
 //
 // books x 2^bits x cols.
 std::vector<float> train_residual(const ResidualQuantizerParams& params, RowSource& rows, const Resources& resources);

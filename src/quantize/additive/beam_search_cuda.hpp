@@ -1,4 +1,4 @@
-// Codes of rows book by book, along the best paths so far (additive_training.hpp), on a GPU, with the same bytes.
+// Encoding by beam search (additive_training.hpp) on a GPU, with the same bytes.
 #pragma once
 
 #include <kith/resources.hpp>
@@ -18,9 +18,9 @@ class BeamOnDevice {
                const Resources& resources);
 
   int64_t bytes() const { return words_.bytes() + columns_.bytes(); }
-  // Values in device memory for residuals, whatever the number of rows.
+  // Scratch values for residuals; independent of the number of rows.
   int64_t scratch_values() const { return blocks_ * books_.cols; }
-  // Enqueues. f32 rows `stride` values apart; `codes`: a byte for each row and book.
+  // Enqueues. f32 rows `stride` values apart; `codes`: a byte per row and book.
   void encode(const float* rows, int64_t stride, int64_t count, uint8_t* codes, float* scratch,
               cudaStream_t stream) const;
 

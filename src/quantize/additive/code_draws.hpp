@@ -1,4 +1,4 @@
-// The random draws of the search for codes: the same on every device, a function of (seed, row number, round) alone.
+// Random numbers of the search for codes: functions of (seed, row number, round), equal on all devices.
 #pragma once
 
 #include "core/half.hpp"
@@ -9,7 +9,7 @@
 
 namespace kith {
 
-// A row's draws for a purpose and a round.
+// The random numbers of a row for one purpose and round.
 class RowDraws {
  public:
   enum class Purpose : uint64_t { start, perturb };
@@ -18,7 +18,7 @@ class RowDraws {
       : rng_(seed, static_cast<uint64_t>(row)),
         first_(static_cast<uint64_t>(purpose) << 56 | static_cast<uint64_t>(round) << 16) {}
 
-  // Two words for each code.
+  // Two words per code.
   KITH_HOST_DEVICE Random4 pair(int64_t number) const { return rng_.block(first_ + static_cast<uint64_t>(number)); }
 
  private:
@@ -30,7 +30,7 @@ KITH_HOST_DEVICE constexpr uint8_t drawn_code(uint32_t word, int bits) {
   return static_cast<uint8_t>(word >> (32 - bits));
 }
 
-// Codes of a row, each drawn.
+// Random codes of a row.
 KITH_HOST_DEVICE inline void draw_codes(uint64_t seed, int64_t row, int64_t books, int bits, uint8_t* codes) {
   const RowDraws draws(seed, row, RowDraws::Purpose::start, 0);
   for (int64_t k = 0; k < books; ++k) codes[k] = drawn_code(draws.pair(k / 4).word[k % 4], bits);
@@ -41,7 +41,7 @@ struct Perturbation {
   int64_t codes = 0;  // of a row
 };
 
-// Algorithm 2: some of the codes, drawn without replacement, are each drawn anew.
+// Algorithm 2: replaces some codes, chosen without replacement, by random ones.
 KITH_HOST_DEVICE inline void perturb_codes(const Perturbation& perturbation, int64_t row, int64_t round, int64_t books,
                                            int bits, uint8_t* codes) {
   const RowDraws draws(perturbation.seed, row, RowDraws::Purpose::perturb, round);
@@ -57,7 +57,7 @@ KITH_HOST_DEVICE inline void perturb_codes(const Perturbation& perturbation, int
   }
 }
 
-// A hash of a row's values, the zeros of both signs alike: at least 0.
+// A hash of a row's values, at least 0; zeros of both signs count as equal.
 KITH_HOST_DEVICE inline int64_t content_number(const float* row, int64_t cols) {
   uint64_t hash = 0x9E3779B97F4A7C15u;
   for (int64_t c = 0; c < cols; ++c) {

@@ -1,4 +1,4 @@
-// The norms behind codes, on the CPU: of the vectors that they stand for (kernels/codes/code_norm.hpp).
+// Norms that follow codes: those of the decoded vectors (kernels/codes/code_norm.hpp). On the CPU.
 #pragma once
 
 #include "core/name_table.hpp"
@@ -10,37 +10,37 @@
 
 namespace kith {
 
-// Canonical squared norms, rounded to f32, of `count` decoded vectors with a centre added, where there is one.
+// Canonical squared norms, rounded to f32, of `count` decoded vectors, plus a centre unless null.
 void decoded_norms(const CodecView& codec, const uint8_t* codes, int64_t count, const float* centre, float* norms);
 
-// Writes them behind their codes. Sign codes have |r|^2 there at first: to be called once without a centre and, for
+// Writes them behind their codes. Sign codes have |r|^2 in that place at first: call once without a centre and, for
 // codes of residuals, once with it.
 void write_code_norms(const CodecView& codec, uint8_t* codes, int64_t count, const float* centre);
 
-// The levels that a byte of a norm stands for (CodeNorm::qint8 and cqint8), as trained values hold them, behind the
-// codebooks: the least and the largest norm, between which 256 levels lie in the middle of equal steps; or the levels
-// themselves, by k-means of the norms.
+// The trained values behind the codebooks that define the 256 levels of a norm in one byte. CodeNorm::qint8: the
+// smallest and the largest norm; levels are the middles of equal steps between them. cqint8: the levels themselves, by
+// k-means of the norms.
 //
-// Their number is norm_value_count.
+// norm_value_count() is the number of these values.
 constexpr int64_t norm_value_count(CodeNorm norm) {
   return norm == CodeNorm::qint8 ? 2 : norm == CodeNorm::cqint8 ? kNormLevels : 0;
 }
 
-// The levels of a format's values; none where it has none.
+// The levels from a format's values; empty if it has none.
 std::vector<float> norm_levels(const CodeFormat& format, const std::vector<float>& values);
 
-// Norms to the values of a kind of them. For cqint8: Lloyd's iterations over the sorted norms, from levels at equal
-// ranks and at equal steps in turn; they ascend.
+// Trains the values from norms. For cqint8 by Lloyd's iterations over the sorted norms, started from levels at equal
+// ranks and, once more, at equal steps; ascending.
 std::vector<float> train_norm_values(CodeNorm norm, std::vector<float> norms);
 
-// The names of norms of codes, as FAISS's factory strings have them behind "_N", and as files do.
+// The names of norms in FAISS's factory strings, after "_N", and in files.
 
 inline constexpr NameTable<CodeNorm, 4> kNormNames{{{{CodeNorm::none, "none"},
                                                      {CodeNorm::float32, "float"},
                                                      {CodeNorm::qint8, "qint8"},
                                                      {CodeNorm::cqint8, "cqint8"}}}};
 
-// "_Ncqint8" and so on; nothing for the norm of the decoded vector.
+// "_Ncqint8" and so on; empty for the norm of the decoded vector.
 inline std::string norm_suffix(CodeNorm norm) {
   return norm == CodeNorm::decoded ? std::string() : "_N" + std::string(kNormNames.name(norm));
 }

@@ -9,7 +9,7 @@
 
 namespace kith {
 
-// Centres that are added to decoded vectors: that of lists[i] for code i. Null: none.
+// Centres to add to decoded vectors: that of lists[i] for code i. Null: none.
 struct CodeCentres {
   const float* centres = nullptr;
   const int32_t* lists = nullptr;

@@ -1,12 +1,12 @@
 // One step of the search for codes: the best codeword of one book, given those of the others (iterated conditional
-// modes). What is best is defined without arithmetic: with r the row less the codewords of all other books, the first
-// codeword c by (canonical squared distance of r and c, number).
+// modes). The best one is the first codeword c by (canonical squared distance of r and c, number), where r is the row
+// minus the codewords of all other books. The forms differ in how they find it:
 //
-//   products  residuals times the book, in f32, and exact costs of what the products cannot rule out
-//   tables    sums of rounded inner products that were looked up, and exact costs likewise (the paper's form)
-//   direct    exact costs of all codewords, in float64: for rows beyond the grid, and to test the others
+//   products  f32 products of residuals and the book; exact costs of the codewords that these do not rule out
+//   tables    sums of rounded inner products from tables; exact costs of those not ruled out (the paper's form)
+//   direct    exact costs of all codewords, in float64: for rows outside the grid, and to test the others
 //
-// All give the same codes. An engine is one thread's, and holds one block of rows.
+// All give the same codes. An engine belongs to one thread and holds one block of rows.
 #pragma once
 
 #include <kith/resources.hpp>
@@ -21,18 +21,18 @@
 
 namespace kith {
 
-// Which books' codes count: all others, or, for a greedy start, those before; the books behind it are then represented
-// by their mean.
+// Which books' codes are subtracted: all others, or for a greedy start those before; later books then count with their
+// mean.
 enum class IcmOthers : uint8_t { all, before };
 
 class IcmEngine {
  public:
   virtual ~IcmEngine() = default;
 
-  // Rows one after the other, in their dtype-free form: on the grid, or anything for the direct engine. They stay where
-  // they are while they are used.
+  // Contiguous rows as f32, on the grid except for the direct engine. They must stay valid while they are used.
+  // Nothing is copied.
   void load(const float* rows) { rows_ = rows; }
-  // The new codes of a book, out[i] for row rows[i]; `codes`: books bytes for each row of the block.
+  // The new codes of a book: out[i] for row rows[i]. `codes`: `books` bytes per row of the block.
   virtual void step(int64_t book, IcmOthers others, const uint8_t* codes, const uint32_t* rows, int64_t count,
                     uint8_t* out) = 0;
   // The canonical squared distance of a row and the sum of its codewords.
@@ -46,7 +46,7 @@ class IcmEngine {
   const float* rows_ = nullptr;
 };
 
-// One whose rows and residuals are on the grid.
+// An engine for rows and residuals on the grid.
 class GridIcm : public IcmEngine {
  public:
   float cost(int64_t row, const uint8_t* codes) const final;
@@ -56,7 +56,7 @@ class GridIcm : public IcmEngine {
   GridIcm(const SearchBooks& books, int64_t floats, const Resources& resources)
       : IcmEngine(books), scratch_(floats, "residuals", resources) {}
 
-  // A row less the codewords of its codes, without that of `book`, where that is one.
+  // The row minus its codewords, except that of `book`, if there is such a book.
   void take_off_codewords(int64_t row, const uint8_t* codes, int64_t book, IcmOthers others, float* residual) const;
 
   HostArray<float> scratch_;
@@ -65,15 +65,15 @@ class GridIcm : public IcmEngine {
 std::unique_ptr<IcmEngine> make_direct_icm(const SearchBooks& books);
 std::unique_ptr<IcmEngine> make_product_icm(const SearchBooks& books, const Resources& resources);
 
-// Steps of the search by pairwise tables (pairwise_tables.hpp): nothing is multiplied, and the cost of a step does not
-// depend on the columns. Exact costs decide among the codewords that the rounded sums leave in doubt.
+// Steps by pairwise tables (pairwise_tables.hpp): no multiplications, and the cost of a step does not depend on the
+// columns. Exact costs decide among the codewords that the rounded sums cannot tell apart.
 class TableIcm final : public GridIcm {
  public:
   TableIcm(const SearchBooks& books, const PairwiseTables& tables, const UnaryTerms& terms, int64_t block_rows,
            const Resources& resources);
 
-  // The next block's rows, slice by slice, before load(): up to UnaryTerms::kSliceRows of them, moved, and their norms.
-  // fits[i] becomes 0 where tables are not fit for a row: it is not of the block. Those that are stay in their order.
+  // Before load(): the next block's rows, moved, and their norms, in slices of up to UnaryTerms::kSliceRows. fits[i]
+  // becomes 0 for a row that tables cannot serve, which is left out of the block; the others keep their order.
   void start_block() { taken_ = 0; }
   void take(const float* moved, const double* norms, int64_t count, uint8_t* fits);
 

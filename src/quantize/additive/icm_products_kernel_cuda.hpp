@@ -1,21 +1,21 @@
 // The search for codes on Hopper's matrix units.
 //
-// A block searches for the codes of 128 rows, a warpgroup for 64, from the start to the last round; books come one
-// after the other, 64 columns at a time, through a ring. What is left of a row lies in shared memory as f32, each
-// thread's part where only it looks, and past some columns in device memory, which the second-level cache holds: four
-// lanes, a quad, share a row. A step multiplies r + c, rounded to halves, with all codewords of the book, where c is
-// the codeword that the row has there, as the halves that are at hand. Sums begin with - |c|^2 / 2: the largest is the
-// nearest. What lies within the window of it (BookWindow) is decided by exact costs, a quad for a row, and only where a
-// code of the row has changed since the book's last step; else the code stays what it was.
+// A block searches the codes of 128 rows, a warpgroup those of 64, from the start to the last round; books arrive one
+// after the other, 64 columns at a time, through a ring. Residuals are f32 in shared memory, each thread's part private
+// to it, and for the last columns of wide rows in device memory, where they stay in the second-level cache. Four lanes,
+// a quad, share a row. A step multiplies r + c, rounded to halves, by all codewords of the book, where r is the
+// residual and c the row's present codeword of that book, as halves. Sums start at - |c|^2 / 2, so that the largest is
+// the nearest. Codewords within the window of it (BookWindow) are decided by exact costs, a quad per row, and only if a
+// code of the row has changed since the book's last step; otherwise the code stays.
 //
 // Columns are permuted within 16, in rows and books alike, so that a lane has four neighbours, 4 t to 4 t + 3: one
 // 16-byte read, and the four lanes of the canonical sum that they belong to.
 //
-// Cost of a step for 128 rows and each 64 columns: 1,024 cycles of the matrix units, 32 KB of a book from the
-// second-level cache, two codewords for each row whose code changes; and whatever the columns, 384 operations a thread
-// to find the largest and what is near it.
+// Cost of a step for 128 rows, per 64 columns: 1,024 cycles of the matrix units, 32 KB of a book from the second-level
+// cache, and two codewords for each row whose code changes; besides 384 operations per thread to find the largest sum
+// and those near it.
 //
-// Include from .cu files that are compiled for Hopper. A Watch sees where the time goes, for a benchmark.
+// Include from .cu files that are compiled for Hopper. A Watch measures where the time goes, for a benchmark.
 #pragma once
 
 #include "core/divide.hpp"
@@ -122,7 +122,7 @@ class Searcher {
   __device__ SharedSlots slots() const { return {layout_, books_.books}; }
   __device__ Barriers* barriers() const { return slots().barriers.in(shared_); }
 
-  // The operand of a chunk: what is left of the rows, more the codewords that they have, in halves. Adds to the norms.
+  // The operand of a chunk: residuals plus the rows' present codewords, in halves. Adds to the norms.
   __device__ void make_operand(int chunk, const std::byte* tile, const int (&had)[2], bool starting,
                                uint32_t (&a)[kChunkSteps][4], float (&norms)[2]) const {
 #pragma unroll
@@ -163,8 +163,8 @@ class Searcher {
     }
   }
 
-  // Waits for the next kChunks chunks of the book, multiplies them, and lets go of their stages. A warp waits while its
-  // operands are read, so that what overlaps is one warpgroup's products and the other one's operands.
+  // Waits for the next kChunks chunks of the book, multiplies them, and releases their stages. A warp waits while its
+  // operands are read; one warpgroup's products overlap with the making of the other's operands.
   template <int kChunks, bool kFirst>
   __device__ void multiply_chunks(int chunk, const int (&had)[2], bool starting, float (&sums)[2][64],
                                   float (&norms)[2]) {
@@ -221,7 +221,7 @@ class Searcher {
     }
   }
 
-  // Which codewords may be the nearest: bit 2 j + i of a half's word is codeword 8 j + 2 quarter + i of it.
+  // The codewords that may be the nearest: bit 2 j + i of a half's word is codeword 8 j + 2 quarter + i of it.
   __device__ void find_near(const float4& window, const int (&had)[2], bool starting, uint32_t (&near)[2][2]) {
     float sums[2][64];
     float norms[2] = {0, 0};
@@ -257,7 +257,7 @@ class Searcher {
     }
   }
 
-  // The first codeword of a row that any lane of its quad has in its bits; kNone where none has.
+  // The first codeword of a row in the bits of any lane of its quad; kNone if there is none.
   __device__ int next_near(uint32_t low, uint32_t high) const {
     const uint32_t bits = low != 0 ? low : high;
     const int bit = __ffs(static_cast<int>(bits)) - 1;
@@ -266,8 +266,8 @@ class Searcher {
     return min(first, __shfl_xor_sync(kAllLanes, first, 2));
   }
 
-  // The first by exact cost. Sums in f32 tell most costs apart; float64, to which values must be converted at a quarter
-  // of the rate, decides among what they do not.
+  // Picks the first by exact cost. f32 sums tell most costs apart; float64, to which values are converted at a quarter
+  // of the rate, decides the rest.
   __device__ void settle(int book, const int (&had)[2], bool starting, const uint32_t (&near)[2][2],
                          const bool (&open)[2], int (&found)[2]) const {
     float least[2];
@@ -283,8 +283,8 @@ class Searcher {
     compare<true>(book, had, starting, near, unsure, found, least, second);
   }
 
-  // Which codeword of those near has the least cost, two at a time, and what the next one costs. Quads work on their
-  // rows side by side; all lanes take part.
+  // The codeword of least cost among those near, two at a time, and the second least cost. Quads work on their rows in
+  // parallel; all lanes take part.
   template <bool kExact>
   __device__ void compare(int book, const int (&had)[2], bool starting, const uint32_t (&near)[2][2],
                           const bool (&open)[2], int (&found)[2], float (&least)[2], float (&second)[2]) const {

@@ -1,8 +1,8 @@
-// The search for codes on a device, for batches of rows that lie there: which kernel takes which rows.
+// The search for codes of batches of rows on a device: the choice of the kernel.
 //
-// Products are used on Hopper for up to 4,096 columns; else tables, where they pay for themselves and there is memory
-// for them. Rows beyond the codebooks' grid, rows whose terms do not fit tables, and what is left take the direct
-// search.
+// Products are used on Hopper for up to 4,096 columns; otherwise tables, if they pay off and there is memory for them.
+// The direct search takes everything else: rows outside the codebooks' grid, and rows whose terms overflow the tables.
+// All give the same codes.
 #pragma once
 
 #include <kith/resources.hpp>
@@ -19,12 +19,12 @@
 
 namespace kith {
 
-// Whether products can be used: for the codebooks' size, and values whose squares f32 holds.
+// Whether products can be used: depends on the codebooks' size, and on whether squares of values fit f32.
 bool has_icm_products(const SearchBooks& search);
 
-// Codebooks on a device, as the kernels that search for codes take them (icm_task_cuda.hpp).
-// Memory there: 8 bytes for each value of the codebooks, and where products are used 6 more for each of 256 codewords a
-// book and each column of a multiple of 64.
+// Codebooks on a device, in the forms that the search kernels read (icm_task_cuda.hpp).
+// Memory: 8 bytes per value of the codebooks; for products 6 more for each of 256 codewords per book and each column,
+// rounded up to a multiple of 64.
 class IcmBooksOnDevice {
  public:
   // Copies on the context's stream, and waits.
@@ -41,23 +41,23 @@ class IcmBooksOnDevice {
 
 class IcmSearch {
  public:
-  // `rows`: so many are expected. The codebooks may go when it returns. Unsupported for a form that was asked for and
-  // cannot be.
+  // `rows`: the expected number. The codebooks are not used after it returns. Unsupported if the requested form is not
+  // possible.
   IcmSearch(const Codebooks& books, const AdditiveEncoding& encoding, int64_t rows,
             const std::shared_ptr<const DeviceContext>& context, const Resources& resources);
 
-  // Device memory that a batch of so many rows needs beside codes and costs.
+  // Device memory for a batch of `rows` rows, beside codes and costs.
   int64_t workspace_bytes(int64_t rows) const;
-  // Rows for which every multiprocessor has the same to do.
+  // A number of rows that loads all multiprocessors equally.
   int64_t good_batch() const { return good_batch_; }
-  SearchForm form() const { return form_; }  // that rows on the grid take
-  int64_t bytes() const;                     // of device memory that it holds
+  SearchForm form() const { return form_; }  // for rows on the grid
+  int64_t bytes() const;                     // device memory that it owns
   int64_t rounds() const { return encoding_.search.rounds; }
 
-  // All enqueue. `first`: the number of the first row. `codes`, a byte for each row and book, are the start where that
-  // is given. `costs`: of the codes, or null.
+  // All enqueue. `first`: number of the first row. `codes`: a byte per row and book; input as well if the start is
+  // given. `costs`: of the codes, or null.
   void prepare(const DeviceRowsView& rows, int64_t first, std::byte* workspace, cudaStream_t stream) const;
-  // Rounds from .. from + count - 1 of the search, of rows that prepare() has had; `starts`: these are the first.
+  // Rounds from .. from + count - 1 for the rows of the last prepare(); `starts`: begin with the start.
   void search(int64_t rows, int64_t from, int64_t count, bool starts, uint8_t* codes, float* costs,
               std::byte* workspace, cudaStream_t stream) const;
 
@@ -74,8 +74,8 @@ class IcmSearch {
   int multiprocessors_ = 0;
   int direct_blocks_ = 0;
   std::unique_ptr<IcmBooksOnDevice> books_;
-  IcmTables tables_;           // where that is the form
-  DeviceBuffer table_buffer_;  // 2 bytes for each pair of codewords, and 4 for each value of the codebooks
+  IcmTables tables_;           // for the form `tables`
+  DeviceBuffer table_buffer_;  // 2 bytes per pair of codewords, and 4 per value of the codebooks
   DeviceArray<IcmStep> schedule_;
   int steps_ = 0;
 };

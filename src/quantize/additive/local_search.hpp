@@ -1,13 +1,13 @@
 // Iterated local search for the codes of rows: Algorithms 1 and 2 of "Solving multi-codebook quantization in the GPU"
-// (Martinez, Hoos, Little, 2016), with its errata mended: the cost is the squared distance itself, and every round
-// begins with the best codes so far.
+// (Martinez, Hoos, Little, 2016), with its errata corrected: the cost is the squared distance, and every round begins
+// with the best codes so far.
 //
-// A round perturbs a few codes, drawn without replacement by reservoir sampling, walks to a local minimum by sweeps of
-// ICM over the books (icm_engine.hpp), and stays there where that cost is lower. Draws depend on (seed, row, round)
-// alone: 16 rounds and then 16 more are 32 rounds, and no split of the rows matters.
+// A round perturbs a few codes, chosen without replacement by reservoir sampling, descends to a local minimum by sweeps
+// of ICM over the books (icm_engine.hpp), and keeps it if its cost is lower. Random numbers depend only on (seed, row,
+// round): 16 rounds and 16 more are 32 rounds, however the rows are split.
 //
-// A step is left out where no other code has changed since the last one of its book: it would change nothing. So are
-// all that are left of a round once a row has come to codes that are known (SettledCodes).
+// A step is skipped if no other code has changed since the last step of its book, as it would not change anything. The
+// rest of a round is skipped once a row reaches codes that are known to be a local minimum (SettledCodes).
 #pragma once
 
 #include <kith/local_search_quantizer.hpp>
@@ -25,11 +25,11 @@
 
 namespace kith {
 
-// Codes that no step of ICM changes, as far as they are known: for each row of a block its best ones, and some that
-// earlier rounds of the search ended with. A step depends on the row and its codes alone, and all of these cost at
-// least as much as the best: a round that comes to one of them is over, and has found nothing.
+// Known local minima of ICM: for each row of a block its best codes, and some with which earlier rounds ended. A step
+// depends only on the row and its codes, and none of these costs less than the best, so a round that reaches one of
+// them cannot find anything better and ends.
 //
-// On SIFT with 7 codebooks two rounds in five come back to the best codes, and another one in four to others.
+// On SIFT with 7 codebooks two rounds in five return to the best codes, and another one in four to others.
 class SettledCodes {
  public:
   SettledCodes(int64_t books, int64_t block_rows, const Resources& resources)
@@ -38,7 +38,7 @@ class SettledCodes {
         codes_(block_rows * kHeld * books, "a block of codes", resources),
         next_(block_rows, "a block of codes", resources) {}
 
-  // A number that codes are compared by first: the sum of those of its codes.
+  // A hash of codes, compared before the codes themselves: the sum of the hashes of the single codes.
   static uint32_t mark_of(int64_t book, uint8_t code) {
     return static_cast<uint32_t>(code) * (0x9E3779B1u * static_cast<uint32_t>(2 * book + 1));
   }
@@ -64,13 +64,13 @@ class SettledCodes {
     return false;
   }
 
-  // The oldest gives way.
+  // Replaces the oldest.
   void add(int64_t row, const uint8_t* codes, uint32_t mark) {
     put(row, 1 + next_[row], codes, mark);
     next_[row] = static_cast<uint8_t>((next_[row] + 1) % (kHeld - 1));
   }
 
-  // The best codes of a row are others now, whether they are settled or not; those before are kept like any.
+  // Replaces the best codes of a row, settled or not; the former ones are kept like any others.
   void add_best(int64_t row, const uint8_t* codes, uint32_t mark, bool settled) {
     const uint32_t before = marks_[row * kHeld];
     if (before != kNobodys && before != mark) add(row, place(row, 0), before);
@@ -84,7 +84,7 @@ class SettledCodes {
 
  private:
   static constexpr int64_t kHeld = 8;
-  static constexpr uint32_t kNobodys = 1;  // with codes of 0, whose mark is 0
+  static constexpr uint32_t kNobodys = 1;  // an empty place; its codes are 0, whose mark would be 0
 
   uint8_t* place(int64_t row, int64_t i) const { return codes_.data() + (row * kHeld + i) * books_; }
   void put(int64_t row, int64_t i, const uint8_t* codes, uint32_t mark) {
@@ -93,17 +93,17 @@ class SettledCodes {
   }
 
   const int64_t books_;
-  HostArray<uint32_t> marks_;  // rows x kHeld: the best codes' first
+  HostArray<uint32_t> marks_;  // rows x kHeld, that of the best codes first
   HostArray<uint8_t> codes_;
-  HostArray<uint8_t> next_;  // of the others, that which is replaced next
+  HostArray<uint8_t> next_;  // which of the others is replaced next
 };
 
 struct LocalSearchPlan {
   int64_t rounds = 16;
-  int64_t from_round = 0;     // the number of the first
-  int64_t sweeps = 4;         // of a round
-  int64_t perturbed = 4;      // codes of a round; 0: none
-  bool random_order = false;  // of the books in a sweep, the same for all rows; else as they are
+  int64_t from_round = 0;     // number of the first round
+  int64_t sweeps = 4;         // per round
+  int64_t perturbed = 4;      // codes per round; 0: none
+  bool random_order = false;  // a random order of the books in each sweep, the same for all rows
   uint64_t seed = 0;
 };
 
@@ -116,21 +116,21 @@ inline void perturb_codes(const LocalSearchPlan& plan, int64_t row, int64_t roun
 // The books of a sweep, in order.
 void order_books(const LocalSearchPlan& plan, int64_t round, int64_t sweep, int64_t books, std::vector<int64_t>& order);
 
-// The search of a block of rows. One thread's.
+// The search for a block of rows, by one thread.
 class LocalSearch {
  public:
   LocalSearch(const LocalSearchPlan& plan, const Codebooks& books, int64_t block_rows, const Resources& resources);
 
-  // Each book's code by the books before it.
+  // Chooses each book's code given the books before it.
   void start_greedy(IcmEngine& engine, int64_t count, uint8_t* codes);
-  // From the codes given to better ones; costs[i] is their cost then. `numbers`: of the rows, for their draws.
-  // `after_round`: called with the number of rounds that are done, and may throw.
+  // Improves the given codes; costs[i] is the cost of the result. `numbers`: of the rows, for random numbers.
+  // `after_round` is called with the number of finished rounds, and may throw.
   void run(IcmEngine& engine, const int64_t* numbers, int64_t count, uint8_t* codes, float* costs,
            const std::function<void(int64_t)>& after_round = {});
 
  private:
   void start_round(const int64_t* numbers, int64_t round, int64_t count, const uint8_t* codes);
-  // False where no row had a step to take.
+  // False if all steps were skipped.
   bool sweep(IcmEngine& engine, int64_t count, int32_t* now);
   void end_round(IcmEngine& engine, int64_t count, uint8_t* codes, float* costs);
   // Whether no step would change a row's current codes.
@@ -143,8 +143,8 @@ class LocalSearch {
   std::vector<int64_t> order_;
   HostArray<uint8_t> current_;
   HostArray<uint32_t> marks_;   // of the current codes
-  HostArray<int32_t> changed_;  // for each row, when a code of it last changed; kOver where its round is over
-  HostArray<int32_t> looked_;   // for each book and row, when its last step was
+  HostArray<int32_t> changed_;  // per row, when one of its codes last changed; kOver once its round has ended
+  HostArray<int32_t> looked_;   // per book and row, the time of the last step
   HostArray<uint32_t> active_;
   HostArray<uint8_t> found_;
   SettledCodes settled_;

@@ -1,7 +1,7 @@
-// The best codebooks for given codes (local_search_steps.hpp) on a GPU. Counts are exact, sums in the order of the
-// rows, and the system is solved in one order: the same bits on every run.
+// The best codebooks for given codes (local_search_steps.hpp) on a GPU. Counts are exact, sums are in the order of the
+// rows, and the system is solved in a fixed order: the same bits in every run.
 //
-// Memory there: 8 bytes for each pair of codewords, and 8 for each value of the codebooks.
+// Device memory: 8 bytes per pair of codewords, and 8 per value of the codebooks.
 #pragma once
 
 #include "quantize/additive/local_search_steps.hpp"
@@ -12,7 +12,7 @@
 
 namespace kith {
 
-// The system that is solved: counts of pairs of codewords, and sums of rows.
+// Size of the linear system: counts of pairs of codewords, and sums of rows.
 int64_t codebook_system_values(const CodedRows& coded);
 
 // Enqueues. Everything on the device; `system`: codebook_system_values. `codebooks`: books x 2^bits x cols.

@@ -1,17 +1,17 @@
-// Inner products of codewords of different books, rounded to 16 bits: what the search for codes adds up instead of
+// Inner products of codewords of different books, rounded to 16 bits, which the search for codes adds up instead of
 // multiplying residuals (section 4.1 of the paper: shared pairwise tables, with their transposes, and unary tables).
 //
-// With all books and rows moved by the books' means, which changes no residual, a codeword j of book k has the cost
+// With all books and rows moved by the books' means, which does not change residuals, codeword j of book k has the cost
 //
-//   |c_j|^2 - 2 <x, c_j>  (unary: of the row)  +  sum over i != k of 2 <c_j, c_i>  (pairwise)  +  what j does not
-//   change
+//   |c_j|^2 - 2 <x, c_j>  (unary: of the row)  +  sum over i != k of 2 <c_j, c_i>  (pairwise)  +  a term that does not
+//   depend on j
 //
-// For each book one step: all sums of rounded terms stay within 16 bits. A sum is within window / 2 of the cost: half
-// a step for each term, the f32 products' errors, and the rounding of the canonical cost itself. What is further than
-// the window above the least sum is not the least cost.
+// Terms of a book are rounded to multiples of a step, chosen so that all sums fit 16 bits. A sum is within window / 2
+// of the cost: half a step per term, the errors of f32 products, and the rounding of the canonical cost. A codeword
+// whose sum exceeds the smallest one by more than the window is not the best.
 //
-// Memory: 2 bytes for each pair of codewords of the code: 6.4 MB for 7 books of 256, 29 MB for 15. To make them:
-// codewords^2 x cols multiply-adds.
+// Memory: 2 bytes per pair of codewords: 6.4 MB for 7 books of 256, 29 MB for 15. Cost of making them: codewords^2 x
+// cols multiply-adds.
 #pragma once
 
 #include <kith/resources.hpp>
@@ -30,15 +30,15 @@ namespace kith {
 // Scale of a book's rounded terms.
 struct TableScale {
   double step = 1;
-  double room = 0;      // for half the range of unary terms
-  double constant = 0;  // of the error: constant + norm linear, and the square of (norm + norms) times its rounding
+  double room = 0;      // half the range available to unary terms
+  double constant = 0;  // the error is constant + norm linear + rounding (norm + norms)^2
   double linear = 0;
 };
 
-inline constexpr double kMostTableWindow = 4096;  // steps; more leave too many codewords in doubt
+inline constexpr double kMostTableWindow = 4096;  // steps; a wider one rules out too few codewords
 inline constexpr double kTableKeyRounding = 0x1p-22;
 
-// In steps, for rows of a norm after the move; more than kMostTableWindow: tables are not fit for them.
+// The window in steps for a row of this norm after the move. Above kMostTableWindow, tables are not used for the row.
 KITH_HOST_DEVICE inline double table_window(const TableScale& scale, double norm, double norms) {
   const double reach = norm + norms;
   if (!(reach * reach < kLargestSquaredNorm)) return HUGE_VAL;
@@ -47,8 +47,8 @@ KITH_HOST_DEVICE inline double table_window(const TableScale& scale, double norm
 
 class PairwiseTables {
  public:
-  static constexpr int64_t kLeastWidth = 32;    // of a table's row: whole vectors
-  static constexpr int16_t kMostScore = 32000;  // of any sum; 32767 stands behind the last codeword
+  static constexpr int64_t kLeastWidth = 32;    // of a table's row: whole SIMD vectors
+  static constexpr int16_t kMostScore = 32000;  // of any sum; 32767 is padding
 
   PairwiseTables(const SearchBooks& books, const Resources& resources);
   static int64_t width_for(const Codebooks& books);
@@ -58,11 +58,11 @@ class PairwiseTables {
   const int16_t* row(int64_t k, int64_t i, int64_t b) const {
     return values_.data() + ((k * books_ + i) * words_ + b) * width_;
   }
-  const float* moved_words() const { return moved_.data(); }  // less their means: all codewords x cols
+  const float* moved_words() const { return moved_.data(); }  // minus the books' means: all codewords x cols
   const float* squared_norms() const { return squares_.data(); }
   const TableScale& scale(int64_t k) const { return scales_[static_cast<size_t>(k)]; }
   double norms() const { return norms_; }                 // the sum of the books' largest, after the move
-  const float* origin() const { return origin_.data(); }  // the sum of the means: what rows are moved by
+  const float* origin() const { return origin_.data(); }  // the sum of the means, which is subtracted from rows
 
  private:
   int64_t books_;

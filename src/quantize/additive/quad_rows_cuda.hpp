@@ -1,6 +1,6 @@
-// The rows of a warpgroup in the search by products (icm_products_kernel_cuda.hpp), as a thread has them: a quarter of
-// each of two rows. Of what is left of a row, four lanes, a quad, have four of each 16 columns: 4 t to 4 t + 3 are lane
-// t's, in memory where only it looks: shared memory for the first chunks, device memory for the others (ProductLayout).
+// One thread's part of the rows of a warpgroup in the search by products (icm_products_kernel_cuda.hpp): a quarter of
+// each of two rows. Four lanes, a quad, share a row's residual: of each 16 columns lane t has 4 t to 4 t + 3, in memory
+// private to it: shared memory for the first chunks, device memory for the others (ProductLayout).
 #pragma once
 
 #include "core/slot.hpp"
@@ -15,13 +15,13 @@
 namespace kith::icm {
 
 // A block of the search by products (icm_products_kernel_cuda.hpp): its threads, its shared memory, and the warpgroup
-// that brings books to it, chunk by chunk, through a ring.
+// that copies books into a ring, chunk by chunk.
 
 inline constexpr int kGroups = 2;
 inline constexpr int kGroupThreads = 128;
 inline constexpr int kSearchers = kGroups * kGroupThreads;
-inline constexpr int kThreads = kSearchers + kGroupThreads;  // one more copies, and gives them its registers
-inline constexpr int kSearcherRegisters = 240;               // of 168 that all begin with
+inline constexpr int kThreads = kSearchers + kGroupThreads;  // the last warpgroup copies, and gives up its registers
+inline constexpr int kSearcherRegisters = 240;               // all start with 168
 inline constexpr int kCopierRegisters = 24;
 inline constexpr int kGroupRows = 64;
 inline constexpr int kHalfTile = 128;  // codewords of one product
@@ -32,17 +32,17 @@ struct Barriers {
   uint64_t empty[kProductMostStages];
 };
 
-// What a step does, in turn.
+// The stages of a step, in order.
 enum class Stage : int { wait, operand, product, choice, settle, replace, rest, count };
 
-// Books come and go by barriers in shared memory alone: a warp that has read one says so, and the copier overwrites it
-// when all have. racecheck reports such pairs. To tell whether it merely does not follow these barriers, a Watch with
-// kBlockBarriers lets copier and searchers meet at a barrier of the block after each step, too (`lsq_cuda_bench --parts
-// race`).
+// Stages of the ring are handed over by barriers in shared memory alone: a warp that has read one arrives, and the
+// copier overwrites it once all have. racecheck reports these accesses as hazards. To see that it only does not
+// understand such barriers, a Watch with kBlockBarriers also synchronises copier and searchers by a barrier of the
+// block after each step (`lsq_cuda_bench --parts race`).
 inline constexpr int kMeetingBarrier = 1;
 inline constexpr int kMeetingThreads = kSearchers + 32;
 
-// The time since the last call belongs to that stage.
+// Assigns the time since the last call to a stage.
 struct NoWatch {
   static constexpr bool kBlockBarriers = false;
   __device__ void begin() {}
@@ -53,7 +53,7 @@ struct NoWatch {
 // Shared memory of a block: stages of the ring first.
 struct SharedSlots {
   Slot<float> terms;       // of each stage's book, where it has the first chunk of one
-  Slot<float4> residuals;  // each thread's part where only it looks
+  Slot<float4> residuals;  // private parts of the threads
   Slot<Barriers> barriers;
   Slot<uint8_t> codes;  // the best so far, those that are worked with, and the next ones
 
@@ -165,7 +165,7 @@ class QuadRows {
     __syncwarp();
   }
 
-  // What is left of a row in a chunk, 16 columns a value: this is the first, and kSearchers lie between them.
+  // The residual of a row in a chunk: the first value of 16 columns; the next ones follow at a distance of kSearchers.
   __device__ float4* residual(int chunk, int h) const {
     float4* const in_shared =
         SharedSlots(layout_, books_.books).residuals.in(shared_) + place_of(chunk, h) + threadIdx.x;
@@ -175,7 +175,7 @@ class QuadRows {
     return vectors<float4>(rows_.residuals) + tile + place_of(device_chunk, h) + threadIdx.x;
   }
 
-  // The codes that the search begins with, but for a greedy start, which finds them.
+  // The first codes of the search, except for a greedy start, which has yet to find them.
   __device__ void start_codes(const IcmRun& run) const {
     const auto m = static_cast<int>(books_.books);
 #pragma unroll
@@ -191,7 +191,7 @@ class QuadRows {
     __syncwarp();
   }
 
-  // The codes that are worked with become the best so far, where wanted.
+  // Makes the current codes the best so far, for the rows that want it.
   __device__ void keep(bool first, bool second) const {
     __syncwarp();
     const bool wanted[2] = {first, second};
@@ -202,7 +202,7 @@ class QuadRows {
     __syncwarp();
   }
 
-  // The best codes so far, perturbed, to those that are worked with next. Each of 16 lanes has a row of the warp.
+  // Writes the best codes so far, perturbed, to the next codes. Each of 16 lanes takes a row of the warp.
   __device__ void perturb(const Perturbation& perturbation, int64_t round) const {
     const auto m = static_cast<int>(books_.books);
     const auto lane = static_cast<int>(threadIdx.x % 32);
@@ -217,8 +217,8 @@ class QuadRows {
     __syncwarp();
   }
 
-  // Turns to the next codes, and what is left of the rows with them: two codewords for each code that differs, or all
-  // of the row's, where that is fewer to read. Sums are exact, so that the way does not matter.
+  // Makes the next codes current and updates the residuals: by two codewords for each code that differs, or by all of
+  // the row's codewords if these are fewer. Sums are exact, so both give the same residuals.
   __device__ void take_next() {
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
@@ -229,13 +229,13 @@ class QuadRows {
     __syncwarp();
   }
 
-  // The rows, less the codewords that they have.
+  // Loads the rows, minus their codewords if asked to.
   __device__ void load_residuals(bool less_words) const {
 #pragma unroll
     for (int h = 0; h < 2; ++h) make_residual(h, less_words ? current(h) : nullptr);
   }
 
-  // The canonical cost of the codes that are worked with.
+  // The canonical cost of the current codes.
   __device__ float cost(int h) const {
     double lanes[4] = {};
 #pragma unroll 2
@@ -248,7 +248,7 @@ class QuadRows {
     return static_cast<float>(quad_tree(lanes) * books_.unscale);
   }
 
-  // Another codeword of a book, or its first.
+  // Replaces the codeword of a book, or sets the first one.
   __device__ void replace(int book, int h, int had, int found, bool starting) const {
     const float4* const from = word(book, had);
     const float4* const to = word(book, found);
@@ -315,7 +315,7 @@ class QuadRows {
   static __device__ int local_row(int h) { return first_row() + static_cast<int>(threadIdx.x % 32 / 4) + 8 * h; }
   static __device__ int64_t row(int h) { return static_cast<int64_t>(blockIdx.x) * kProductTileRows + local_row(h); }
 
-  // Codes of the block: the best so far (0), and two places that take turns.
+  // Codes of the block: the best so far (place 0), and two places that alternate between current and next.
   __device__ uint8_t* codes(int place) const {
     const auto m = static_cast<int>(books_.books);
     return SharedSlots(layout_, m).codes.in(shared_) + place * kProductTileRows * m;
@@ -367,7 +367,7 @@ class QuadRows {
   }
 
   static_assert(kProductMostBooks <= 64);  // a bit for each
-  // A bit for each book whose next code is another. All lanes of a warp take part.
+  // A bit for each book whose next code differs. All lanes of a warp take part.
   __device__ uint64_t differing_books(int h) const {
     uint64_t differ = 0;
     for (int k = quarter(); k < static_cast<int>(books_.books); k += 4) {
@@ -385,7 +385,7 @@ class QuadRows {
     }
   }
 
-  // A row less the codewords of its codes, where there are such.
+  // A row minus its codewords, if it has codes.
   __device__ void make_residual(int h, const uint8_t* codes) const {
     const int words = codes == nullptr ? 0 : static_cast<int>(books_.books);
     for (int chunk = 0; chunk < layout_.chunks; ++chunk) {
@@ -401,8 +401,8 @@ class QuadRows {
   const IcmRows& rows_;
   const ProductLayout& layout_;
   std::byte* const shared_;
-  bool there_[2];  // false: none, or of another search
-  int now_ = 0;    // which place of the two has the codes that are worked with
+  bool there_[2];  // false: no row, or one of another search
+  int now_ = 0;    // which of the two places has the current codes
 };
 
 }  // namespace kith::icm

@@ -1,8 +1,8 @@
-// Codebooks as the search for codes uses them: less the mean of each book, on their grid, with what is left of the
-// means and, for the form that multiplies residuals, the tables of the nearest codeword. Rows are moved by all means:
-// so that a mean far from the spread, wherever it lies in the codebooks, makes no grid coarse.
+// Codebooks for the search for codes: without the mean of each book and rounded to a grid, together with the means and,
+// for the form that multiplies residuals, the tables of the nearest codeword. All means are subtracted from the rows,
+// so that a mean far larger than the spread, in whichever book, does not make the grid coarse.
 //
-// Memory: 4 bytes for each value of the codebooks; 16 more once nearest() was asked for.
+// Memory: 4 bytes per value of the codebooks; 16 more once nearest() was called.
 #pragma once
 
 #include <kith/resources.hpp>
@@ -18,23 +18,23 @@
 
 namespace kith {
 
-// The grid on which codes are searched: multiples of a power of two, so coarse that a row less any sum of codewords is
-// exact in f32. Then residuals do not depend on the order in which codewords come and go, and every device and form of
-// the search works with the same bits.
+// The grid of the search: multiples of a power of two, coarse enough that a row minus any sum of codewords is exact in
+// f32. Then residuals do not depend on the order in which codewords are added and removed, and every device and form of
+// the search computes the same bits.
 //
-// The grid follows from the codebooks alone, less the mean of each book. Let S be the sum over the
-// books of their largest value, and 2^e the first power of two above it. Steps are 2^(e-22): codewords, their sums and
-// rows up to 2^(e+1) stay below 2^24 steps. Rows beyond are searched in float64. Trained codebooks lie on their own
-// grid; others are rounded for the search, by up to half a step, and decoded as they are.
+// The grid depends only on the codebooks without their means. Let S be the sum over the books of their largest value,
+// and 2^e the first power of two above it. The step is 2^(e-22), so that codewords, their sums, and rows up to 2^(e+1)
+// stay below 2^24 steps. Larger rows are searched in float64. Trained codebooks are on their grid; others are rounded
+// for the search, by up to half a step, but decoded unchanged.
 class CodewordGrid {
  public:
   CodewordGrid() = default;
   explicit CodewordGrid(const Codebooks& books);
 
   double step() const { return step_; }
-  double most() const { return most_; }    // of values that it holds; below 0: none
-  double shift() const { return shift_; }  // what rounded() adds and takes off
-  // Whether a value of a row is exact there once it was rounded. False for a NaN.
+  double most() const { return most_; }    // the largest value that it can hold; negative: none
+  double shift() const { return shift_; }  // the constant that rounded() adds and subtracts
+  // Whether the grid can hold a value of a row. False for NaN.
   bool holds(double value) const { return std::abs(value) <= most_; }
   // Rounds to the nearest step (ties to even) by adding and subtracting a large constant.
   float rounded(double value) const { return static_cast<float>(value + shift_ - shift_); }
@@ -45,7 +45,7 @@ class CodewordGrid {
   double most_ = 0;
 };
 
-// Rounds codebooks to the grid that they then have.
+// Rounds codebooks to their grid.
 void round_to_grid(float* values, int64_t books, int bits, int64_t cols);
 
 class SearchBooks {
@@ -53,10 +53,10 @@ class SearchBooks {
   SearchBooks(const Codebooks& given, const Resources& resources);
 
   const Codebooks& books() const { return rounded_; }      // moved, on the grid
-  const double* origin() const { return origin_.data(); }  // all means: what rows are moved by
+  const double* origin() const { return origin_.data(); }  // the sum of all means, which is subtracted from rows
   const CodewordGrid& grid() const { return grid_; }
   const float* mean(int64_t k) const { return means_.data() + k * rounded_.cols; }  // on the grid too
-  // A row's values as the search takes them: moved, and on the grid where all of them fit there, which is returned.
+  // Moves a row, and rounds it to the grid if all of its values fit; returns whether they do.
   bool move_row(float* row) const;
   // From any thread.
   const NearestCodeword& nearest(int64_t k) const;

@@ -1,14 +1,14 @@
-// Codewords of a product quantizer: a k-means for each sub-vector, all of them in step (Jegou et al., "Product
-// quantization for nearest neighbor search", 2011, section II).
+// Training of a product quantizer: a k-means per sub-vector, all in parallel (Jegou et al., "Product quantization for
+// nearest neighbor search", 2011, section II).
 //
-// Many rows are sampled. Values are rounded, column by column, to multiples of a power of two so coarse
-// that float64 adds up all rows without rounding, and so fine that values within 2^13 of the column's largest keep all
-// digits: sums have no order, and every device and number of threads gives the same codewords. The first codewords
-// are distinct sub-vectors of rows drawn by seed. A codeword that no row is nearest to takes the row that is farthest
-// from its own. Where there are fewer distinct sub-vectors than codewords, each gets one, and the first fills up.
+// Uses a sample of many rows. Values of a column are rounded to multiples of a power of two: coarse enough for float64 to
+// add up all rows exactly, and fine enough that values within 2^13 of the column's largest keep all digits. So the order
+// of sums does not matter: all devices and numbers of threads give the same codewords. The first codewords are distinct
+// sub-vectors, drawn by the seed. A codeword without rows moves to the row farthest from its own. With fewer distinct
+// sub-vectors than codewords, the first codeword repeats.
 //
-// Cost: 25 iterations x rows x 2^bits x columns multiplications. Memory: the sample, as f32; where the limit has no
-// room for that, some parts are trained after the others, each on its columns of the same rows, which are drawn again.
+// Cost: 25 iterations x rows x 2^bits x columns multiplications. Memory: the sample as f32; if the limit is too small,
+// parts are trained one after the other, each on its columns of the same rows, which are read again.
 #pragma once
 
 #include <kith/resources.hpp>
@@ -26,15 +26,15 @@
 namespace kith {
 
 inline constexpr int64_t kProductIterations = 25;
-inline constexpr int64_t kMostRowsPerCodeword = 256;  // more are sampled
-inline constexpr int64_t kFewRowsPerCodeword = 39;    // fewer are warned of
+inline constexpr int64_t kMostRowsPerCodeword = 256;  // beyond that, a sample
+inline constexpr int64_t kFewRowsPerCodeword = 39;    // below that, a warning
 
-// Some parts of a code, trained together.
+// Consecutive parts of a code that are trained together.
 struct PartRange {
   int64_t first = 0;
   int64_t count = 0;
 
-  // The code that these parts are alone.
+  // The format of a code of only these parts.
   CodeFormat of(const CodeFormat& whole) const {
     CodeFormat format = whole;
     format.parts = count;
@@ -43,7 +43,7 @@ struct PartRange {
   }
 };
 
-// What is trained on: for each part its rows, one after the other.
+// The training sample, part by part: the rows of each part are contiguous.
 struct ProductSample {
   ProductSample(const CodeFormat& code, int64_t count, const Resources& resources)
       : format(code), rows(count), values(count * code.cols, "the training rows", resources) {}
@@ -55,14 +55,14 @@ struct ProductSample {
   const float* part(int64_t p) const { return values.data() + p * rows * format.part_cols(); }
 };
 
-// One pass: every row of the sample to its nearest codeword, and the codewords' rows added up; the loop around it is
-// the same for every device. Codewords, sums and counts are for all parts, in host memory; what becomes of the parts
-// that are not `active` is of no interest.
+// One pass of k-means: assigns every row of the sample to its nearest codeword and adds up the rows of each; the loop
+// around it is shared by all devices. Codewords, sums and counts are for all parts, in host memory; those of parts that
+// are not `active` are undefined.
 class ProductPass {
  public:
   virtual ~ProductPass() = default;
   virtual void run(const float* codewords, const std::vector<uint8_t>& active, double* sums, double* counts) = 0;
-  // Labels of a part's rows in the last pass.
+  // The labels of a part's rows after the last pass.
   virtual void get_labels(int64_t part, uint8_t* labels) = 0;
 };
 
@@ -73,7 +73,7 @@ std::unique_ptr<ProductPass> make_product_pass_cuda(const ProductSample& sample,
 ProductSample draw_product_sample(const CodeFormat& format, const PartRange& parts, RowSource& rows, uint64_t seed,
                                   const Resources& resources);
 
-// What training takes at least, on a GPU where the rows lie there or the resources name one.
+// The least memory of training; on a GPU if the rows are there or the resources name one.
 Footprint product_training_footprint(const CodeFormat& format, const RowsInfo& rows, const Resources& resources);
 
 // parts x 2^bits x part_cols.
