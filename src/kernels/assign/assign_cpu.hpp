@@ -65,7 +65,7 @@ class NearestCentre {
   int64_t block_;
   PackedQueries packed_;
   HostArray<std::byte> scratch_;     // for packing
-  HostArray<float> rows_;            // as f32, where they do not lie so
+  HostArray<float> rows_;            // as f32, unless they are f32 already
   HostArray<float> limits_;          // values up to here, and the bound, may be the nearest's; whole panels
   HostArray<uint64_t> best_;         // the nearest scored so far, packed neighbours
   HostArray<Candidate> candidates_;  // kCandidates for each row

@@ -1,10 +1,10 @@
-// The form of assignment for up to seven centres and f32 rows, where a vector of centres would be mostly padding.
-// Vectors run along the columns instead, and rows are read where they lie, once.
+// The form of assignment for up to seven centres and f32 rows, where a SIMD vector of centres would be mostly padding.
+// Vectors run along the columns instead, and rows are read in place, once.
 //
-// A row has kSlots sums: a product with each of the few, and its own squares in the last one. So many rows are taken at
-// a time that there is a sum for each lane of a vector (add_lanes_cpu-inl.hpp). Included once for each instruction set.
+// A row has kSlots sums: a product with each centre, and its own squares in the last one. Enough rows are processed at
+// a time for one sum per lane of a vector (add_lanes_cpu-inl.hpp). Included once per instruction set.
 //
-// Cost: rows x (few + 2) x columns operations in f32, and rows x columns in double where keys are wanted.
+// Cost: rows x (centres + 2) x columns operations in f32, and rows x columns in double if keys are wanted.
 #if defined(KITH_KERNELS_ASSIGN_ASSIGN_HANDFUL_CPU_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef KITH_KERNELS_ASSIGN_ASSIGN_HANDFUL_CPU_INL
 #undef KITH_KERNELS_ASSIGN_ASSIGN_HANDFUL_CPU_INL
@@ -31,7 +31,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 constexpr int64_t kBytesAhead = 4096;  // of rows that are fetched while others are compared
 
-// Not on ARM, whose cores fetch rows that follow each other by themselves, and sooner when nobody asks for them.
+// Not on ARM, whose cores prefetch consecutive rows by themselves, and faster without hints.
 HWY_INLINE void fetch_ahead([[maybe_unused]] const void* row, [[maybe_unused]] int64_t bytes) {
 #if !HWY_ARCH_ARM_A64
   for (int64_t byte = 0; byte < bytes; byte += 64) __builtin_prefetch(static_cast<const char*>(row) + byte);
@@ -76,7 +76,7 @@ bool nearest_of(const CompareTask& task, const MatrixView& rows, int32_t* labels
   const auto of_squares = hn::Gt(hn::Load(d, squares_lanes), hn::Zero(d));
   const Vec infinite = hn::Set(d, HUGE_VALF);
 
-  // Rows behind which a vector of values of the same matrix lies are read in place, others from a padded copy.
+  // Rows followed by at least a vector of values of the same matrix are read in place, others from a padded copy.
   const auto* const data = static_cast<const float*>(rows.data());
   const int64_t behind = rows.row_stride() > 0 ? divide_up(kFloats, rows.row_stride()) : rows.rows();
   std::fill_n(scratch, kRows * task.padded, 0.0f);

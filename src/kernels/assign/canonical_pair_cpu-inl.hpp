@@ -44,8 +44,8 @@ HWY_INLINE double add_halves(D, hn::Vec<D> lanes) {
   }
 }
 
-// A row and a centre, in float64 or f32, which is padded with zeros. Of the row's columns the `whole` first, a multiple
-// of the canonical lanes, lie at `row`; up to one set of lanes at `rest`, padded with zeros, or null.
+// A row and a centre, in float64 or f32; the centre is padded with zeros. The first `whole` columns of the row, a
+// multiple of the canonical lanes, are at `row`; the others, padded with zeros to a set of lanes, at `rest`, or null.
 template <typename Value>
 struct PairWith {
   const float* row = nullptr;

@@ -1,4 +1,4 @@
-// A row and a centre of a SettleTask: where they lie, their canonical sum, and what it becomes.
+// A row and a centre of a SettleTask: their addresses, their canonical sum, and the key made from it.
 #pragma once
 
 #include "core/dtype_visit.hpp"
@@ -14,7 +14,7 @@
 
 namespace kith {
 
-// How rows and centres lie: whether four neighbouring values can be read at a time.
+// The alignment of rows and centres: whether four neighbouring values can be read at once.
 struct Alignment {
   bool rows;
   bool centres;

@@ -65,7 +65,7 @@ class CentreSums {
   void write_state(int64_t begin, int64_t end, double* out) const;
   void read_state(int64_t begin, int64_t end, const double* in);
 
-  int64_t size() const { return centres_ * (cols_ + 1); }  // of the sums and weights, which lie together
+  int64_t size() const { return centres_ * (cols_ + 1); }  // of sums and weights, which are contiguous
 
  private:
   CentreSums(int64_t centres, int64_t cols, int64_t largest_piece, bool few, const Resources& resources);

@@ -1,10 +1,10 @@
 // The sums of centre_sums.hpp on the GPU, with the same bytes.
 //
-// Rows are sorted by (block, centre), stably, so that a run, the rows of one centre in one block, lies together in the
-// order of their numbers. A warp adds up a run, or sixteen threads, for wide rows twice that, where the rows'
-// canonical keys to that centre are wanted too, so that rows are read once for both (twice in long runs); then a thread
-// for each column and centre adds its runs in the order of the blocks. Cost: one read of every row, some 12 bytes a row
-// for sorting, and 16 a column and run, of which there are one for each 64 rows or so.
+// A stable sort by (block, centre) makes the rows of one centre in one block, a run, contiguous and ordered by row
+// number. A warp adds up a run; if the rows' canonical keys are wanted too, sixteen threads do, or twice as many for
+// wide rows, so that rows are read once for both (twice in long runs). Then a thread per column and centre adds its
+// runs in the order of the blocks. Cost: one read of every row, about 12 bytes per row for sorting, and 16 per column
+// and run, of which there is about one per 64 rows.
 #pragma once
 
 #include "kernels/distance/distance_cuda.hpp"
@@ -66,8 +66,8 @@ void launch_add_rows(const SumsTask& task, cudaStream_t stream);
 // used.
 void launch_add_few(const SumsTask& task, int multiprocessors, cudaStream_t stream);
 
-// The bytes that sorting so many rows by so many bits of (block, centre) takes on the current device: no more than the
-// centre_sort_bytes of kmeans_workspace_cuda.hpp.
+// The bytes for sorting `rows` rows by `bits` bits of (block, centre) on the current device: at most
+// centre_sort_bytes() of kmeans_workspace_cuda.hpp.
 int64_t centre_sort_bytes_needed(int64_t rows, int bits);
 
 // The sum of weight x key of each block of kSumBlock rows.

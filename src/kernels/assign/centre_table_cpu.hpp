@@ -1,13 +1,13 @@
-// The nearest of few centres, exactly, for every row of a matrix as it lies, on the CPU: k-means with few centres, at
-// the speed of one pass over the matrix.
+// The exact nearest of few centres for every row of a matrix in place, on the CPU: k-means with few centres takes about
+// as long as reading the matrix.
 //
-// Products in f32 leave those centres that a bound on every rounding (error_bound.hpp) cannot rule out, mostly one; the
-// canonical keys of these, from centres in double, decide. Rows are taken some at a time, and neither packed nor
-// sorted. The form follows from the shape: vectors of centres, vectors along the columns for a handful of centres
-// (assign_handful_cpu-inl.hpp), or vectors of rows where those are short (assign_columns_cpu-inl.hpp).
+// f32 products with a bound on all rounding errors (error_bound.hpp) rule out all centres but one, mostly; canonical
+// keys, from centres in double, decide among the remaining ones. Rows are processed in small groups, without packing or
+// sorting. The form depends on the shape: vectors of centres, vectors along the columns for up to seven centres
+// (assign_handful_cpu-inl.hpp), or vectors of rows if these are short (assign_columns_cpu-inl.hpp).
 //
-// Cost: rows x centres x columns fused multiply-adds in f32 and rows x columns in double. Memory: 12 bytes a value of
-// the centres, 20 where rows are short.
+// Cost: rows x centres x columns fused multiply-adds in f32, and rows x columns in double. Memory: 12 bytes per value
+// of the centres, 20 for short rows.
 #pragma once
 
 #include <kith/view.hpp>
@@ -28,7 +28,7 @@ class CentreTable {
   // Squared L2, with an origin near the mean of what is compared, or inner products. Up to kMostFewCentres.
   CentreTable(KeyKind kind, std::vector<float> origin, int64_t capacity, const Resources& resources);
 
-  // f32, as many as there is room for or fewer.
+  // f32, at most as many as there is room for.
   void set(const MatrixView& centres);
 
   // Labels of all rows, of any dtype, in host memory: the first by (key, number); and the canonical keys, which are

@@ -61,8 +61,8 @@ struct NearestCodewordRows {
 void launch_nearest_codewords(const ProductTableLayout& layout, const std::byte* tables,
                               const NearestCodewordRows& rows, cudaStream_t stream);
 
-// Adds rows that lie one after the other, part by part, to the sums of their labels (parts x codewords x cols), and
-// counts them. The values are such that no sum is rounded.
+// Adds contiguous rows, part by part, to the sums of their labels (parts x codewords x cols), and counts them. Values
+// have few enough digits for sums to be exact.
 void launch_add_rows_by_label(const ProductTableLayout& layout, const float* rows, const uint8_t* labels, int64_t count,
                               double* sums, uint32_t* counts, cudaStream_t stream);
 

@@ -14,7 +14,7 @@
 
 namespace kith {
 
-// Rows of up to so many columns, in registers, are compared with up to so many centres, in shared memory.
+// Limits of columns, whose rows are in registers, and of centres, which are in shared memory.
 inline constexpr int64_t kFewCentreCols = 64;
 inline constexpr int64_t kFewCentres = 256;
 inline constexpr int64_t kFewCentreValues = 4096;

@@ -18,9 +18,9 @@ void decode_rows_cpu(const CodecView& codec, const uint8_t* codes, int64_t count
 void pack_sub_codes(const uint8_t* sub_codes, int64_t count, int bits, uint8_t* code);
 void unpack_sub_codes(const uint8_t* code, int64_t count, int bits, uint8_t* sub_codes);
 
-// The codewords of a product code's parts, one after the other: `words` has 2^bits of so many bytes for each part.
-// kBytes: the same where it is known, so that a codeword is a few moves and no call; 0: known at run time. Always
-// inlined: files that are compiled for some instructions call it.
+// Concatenates the codewords of a product code: `words` has 2^bits codewords of `bytes` bytes for each part. kBytes:
+// the same number at compile time, so that copying a codeword takes a few moves and no call; 0: known at run time.
+// Always inlined, since files compiled for certain instruction sets call it.
 template <int64_t kBytes = 0>
 [[gnu::always_inline]] inline void copy_codewords(const CodeFormat& format, const void* words, int64_t bytes,
                                                   const uint8_t* code, void* out) {

@@ -13,7 +13,7 @@ namespace kith {
 
 KITH_HOST_DEVICE constexpr int scalar_levels(int bits) { return (1 << bits) - 1; }
 
-// `span` is that of the column, from `least` on. What lies outside goes to the nearest end, and a NaN to the first.
+// `least` and `span` are the column's range. Values outside are clamped to it; NaN has code 0.
 KITH_HOST_DEVICE inline uint32_t scalar_code(float value, float least, float span, int bits) {
   float t = span != 0.0f ? (value - least) / span : 0.0f;
   t = t > 0.0f ? (t < 1.0f ? t : 1.0f) : 0.0f;

@@ -1,14 +1,14 @@
-// Integer keys of one query with rows of signed bytes that lie anywhere: what a walk over a graph goes by
+// Integer keys of one query and rows of signed bytes at arbitrary addresses, for walks over a graph
 // (graph/search).
 //
 //   squares    sum (b - c)^2
 //   products   -(sum b c)
 //
-// for a query b of whole numbers and rows c. Sums are of integers, so every processor finds the same. The caller sees
-// to it that they stay below 2^31.
+// for a query b of whole numbers and rows c. Sums are integers, so all processors compute the same. The caller ensures
+// that they stay below 2^31.
 //
-// Cost: an operation or two for each 16 bytes of a row where the processor multiplies bytes (four rows at a time, to
-// hide the latency of memory), else four.
+// Cost: one or two operations per 16 bytes of a row if the processor multiplies bytes (four rows at a time, to hide the
+// latency of memory), otherwise four.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace kith {
 
 enum class ByteKeyKind : uint8_t { squares, products };
 
-// Rows and queries end with zeros, up to a multiple of so many bytes.
+// Rows and queries are padded with zeros to a multiple of this many bytes.
 inline constexpr int64_t kByteKeyColumns = 16;
 
 struct ByteKeyRows {

@@ -12,9 +12,9 @@
 // inner product with |q| |x| in the place of nq + nx. For cosine, where S is of vectors times their inverse norms, P
 // may be the product of the plain ones times both inverse norms, and nq = nx = 1: an inverse norm is within
 // (d / 32 + 6) u, a scaled value within u, so that the squared norms are 1 to within (d / 16 + 14) u and P is within
-// (d + 12) u of that of the scaled vectors: together (2.4 d + 88) u, less than (2.2 d + 50) u (1 + 1). Where q and x
-// are both taken from a centre first, each value is rounded once more, which moves v by less than 8 u (nq + nx), now
-// the norms of what is left. Those that remain are computed as canonical.hpp says.
+// (d + 12) u of that of the scaled vectors: together (2.4 d + 88) u, less than (2.2 d + 50) u (1 + 1). If a centre is
+// subtracted from q and x first, each value is rounded a second time, which moves v by less than 8 u (nq + nx), where
+// nq and nx are the norms of the differences. Pairs that stay uncertain are computed as in canonical.hpp.
 #pragma once
 
 #include "core/host_device.hpp"

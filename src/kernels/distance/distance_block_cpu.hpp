@@ -1,18 +1,18 @@
-// The distances that are reported, of all pairs of some queries and rows, on the CPU: the same bits as
-// canonical_keys_cpu() at the processor's float64 rate.
+// Canonical distances of all pairs of some queries and rows on the CPU: the same bits as canonical_keys_cpu(), at the
+// processor's float64 rate.
 //
-// Rows and queries are widened to doubles once for many pairs, and put side by side: a tile of some queries and some
-// vectors of rows lies in registers, and a column is one load for each vector of rows and a broadcast for each query.
-// The 16 lanes of a canonical sum are summed one after the other, so that a tile needs one register for a pair of a
-// query and a vector of rows, and the tree that joins the lanes needs no shuffles. Lanes without columns are left out,
-// which leaves short rows nothing to pay for. Rows of up to 16 columns have a way of their own,
-// and the largest difference has one too (column_block_cpu.cpp).
+// Rows and queries are widened to doubles once for many pairs, and packed side by side: a tile of some queries and some
+// vectors of rows is kept in registers, and a column takes one load per vector of rows and a broadcast per query. The
+// 16 lanes of a canonical sum are summed one after the other, so that a tile needs one register per pair of a query and
+// a vector of rows, and the tree that joins the lanes needs no shuffles. Lanes without columns are skipped, so short
+// rows have no overhead. Rows of up to 16 columns, and the largest difference, have functions of their own
+// (column_block_cpu.cpp).
 //
-// Where the key is a sum of squared differences, |q|^2 + |x|^2 - 2 q x in float64 takes half the operations. It is not
-// the canonical sum, but an interval around it that rounds to one f32 shows what the canonical sum rounds to. Tiles in
-// which some interval does not are summed again in lanes.
+// For keys that are sums of squared differences, |q|^2 + |x|^2 - 2 q x in float64 takes half the operations. It is not
+// the canonical sum, but if all values within its error bound round to the same f32, so does the canonical sum. Tiles
+// with an uncertain pair are summed again in lanes.
 //
-// Cost: up to two operations for each pair and column; up to 1.2 MB of scratch.
+// Cost: up to two operations per pair and column; up to 1.2 MB of scratch.
 #pragma once
 
 #include <kith/view.hpp>
@@ -38,7 +38,7 @@ struct CanonicalBlock {
 // What a thread needs, aligned to 64 bytes.
 int64_t canonical_block_bytes(int64_t cols);
 
-// Whether so many queries make use of it.
+// Whether it pays off for this number of queries.
 bool block_packs(KeyKind kind, int64_t queries, int64_t cols);
 
 // Without scratch, and where it is of no use, row by row.
@@ -51,12 +51,12 @@ inline int64_t dense_block_bytes(int64_t cols) {
   return canonical_block_bytes(cols) + array_bytes<float>(kDenseRows * kDenseQueries);
 }
 
-// The distances that are reported, of all pairs of some queries and rows of up to 16 columns, on the CPU.
+// Canonical distances of all pairs of some queries and rows of up to 16 columns, on the CPU.
 //
-// A lane of the canonical sum is one column's term, so that nothing is added up but the tree. Rows lie side by side in
-// vectors: a column of 64 of them is widened to doubles once for all queries.
+// A lane of the canonical sum has one column's term, so that only the tree adds. Rows are side by side in vectors: a
+// column of 64 rows is widened to doubles once for all queries.
 //
-// Cost: two operations for each pair and column, and one read of the rows. No memory but the stack.
+// Cost: two operations per pair and column, and one read of the rows. No memory beyond the stack.
 
 // Sums of squares, products and magnitudes have a way for short vectors.
 constexpr bool has_short_sums(KeyKind kind) { return is_product(kind) || kind == KeyKind::l1; }
@@ -78,13 +78,13 @@ void few_columns_block_cpu(const CanonicalBlock& block);
 // The largest differences of all pairs of some queries and rows, on the CPU: the canonical keys of linf
 // (canonical.hpp).
 //
-// They need no float64. Where the difference of two f32 values is no double, one is below 2^-29 of the other, and both
-// roundings give the larger one; else the double is the difference itself, and rounding it to f32 is what an f32
-// subtraction does. The largest of rounded numbers is the largest number rounded. Magnitudes are ordered as their bits
-// are, with every NaN at the far end.
+// f32 is enough for them. If the difference of two f32 values is not exact in double, one is below 2^-29 of the other,
+// and it rounds to the larger one in both; otherwise the double is exact, and rounding it to f32 equals an f32
+// subtraction. The largest of rounded numbers is the largest number rounded. Magnitudes are ordered like their bits,
+// with NaN above all others.
 //
-// Rows lie side by side in a panel, a column of all after the other; a tile of some queries and vectors of rows lies in
-// registers. Cost: two operations for each pair and column, in f32.
+// Rows are side by side in a panel, column after column; a tile of some queries and vectors of rows is kept in
+// registers. Cost: two f32 operations per pair and column.
 int64_t linf_block_bytes(int64_t cols);
 
 void linf_block_cpu(const CanonicalBlock& block, std::byte* memory);

@@ -80,8 +80,8 @@ KITH_DEVICE_INLINE double canonical_step_cuda(double lane, double q, double x) {
 // advanced by exactly the operations of canonical.hpp, and 16 values read from shared memory for 64 steps. The tree of
 // the lanes is walked at the end: with the thread 8, 4, 2 and 1 apart a thread trades half of its pairs, so that four
 // finished sums are left in each. Values come through shared memory in stages of 32 columns, widened to double and, for
-// cosine, scaled; those of the next stage are on their way while one is summed. What lies past the last row, query or
-// column is staged as zero, which changes no sum, and is not written.
+// cosine, scaled; the next stage is loaded while one is summed. Rows, queries and columns past the last are staged as
+// zeros, which change no sum, and are not written.
 //
 // Cost: 2 instructions of the double-precision units for each pair and column (linf 3, chi_square 13), 48
 // conversions for each 512 pairs and column, 24 KiB of shared memory.
@@ -252,11 +252,11 @@ KITH_DEVICE_INLINE void distance_tile(const Block& block, DistanceTileShared& sh
   }
 }
 
-// The core of the distance kernel for 1 to 16 columns: a thread holds one row in registers and goes over the queries of
-// a tile, which lie in shared memory. Every lane of the canonical sum has at most one element, and the tree begins
-// where there is something to add: with 2, 4, 8 or 16 lanes.
+// The core of the distance kernel for 1 to 16 columns: a thread holds one row in registers and loops over the queries
+// of a tile in shared memory. Every lane of the canonical sum has at most one element, so the tree starts with 2, 4, 8
+// or 16 lanes.
 //
-// Cost: rows are read once for each 16 queries, keys written once; 3 double-precision instructions for each pair and
+// Cost: rows are read once per 16 queries, keys written once; 3 double-precision instructions per pair and
 // lane.
 inline constexpr int kFewThreads = 128;  // and rows of a tile
 inline constexpr int kFewQueries = 16;
@@ -327,7 +327,7 @@ KITH_DEVICE_INLINE void few_columns_tile(const Block& block, FewColumnsShared<kL
 // multiprocessor) are the bound.
 inline constexpr int kBitThreads = 128;
 inline constexpr int kBitTile = 64;
-inline constexpr int kBitRowThreads = 8;  // threads side by side, each with kBitRows rows that lie so far apart
+inline constexpr int kBitRowThreads = 8;  // neighbouring threads, each with kBitRows rows at this distance
 inline constexpr int kBitQueryThreads = 16;
 inline constexpr int kBitRows = kBitTile / kBitRowThreads;
 inline constexpr int kBitQueries = kBitTile / kBitQueryThreads;
@@ -335,7 +335,7 @@ inline constexpr int kBitUnits = 4;  // of 16 bytes, of a vector in a stage
 
 using BitUnit = Four<uint32_t>;
 
-// One unit more than there is, so that neighbouring rows lie in other banks.
+// Padded by one unit, so that neighbouring rows are in different banks.
 struct BitTileShared {
   BitUnit queries[kBitTile][kBitUnits + 1];
   BitUnit rows[kBitTile][kBitUnits + 1];

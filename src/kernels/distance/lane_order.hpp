@@ -1,5 +1,5 @@
-// In which order the columns of a canonical sum (canonical.hpp) are packed, and its lanes joined, where sums of many pairs
-// are made lane by lane.
+// In which order the columns of a canonical sum (canonical.hpp) are packed, and its lanes joined, where sums of many
+// pairs are made lane by lane.
 #pragma once
 
 #include "kernels/distance/canonical.hpp"
@@ -8,7 +8,7 @@
 
 namespace kith {
 
-// Where the columns of a slab lie when they are packed: lane by lane.
+// The order of a slab's packed columns: lane by lane.
 struct LaneOrder {
   int64_t first[kCanonicalLanes + 1];
 

@@ -5,7 +5,7 @@
 // Sixteen bytes hold 32 columns: byte i has column i in its lower half, column 16 + i in its upper one. Masked and
 // shifted they are two vectors of 16 c.
 //
-// Cost: half the memory of bytes, and as many operations for a column, or fewer.
+// Cost: half the memory of bytes, and at most as many operations per column.
 #pragma once
 
 #include "kernels/distance/byte_keys_cpu.hpp"

@@ -1,5 +1,5 @@
-// The canonical sums of a row with a few queries by the four threads that share it, for rows that are read once:
-// queries lie in shared memory as doubles.
+// Canonical sums of a row and a few queries, by the four threads that share the row, for rows that are read once.
+// Queries are doubles in shared memory.
 #pragma once
 
 #include "cuda/device_core.hpp"

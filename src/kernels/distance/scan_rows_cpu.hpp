@@ -1,4 +1,4 @@
-// Fast f32 distances from one query to every row of a matrix as it lies, on the CPU: for choosing candidates.
+// Fast f32 distances from one query to every row of a matrix, in place, on the CPU, for choosing candidates.
 #pragma once
 
 #include <kith/view.hpp>
@@ -31,8 +31,8 @@ void scan_products_cpu(const float* query, const MatrixView& base, int64_t first
 // CpuExtensions::vpopcnt is.
 void scan_bits_vpopcnt(const uint8_t* query, const MatrixView& base, float* values);
 
-// Rows of bytes, u8 or i8, with a query of the same, of so many columns: l2 and squared_l2 as above; inner_product and
-// cosine with the products times `scale`. Only where the processor has instructions for it.
+// Rows of bytes, u8 or i8, and a query of the same dtype and columns: l2 and squared_l2 as above; inner_product and
+// cosine with the products times `scale`. Only if the processor has instructions for it.
 #if defined(__aarch64__)
 inline constexpr int64_t kFewestDotColumns = 16;  // a vector: the last one begins among the columns before it
 #else

@@ -57,7 +57,7 @@ class PackedQueries {
   void pack_floats(int64_t first, const float* queries, int64_t count, const std::vector<float>& origin,
                    std::byte* scratch);
   void pack_bytes(int64_t first, const float* queries, int64_t count, std::byte* scratch);
-  // Moves a panel's vectors from scratch, where they lie one by one, to their place.
+  // Moves a panel's vectors from scratch, where they are contiguous, to their place.
   void place(int64_t first, int64_t count, const uint32_t* vectors);
 
   KeyKind kind_ = KeyKind::l2;

@@ -31,7 +31,7 @@ float choose_scale(KeyKind kind, const MatrixView& rows, const std::vector<float
 // What a column adds to a value of which such keys are made.
 PanelStep panel_step(KeyKind kind);
 
-// Rows of a collection in an order of the caller's: those with the given numbers, or all as they lie. A view; copies
+// Rows of a collection in the caller's order: those with the given numbers, or all in their order. A view; copies
 // nothing.
 class RowGather {
  public:
@@ -54,7 +54,7 @@ class RowGather {
 struct PackOptions {
   bool check_finite = false;  // a row with a NaN or an infinity is InvalidArgument, naming the first such row,
   int64_t first_row = 0;      // counted from here
-  int64_t work_per_row = 0;   // what the meter is told
+  int64_t work_per_row = 0;   // reported to the meter
   bool count_repeats = false;
 };
 
@@ -67,7 +67,7 @@ class PackedRows {
   int64_t bytes() const {
     return panels_.bytes() + terms_.bytes() + norms_.bytes() + row_norms_.bytes() + repeats_.bytes() + screen_.bytes();
   }
-  // With what packing by so many threads needs.
+  // Including the scratch of `threads` threads.
   static int64_t bytes_for(PanelFormat format, int64_t rows, int64_t cols, int threads);
 
   // Packs rows of any order in place of those before.
@@ -113,7 +113,7 @@ class PackedRows {
   bool pack_floats(const RowGather& rows, int64_t panel, std::byte* scratch);
   bool pack_bytes(const RowGather& rows, int64_t panel, std::byte* scratch);
   void count_repeats(const RowGather& rows);
-  // Whether rows are packed as they lie.
+  // Whether rows are packed without conversion.
   bool packs_as_given(DType dtype) const {
     return dtype == DType::f32 && !has_differences(kind_) && kind_ != KeyKind::cosine;
   }

@@ -1,11 +1,11 @@
-// Panels in f32 of rows that are kept without (lacks_panels): made from the rows as they lie when a scan needs them,
-// and kept until others take their place. An index so holds its rows once, and where they are screened a byte for each
-// value.
+// f32 panels for rows that are kept without them (lacks_panels): made from the plain rows when a scan needs them, and
+// kept until others replace them. So an index stores its rows once, and for screening a byte per value
+// besides.
 //
-// Where panels are shared by some hundred queries, making them takes a few percent of the product's time. One thread
-// uses a ring; what it makes lies in its second-level cache.
+// If some hundred queries share panels, making them takes a few percent of the product's time. A ring belongs to one
+// thread, and its panels stay in that core's second-level cache.
 //
-// Cost: one read of a row for each time that its panel is made; the panels, and scratch for one.
+// Cost: one read of a row each time that its panel is made; memory of the panels, and scratch for one.
 #pragma once
 
 #include <kith/view.hpp>
@@ -23,7 +23,7 @@ namespace kith {
 
 class PanelRing {
  public:
-  // Room for panels of `rows` rows, of one panel at least, and for making one; a multiple of what panels are aligned to.
+  // Bytes for panels of `rows` rows, at least one panel, and scratch to make one; a multiple of the panels' alignment.
   static int64_t bytes_for(int64_t rows, int64_t cols) {
     return round_up(array_bytes<float>((std::max(rows, kMostRowsPerPanel) + kMostRowsPerPanel) * cols), kAlignment);
   }

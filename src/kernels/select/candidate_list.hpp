@@ -30,7 +30,7 @@ namespace kith {
 // Candidates' rows are 31 bits; the highest says that both bounds are the canonical key.
 inline constexpr uint32_t kExactFlag = 0x80000000u;
 
-// keys[i] = canonical key of rows[i]. Where candidates are numbered by places, it puts the rows that lie there.
+// keys[i] = canonical key of rows[i]. If candidates are places, it replaces them by the rows at these places.
 using RowScorer = std::function<void(uint32_t* rows, int64_t count, float* keys)>;
 
 // What one thread needs beside its lists to shrink and finish them.

@@ -10,13 +10,13 @@
 
 namespace kith {
 
-// From so many on digits pay; fewer are compared.
+// From this number on a radix sort pays off; fewer are sorted by comparison.
 inline constexpr int64_t kFewestToSortByDigits = 1024;
 
 // `scratch` holds `count` too, or is null: then they are compared, however many.
 void sort_neighbors(uint64_t* neighbors, int64_t count, uint64_t* scratch);
 
-// Neighbours that lie together: packed ones, or the keys of rows that follow each other, which are numbers.
+// Contiguous neighbours: packed ones, or only the keys, not NaN, of consecutive rows.
 struct NeighborRun {
   const uint64_t* packed = nullptr;
   const float* keys = nullptr;

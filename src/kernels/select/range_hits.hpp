@@ -1,10 +1,10 @@
-// The rows that a range search has found for a batch of queries, before anyone knew how many there would be.
+// Collects the results of a range search for a batch of queries, whose number is not known in advance.
 //
-// Each thread fills segments of its own, with what comes for a query at a time as a run: packed neighbours, or keys
-// alone where all of some rows are in range. collect() counts, and sorts every query's from its runs; where these are
-// short it puts them together first. Where the memory limit has no room for them they are only counted from then on.
-// Memory: 8 bytes for each row found and for each run, half of it where keys lie alone, and 8 more a row while it is
-// collected; 16 for each query. Sorting takes 8 more for the largest query of each thread, where the limit leaves them.
+// Each thread fills segments of its own with runs, the results that come at once for a query: packed neighbours, or
+// only keys if a whole stretch of rows is in range. collect() counts, then sorts the results of every query from its
+// runs; it concatenates short runs first. Once the memory limit has no room left, results are only counted. Memory: 8
+// bytes per result and per run, half of that for keys alone, and 8 more per result during collection; 16 per query.
+// Sorting takes 8 more per result of the largest query of each thread, if the limit has room.
 #pragma once
 
 #include "core/footprint.hpp"
@@ -67,10 +67,10 @@ class RangeHits {
 
   // Adds neighbours of one query of the batch; no two threads use the same slot at once.
   void add(int slot, int64_t query, const uint64_t* neighbors, int64_t count);
-  // The keys of so many rows that follow each other, which are numbers and all in range.
+  // Adds the keys of consecutive rows, not NaN, which are all in range.
   static constexpr int64_t kMostKeys = 1024;
   void add_keys(int slot, int64_t query, uint32_t first_row, const float* keys, int64_t count);
-  // Where the query's next neighbours go, at most `most`: none where they are only counted. They are there once taken().
+  // Room for up to `most` more neighbours of the query; empty if they are only counted. Filled ones count once taken().
   std::span<uint64_t> room(int slot, int64_t query, int64_t most);
   // Tells that `count` hits were put into that room, or were counted if there was none.
   void taken(int slot, int64_t count);
@@ -90,8 +90,8 @@ class RangeHits {
   bool hand_out(int64_t queries, int64_t* offsets, const SortedUse& use, ProgressMeter& meter) const;
 
  private:
-  // Runs one after the other: a word with the query above the count, and so many neighbours; or the same word marked,
-  // the first row, and so many keys, two in a word.
+  // Contiguous runs: a word with the query above the count, then the neighbours; or the same word with a mark, the
+  // first row, then the keys, two in a word.
   struct alignas(64) Segments {
     int64_t counted = 0;
     std::vector<HostArray<uint64_t>> all;
@@ -108,7 +108,7 @@ class RangeHits {
   using SortedPlace = std::function<uint64_t*(int64_t query, int slot)>;
   // Counts what each query has, as offsets.
   void count_rows(int64_t queries, int64_t* offsets) const;
-  // Sorts every query's from its runs; false where there are so many of these, or so little memory, that it does not.
+  // Sorts the results of every query from its runs; false if there are too many runs or too little memory.
   bool sort_from_runs(int64_t queries, const int64_t* offsets, const SortedPlace& place, const SortedUse& use,
                       ProgressMeter& meter) const;
 

@@ -1,13 +1,13 @@
-// The core of selection: one block keeps the k best neighbours of one query while tiles of keys go by.
+// The core of selection: one block keeps the k best neighbours of one query while it scans tiles of keys.
 //
-// The list holds neighbours in row order, and a tile's rows come after all rows of the list. The list followed by the
-// tile is one long row of keys; the k-th smallest key is found by radix, 8 bits at a time, and a stable compaction
-// keeps all smaller keys and, of the equal ones, as many as there is room for from the front: ties go to the smaller
-// row. Once the list is full, a new row must be strictly nearer than its worst to be looked at again.
+// The list has neighbours in row order, and a tile's rows come after all rows of the list. List and tile together are
+// one long row of keys. The k-th smallest key is found by radix, 8 bits at a time; a stable compaction then keeps all
+// smaller keys and, from the front, as many equal ones as fit: ties go to the smaller row. Once the list is full, only
+// rows strictly nearer than its worst are considered.
 //
-// The compaction is in place: an entry moves to the front or stays, and a stretch is read whole before it is written.
+// Compaction is in place: an entry moves to the front or stays, and a stretch is read completely before it is written.
 //
-// `Block` gives thread(), threads(), sync(), any(), histogram(), count() and rank(); the tests give one made of
+// `Block` provides thread(), threads(), sync(), any(), histogram(), count() and rank(); tests use one made of
 // threads.
 #pragma once
 

@@ -1,4 +1,4 @@
-// The smallest of many values that lie side by side, in a few passes without branches.
+// The smallest of many contiguous values, in a few passes without branches.
 //
 // The m-th smallest minimum of interleaved groups is no smaller than the m-th smallest value, and where there are three
 // times as many groups as values wanted, little larger: it is found by halving, and few values are below it.
@@ -12,7 +12,7 @@
 
 namespace kith {
 
-// Groups for `most` values wanted, and so many minima.
+// The number of groups, and thus of minima, to find `most` values.
 constexpr int64_t smallest_groups(int64_t most) { return round_up(3 * most, 64); }
 
 // At least `wanted` of the values are not above it, and few more. No value is a NaN, and 0 < wanted <= count.
@@ -20,14 +20,14 @@ constexpr int64_t smallest_groups(int64_t most) { return round_up(3 * most, 64);
 float limit_of_smallest(const float* values, int64_t count, int64_t wanted, float* minima);
 int32_t limit_of_smallest(const int32_t* values, int64_t count, int64_t wanted, int32_t* minima);
 
-// The places of the values that are not above the limit, ascending. Returns how many. `places` has room for all, and for
-// kPlacesPast more, which may be written to.
+// The places of the values that are not above the limit, ascending. Returns how many. `places` has room for all, and
+// for kPlacesPast more, which may be written to.
 inline constexpr int64_t kPlacesPast = 64;
 int64_t places_up_to(const float* values, int64_t count, float limit, uint32_t* places);
 int64_t places_up_to(const int32_t* values, int64_t count, int32_t limit, uint32_t* places);
 
-// For each of a few values how many of them come before it, by (value, place): where it belongs once they are sorted. All
-// pairs are compared, which takes fewer than a hundred of them less time than sorting does. No value is a NaN.
+// For each of a few values how many of them come before it, by (value, place): where it belongs once they are sorted.
+// All pairs are compared, which takes fewer than a hundred of them less time than sorting does. No value is a NaN.
 void count_before(const float* values, int64_t count, uint32_t* before);
 
 // The rank-th smallest, or a little above it, of values that are too few for groups: halved between the least and the

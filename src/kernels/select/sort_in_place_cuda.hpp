@@ -15,7 +15,7 @@ namespace kith {
 // A run of different entries in a block's memory that one warp sorts in its registers, with the odd-size network: O(n
 // log^2 n) moves. Runs are merged by the ranks of their entries (select_entry.hpp).
 
-// A warp sorts the 32 * kRegisters entries from `start` on, or as many as there are of `count`.
+// A warp sorts the 32 * kRegisters entries from `start` on, or those before `count` if there are fewer.
 template <int kRegisters>
 __device__ inline void sort_run(uint64_t* list, int start, int count) {
   if (start >= count) return;

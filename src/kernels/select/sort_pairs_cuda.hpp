@@ -8,7 +8,7 @@
 
 namespace kith {
 
-// What sorting so many takes beside the two arrays of keys and of values.
+// Scratch bytes for sorting `count` pairs, beside two arrays each of keys and of values.
 int64_t sort_pairs_bytes(int64_t count);
 
 // Keys and values begin in the first arrays; where they end is returned: 0 or 1.
