@@ -15,13 +15,13 @@
 namespace kith {
 namespace {
 
-// The columns that a quantizer says it has.
+// Checks a quantizer's own number of columns.
 void expect_cols(FaissSource& source, std::string_view kind, int64_t cols) {
   const int64_t own = source.bounded(1, kMostFaissCols, fmt::format("the columns of {} quantizer", kind));
   if (own != cols) source.corrupt(fmt::format("{} quantizer of {} columns, not {}", kind, own, cols));
 }
 
-// One pair of values for all columns, or one for each.
+// Ranges of all columns, from one pair of values for all or one per column.
 std::vector<float> ranges(const std::vector<float>& trained, int64_t cols) {
   if (trained.size() != 2 || cols == 1) return trained;
   std::vector<float> values(static_cast<size_t>(2 * cols), trained[0]);
@@ -45,7 +45,7 @@ CodeFormat scalar_format(FaissSource& source, FaissScalar type, int64_t cols) {
   source.unsupported(fmt::format("a scalar quantizer of FAISS's type {}, which Kith lacks", static_cast<int>(type)));
 }
 
-// How FAISS searches, and so what lies behind the codes of a vector.
+// FAISS's search types, which determine what follows the codes of a vector.
 enum class FaissAdditiveSearch : int32_t {
   decompress = 0,
   lut_nonorm = 1,

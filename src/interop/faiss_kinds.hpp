@@ -1,4 +1,4 @@
-// FAISS's kinds of indexes, by the four letters that its files have for them.
+// Names of FAISS's kinds of indexes, by the four-letter tags in its files.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace kith {
 
-// "IndexHNSWSQ ('IHNs')"; the letters alone where they are not known.
+// "IndexHNSWSQ ('IHNs')", or only an unknown tag.
 std::string faiss_kind(std::string_view tag);
 
 }  // namespace kith

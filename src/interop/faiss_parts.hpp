@@ -1,10 +1,10 @@
-// The parts of FAISS's files: quantizers as codecs (product, scalar and additive ones), inverted files and transforms.
-// They begin behind their tag.
+// The parts of FAISS's files: quantizers (product, scalar and additive ones) as codecs, inverted files and transforms.
+// Each is read from after its tag.
 //
-// FAISS may keep a norm behind the additive codes of a vector. Those that Kith's codes have too (CodeNorm) are taken
-// and written; others, of 4 bits or found by a quantizer of their own, are left out, and distances are those of the
-// decoded vectors. In lists of residuals FAISS's norms are of residuals, and Kith's of whole vectors: there none is
-// taken or written.
+// FAISS may store a norm after the additive codes of a vector. Norms that Kith has as well (CodeNorm) are read and
+// written. Others, of 4 bits or with a quantizer of their own, are dropped, and distances are those of the decoded
+// vectors. In lists of residuals FAISS's norms are those of residuals, Kith's those of whole vectors, so there norms
+// are neither read nor written.
 #pragma once
 
 #include "core/host_array.hpp"
@@ -21,18 +21,18 @@ namespace kith {
 
 struct FaissCode {
   CodecParts codec;
-  int64_t code_bytes = 0;     // of a vector in the file, with its norm
-  bool offset_bytes = false;  // codes are 128 more than the values
+  int64_t code_bytes = 0;     // per vector in the file, with its norm
+  bool offset_bytes = false;  // codes are values plus 128
 
-  // Vectors of bytes as they are.
+  // Whether it stores plain vectors of bytes.
   bool stores_bytes() const { return codec.format.stores_values() && size_of(codec.format.dtype) == 1; }
-  // A file's codes as the codec has them: without norms that it lacks, and bytes with their own sign bit.
+  // Converts a file's codes to the codec's: drops norms that it lacks, and restores the sign of bytes.
   HostArray<uint8_t> known(HostArray<uint8_t> codes, int64_t rows, const Resources& resources) const;
 };
 
 FaissCode read_product_quantizer(FaissSource& source, int64_t cols);
 FaissCode read_scalar_quantizer(FaissSource& source, int64_t cols);
-// By local search ("LS") or as residuals with a beam ("RQ").
+// By local search ("LS") or residual quantization ("RQ").
 FaissCode read_additive_quantizer(FaissSource& source, int64_t cols, const CodeEncoder* code);
 void write_additive_quantizer(FaissSink& sink, const CodecParts& codec);
 
@@ -46,13 +46,13 @@ void write_sign_quantizer(FaissSink& sink, const CodeFormat& format);
 
 // The code without its norms.
 CodecParts without_norms(const CodecParts& codec);
-// A code without its norm, which codes of another format have: the bits behind the books are zeros.
+// Copies a code without its norm to a format without norms; the bits after the books are zero.
 void copy_books(const CodeFormat& from, const uint8_t* code, uint8_t* out);
 
-// As factory strings have it: "PQ16", "PQ32x4", "SQ8", "SQfp16"; "Flat" for f32 and bytes.
+// The name in factory strings: "PQ16", "PQ32x4", "SQ8", "SQfp16"; "Flat" for f32 and bytes.
 std::string code_name(const CodecParts& codec);
 
-// The layout of 4-bit product codes in FAISS's fast-scan indexes, and how codes are taken from it one by one.
+// The layout of 4-bit product codes in FAISS's fast-scan indexes.
 //
 // Vectors come in blocks of `block_rows`, a multiple of 32. A block has, for each pair of sub-codes, `block_rows`
 // bytes: for each 32 vectors 16 bytes with the first sub-code of the pair, then 16 with the second. In those, byte 2i
@@ -68,9 +68,9 @@ struct FastScanLayout {
   constexpr int64_t code_bytes() const { return pairs(); }
 };
 
-// Layout of blocks of `block_rows` vectors, in which codes of these parts and bits can be stored.
+// The layout for blocks of `block_rows` vectors; checks that the format can be stored in it.
 FastScanLayout fast_scan_layout(FaissSource& source, const CodeFormat& format, int32_t block_rows);
-// The codes of so many vectors, one behind the other, from their blocks.
+// Unpacks the blocks into contiguous codes of `rows` vectors.
 void unpack_fast_scan(const FastScanLayout& layout, const uint8_t* blocks, int64_t rows, uint8_t* codes);
 
 // Inverted files: centres, a code, and lists of codes and ids.

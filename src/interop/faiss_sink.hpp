@@ -1,4 +1,4 @@
-// A FAISS file that is being written, from its beginning to its end; it appears whole or not at all.
+// A FAISS file being written sequentially; it appears complete or not at all.
 #pragma once
 
 #include <kith/resources.hpp>
@@ -33,7 +33,7 @@ class FaissSink {
       file_.write(from + done, std::min(kStep, bytes - done));
     }
   }
-  // Their number, then they.
+  // The number of values, then the values.
   template <typename T>
   void values(std::span<const T> values) {
     number(static_cast<uint64_t>(values.size()));

@@ -1,5 +1,5 @@
-// A FAISS file from its beginning to its end: numbers, arrays and tags, one behind the other. No read leaves the file,
-// and no array is made that the file is too short for. Beside them what every index in such a file begins with.
+// A FAISS file being read sequentially: numbers, arrays and tags. Reads never leave the file, and no array is allocated
+// that the file is too short for. Also the header that all indexes in such files have.
 #pragma once
 
 #include <kith/matrix_buffer.hpp>
@@ -28,7 +28,7 @@ class FaissSource {
   int64_t at() const { return at_; }
   int64_t left() const { return file_.size - at_; }
 
-  // `what` is named where the file ends inside of it.
+  // `what` is for the error if the file ends inside of it.
   void read(void* out, int64_t bytes, std::string_view what);
   void skip(int64_t bytes, std::string_view what);
   template <typename T>
@@ -41,14 +41,14 @@ class FaissSource {
   bool flag(std::string_view what);
   std::string tag();
 
-  // A number of things of that many bytes that follow at once; the file has them.
+  // The number of elements that follow, checked against the rest of the file.
   int64_t count(int64_t element_bytes, std::string_view what);
   // A number that must be in [least, most].
   int64_t bounded(uint64_t least, uint64_t most, std::string_view what);
   void exactly(int64_t value, std::string_view what) {
     (void)bounded(static_cast<uint64_t>(value), static_cast<uint64_t>(value), what);
   }
-  // Exactly so many values behind their number.
+  // An array with its number of values, which must be `expected`.
   std::vector<float> floats(int64_t expected, std::string_view what);
   template <typename T>
   HostArray<T> array(int64_t expected, std::string_view what) {
@@ -62,7 +62,7 @@ class FaissSource {
   }
   void expect_count(int64_t element_bytes, int64_t expected, std::string_view what);
 
-  // At what was read last.
+  // CorruptFile at the value that was read last.
   [[noreturn]] void corrupt(std::string_view reason) const;
   [[noreturn]] void refused(std::string_view reason) const;
   [[noreturn]] void unsupported(std::string_view reason) const;
@@ -74,11 +74,11 @@ class FaissSource {
   OpenedFile file_;
   Resources resources_;
   int64_t at_ = 0;
-  std::vector<std::byte> buffer_;  // of the file, from buffer_at_ on
+  std::vector<std::byte> buffer_;  // a part of the file, from buffer_at_ on
   int64_t buffer_at_ = 0;
 };
 
-// Numbers in FAISS's files: metrics, and types of its scalar quantizer.
+// Constants in FAISS's files: metrics, and types of the scalar quantizer.
 
 enum class FaissMetric : int32_t { inner_product = 0, l2 = 1, l1 = 2, linf = 3 };
 
@@ -110,7 +110,7 @@ IndexParts begun_parts(FaissSource& source, const FaissHeader& header);
 
 MatrixBuffer read_faiss_rows(FaissSource& source, const FaissHeader& header);
 
-// Whether an index of that tag is vectors as they are.
+// Whether an index of that tag stores plain vectors.
 inline bool is_flat_tag(std::string_view tag) { return tag == "IxF2" || tag == "IxFI" || tag == "IxFl"; }
 
 }  // namespace kith

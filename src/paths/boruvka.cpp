@@ -1,9 +1,9 @@
-// Boruvka's rounds, and their steps on the CPU. Each row has a cursor to its first edge that leaves its part: parts
-// only grow, so cursors only move on, and an edge inside a part is passed over once. Rows without leaving edges are
-// dropped.
+// Boruvka's rounds, and their steps on the CPU. Each row has a cursor to its first edge that leaves its part. Parts
+// only grow, so cursors only move forward, and each edge inside a part is passed over once. Rows without leaving edges
+// are dropped.
 //
-// A part's least edge is found by two minima, of the key and then of the two rows among edges with that key: neither
-// depends on who comes first.
+// A part's least edge is found by two minima: of the keys, then of the two rows among edges with that key. Neither
+// depends on the order of threads.
 #include "paths/boruvka.hpp"
 
 #include "core/ordered_key.hpp"
@@ -28,7 +28,7 @@ void lower(T& place, T value) {
 
 uint64_t pair_of(uint32_t a, uint32_t b) { return static_cast<uint64_t>(std::min(a, b)) << 32 | std::max(a, b); }
 
-// The parent and depth of each part, twice as far as is known.
+// The ancestor and depth of each part, twice as far away as before.
 struct FartherWays {
   FartherWays(int64_t parts, const Resources& resources)
       : parent(parts, "where parts' edges lead", resources), depth(parts, "how deep parts hang", resources) {}
@@ -93,7 +93,7 @@ class BoruvkaCpu : public BoruvkaBackend {
   void count_round(const MergeLevel& level) override { const FartherWays ways(level.parts(), resources_); }
 
   int64_t join(MergeLevel& level) override {
-    // Two parts that took the same edge would go round in a circle: the smaller one stays, and no other circle can be.
+    // Two parts that took the same edge form a cycle, and there are no others: the smaller part becomes the root.
     uint32_t* const next = next_.data();
     uint32_t* const parent = level.parent.data();
     for_row_blocks("join parts", level.parts(), resources_, [&](int64_t first, int64_t end) {
@@ -110,7 +110,7 @@ class BoruvkaCpu : public BoruvkaBackend {
     });
     shorten_ways(level);
 
-    // Parts that stay are numbered in their order; those that nothing leaves are done.
+    // Numbers the remaining parts in their order; parts without leaving edges are finished.
     uint32_t count = 0;
     for (int64_t part = 0; part < level.parts(); ++part) {
       if (level.depth[part] == 0) next[part] = level.key[part] == kNoEdge ? kNoPart : count++;
@@ -127,7 +127,7 @@ class BoruvkaCpu : public BoruvkaBackend {
   }
 
  private:
-  // To the row's first edge that leaves its part; false where there is none.
+  // Moves a row's cursor to its first edge that leaves its part; false if there is none.
   bool move_on(uint32_t row) {
     const std::span<const uint64_t> edges = edges_.of(row);
     uint32_t at = cursor_[row];
@@ -136,7 +136,7 @@ class BoruvkaCpu : public BoruvkaBackend {
     return at < edges.size();
   }
 
-  // Parents become the parts that stay, by doubling: ways may be as long as there are parts.
+  // Replaces parents by roots, by pointer doubling, since chains may be as long as there are parts.
   void shorten_ways(MergeLevel& level) {
     const FartherWays far(level.parts(), resources_);
     const HostArray<uint32_t>& far_parent = far.parent;

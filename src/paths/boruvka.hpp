@@ -1,9 +1,9 @@
 // Boruvka's algorithm: the minimum spanning forest of a graph, and the tree of the rounds that found it.
 //
-// Edges are ordered by (key, smaller row, larger row), which no two share, so that the forest is one, whoever computes
-// it. The loop of rounds is host code; a backend does the steps of a round. A round halves the parts at least that
-// edges leave, and takes time in proportion to the rows with leaving edges, and once, in all rounds, to the edges
-// passed over.
+// Edges are ordered by (key, smaller row, larger row), which is unique, so that all backends find the same forest. The
+// loop of rounds is host code; a backend does the steps of a round. A round at least halves the number of parts that
+// have leaving edges. Its time is proportional to the rows with leaving edges; besides, all rounds together pass over
+// each edge once.
 #pragma once
 
 #include <kith/knn_graph.hpp>
@@ -19,20 +19,20 @@
 
 namespace kith {
 
-// A k-NN graph taken both ways: for every row all edges from it and to it, least first.
+// A k-NN graph with undirected edges: for every row all edges from it and to it, in ascending order.
 //
-// An entry is a packed neighbour (core/ordered_key.hpp), and a row's entries are sorted, so that the first one that
-// leaves a part is that row's least leaving edge in the order (key, smaller row, larger row): for one row that is the
-// order of (key, other row). Who wants edges up to a width reads a prefix.
+// An entry is a packed neighbour (core/ordered_key.hpp). Since a row's entries are sorted, the first one that leaves a
+// part is the row's least leaving edge by (key, smaller row, larger row), which for a single row is the order of (key,
+// other row). The edges up to a width are a prefix.
 //
-// Cost: two passes over the edges. Edges to a row are first gathered by blocks of rows, so that nothing is scattered
-// wider than a cache. Memory: 16 bytes for each neighbour of the graph and 12 for each row, and while it is made 2 more
-// for each neighbour and, on each thread, 8 for each edge to the block that has the most. Both directions of an edge
-// are there before one is dropped; the gaps that this leaves are not closed.
+// Cost: two passes over the edges. Edges to a row are first gathered by blocks of rows, so that scattered writes stay
+// in the cache. Memory: 16 bytes per neighbour of the graph and 12 per row; during construction 2 more per neighbour
+// and, on each thread, 8 per edge to the block with the most edges. Both directions of an edge are stored before
+// duplicates are dropped; the gaps of these are not closed.
 class EdgeLists {
  public:
-  // `core` is empty, or has a distance for each row: an edge then weighs at least as much as both its ends' (mutual
-  // reachability). Throws InvalidArgument for a graph that is none. The graph is on the host, and not kept.
+  // `core` is empty, or has a distance per row: then an edge weighs at least as much as those of both its rows (mutual
+  // reachability). InvalidArgument for an invalid graph. The graph is on the host, and not kept.
   EdgeLists(const KnnGraph& graph, std::span<const float> core, const Resources& resources);
 
   int64_t rows() const { return lengths_.size(); }
@@ -44,17 +44,17 @@ class EdgeLists {
   HostArray<uint64_t> edges_;
 };
 
-// The tree of Boruvka's rounds: what joined what, and over which edge.
+// The tree of Boruvka's rounds: which parts were merged, and by which edges.
 //
-// Level 0 has a part for each row. In a round every part takes its least leaving edge, and parts that these edges join
-// are one part of the next level; a part that nothing leaves is done. So a part has a parent above it and an edge
-// beside it, and the edges of all parts are the minimum spanning forest (two parts that took the same edge have it
-// twice). The largest edge beside the ways of two rows up to where they meet is the largest edge between them in the
-// forest, hence the least possible (King 1997): at most log2(rows) levels up on each side.
+// On level 0 every row is a part. In a round every part takes its least leaving edge, and parts connected by these
+// edges become one part of the next level; a part without leaving edges is finished. So a part has a parent and an
+// edge, and the edges of all parts are the minimum spanning forest (an edge that two parts took occurs twice). The
+// largest edge on the ways of two rows up to their common ancestor is the largest edge between them in the forest, and
+// hence the least possible (King 1997): at most log2(rows) levels on each side.
 //
-// Memory: 20 bytes for each part of each level, less than 40 for each row, 27 or so for k-NN graphs.
-inline constexpr uint32_t kNoEdge = ~uint32_t{0};  // the key of a part that nothing leaves
-inline constexpr uint32_t kNoPart = ~uint32_t{0};  // its parent
+// Memory: 20 bytes per part of each level: less than 40 per row, about 27 for k-NN graphs.
+inline constexpr uint32_t kNoEdge = ~uint32_t{0};  // the key of a part without leaving edges
+inline constexpr uint32_t kNoPart = ~uint32_t{0};  // the parent of such a part
 
 // The parts of one round.
 struct MergeLevel {
@@ -71,7 +71,7 @@ struct MergeLevel {
   HostArray<uint32_t> key;     // of its least leaving edge (core/ordered_key.hpp), or kNoEdge
   HostArray<uint32_t> near;    // the row of that edge in this part
   HostArray<uint32_t> far;     // and the one in the part that it leads to
-  HostArray<uint32_t> depth;   // edges to go, part by part, to one that holds its edge twice, or has none; that has 0
+  HostArray<uint32_t> depth;   // edges to follow to a part that shares its edge with another, or has none: 0 there
 };
 
 struct ForestEdge {
@@ -79,7 +79,7 @@ struct ForestEdge {
   uint32_t smaller;  // of its two rows
   uint32_t larger;
 
-  // The order of edges everywhere here.
+  // The order of edges in this file.
   bool operator<(const ForestEdge& other) const {
     return key != other.key           ? key < other.key
            : smaller != other.smaller ? smaller < other.smaller
@@ -89,14 +89,14 @@ struct ForestEdge {
 
 class MergeTree {
  public:
-  // `parts`: as many as the graph has.
+  // `parts`: the graph's connected components.
   MergeTree(int64_t rows, std::vector<MergeLevel> levels, int64_t parts)
       : rows_(rows), parts_(parts), levels_(std::move(levels)) {}
 
   int64_t rows() const { return rows_; }
   int64_t parts() const { return parts_; }
 
-  // The key of the largest edge between two different rows in the forest; kNoEdge where nothing joins them.
+  // The key of the largest edge between two different rows in the forest; kNoEdge if they are not connected.
   uint32_t width(uint32_t a, uint32_t b) const {
     uint32_t largest = 0;
     for (const MergeLevel& level : levels_) {
@@ -109,14 +109,14 @@ class MergeTree {
     return kNoEdge;
   }
 
-  // The forest's path between joined rows, with both. Calls take(row) for each.
+  // Calls take(row) for the rows of the forest's path between connected rows, inclusive.
   template <typename Take>
   void walk(uint32_t a, uint32_t b, const Take& take) const {
     take(a);
     walk_on(a, b, take);
   }
 
-  // Every edge of the forest once, in no order that matters but always the same. Their number is rows() - parts().
+  // Every edge of the forest once, in an arbitrary but fixed order. Their number is rows() - parts().
   template <typename Take>
   void each_edge(const Take& take) const {
     for (const MergeLevel& level : levels_) {
@@ -137,7 +137,7 @@ class MergeTree {
   // The part of that level to which a part's edge leads.
   uint32_t next(uint32_t part, size_t level) const { return part_of(levels_[level].far[part], level); }
 
-  // The rows behind a up to b, which are joined.
+  // The rows after a up to b, which are connected.
   template <typename Take>
   void walk_on(uint32_t a, uint32_t b, const Take& take) const {
     if (a == b) return;
@@ -183,26 +183,26 @@ class BoruvkaBackend {
 
   // Fills `key`, `near` and `far` for every current part.
   virtual void find_least_edges(MergeLevel& level) = 0;
-  // Joins parts by these edges: fills parent and depth. Parts that nothing leaves are done, and have no parent. Returns
-  // how many parts are left.
+  // Merges parts by these edges: fills parent and depth. Parts without leaving edges are finished, without a parent.
+  // Returns the number of remaining parts.
   virtual int64_t join(MergeLevel& level) = 0;
-  // Takes what a round does beside the level, where the work is counted.
+  // Allocates the memory of a round beside the level, with counting resources.
   virtual void count_round(const MergeLevel&) {}
 };
 
 std::unique_ptr<BoruvkaBackend> make_boruvka_cpu(const EdgeLists& edges, const Resources& resources);
 
-// The rounds. The backend has so many rows.
+// Runs the rounds on a backend of `rows` rows.
 MergeTree boruvka(BoruvkaBackend& backend, int64_t rows, const Resources& resources);
-// On the CPU.
+// The same on the CPU.
 MergeTree boruvka(const EdgeLists& edges, const Resources& resources);
 
-// On a GPU, with the tree of the rounds there, for many widths at once.
+// On a GPU, which keeps the tree, for many widths at once.
 //
-// The levels are the CPU's, byte for byte: both take the same edges and number parts in the same order.
-// Memory on the device while it works: 12 bytes for each neighbour and 52 for each row, and where the graph lies on the
-// host its 12 bytes for each neighbour; the tree keeps 8 for each part of each level, 14 or so for each row.
-// On a device: parents and keys of a level.
+// The levels equal the CPU's byte for byte: both take the same edges and number parts in the same order.
+// Memory on the device during the rounds: 12 bytes per neighbour and 52 per row, and for a graph on the host its own 12
+// per neighbour; the tree keeps 8 per part of each level, about 14 per row.
+// Parents and keys of a level, on a device.
 struct DeviceLevel {
   std::shared_ptr<uint32_t> parents;  // of all parts, then their keys
   int64_t parts = 0;
@@ -215,7 +215,7 @@ struct DeviceMergeTree {
   std::vector<DeviceLevel> levels;
 };
 
-// Leaves its levels in `tree`. Throws InvalidArgument for a graph that is none.
+// Puts the levels into `tree`. InvalidArgument for an invalid graph.
 std::unique_ptr<BoruvkaBackend> make_boruvka_cuda(const KnnGraph& graph, DeviceMergeTree& tree,
                                                   const Resources& resources);
 

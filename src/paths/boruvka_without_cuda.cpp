@@ -1,4 +1,4 @@
-// Stands in for Boruvka's rounds on a GPU in a build without CUDA.
+// Replaces Boruvka's rounds on a GPU in a build without CUDA.
 #include "core/dispatch.hpp"
 #include "paths/boruvka.hpp"
 

@@ -15,13 +15,13 @@ namespace {
 
 static_assert(kRowBlock <= 1 << 16);  // a row's place in its block has 16 bits
 
-// Rows whose edges are handed out at a time: enough that each block gets some.
+// Rows whose edges are distributed at a time, enough for every block to get some.
 constexpr int64_t kRowsPerTask = 4 * kRowBlock;
 
-// Edges to the rows of each block of rows, gathered from all over the graph. The edges to a block lie at the beginning
-// of that block's share of `edges`, which has room for those from it, too.
+// Edges to the rows of each block of rows, gathered from the whole graph. They are at the beginning of the block's part
+// of `edges`, which also has room for the edges from the block.
 struct Gathered {
-  HostArray<int64_t> share;    // where each block's share begins
+  HostArray<int64_t> share;    // where each block's part begins
   HostArray<int64_t> arrived;  // edges to each block
   HostArray<uint16_t> places;  // which of the block's rows an edge is to; its first one is where `before` says
   HostArray<int64_t> before;   // edges to earlier blocks
@@ -36,15 +36,15 @@ uint32_t key_at(const KnnGraph& graph, int64_t row, int64_t j, std::span<const f
   return ordered_key(weight_of(graph.distances(row)[j], row, graph.ids(row)[j], core));
 }
 
-// How many neighbours a row names, or -1 where it breaks a rule.
+// The number of neighbours of a row, or -1 if they are invalid.
 int64_t named(const KnnGraph& graph, int64_t row, std::vector<int64_t>& scratch) {
   if (!row_is_sound(graph, row, scratch)) return -1;
   const int64_t* const ids = graph.ids(row);
   return std::find(ids, ids + graph.k(), -1) - ids;
 }
 
-// Counts the edges of each row, and those to each block; says where everything lies. `edges`: all of them, where they
-// are only counted.
+// Counts the edges of each row and those to each block, and lays out the arrays. `edges`: their total number, for
+// counting resources.
 Gathered count_edges(const KnnGraph& graph, const HostArray<uint32_t>& own, int64_t edges, const Resources& resources) {
   const int64_t rows = graph.rows();
   const int64_t blocks = divide_up(rows, kRowBlock);
@@ -87,7 +87,7 @@ Gathered count_edges(const KnnGraph& graph, const HostArray<uint32_t>& own, int6
   return gathered;
 }
 
-// Brings every edge to the block of the row that it is to, in any order.
+// Distributes edges to the blocks of the rows that they lead to, in any order.
 void hand_out(const KnnGraph& graph, std::span<const float> core, const Gathered& gathered,
               const HostArray<uint32_t>& own, const HostArray<uint64_t>& edges, const Resources& resources) {
   const int64_t blocks = gathered.arrived.size();
@@ -116,8 +116,8 @@ void hand_out(const KnnGraph& graph, std::span<const float> core, const Gathered
   for_row_blocks("turn edges", graph.rows(), resources, hand_out_some, kRowsPerTask);
 }
 
-// Sorts a row's edges: its own, which nearly always are sorted, and behind them those to it, most of which are its own
-// turned round, or farther than those. Drops what is there twice, and returns how many are left.
+// Sorts a row's edges: its own, which are nearly always sorted, followed by those to it, most of which are reversed
+// ones of its own, or farther than these. Drops duplicates, and returns the number of edges.
 uint32_t sort_row(uint64_t* edges, uint32_t own, uint32_t all) {
   constexpr uint32_t kFew = 64;
   if (all > kFew || !std::is_sorted(edges, edges + own)) {
@@ -137,8 +137,8 @@ uint32_t sort_row(uint64_t* edges, uint32_t own, uint32_t all) {
   return count;
 }
 
-// All edges and the most to a block, where they are only counted: by a pass over the graph, or where that is counted as
-// well, the most there can be.
+// For counting resources: the number of edges, and the most to a block, by a pass over the graph; if the graph itself
+// is only counted, their upper bounds.
 struct CountedEdges {
   int64_t all = 0;
   int64_t most = 0;
@@ -179,7 +179,7 @@ EdgeLists::EdgeLists(const KnnGraph& graph, std::span<const float> core, const R
   edges_ = HostArray<uint64_t>(gathered.share[gathered.arrived.size()], "edges both ways", resources);
   hand_out(graph, core, gathered, lengths_, edges_, resources);
 
-  // Within a block each edge goes to its row.
+  // Distributes the edges of a block to its rows.
   const int64_t most = rows == 0 ? 0 : *std::max_element(gathered.arrived.begin(), gathered.arrived.end());
   const HostArray<uint64_t> copies(most * resources.threads(), "a block's edges", resources);
   ProgressMeter meter("sort edges", rows, resources);

@@ -29,10 +29,10 @@ namespace {
 
 constexpr NameTable<PathBy, 2> kWays{{{{PathBy::steps, "steps"}, {PathBy::tree, "tree"}}}};
 
-// A GPU takes longer to be asked than fewer take on the CPU.
+// The CPU answers fewer pairs before a GPU has been called.
 constexpr int64_t kManyPairs = 10'000;
 
-// The one asked for, else where the graph lies.
+// The requested device, or that of the graph.
 Device device_for(const KnnGraph& graph, const Resources& resources) {
   const Device asked = resources.device();
   if (asked.kind == DeviceKind::cuda) return usable_gpu_when_idle(asked).device;
@@ -55,14 +55,14 @@ void each_neighbor(uint32_t row, const EdgeLists& edges, uint32_t width, const U
 
 }  // namespace
 
-// The path with the fewest steps over edges no longer than a width; of several the first in the order of their rows.
+// The path with the fewest steps over edges no longer than a width; among several, the first by row numbers.
 //
-// Breadth-first from both ends, level by level, the smaller level first, until an edge joins a level of each: then the
-// number of steps is known. Rows that lie on some shortest path are marked backwards on a's side, and the path goes
-// from a, always to the smallest row that does.
+// A breadth-first search from both ends, level by level, always growing the smaller level, until an edge connects the
+// newest levels of both: then the number of steps is known. Rows on some shortest path are marked backwards on a's
+// side, and the path goes from a, always to the smallest such row.
 //
-// Time is that of the edges of the rows seen. Memory: 8 bytes for each row of the graph, taken once and kept for the
-// next path; what is not touched takes no room.
+// Time: proportional to the edges of the rows seen. Memory: 8 bytes per row of the graph, allocated once and kept for
+// the next path; pages that are not touched take no memory.
 class FewestSteps {
  public:
   FewestSteps(int64_t rows, const Resources& resources)
@@ -70,12 +70,12 @@ class FewestSteps {
     std::fill(place_.begin(), place_.end(), 0u);
   }
 
-  // From a to another row b, with both; they are joined by edges with keys up to `width`. Throws Cancelled.
+  // From a to another row b, inclusive; edges with keys up to `width` connect them. Throws Cancelled.
   std::vector<uint32_t> path(const EdgeLists& edges, uint32_t a, uint32_t b, uint32_t width,
                              const Resources& resources) {
     Side from{0, {0}, 0};
     Side to{kSideB, {0}, 0};
-    struct Forget {  // whatever happens, the next search finds nothing seen
+    struct Forget {  // clears the marks for the next search, even after an exception
       FewestSteps& search;
       const Side& from;
       const Side& to;
@@ -122,7 +122,7 @@ class FewestSteps {
   }
 
  private:
-  // The rows seen from one end, in the order of their levels.
+  // The rows seen from one end, by level.
   struct Side {
     uint32_t mark;                 // in front of a row's place
     std::vector<uint32_t> levels;  // where each level begins; its end is the next one's, or `seen`
@@ -140,13 +140,13 @@ class FewestSteps {
     row_at(side, side.seen) = row;
     place_[row] = side.mark | ++side.seen;
   }
-  // Whether the row is of that side, at places from begin to end - 1.
+  // Whether the row was seen from that side, at a place from begin to end - 1.
   bool lies(uint32_t row, const Side& side, uint32_t begin, uint32_t end) const {
     const uint32_t place = (place_[row] ^ side.mark) - 1;  // far too large where it was not seen, or is the other's
     return place >= begin && place < end;
   }
-  // Adds a level to `side`, unless an edge leads to the newest level of `other`. Then the rows of a's newest level that
-  // have such an edge are put in front of it, and the number of them is returned.
+  // Adds a level to `side`, unless an edge leads to the newest level of `other`. In that case moves the rows of a's
+  // newest level that have such an edge to its front, and returns their number.
   uint32_t grow(Side& side, Side& other, const EdgeLists& edges, uint32_t width) {
     const size_t level = side.levels.size() - 1;
     const size_t met = other.levels.size() - 1;
@@ -169,7 +169,7 @@ class FewestSteps {
     }
     return joined;
   }
-  // Puts a row of a's level in front of it, behind `count` that are there, unless it is one of them.
+  // Moves a row of a's level to its front, after `count` such rows, unless it is one of them.
   void bring_forward(const Side& side, size_t level, uint32_t row, uint32_t& count) {
     const uint32_t to = side.begin(level) + count;
     const uint32_t from = (place_[row] ^ side.mark) - 1;
@@ -204,7 +204,7 @@ struct SmoothPaths::Impl {
   Impl(const KnnGraph& graph, const Resources& resources)
       : edges(std::in_place, graph, std::span<const float>(), resources), tree(boruvka(*edges, resources)) {}
 
-  // On a GPU. Paths by steps need the edges, which are listed when the first one is asked for: the graph is kept.
+  // On a GPU. Keeps the graph for paths by steps, which need lists of edges that are made at the first request.
   Impl(const KnnGraph& given, int device, const Resources& resources)
       : kept(given), tree(rounds_on(given, device, resources)) {}
 
@@ -220,8 +220,8 @@ struct SmoothPaths::Impl {
     return *edges;
   }
 
-  // What the next path by steps takes: its edges and its search, unless they are there, and the path, of which nobody
-  // knows the length.
+  // The memory of the next path by steps: lists of edges and search, unless they exist, and the path, whose length is
+  // not known.
   Footprint steps_footprint(const Resources& resources) {
     const std::scoped_lock lock(listing, mutex);
     Footprint needed = counted(resources, [&](const Resources& counting) {
@@ -233,7 +233,7 @@ struct SmoothPaths::Impl {
     return needed;
   }
 
-  // The memory of a search that is over, or fresh.
+  // The memory of a finished search, or new memory.
   std::unique_ptr<FewestSteps> take_search(const Resources& resources) {
     {
       const std::lock_guard lock(mutex);

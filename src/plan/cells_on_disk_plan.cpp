@@ -15,10 +15,10 @@ namespace {
 constexpr int64_t kSampleRows = 48;  // a cell, for its centre
 constexpr double kCentreIterations = 6;
 
-// Pairs across blocks are compared from both sides. Measured on SIFT: the share of probes that leave their block.
+// The share of probes that leave their block, measured on SIFT. Pairs across blocks are compared from both sides.
 double leaving(int64_t blocks) { return blocks <= 1 ? 0 : 0.92 * (1 - std::pow(static_cast<double>(blocks), -0.45)); }
 
-// Blocks that lie on a GPU with their operands, lists, inboxes and probes, beside a chunk and room for pieces.
+// The number of blocks, each of which fits on a GPU with operands, lists, inboxes and probes, a chunk and pieces.
 int64_t blocks_on_gpu(const PlanQuestion& question, double probes) {
   constexpr int64_t kDevice = int64_t{132} << 30;  // what an H200 has to give
   constexpr double kOfBlocks = 0.6;  // as 10M rows under 2 GiB and 100M under 16 GiB were cut

@@ -1,5 +1,5 @@
-// How phases become seconds: what is counted, by the model of the machine, beside what a disk moves. The three overlap,
-// so that the longest is what a phase takes.
+// Time of a phase: computation by the machine model, reading and writing by the disk's rates. The three overlap, so
+// that the longest one counts.
 #pragma once
 
 #include <kith/work_plan.hpp>

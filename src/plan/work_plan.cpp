@@ -33,7 +33,7 @@ GraphMethod method_of(const PlanQuestion& question) {
   return first_method(graph_problem(question), question.gpu ? DeviceKind::cuda : DeviceKind::cpu);
 }
 
-// What the graph of so many rows takes in memory, beside them, as knn_graph() itself counts it.
+// The memory of knn_graph() beside its rows, as it counts it itself.
 int64_t counted_graph_bytes(const PlanQuestion& question, GraphMethod method, int64_t rows) {
   ResourceOptions options;
   options.device = Device::cpu();
@@ -46,7 +46,7 @@ int64_t counted_graph_bytes(const PlanQuestion& question, GraphMethod method, in
   return footprint_of_call(resources, call).host;
 }
 
-// Beyond a number of rows that any machine can count, each takes as much as one of these.
+// The same for any number of rows: extrapolated from one that can be counted on every machine.
 int64_t graph_bytes(const PlanQuestion& question, GraphMethod method) {
   constexpr int64_t kCounted = 20'000;
   if (question.rows <= 2 * kCounted) return data_bytes(question) + counted_graph_bytes(question, method, question.rows);
@@ -210,7 +210,7 @@ std::string time_text(double seconds) {
   return fmt::format("{:.3g} h", seconds / 3600);
 }
 
-// Other questions that would take clearly less time.
+// Changes to the question that would clearly save time.
 std::vector<std::string> advice_for(const PlanQuestion& question, double seconds) {
   constexpr double kClearly = 0.8;
   std::vector<std::pair<std::string, PlanQuestion>> others;
