@@ -9,7 +9,7 @@
 namespace kith::cli {
 namespace {
 
-// The first option of LSQ's that was given; none: nullptr.
+// The first given option of LSQ, or null.
 const char* of_local_search(const AdditiveOptions& options) {
   if (options.rounds.has_value()) return "--rounds";
   if (options.search_rounds.has_value()) return "--search-rounds";

@@ -1,4 +1,4 @@
-// What kith train takes for LSQ and RQ alone: how they are trained and how their codes are searched for.
+// Options of kith train for LSQ and RQ only: how they are trained, and how codes are searched.
 #pragma once
 
 #include <kith/quantizer.hpp>
@@ -26,8 +26,7 @@ struct AdditiveOptions {
 
 void offer_additive(OfferedCommand& command, AdditiveOptions& options);
 
-// The quantizer with what was given. Throws InvalidArgument, naming the option, for what such a quantizer does not
-// take.
+// The quantizer with the given options. InvalidArgument that names an option which this quantizer does not have.
 Quantizer with_options(Quantizer quantizer, const AdditiveOptions& options);
 
 }  // namespace kith::cli

@@ -20,7 +20,7 @@ std::string upper(std::string_view text) {
   return result;
 }
 
-// 1 for "" and "B", 1024 for "K" and "KIB", ...; 0 for what is no unit.
+// 1 for "" and "B", 1024 for "K" and "KIB", ...; 0 for anything else.
 double factor_of(const std::string& unit) {
   if (unit.empty() || unit == "B") return 1;
   const size_t power = kUnitLetters.find(unit[0]);

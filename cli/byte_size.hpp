@@ -6,7 +6,7 @@
 
 namespace kith::cli {
 
-// Throws InvalidArgument naming `option`.
+// InvalidArgument that names `option`.
 int64_t parse_byte_size(std::string_view text, std::string_view option);
 
 }  // namespace kith::cli

@@ -1,5 +1,5 @@
-// kith collection: a collection is made, filled, searched and looked after. Every command is an open, a few calls of
-// kith::Collection, and a close.
+// kith collection: creating, filling, searching and maintaining a collection. Every command opens it, makes a few calls
+// of kith::Collection, and closes it.
 #pragma once
 
 #include <kith/collection.hpp>
@@ -32,7 +32,7 @@ struct CollectionAddOptions {
 };
 Report run_collection_add(const CollectionAddOptions& options, const RunOptions& run);
 
-// Which items a command is about.
+// Selects the items of a command.
 struct ItemChoice {
   std::string where;
   std::vector<std::string> params;
@@ -78,7 +78,7 @@ struct CollectionExportOptions {
 };
 Report run_collection_export(const CollectionExportOptions& options, const RunOptions& run);
 
-// All of them; in a build without SQLite one that says so.
+// Offers all of these commands; in a build without SQLite one that says so.
 void offer_collection(Commands& commands);
 
 }  // namespace kith::cli

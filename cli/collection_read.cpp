@@ -1,4 +1,4 @@
-// kith collection search, info, verify and export: they read, also while another program writes.
+// kith collection search, info, verify and export, which only read, even while another program writes.
 #include <kith/error.hpp>
 #include <kith/vector_file.hpp>
 
@@ -21,9 +21,9 @@
 namespace kith::cli {
 namespace {
 
-// Items that an export fetches at a time hold about so many bytes of vectors.
+// Approximate bytes of vectors that an export fetches at a time.
 constexpr int64_t kExportBytes = int64_t{16} << 20;
-// Queries whose results are printed where no file for them is named.
+// The most queries whose results are printed if there is no output file.
 constexpr int64_t kPrintedQueries = 100;
 
 Collection open_to_read(const std::string& path, const Resources& resources) {

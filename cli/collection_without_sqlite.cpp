@@ -1,4 +1,4 @@
-// In the place of collections, in a build that found no SQLite.
+// Replaces collections in a build without SQLite.
 #include "collection_commands.hpp"
 
 #include <kith/error.hpp>

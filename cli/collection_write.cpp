@@ -22,17 +22,17 @@
 namespace kith::cli {
 namespace {
 
-// A piece of so many bytes becomes a segment at once. Smaller ones would stay in SQLite's transaction, and in memory, until
+// A piece of this size becomes a segment at once. Smaller ones would stay in SQLite's transaction, and in memory, until
 // all are added.
 constexpr int64_t kAddBytes = int64_t{64} << 20;
 
-// The rows of a piece: those of a segment, or all there are, whatever the memory limit.
+// The rows of a piece: enough for a segment, or all rows; independent of the memory limit.
 int64_t rows_of_piece(const VectorFile& vectors, const CollectionParams& params) {
   const int64_t stored = std::max<int64_t>(1, vectors.cols() * size_of(params.dtype));
   return std::max<int64_t>(1, std::min(vectors.rows(), (kAddBytes + stored - 1) / stored));
 }
 
-// That the limit has room for a piece as it is read, as it is stored, and for the newest rows that the last one leaves.
+// Checks that the limit has room for a piece as read and as stored, and for the newest rows that the last one leaves.
 void require_piece(const VectorFile& vectors, const CollectionParams& params, int64_t piece, const Resources& resources) {
   if (resources.options().host_memory_limit == kNoLimit) return;
   const int64_t read = piece * vectors.cols() * size_of(vectors.dtype());
@@ -71,7 +71,7 @@ std::optional<Value> parsed(const std::string& word) {
   return value;
 }
 
-// What a word on the line means as a parameter: a number, true, false, null, or text; 'in quotes' always text.
+// Parses a parameter: a number, true, false, null, or text; a word in 'quotes' is always text.
 ColumnValue parse_value(const std::string& word) {
   if (word == "null") return {};
   if (word == "true" || word == "false") return word == "true";

@@ -1,4 +1,4 @@
-// What the program knows of its commands, as plain data: for completion scripts and the manual page.
+// The program's commands as plain data, for completion scripts and the manual page.
 #pragma once
 
 #include <string>
@@ -21,10 +21,10 @@ struct CommandHelp {
   bool group = false;  // of other commands, such as "index"
 };
 
-// A line that works, for the end of a command's help; empty for a command that has none.
+// A working example for the end of a command's help; may be empty.
 std::string example_of(const std::string& path);
 
-// For bash, zsh or fish. Throws UsageError for another shell.
+// For bash, zsh or fish. UsageError for another shell.
 std::string completion_script(const std::string& shell, const std::vector<CommandHelp>& commands);
 
 // In the man macros of roff.

@@ -56,7 +56,7 @@ std::vector<CommandHelp> describe_commands(const CLI::App& app, const std::strin
   return commands;
 }
 
-// The help of every command ends with a line that works.
+// Ends the help of every command with a working example.
 void add_examples(CLI::App& app, const std::string& path) {
   for (CLI::App* command : app.get_subcommands(nullptr)) {
     const std::string below = path.empty() ? command->get_name() : path + " " + command->get_name();
@@ -134,7 +134,7 @@ std::string unknown_command(const CLI::App& app, const std::string& name) {
   return fmt::format("unknown command '{}{}'; known are: {}; see kith {}--help", under, name, known, under);
 }
 
-// The first option on the line that the command does not have; empty for none.
+// The first option that the command does not have, or an empty text.
 std::string unknown_option(const CLI::App& command, int first, int argc, const char* const* argv) {
   for (int i = first; i < argc; ++i) {
     const std::string_view argument = argv[i];
@@ -207,7 +207,7 @@ CLI::Validator not_empty() {
   return {[](const std::string& text) -> std::string { return text.empty() ? "an empty value" : ""; }, "", "not empty"};
 }
 
-// An option with nothing after it, such as a variable that is not set, is a mistake and not a default.
+// Refuses empty values, such as unset shell variables, rather than using the default.
 void refuse_empty_values(CLI::App& app) {
   for (CLI::App* command : app.get_subcommands(nullptr)) {
     for (CLI::Option* option : command->get_options()) {
@@ -217,7 +217,7 @@ void refuse_empty_values(CLI::App& app) {
   }
 }
 
-// A mistake on the line, with where to read on.
+// Throws the error for a wrong command line, with a hint where to find help.
 [[noreturn]] void refuse_line(const CLI::App& app, int argc, const char* const* argv, const CLI::ParseError& error) {
   const CLI::App* at = &app;
   std::string path;
@@ -243,7 +243,7 @@ void refuse_empty_values(CLI::App& app) {
   throw UsageError(fmt::format("{}; see kith {}--help", error.what(), path));
 }
 
-// In the order of the program's help.
+// Offers all commands, in the order of the program's help.
 void offer_commands(Commands& commands) {
   offer_info(commands);
   offer_head(commands);

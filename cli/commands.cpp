@@ -15,7 +15,7 @@
 namespace kith::cli {
 namespace {
 
-// CLI11 reads 010 as eight and takes a number that is too large for the largest.
+// Stricter than CLI11, which reads 010 as eight, and a number that is too large as the largest one.
 CLI::Validator decimal() {
   const auto check = [](const std::string& text) -> std::string {
     int64_t value = 0;
@@ -32,7 +32,7 @@ CLI::Validator decimal() {
   return {check, "", "decimal"};
 }
 
-// For numbers that are kept in an int.
+// For options that are stored in an int.
 CLI::Validator in_32_bits() {
   const auto check = [](const std::string& text) -> std::string {
     int value = 0;

@@ -1,5 +1,5 @@
-// How a command offers its options, in the few kinds that the program has. The parser behind it stays in commands.cpp
-// and command_line.cpp. An option is offered only where it has an effect, so that none is silently ignored.
+// How commands define their options, of a few kinds. The parser itself is hidden in commands.cpp and command_line.cpp.
+// A command defines only options that have an effect, so that none is silently ignored.
 #pragma once
 
 #include <kith/metric.hpp>
@@ -23,13 +23,13 @@ namespace kith::cli {
 
 using RunCommand = std::function<Report(const RunOptions&)>;
 
-// What all commands share, and what was offered so far. Options write where they were told to when the line is read,
-// and words are understood after the whole of it was.
+// The state that all commands share while they are defined and parsed. Options write to their variables during parsing;
+// words are parsed after the whole line.
 struct OfferedCommands {
   struct Entry {
     CLI::App* app = nullptr;
     RunCommand run;
-    std::vector<std::function<void()>> understand;  // the words of this command
+    std::vector<std::function<void()>> understand;  // parses the words of this command
     bool computes = false;                          // on a device
     bool on_ranks = false;                          // kith-mpi runs it too
   };
@@ -38,13 +38,13 @@ struct OfferedCommands {
   RunOptions run;
 };
 
-// An option that was just offered.
+// An option that was just defined.
 class OfferedOption {
  public:
   explicit OfferedOption(CLI::Option* option) : option_(option) {}
 
   const OfferedOption& required() const;
-  // For a default that is nothing to show: it is said in the help's words, or there is none.
+  // Hides the default in the help: its text mentions it, or there is none.
   const OfferedOption& without_default() const;
 
  private:
@@ -65,7 +65,7 @@ class OfferedCommand {
   OfferedOption number(const char* name, int64_t& value, const char* help);
   OfferedOption number(const char* name, std::optional<int64_t>& value, const char* help);
   OfferedOption numbers(const char* name, std::vector<int64_t>& value, const char* help);  // with commas between
-  // Refuses what is negative.
+  // Refuses negative numbers.
   OfferedOption count(const char* name, int64_t& value, const char* help, const char* kind = "N");
   OfferedOption count(const char* name, uint64_t& value, const char* help);
 
@@ -76,14 +76,14 @@ class OfferedCommand {
   void flag(const char* name, bool& value, const char* help);
   void no_flag(const char* name, bool& value, const char* help);  // sets it to false
 
-  // A word that `parse` understands: `value = parse(word)`. An empty default is not understood but left as it is.
+  // A word that is parsed: `value = parse(word)`. An empty default is not parsed.
   template <typename Value, typename Parse>
   OfferedOption word(const char* name, Value& value, Parse parse, const char* default_word, const char* help) {
     return word_then(name, "NAME", default_word, help,
                      [&value, parse](const std::string& word) { value = parse(word); });
   }
 
-  // Options that mean the same everywhere.
+  // Options that are the same in all commands.
   void metric(Metric& value);
   void check_finite(bool& value);
   void filter(std::string& value);
@@ -91,7 +91,7 @@ class OfferedCommand {
   void memory_limit();
   void device_memory_limit();
   void output();       // --json and --quiet
-  void run_options();  // all that a command takes that computes on a device
+  void run_options();  // all options of commands that compute on a device
   void on_ranks() { entry_->on_ranks = true; }
 
  private:
@@ -104,7 +104,7 @@ class OfferedCommand {
   OfferedCommands* all_;
 };
 
-// The place where commands are offered: the program, or a command that has others below it.
+// The parent of commands: the program, or a command with subcommands.
 class Commands {
  public:
   Commands(CLI::App& app, OfferedCommands& all) : app_(&app), all_(&all) {}

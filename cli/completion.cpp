@@ -1,4 +1,4 @@
-// Scripts that let a shell complete kith's commands, options and the values it can know.
+// Scripts for shells that complete kith's commands, options and known values.
 #include "command_help.hpp"
 #include "exit_codes.hpp"
 
@@ -10,7 +10,7 @@
 namespace kith::cli {
 namespace {
 
-// What an option can be given, where that is a short list.
+// The possible values of an option, if that is a short list.
 std::string_view choices_of(const OptionHelp& option) {
   const std::string& name = option.names.back();
   if (name == "--metric") return "l2 sqeuclidean inner_product cosine l1 linf chi_square hamming";
@@ -31,7 +31,7 @@ std::string_view group_of(std::string_view path) {
   return space == std::string_view::npos ? "" : path.substr(0, space);
 }
 
-// In single quotes, for any of the three shells.
+// Puts a text in single quotes, for any of the three shells.
 std::string quoted(std::string_view text, std::string_view quote_inside) {
   std::string result = "'";
   for (const char letter : text) {
@@ -104,7 +104,7 @@ complete -o default -F _kith kith
                      fmt::arg("cases", cases));
 }
 
-// What _arguments takes as a description.
+// Escapes a description for zsh's _arguments.
 std::string zsh_text(std::string_view text) {
   std::string result;
   for (const char letter : text) {

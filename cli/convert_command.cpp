@@ -1,5 +1,5 @@
-// Rows pass through one piece of memory, whatever the file's size. Values keep their meaning: VectorFile::read converts
-// them exactly or rounds to nearest, and refuses what the other dtype cannot hold.
+// Converts a file piece by piece, in constant memory. VectorFile::read converts values exactly or rounds to nearest,
+// and refuses those that the other dtype cannot hold.
 #include "convert_command.hpp"
 
 #include <kith/error.hpp>
@@ -58,7 +58,7 @@ void for_each_piece(Rows rows, int64_t piece, const Resources& resources,
 
 constexpr const char* kPipe = "-";  // stdin or stdout
 
-// Vectors that go to a file, or to stdout as .npy.
+// Output of vectors to a file, or to stdout as .npy.
 class VectorOutput {
  public:
   VectorOutput(const std::string& path, DType dtype, int64_t rows, int64_t cols) {

@@ -19,8 +19,8 @@ struct ConvertOptions {
   std::string output;
   int64_t first = 0;
   int64_t count = -1;          // -1: to the end
-  std::optional<DType> dtype;  // of vectors; none: what the output's extension says, else the input's
-  bool whole = false;          // of a table: no line is a heading, no column holds names
+  std::optional<DType> dtype;  // of vectors; none: the one of the output's extension, or the input's
+  bool whole = false;          // of a table: treat all lines and columns as numbers
 };
 
 Report run_convert(const ConvertOptions& options, const RunOptions& run);

@@ -28,7 +28,7 @@ std::vector<NamedPath> outputs_of(const DedupOptions& options) {
   return outputs;
 }
 
-// The first row of each group: labels count up in the order of these.
+// The first row of each group, in the order of the groups' numbers.
 HostArray<int64_t> first_rows(const RowLabels& labels, const Resources& resources) {
   HostArray<int64_t> rows(labels.sets, "the rows that stay", resources);
   int64_t sets = 0;

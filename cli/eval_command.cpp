@@ -1,5 +1,5 @@
-// The files are read in pieces. Each piece's recall is turned back into its whole number of hits, so that the sum over
-// the pieces does not depend on where they were cut.
+// Reads the files in pieces. The recall of each piece is turned back into a number of hits, so that the sum does not
+// depend on the size of pieces.
 #include "eval_command.hpp"
 
 #include <kith/error.hpp>
@@ -20,7 +20,7 @@
 namespace kith::cli {
 namespace {
 
-// What is asked of the two files, checked against their shapes.
+// The requested measures, checked against the shapes of both files.
 struct Question {
   int64_t k;
   std::vector<int64_t> r;
@@ -63,7 +63,7 @@ Question checked_question(const EvalOptions& options, const IdFile& found, const
   return question;
 }
 
-// The library checks this too, but knows neither the file nor where in it the piece begins.
+// The library checks this too, but does not know the file, or where in it the piece begins.
 void check_truth(const IdMatrixView& truth, int64_t first_row, int64_t k, const std::string& path) {
   std::vector<int64_t> sorted;
   for (int64_t row = 0; row < truth.rows; ++row) {

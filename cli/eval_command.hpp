@@ -1,4 +1,4 @@
-// kith eval: how good found neighbours are, by 1-recall@R and k-recall@k against the true ones.
+// kith eval: 1-recall@R and k-recall@k of found neighbours, compared with the true ones.
 #pragma once
 
 #include "commands.hpp"

@@ -10,7 +10,7 @@ namespace kith::cli {
 
 namespace {
 
-// The library names its parameters, the program its options.
+// Replaces the library's names of parameters by the program's options.
 std::string in_terms_of_options(std::string text) {
   constexpr std::string_view kParameter = "check_finite = false";
   if (const size_t at = text.find(kParameter); at != std::string::npos) {

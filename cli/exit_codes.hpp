@@ -1,7 +1,7 @@
-// How the program ends: the exit code and the name of an error.
+// Exit codes and names of errors.
 //
 //   0 done   1 any other error   2 wrong usage or a request that cannot be served   3 a file   4 memory   5 a device
-//   75 a part has done its share, and others have not: run it again later   130 interrupted
+//   75 a part has done its share and others have not, so run it again later   130 interrupted
 #pragma once
 
 #include <exception>
@@ -10,7 +10,7 @@
 
 namespace kith::cli {
 
-// A command line that cannot be read.
+// A command line that cannot be parsed.
 class UsageError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

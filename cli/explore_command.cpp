@@ -17,7 +17,7 @@
 namespace kith::cli {
 namespace {
 
-// As `python -m kith.explore`, but a Python without the package says so in one line.
+// Like `python -m kith.explore`, but with a one-line error if the package is missing.
 constexpr const char* kStart = R"(
 import sys
 try:
@@ -28,7 +28,7 @@ except ImportError as error:
 sys.exit(main())
 )";
 
-// Returns by an error alone.
+// Does not return unless it fails.
 Report run_explore(const ExploreOptions& options) {
   if (options.vectors.empty() && options.collection.empty()) {
     throw InvalidArgument("say what to look at: --vectors FILE, or the directory of a collection");

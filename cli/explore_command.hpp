@@ -1,4 +1,4 @@
-// kith explore: the page in the browser, which the Python package serves. This process becomes that of Python.
+// kith explore: a page in the browser, served by the Python package. Replaces this process by Python.
 #pragma once
 
 #include "commands.hpp"
@@ -25,7 +25,7 @@ struct ExploreOptions {
   bool no_browser = false;
 };
 
-// What Python is started with, its program first: `python -c … --vectors x.npy …`.
+// The command line for Python: `python -c … --vectors x.npy …`.
 std::vector<std::string> explore_arguments(const ExploreOptions& options, const std::string& python);
 
 void offer_explore(Commands& commands);

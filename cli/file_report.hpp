@@ -1,4 +1,4 @@
-// What a report says of a file of vectors.
+// The part of a report about a file of vectors.
 #pragma once
 
 #include <kith/vector_file.hpp>

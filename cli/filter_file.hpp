@@ -1,4 +1,4 @@
-// A filter in a file: row numbers, or one byte for each row.
+// A filter in a file: row numbers, or one byte per row.
 #pragma once
 
 #include <kith/matrix_buffer.hpp>
@@ -12,10 +12,10 @@ namespace kith::cli {
 
 class FilterFile {
  public:
-  // An empty path filters nothing. The file is read whole.
+  // Reads the whole file. An empty path means no filter.
   FilterFile(const std::string& path, const Resources& resources);
 
-  // Valid as long as this.
+  // Valid as long as this object.
   const RowFilter& rows() const { return filter_; }
 
  private:

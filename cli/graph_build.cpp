@@ -1,4 +1,4 @@
-// kith graph build: the graph of files of vectors goes to a folder, or to two files.
+// kith graph build: builds the graph of files of vectors, in a folder or as two files.
 #include <kith/distributed.hpp>
 #include <kith/error.hpp>
 #include <kith/graph_file.hpp>
@@ -113,7 +113,7 @@ Report run_graph_build(const GraphBuildOptions& options, const RunOptions& run) 
       hashes = graph_folder_info(options.folder).hashes;
       return;
     }
-    // A limit may be too little for all rows, and parts, several devices and work that keeps steps go on from disk.
+    // Under a limit that may be too small, for parts, for several devices and with a work folder, it works from disk.
     const bool limited = run.memory_limit || !run.device_memory_limits.empty();
     const bool in_parts = resources.parts() > 1 || !work.part.alone();
     if (to_folder && (limited || in_parts || keeps_graph_steps(options.folder, work))) {

@@ -1,5 +1,5 @@
-// kith graph: the k-NN graph of a file of vectors is built, looked at, measured and walked on. In files it is a pair of
-// ids and distances.
+// kith graph: building, inspecting, measuring and using the k-NN graph of a file of vectors. A graph is stored in a
+// folder or as a pair of files, ids and distances.
 #pragma once
 
 #include <kith/graph_folder.hpp>
@@ -113,11 +113,11 @@ struct GraphRefineOptions {
 };
 Report run_graph_refine(const GraphRefineOptions& options, const RunOptions& run);
 
-// How a graph was made, for people and for programs.
+// How a graph was made, as text and as JSON.
 std::string report_text(const GraphReport& report);
 JsonObject report_json(const GraphReport& report);
 
-// All of them.
+// Offers all of these commands.
 void offer_graph(Commands& commands);
 
 }  // namespace kith::cli

@@ -1,4 +1,4 @@
-// kith graph eval and info: how good a graph is, and what it is like.
+// kith graph eval and info: the recall of a graph, and its statistics.
 #include <kith/error.hpp>
 #include <kith/graph_file.hpp>
 #include <kith/graph_folder.hpp>
@@ -80,7 +80,7 @@ Report run_graph_info(const GraphInfoOptions& options, const RunOptions& run) {
   int64_t edges = 0;
   int64_t parts = 0;
   int64_t most = 0;
-  int64_t alone = 0;  // rows that nobody has as neighbour
+  int64_t alone = 0;  // rows that are not a neighbour of any row
   float nearest = 0;
   float farthest = 0;
   (void)with_resources(run, [&](const Resources& resources) {

@@ -1,4 +1,4 @@
-// kith graph labels: the sets of rows that a graph's edges up to a height join, which is single linkage cut there.
+// kith graph labels: the sets of rows connected by edges up to a height, which is single linkage cut there.
 #include <kith/spanning_tree.hpp>
 #include <kith/vector_file.hpp>
 

@@ -1,4 +1,4 @@
-// kith graph merge, extend and refine: graphs in files become another graph in files.
+// kith graph merge, extend and refine: make a graph from other graphs, from files to files.
 #include <kith/error.hpp>
 #include <kith/graph_file.hpp>
 #include <kith/graph_folder.hpp>
@@ -23,7 +23,7 @@
 namespace kith::cli {
 namespace {
 
-// Does the work with all inputs open, and writes what comes of it.
+// Does the work with all inputs open, and writes the result.
 Report make_graph(const std::string& command, const std::vector<NamedPath>& inputs, const NeighborPaths& out,
                   const RunOptions& run, const std::function<KnnGraph(const Resources&)>& work) {
   const Stopwatch total;
@@ -57,7 +57,7 @@ Report make_graph(const std::string& command, const std::vector<NamedPath>& inpu
   return report;
 }
 
-// The same of graphs in folders to a folder: work(resources) writes it.
+// The same from folders to a folder, which work(resources) writes.
 Report make_folder(const std::string& command, const std::vector<NamedPath>& inputs, const std::string& folder,
                    const RunOptions& run, const std::function<GraphReport(const Resources&)>& work) {
   const Stopwatch total;
@@ -90,7 +90,7 @@ void add_folder(const std::string& folder, std::vector<NamedPath>& inputs) {
   inputs.push_back({"--graph", folder + "/distances.npy"});
 }
 
-// Folders to a folder, under a limit too.
+// Merges graphs from folders to a folder, also under a limit.
 Report merge_folders(const GraphMergeOptions& options, const RunOptions& run) {
   const size_t parts = options.graphs.size();
   if (parts < 2 || options.data.size() != parts || !options.ids.empty() || !options.distances.empty() ||

@@ -6,7 +6,7 @@
 namespace kith::cli {
 namespace {
 
-// A graph in a folder, or in files, and the metric, which is not in them.
+// A graph in a folder or in files, and the metric, which files do not contain.
 void offer_graph_paths(OfferedCommand& command, GraphPaths& paths) {
   command.file("--graph", paths.folder, "Folder that graph build --out has made");
   command.file("--ids", paths.ids, "Instead of --graph, the graph's ids, rows x k: .npy (int64, mapped), .ibin, .ivecs or .hdf5");
@@ -122,7 +122,7 @@ void offer_labels(Commands& graph) {
   command.output();
 }
 
-// Graphs in folders go to a folder, others to two files.
+// Options for output to a folder, if the inputs are folders, or to two files.
 template <typename Options>
 void offer_folder_outputs(OfferedCommand& command, Options& options) {
   command.file("--out", options.folder, "With --graph, folder for ids.npy, distances.npy and report.json");
@@ -132,7 +132,7 @@ void offer_folder_outputs(OfferedCommand& command, Options& options) {
   command.flag("--keep-work", options.work.keep, "Keep the files in it once the graph is there");
 }
 
-// What graphs made of graphs share.
+// Options of all commands that make graphs from graphs.
 template <typename Options>
 void offer_merging(OfferedCommand& command, Options& options,
                    const char* recall = "The share of the true neighbours to find, below 1") {

@@ -1,4 +1,4 @@
-// Only the rows that are shown are read.
+// Reads only the rows that it shows.
 #include "head_command.hpp"
 
 #include <kith/error.hpp>
@@ -34,7 +34,7 @@ int64_t parse_bound(std::string_view text, int64_t missing, const std::string& w
   return value;
 }
 
-// As Python slices: the end is left out, and beyond the file's rows it is theirs.
+// Parses a range as Python does: the end is exclusive, and clamped to the file's rows.
 Shown parse_rows(const std::string& text, int64_t rows) {
   const size_t colon = text.find(':');
   const std::string_view all = text;

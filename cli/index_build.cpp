@@ -1,4 +1,4 @@
-// kith index build and add: vectors of files become an index in a file.
+// kith index build and add: index files from files of vectors.
 #include <kith/distributed.hpp>
 #include <kith/error.hpp>
 #include <kith/graph_folder.hpp>
@@ -36,7 +36,7 @@ void add_rows(Index& index, const VectorFile& base, const std::string& ids_path,
   times.add = add.seconds();
 }
 
-// Returns how many were there.
+// Returns the number of replaced vectors.
 int64_t replace_rows(Index& index, const VectorFile& base, const std::string& ids_path, Times& times,
                      const Resources& resources) {
   const HostArray<int64_t> ids = read_index_ids(ids_path, base.rows(), resources);
@@ -46,7 +46,7 @@ int64_t replace_rows(Index& index, const VectorFile& base, const std::string& id
   return replaced;
 }
 
-// The same of the first vectors and the graph of them; they are read at once.
+// The same for the first vectors with their graph, which are read at once.
 void add_from(Index& index, const IndexBuildOptions& options, int64_t rows, Times& times, const Resources& resources) {
   const HostArray<int64_t> ids = read_index_ids(options.ids, rows, resources);
   const KnnGraph start = load_graph_folder(options.start, resources);
@@ -62,10 +62,10 @@ void save(const Index& index, const std::string& path, Times& times, const Resou
   times.save = watch.seconds();
 }
 
-// Whether the index is written as its vectors come: under a limit, which it may be larger than.
+// Whether to write the index while vectors are added, since it may exceed the memory limit.
 bool is_streamed(const std::string& out, const RunOptions& run) { return run.memory_limit && is_kith_file(out); }
 
-// Returns what the file holds.
+// Returns the information about the new file.
 IndexInfo write_added(const Index& index, const VectorFile& base, const std::string& ids_path, const std::string& out,
                       Times& times, const Resources& resources) {
   {

@@ -1,5 +1,5 @@
-// kith index: an index is built from files, grows, is searched, looked at, and written in another format. The program
-// keeps nothing of its own: every command is a load, one call of kith::Index, and a save.
+// kith index: building an index from files, adding to it, searching, inspecting and converting it. Every command loads
+// an index, makes one call of kith::Index, and saves it.
 #pragma once
 
 #include <kith/index.hpp>
@@ -89,7 +89,7 @@ struct IndexConvertOptions {
 };
 Report run_index_convert(const IndexConvertOptions& options, const RunOptions& run);
 
-// All of them.
+// Offers all of these commands.
 void offer_index(Commands& commands);
 
 }  // namespace kith::cli

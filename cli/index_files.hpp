@@ -1,5 +1,5 @@
-// Indexes in files: those whose name ends in .kith are Kith's, in .faiss or .index FAISS's. Others are read as FAISS's, and
-// no command makes them.
+// Index files: .kith is Kith's format, .faiss and .index are FAISS's. Files of other names are read as FAISS's, but
+// never written.
 #pragma once
 
 #include <kith/index.hpp>
@@ -12,20 +12,20 @@
 
 namespace kith::cli {
 
-// Whether the name is that of a file of Kith's own format; any other is one of FAISS's.
+// Whether the name is that of Kith's own format; any other is treated as FAISS's.
 bool is_kith_file(const std::string& path);
 
-// InvalidArgument for a name that says neither format. Before long work whose result goes there.
+// InvalidArgument for a name of neither format. Call it before long work whose result goes there.
 void check_index_name(const std::string& path);
 
 Index open_index(const std::string& path, const Resources& resources, const LoadParams& params = {});
 void write_index(const Index& index, const std::string& path, const Resources& resources);
 
-// What a report says of an index: a few lines, and JSON.
+// The part of a report about an index, as text and as JSON.
 std::string index_text(const IndexInfo& info, bool with_memory = true);
 JsonObject index_json(const IndexInfo& info);
 
-// One for each of `rows` vectors, in one row or column of a file of ids. None where the path is empty.
+// The ids of `rows` vectors, from a file with one row or one column of ids. None for an empty path.
 HostArray<int64_t> read_index_ids(const std::string& path, int64_t rows, const Resources& resources);
 
 }  // namespace kith::cli

@@ -1,4 +1,4 @@
-// kith index inspect and convert: what a file of an index holds, and the same in another format.
+// kith index inspect and convert: the contents of an index file, and conversion to another format.
 #include <kith/file_info.hpp>
 
 #include "core/byte_size.hpp"

@@ -1,4 +1,4 @@
-// kith index merge: two indexes that were trained alike become one.
+// kith index merge: merges two indexes of the same training.
 #include "index_commands.hpp"
 #include "index_files.hpp"
 #include "output_paths.hpp"
@@ -16,7 +16,7 @@
 namespace kith::cli {
 namespace {
 
-// Whatever is wrong is said in the program's words.
+// Words errors in terms of the program's options.
 template <typename Merge>
 void in_words_of_the_program(const Merge& merge) {
   try {

@@ -1,4 +1,4 @@
-// kith index remove and range: vectors go by their ids, and are found within a radius.
+// kith index remove and range: removes vectors by id, and finds those within a radius.
 #include <kith/error.hpp>
 #include <kith/vector_file.hpp>
 

@@ -1,4 +1,4 @@
-// kith index search: queries of a file, which may be larger than memory, piece by piece.
+// kith index search: searches the queries of a file, piece by piece.
 #include <kith/distributed.hpp>
 #include <kith/vector_file.hpp>
 
@@ -29,12 +29,12 @@ std::vector<NamedPath> inputs_of(const IndexSearchOptions& options) {
   return inputs;
 }
 
-// Returns the seconds that searches took.
+// Returns the seconds spent in searches.
 double search_all(const Index& index, const VectorFile& queries, const SearchParams& params, const NeighborsSink& sink,
                   const Resources& resources) {
   constexpr int64_t kNeighborBytes = sizeof(int64_t) + sizeof(float);
   const ReadMemory memory = queries.reserve_memory(resources);
-  // A quarter of what rows_per_piece() would take, for the search needs more than the rows and their results.
+  // A quarter of rows_per_piece(), since a search needs more memory than queries and results.
   const int64_t row_bytes = 4 * (queries.cols() * size_of(queries.dtype()) + params.k * kNeighborBytes);
   const int64_t piece = rows_per_piece(queries.rows(), row_bytes, resources);
   MatrixBuffer rows(queries.dtype(), piece, queries.cols(), "a piece of the queries", resources);

@@ -1,4 +1,4 @@
-// kith index tune: which parameters of a search reach a recall, as a table and as a picture.
+// kith index tune: which search parameters reach which recall, as a table and a plot.
 #include <kith/vector_file.hpp>
 
 #include "file_report.hpp"

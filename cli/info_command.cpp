@@ -25,7 +25,7 @@
 namespace kith::cli {
 namespace {
 
-// The first bytes; IoError where the file cannot be opened.
+// The first bytes of a file; IoError if it cannot be opened.
 std::string head_of(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) throw IoError(fmt::format("cannot open '{}': {}", path, std::strerror(errno)), path, errno);
@@ -44,7 +44,7 @@ bool is_known_extension(const std::string& path) {
   }
 }
 
-// An index of Kith's or FAISS's, in the words of `kith index inspect`; of other files what they are.
+// Describes an index of Kith's or FAISS's like `kith index inspect`, and other files by their kind.
 void describe_other_file(const std::string& path, Report& report, JsonObject& json) {
   const std::string head = head_of(path);
   const auto bytes = static_cast<int64_t>(std::filesystem::file_size(path));
@@ -63,7 +63,7 @@ void describe_other_file(const std::string& path, Report& report, JsonObject& js
   json.text("content", kind.name);
 }
 
-// A folder holds a collection, a k-NN graph, or files that are told of by their names.
+// Describes a folder: a collection, a k-NN graph, or the files in it.
 void describe_folder(const std::string& path, Report& report, JsonObject& json) {
   const std::filesystem::path folder(path);
   std::error_code ignored;

@@ -1,4 +1,4 @@
-// kith info: what this program and this machine are, or what files hold.
+// kith info: about this program and machine, or about files.
 #pragma once
 
 #include "commands.hpp"

@@ -1,4 +1,5 @@
-// Ctrl-C and SIGTERM: the first asks the running command to stop and tidy up, the second ends the program at once.
+// Ctrl-C and SIGTERM: the first one asks the running command to stop and clean up, a second one ends the program at
+// once.
 #pragma once
 
 #include <kith/progress.hpp>
@@ -7,7 +8,7 @@ namespace kith::cli {
 
 void install_interrupt_handlers();
 
-// Requested by the handlers.
+// The token that the signal handlers set.
 const CancelToken& interrupt_token();
 
 }  // namespace kith::cli

@@ -28,7 +28,7 @@ constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnop
   throw IoError(fmt::format("{} '{}': {}", what, path, std::strerror(code)), path, code);
 }
 
-// None where the value is not of that type.
+// None if the value has another type.
 std::optional<ColumnValue> value_of(const Json& json, ColumnType type) {
   if (json.is_null()) return ColumnValue();
   switch (type) {

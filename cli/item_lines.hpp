@@ -18,14 +18,14 @@ namespace kith::cli {
 
 class ItemLinesReader {
  public:
-  // IoError where the file cannot be read.
+  // IoError if the file cannot be read.
   ItemLinesReader(const std::string& path, const CollectionParams& params);
 
-  // Puts ids, columns and payloads of the next `count` lines into `items`, whose ids it leaves where no line has one.
-  // InvalidArgument that names the line for what is no such object, a column that the collection lacks, or a value of
-  // another type; and where the file ends before.
+  // Reads ids, columns and payloads of the next `count` lines into `items`; ids stay unchanged if no line has one.
+  // InvalidArgument that names the line if it is not such an object, if the collection lacks a column, or if a value
+  // has another type; and if the file ends early.
   void read(int64_t count, Items& items);
-  // InvalidArgument where lines are left.
+  // InvalidArgument if there are more lines.
   void finish();
 
  private:
@@ -37,7 +37,7 @@ class ItemLinesReader {
   int64_t line_ = 0;
 };
 
-// Fills a temporary file beside its target, which commit() puts in the target's place.
+// Fills a temporary file beside the target, which commit() renames over the target.
 class LinesWriter {
  public:
   explicit LinesWriter(const std::string& path);
@@ -46,7 +46,7 @@ class LinesWriter {
   LinesWriter& operator=(const LinesWriter&) = delete;
 
   void append(const ItemTable& items, const CollectionParams& params);
-  // {"ids": [...], "distances": [...]} for each query; text ids where there are any.
+  // {"ids": [...], "distances": [...]} for each query, with text ids if the collection has them.
   void append(const CollectionNeighbors& found);
   void commit();
 
@@ -58,11 +58,11 @@ class LinesWriter {
   std::ofstream file_;
 };
 
-// The lines of a search as the program prints them, a query in each: "id distance, ...".
+// The printed results of a search, one query per line: "id distance, ...".
 std::string neighbors_text(const CollectionNeighbors& found);
 
 std::string base64(const std::string& bytes);
-// None for text that is no base64.
+// None for text that is not base64.
 std::optional<std::string> from_base64(const std::string& text);
 
 }  // namespace kith::cli

@@ -27,7 +27,7 @@ class JsonObject {
   JsonObject& texts(std::string_view key, const std::vector<std::string>& values);
   JsonObject& list(std::string_view key, std::vector<JsonObject> values);
 
-  // Indented, without a line end. Bytes that are no UTF-8 (a path may hold any) are replaced.
+  // Indented, without a final newline. Replaces bytes that are not UTF-8, which paths may contain.
   std::string dump() const;
 
  private:

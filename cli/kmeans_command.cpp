@@ -25,7 +25,7 @@ std::vector<NamedPath> outputs_of(const KMeansOptions& options) {
   return outputs;
 }
 
-// Reads f32 weights, one for each row of the data.
+// Reads f32 weights, one per row of the data.
 MatrixBuffer read_weights(const std::string& path, int64_t rows, const Resources& resources) {
   MatrixBuffer weights = read_column(path, resources);
   if (weights.dtype() != DType::f32 || weights.rows() != rows) {
@@ -56,7 +56,7 @@ JsonObject describe_params(const KMeansParams& params) {
   return json;
 }
 
-// Centres that are given are the first ones; another wish beside them is a mistake.
+// Given centres are the first ones; it is an error to ask for another start as well.
 KMeansInit first_centres(const KMeansOptions& options, std::optional<KMeansInit> init) {
   if (options.given.empty()) return init.value_or(KMeansInit::kmeans_plus_plus);
   if (init.value_or(KMeansInit::given) != KMeansInit::given) {
@@ -71,7 +71,7 @@ KMeansInit first_centres(const KMeansOptions& options, std::optional<KMeansInit>
 Report run_kmeans(const KMeansOptions& options, const RunOptions& run) {
   const Stopwatch total;
   KMeansParams params = options.params;
-  params.compute_labels = true;  // the objective that is reported is that of the centres that are written
+  params.compute_labels = true;  // so that the reported objective belongs to the written centres
   if (params.init == KMeansInit::given && options.given.empty()) {
     throw UsageError("--init given needs --centres FILE, the centres to begin with");
   }
@@ -82,7 +82,7 @@ Report run_kmeans(const KMeansOptions& options, const RunOptions& run) {
   check_outputs(outputs_of(options), inputs);
 
   const VectorFile data(options.data);
-  std::optional<VectorFileWriter> centres_file;  // of the first rank, as all have the same
+  std::optional<VectorFileWriter> centres_file;  // on the first rank, since all have the same centres
   std::optional<IdFileWriter> labels_file;
   if (run.first_rank()) {
     centres_file.emplace(options.out, DType::f32, params.clusters, data.cols());
@@ -110,7 +110,7 @@ Report run_kmeans(const KMeansOptions& options, const RunOptions& run) {
     if (!centres_file) return;
     centres_file->append(model.centres());
     if (labels_file) write_labels(model, *labels_file);
-    // First everything that can fail: either both files are new or neither is.
+    // Syncs both files first, so that both are replaced or neither.
     centres_file->sync();
     if (labels_file) labels_file->sync();
     centres_file->commit();

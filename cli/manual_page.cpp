@@ -1,4 +1,4 @@
-// The manual page, made of the same words as --help.
+// The manual page, from the texts of --help.
 #include "command_help.hpp"
 
 #include <fmt/format.h>
@@ -8,7 +8,7 @@
 namespace kith::cli {
 namespace {
 
-// As roff prints it: a backslash, a hyphen that is no break, and a dot that begins no request.
+// Escapes a text for roff: backslashes, hyphens, and dots at the beginning of a line.
 std::string plain(std::string_view text) {
   std::string result;
   for (const char letter : text) {

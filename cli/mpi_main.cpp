@@ -1,4 +1,4 @@
-// kith-mpi: the commands of kith that several processes share, started by mpirun or srun.
+// kith-mpi: the commands of kith that several processes can share; started by mpirun or srun.
 #include "distributed/mpi/mpi_communicator.hpp"
 #include "program.hpp"
 

@@ -1,5 +1,5 @@
-// The files that a search fills, one for ids and one for distances. Made before it starts, so that a name that cannot
-// be written costs no work.
+// The output files of a search, one for ids and one for distances. They are created before it starts, so that it does
+// not run in vain if they cannot be written.
 #pragma once
 
 #include <kith/neighbors.hpp>
@@ -19,7 +19,7 @@ struct NeighborPaths {
   std::string ids;  // either may be empty, not both
   std::string distances;
 
-  // UsageError where there is none.
+  // UsageError if there is none.
   std::vector<NamedPath> outputs(const std::string& command) const {
     std::vector<NamedPath> outputs;
     if (!ids.empty()) outputs.push_back({"--out-ids", ids});
@@ -41,7 +41,7 @@ class NeighborFiles {
     if (distances_) distances_->append(MatrixView(part.distances, part.queries, k_));
   }
 
-  // First everything that can fail, a full disk for instance: either both files are new or neither is.
+  // Syncs both files first, which can fail on a full disk, so that both are replaced or neither.
   void commit() {
     if (ids_) ids_->sync();
     if (distances_) distances_->sync();

@@ -1,4 +1,4 @@
-// The header of an .npy file whose array is no file of vectors as it stands: any numbers, in either order.
+// The header of an .npy array that is not a file of vectors for Kith: any numbers, in C or Fortran order.
 #pragma once
 
 #include <kith/dtype.hpp>
@@ -25,7 +25,7 @@ struct NpyArray {
   int64_t cols = 0;
   int64_t offset = 0;  // of the first value
 
-  // What its rows become: as they are where Kith has the dtype, else f32.
+  // The dtype of its converted rows: its own if Kith has it, otherwise f32.
   DType dtype() const {
     if (!swapped && kind == 'f' && bytes == 2) return DType::f16;
     if (kind == 'u' && bytes == 1) return DType::u8;
@@ -51,7 +51,7 @@ struct NpyArray {
 
 inline constexpr int64_t kNpyStart = 10;  // magic, version, and the header's length where that has two bytes
 
-// The bytes of the header, of which the first ten, or twelve, are there.
+// The size of the header, from its first ten or twelve bytes.
 inline int64_t npy_header_bytes(std::string_view start, const std::string& path) {
   if (!start.starts_with("\x93NUMPY") || start.size() < 12) {
     throw InvalidArgument(fmt::format("'{}' is no .npy: it does not begin with \\x93NUMPY", path));
@@ -109,7 +109,7 @@ inline NpyArray parse_npy_array(std::string_view header, const std::string& path
   return array;
 }
 
-// A number as f32, to nearest. InvalidArgument where it is beyond that.
+// A number rounded to f32. InvalidArgument if it is out of range.
 inline float narrowed(double value, const std::string& path, int64_t row, int64_t column) {
   if (std::isfinite(value) && std::abs(value) > std::numeric_limits<float>::max()) {
     throw InvalidArgument(

@@ -37,7 +37,7 @@ std::ifstream opened(const std::string& path) {
   return file;
 }
 
-// The header's bytes, from where the stream stands; read(to, n) tells how many it got.
+// Reads a header from the current position of a stream; read(to, n) returns how many bytes it got.
 template <typename Read>
 std::string npy_header(const Read& read, const std::string& path) {
   std::string header(12, '\0');
@@ -51,7 +51,7 @@ std::string npy_header(const Read& read, const std::string& path) {
   return header;
 }
 
-// Bytes of rows, one behind the other, as the array's dtype() has them.
+// Converts contiguous rows to the array's dtype().
 void convert(const NpyArray& array, const std::byte* from, int64_t first, int64_t count, const std::string& path,
              void* out) {
   if (array.is_kept()) {
@@ -73,7 +73,7 @@ class OtherRows : public RowReader {
   std::string path_;
 };
 
-// An array in a file: rows, or columns, of which a piece of rows takes a piece each.
+// An array in a file, by rows, or by columns, of each of which a piece is read for a piece of rows.
 class NpyFile final : public OtherRows {
  public:
   explicit NpyFile(const std::string& path) : OtherRows(path), file_(opened(path)) {
@@ -126,7 +126,7 @@ class NpyFile final : public OtherRows {
   NpyArray array_;
 };
 
-// An array from a pipe, in which rows come once.
+// An array from a pipe, which can be read only once.
 class NpyStream final : public OtherRows {
  public:
   NpyStream(const std::string& path, std::FILE* stream) : OtherRows(path), stream_(stream) {
@@ -167,7 +167,7 @@ class NpyStream final : public OtherRows {
   mutable int64_t next_ = 0;
 };
 
-// What Python's package kith writes of a file as .npy, through a pipe.
+// A file that the Python package converts to .npy and writes to a pipe.
 class PythonRows final : public OtherRows {
  public:
   explicit PythonRows(const std::string& path) : OtherRows(path) {
@@ -221,9 +221,9 @@ class PythonRows final : public OtherRows {
   std::unique_ptr<NpyStream> array_;
 };
 
-// Numbers between commas, semicolons, tabs or spaces, a vector a line. A first line that holds something else than numbers
-// is a heading, and so is 0,1,2,…, which pandas writes over columns without names. A first column under no name, or one
-// that tells an index, holds the numbers or names of rows. `whole` takes every line and column for numbers.
+// Numbers separated by commas, semicolons, tabs or spaces, one vector per line. A first line with anything but numbers
+// is a heading, and so is 0,1,2,…, which pandas writes above unnamed columns. A first column without a name, or named
+// like an index, has the numbers or names of rows. `whole` treats all lines and columns as numbers.
 class TableRows final : public OtherRows {
  public:
   TableRows(const std::string& path, bool whole) : OtherRows(path), file_(opened(path)) {
@@ -254,7 +254,7 @@ class TableRows final : public OtherRows {
     rewind();
   }
 
-  // What was decided that a caller may not have meant; empty for nothing.
+  // A guess that the caller may not have meant; empty: none.
   const std::string& note() const { return note_; }
   DType dtype() const override { return DType::f32; }
   int64_t rows() const override { return rows_; }
@@ -307,7 +307,7 @@ class TableRows final : public OtherRows {
     }
     return false;
   }
-  // False where the line holds something else than numbers, which is an error where they must be.
+  // False if the line has anything but numbers; an error if `must`.
   bool parse(std::vector<float>& values, bool must) const {
     values.clear();
     const std::string_view kBetween = line_.find_first_of(",;\t") == std::string::npos ? " \r" : ",;\t\r";
@@ -345,7 +345,7 @@ class TableRows final : public OtherRows {
   int64_t cols_ = 0;
 };
 
-// Reads an .npy that no other command reads: float64 and wide integers as vectors, and columns one after the other.
+// Whether an .npy file is one that only this command reads: float64, wide integers, or Fortran order.
 bool is_other_array(const std::string& path) {
   if (!path.ends_with(".npy")) return false;
   std::ifstream file(path, std::ios::binary);

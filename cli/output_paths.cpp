@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Links, "..", and two spellings of one directory are seen through, whether or not the files are there yet.
+// Resolves links, "..", and different spellings of a directory; the files need not exist.
 bool same_file(const fs::path& a, const fs::path& b) {
   std::error_code error;
   if (fs::exists(a, error) && fs::exists(b, error)) return fs::equivalent(a, b, error);

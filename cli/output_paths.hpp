@@ -7,14 +7,14 @@
 namespace kith::cli {
 
 struct NamedPath {
-  std::string name;  // "--out-ids", as errors call it
+  std::string name;  // in error messages: "--out-ids"
   std::string path;
 };
 
-// Made before the work, so that a name that cannot be written costs none; a folder that is there is left as it is. IoError.
+// Creates the folder, before work begins, unless it exists. IoError.
 void make_output_folder(const std::string& path);
 
-// Throws InvalidArgument for two names of one file.
+// InvalidArgument for two names of the same file.
 void check_outputs(const std::vector<NamedPath>& outputs, const std::vector<NamedPath>& inputs);
 
 }  // namespace kith::cli

@@ -1,6 +1,6 @@
-// How long a stage goes on, by how fast it went of late. Its first steps are often its slowest (tables, orders, cold
-// caches), and some stages end well before their total (graphs that have reached their recall): at the beginning
-// nothing is told, and what is told forgets what was long ago.
+// Estimates the remaining time of a stage from its recent speed. First steps are often the slowest (tables, sorting,
+// cold caches), and some stages end well before their total (graphs that have reached their recall). So there is no
+// estimate at the beginning, and it forgets what was long ago.
 #pragma once
 
 #include <cmath>
@@ -15,7 +15,7 @@ class Pace {
     const double passed = seconds - seconds_;
     if (passed > 0) {
       const double speed = (share - share_) / passed;
-      // Weights fall by e every kMemory seconds; before that much has passed, all of it counts alike.
+      // Weights fall by a factor of e every kMemory seconds; until that much time has passed, all of it counts equally.
       const double weight = 1 - std::exp(-passed / std::fmin(kMemory, seconds));
       speed_ = share_ == 0 ? share / seconds : speed_ + weight * (speed - speed_);
     }

@@ -1,4 +1,4 @@
-// kith plan: what a graph or an index of so many rows will take, without doing it.
+// kith plan: predicts the memory, disk space and time of building a graph or an index.
 #pragma once
 
 #include <kith/work_plan.hpp>
@@ -12,7 +12,7 @@
 namespace kith::cli {
 
 struct PlanOptions {
-  std::string data;  // the file or files that rows, columns and dtype are taken from; empty: they are given
+  std::string data;  // files from which to take rows, columns and dtype; empty: these are given
   double rows = 0;   // 1e9 is a number of rows
   PlanQuestion question;
 };

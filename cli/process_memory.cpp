@@ -13,9 +13,9 @@ namespace {
 
 constexpr int64_t kMiB = 1 << 20;
 
-// Measured: code and data of the libraries that are touched later, the heap, files' buffers.
+// Measured: code and data of libraries that are touched later, the heap, buffers of files.
 constexpr int64_t kReserve = 4 * kMiB;
-// A thread's stack, its malloc arena and what the kernels put on the stack.
+// A thread's stack, including the kernels' arrays on it, and its malloc arena.
 constexpr int64_t kReservePerThread = kMiB / 2;
 // Kernels that the CUDA runtime loads when they are first launched, and its staging buffers.
 constexpr int64_t kReserveCuda = 256 * kMiB;

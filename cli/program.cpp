@@ -21,7 +21,7 @@ void print(const std::string& text) {
   }
 }
 
-// The command, whose ranks end together: with what they report, or with the error of one.
+// Runs the command; all ranks end together, with their reports or with the error of one.
 Report run_command(const CommandLine& line) {
   if (line.run.ranks == nullptr) return line.command();
   Report report;

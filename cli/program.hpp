@@ -8,7 +8,7 @@ class Communicator;
 
 namespace kith::cli {
 
-// Returns the exit code. With ranks, all of which call it, the first alone prints.
+// Returns the exit code. All ranks call it, but only the first one prints.
 int run_program(int argc, const char* const* argv, Communicator* ranks = nullptr);
 
 }  // namespace kith::cli

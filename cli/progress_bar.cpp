@@ -39,7 +39,7 @@ bool knows_no_control_sequences() {
   return terminal == nullptr || std::string_view(terminal).empty() || std::string_view(terminal) == "dumb";
 }
 
-// Asked for every line, since windows change.
+// Queried for every line, since windows are resized.
 int terminal_columns() {
   winsize size = {};
   constexpr int kUsual = 80;

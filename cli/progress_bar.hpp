@@ -1,6 +1,6 @@
-// One line on the terminal that says how far a command is, how fast, and how long it will take. It is drawn on stderr,
-// so that stdout holds results alone, is no wider than the terminal is at that moment, and is gone when the command
-// ends. A terminal that knows no control sequences (TERM=dumb) gets a plain line for every tenth instead.
+// One line on the terminal with a command's progress, speed and remaining time. It is drawn on stderr, so that stdout
+// has only results, fits the current width of the terminal, and disappears when the command ends. A terminal without
+// control sequences (TERM=dumb) gets a plain line for every tenth instead.
 #pragma once
 
 #include <kith/progress.hpp>
@@ -14,7 +14,7 @@ namespace kith::cli {
 
 class ProgressBar {
  public:
-  // Draws nothing where `wanted` is false or stderr is no terminal.
+  // Draws nothing if `wanted` is false or stderr is not a terminal.
   explicit ProgressBar(bool wanted);
   ~ProgressBar() { clear(); }
   ProgressBar(const ProgressBar&) = delete;

@@ -1,4 +1,4 @@
-// The Python that the program starts for what only the package can do.
+// The Python interpreter for what only the package can do.
 #pragma once
 
 #include <cstdlib>

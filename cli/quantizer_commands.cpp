@@ -43,7 +43,7 @@ JsonObject json_of(const Described& what) {
   return json;
 }
 
-// Reads codes piece by piece, and writes the vectors that `decode` makes of each.
+// Reads codes piece by piece, and writes the vectors that `decode` makes.
 template <typename Decode>
 void decode_to(const VectorFile& in, VectorFileWriter& out, int64_t cols, const Resources& resources,
                const Decode& decode) {
@@ -92,7 +92,7 @@ void encode_rows(const LocalSearchQuantizer& quantizer, const VectorFile& rows, 
   quantizer.encode(rows, out, encoding, resources);
 }
 
-// The quantizer's file is small: it is read before the library's share of a memory limit is measured.
+// Reads the quantizer's small file before the memory that is left for the library is measured.
 Quantizer quantizer_in(const CodeOptions& options, const char* in_name) {
   check_outputs({{"--out", options.out}}, {{"--quantizer", options.quantizer}, {in_name, options.in}});
   return load_quantizer(options.quantizer);

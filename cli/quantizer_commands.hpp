@@ -21,7 +21,7 @@ struct TrainOptions {
 };
 Report run_train(const TrainOptions& options, const RunOptions& run);
 
-// Vectors to codes, or codes to vectors.
+// Options of encode and decode.
 struct CodeOptions {
   std::string quantizer;  // its file
   std::string in;

@@ -32,7 +32,7 @@ std::vector<NamedPath> inputs_of(const RangeOptions& options) {
   return inputs;
 }
 
-// How many rows there are is known in the end, and a file's header comes first: the results wait in memory.
+// Keeps the results in memory, since a file's header needs their number, which is known only at the end.
 struct FoundInRange {
   struct Part {
     HostArray<int64_t> ids;
@@ -41,7 +41,7 @@ struct FoundInRange {
   std::vector<int64_t> offsets{0};
   std::vector<Part> parts;
 
-  // `left_out` is the row that the first of these queries does not find, the next query the next row; -1: none.
+  // `left_out`: the row to leave out of the first query's results; the next query leaves out the next row; -1: none.
   void add(const RangeView& view, int64_t left_out, const Resources& resources) {
     int64_t size = 0;
     const auto keeps = [&](int64_t q, int64_t i) { return left_out < 0 || view.ids[i] != left_out + q; };
@@ -64,7 +64,7 @@ struct FoundInRange {
   }
 };
 
-// Names that cannot be written cost no work: empty files are begun, and left uncommitted.
+// Fails early if an output cannot be written, by starting files that are not committed.
 void try_outputs(const RangeOptions& options) {
   const IdFileWriter offsets(options.out_offsets, 1, 1);
   const IdFileWriter ids(options.out_ids, 1, 1);

@@ -51,7 +51,7 @@ void RankResults::append(const NeighborsView& part) {
   }
 }
 
-// Appends what another rank has found.
+// Appends the results of another rank.
 void RankResults::collect(int rank) {
   const std::string path = part_path(rank);
   const std::unique_ptr<std::FILE, Closer> file(std::fopen(path.c_str(), "rb"));
@@ -74,10 +74,10 @@ void RankResults::collect(int rank) {
 
 void RankResults::commit() {
   together(ranks_, [&] {
-    // Closed: only then do network file systems show it to other machines.
+    // Network file systems show a file to other machines only after it is closed.
     if (part_ != nullptr && std::fclose(part_.release()) != 0) fail("write", part_path(ranks_.rank()));
   });
-  // Files are removed by the ranks that have made them, once rank 0 has read all.
+  // Each rank removes its file once rank 0 has read all.
   together(ranks_, [&] {
     for (int rank = 1; results_ && rank < ranks_.size(); ++rank) collect(rank);
     if (results_) results_->commit();

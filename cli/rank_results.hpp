@@ -1,8 +1,8 @@
-// What each rank of kith-mpi finds, on its way to the files of rank 0.
+// Collects the results of all ranks of kith-mpi in the files of rank 0.
 //
-// The queries of rank 0 come first, so it writes its own as they are found. The others keep theirs in a file beside the
-// output (NAME.rank-2.part) until all are done; then rank 0 appends these in the order of the ranks.
-// Ranks need one file system, as they do for the inputs. Cost: results are written and read once more.
+// The queries of rank 0 come first, so it writes its results directly. Each other rank writes a file beside the output
+// (NAME.rank-2.part). At the end rank 0 appends these in the order of the ranks. Ranks need a common file system, as
+// they do for inputs. Cost: results are written and read once more.
 #pragma once
 
 #include <kith/communicator.hpp>
@@ -19,14 +19,14 @@ namespace kith::cli {
 
 class RankResults {
  public:
-  // A rank that cannot make its file is an IoError there.
+  // IoError on a rank that cannot create its file.
   RankResults(const NeighborPaths& paths, int64_t queries, int64_t k, Communicator& ranks);
   ~RankResults();
   RankResults(const RankResults&) = delete;
   RankResults& operator=(const RankResults&) = delete;
 
   void append(const NeighborsView& part);
-  // After the search, on all ranks: then the files are there.
+  // Call it after the search, on all ranks; creates the output files.
   void commit();
 
  private:
@@ -37,7 +37,7 @@ class RankResults {
   void collect(int rank);
 
   Communicator& ranks_;
-  const std::string name_;  // of the output beside which parts lie
+  const std::string name_;  // of the output; parts are beside it
   const int64_t k_;
   std::optional<NeighborFiles> results_;  // of rank 0
   std::unique_ptr<std::FILE, Closer> part_;

@@ -1,4 +1,4 @@
-// How many of something a second, as people read numbers: 30,750 and 0.42, never 3.075e+04.
+// Formats rates per second for people: 30,750 and 0.42, never 3.075e+04.
 #pragma once
 
 #include <string>

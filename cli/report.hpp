@@ -1,4 +1,4 @@
-// What a command has to say, in both forms. Commands never print: main does, as --json and --quiet ask.
+// The result of a command, as text and JSON. Commands never print; main does, according to --json and --quiet.
 #pragma once
 
 #include "json_output.hpp"
@@ -12,7 +12,7 @@ namespace kith::cli {
 struct Report {
   std::string text;  // whole lines
   JsonObject json;
-  std::vector<std::exception_ptr> failures;  // of parts; what went well is told all the same
+  std::vector<std::exception_ptr> failures;  // of parts; the rest is reported all the same
 };
 
 }  // namespace kith::cli

@@ -21,14 +21,14 @@
 namespace kith::cli {
 namespace {
 
-// The CUDA runtime alone takes some hundred MiB of host memory: under a smaller limit `auto` does not wake it.
+// The CUDA runtime alone takes some hundred MiB of host memory: under a smaller limit `auto` does not start it.
 constexpr int64_t kSmallestLimitForCuda = int64_t{1} << 30;
 
 constexpr int64_t kMebibyte = 1 << 20;
-// By so much what the program itself takes may differ from run to run.
+// Variation of the program's own memory between runs.
 constexpr int64_t kOwnVaries = kMebibyte;
 
-// The cores that this process may run on: mpirun may have bound it to some.
+// The cores that this process may use; mpirun may have bound it to some.
 int usable_cores() {
   const int all = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   cpu_set_t cores;
@@ -65,10 +65,10 @@ std::vector<DeviceParts> devices_for(const RunOptions& options) {
   return {{gpus[static_cast<size_t>(options.rank_on_host) % gpus.size()].device}};  // each rank of a machine its own
 }
 
-// What is left to the library of a limit for the whole process.
+// The library's part of a limit for the whole process.
 int64_t library_share(int64_t limit, const RunOptions& options, const std::vector<DeviceParts>& devices) {
   keep_memory_small();
-  // Asking starts the runtime of the devices there are, so that its memory is resident when own_bytes() looks.
+  // Listing devices starts the CUDA runtime, so that own_bytes() sees its memory as resident.
   const bool only_cpu =
       std::all_of(devices.begin(), devices.end(), [](const DeviceParts& one) { return one.device == Device::cpu(); });
   const bool uses_cuda = !only_cpu && !cuda_devices().empty();

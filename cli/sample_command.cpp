@@ -1,6 +1,6 @@
-// Gaussian clusters: centres of deviation 1, rows of deviation 0.5 about them. A row's values depend on the seed and its
-// number alone, while the centres are those of seed 0, so that files of several seeds are of one kind: --seed 1 makes
-// queries for what --seed 0 has made.
+// Gaussian clusters: centres with deviation 1, rows with deviation 0.5 around them. A row depends only on the seed and
+// its number; centres are the same for all seeds, so that files of several seeds come from one distribution: --seed 1
+// makes queries for the rows of --seed 0.
 #include "sample_command.hpp"
 
 #include <kith/error.hpp>
@@ -20,7 +20,7 @@
 namespace kith::cli {
 namespace {
 
-// A number that is as good as random, of three: the finaliser of SplitMix64.
+// A pseudo-random number from three numbers, by the finaliser of SplitMix64.
 uint64_t mixed(uint64_t a, uint64_t b, uint64_t c) {
   uint64_t x = a * 0x9E3779B97F4A7C15ULL + b * 0xD1B54A32D192ED03ULL + c * 0x8CB92BA72F3D8DD7ULL + 0x632BE59BD9B4E019ULL;
   for (int i = 0; i < 2; ++i) {
@@ -31,7 +31,7 @@ uint64_t mixed(uint64_t a, uint64_t b, uint64_t c) {
   return x;
 }
 
-// Draws a nearly normal value: the sum of four uniform numbers, which no library rounds in its own way.
+// A nearly normal value: the sum of four uniform numbers, with the same rounding on every platform.
 float normal(uint64_t a, uint64_t b, uint64_t c) {
   const uint64_t bits = mixed(a, b, c);
   double sum = 0;

@@ -1,4 +1,4 @@
-// kith sample: vectors to try the program with, so that the examples of its pages can be run as they stand.
+// kith sample: makes vectors to try the program with, so that the examples in the documentation run as they are.
 #pragma once
 
 #include "commands.hpp"

@@ -1,4 +1,4 @@
-// Points drawn with characters: y over x, x by its logarithm.
+// Plots points as characters: y over the logarithm of x.
 #pragma once
 
 #include <string>

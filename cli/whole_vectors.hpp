@@ -1,4 +1,4 @@
-// All vectors of a file, or of several, at once: mapped where that can be, else read.
+// All vectors of a file or of several, mapped if possible, otherwise read.
 #pragma once
 
 #include <kith/file_info.hpp>
