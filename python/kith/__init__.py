@@ -38,7 +38,7 @@ and are on their device.
 
 Metrics: ``"l2"`` (the root), ``"sqeuclidean"`` (its square), ``"inner_product"`` (largest first), ``"cosine"``
 (1 - cos of the angle), ``"l1"``, ``"linf"``, ``"chi_square"`` and ``"hamming"`` (differing bits of uint8 rows). Names of other
-libraries are understood where they can mean one thing only, such as ``"euclidean"``.
+libraries are accepted if they are unambiguous, such as ``"euclidean"``.
 
 Errors: ``ValueError`` for a value or shape that is not allowed, ``TypeError`` for a type, ``OSError`` for a file the
 system refuses, `CorruptFileError` for one whose content is wrong, ``MemoryError`` when a limit or the memory is too

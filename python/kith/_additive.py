@@ -213,7 +213,7 @@ class LocalSearchQuantizer(_Additive[_kith.LocalSearchQuantizer]):
         device_memory_limit: ByteSizes | None = None,
         progress: Progress = False,
     ) -> Array:
-        """The codes of `x`: uint8, (rows, code_bytes), in `x`'s kind of array, where `x` lies.
+        """The codes of `x`: uint8, (rows, code_bytes), in `x`'s kind of array and memory.
 
         Parameters
         ----------

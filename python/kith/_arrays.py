@@ -48,7 +48,7 @@ DTYPE_NAMES: dict[np.dtype[Any], str] = {
 # What the library reads in place, besides bfloat16.
 _STORED = frozenset(np.dtype(dtype) for dtype in (np.float32, np.float16, np.uint8, np.int8, np.float64))
 
-# The bits of a bfloat16 array that came through DLPack, told apart from numbers of uint16.
+# Marks the bits of a bfloat16 array that came through DLPack, to distinguish them from uint16 numbers.
 BFLOAT16 = np.dtype([("bfloat16", np.uint16)])
 
 
@@ -59,15 +59,15 @@ def is_bfloat16(dtype: np.dtype[Any]) -> bool:
 
 
 def refuse_kith_file(x: str | bytes | os.PathLike[Any], name: str) -> None:
-    """Who gave the path of an index where vectors belong is told how to load it."""
+    """If the path of an index was given in place of vectors, say how to load it."""
     if os.fsencode(x).endswith(b".kith"):
         raise TypeError(f"{name} is the path of a .kith file, not vectors; load an index with kith.load(path)")
 
 
 def to_numpy(x: VectorsLike, name: str, reader: str = "kith.read_vectors(path)") -> Matrix:
-    """`x` as a numpy array of whatever shape and dtype it has, without a copy where it is an array already.
+    """`x` as a numpy array of any shape and dtype, without a copy if it is an array.
 
-    Who gave a path is told to read it by `reader`.
+    For a path, the error says to read it by `reader`.
     """
     if type(x) is np.ndarray:
         return x

@@ -1,4 +1,4 @@
-"""Where the code lies that called Kith, so that a warning points to it."""
+"""The position of the code that called Kith, for warnings."""
 
 from __future__ import annotations
 

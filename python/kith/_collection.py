@@ -356,7 +356,7 @@ class Collection(CollectionReads):
     def snapshot(self, path: PathLike, *, progress: Progress = False) -> None:
         """Make a consistent copy in a new directory, also while others write.
 
-        Segments are hard links where the file system has them, so that a copy costs little.
+        Segments are hard links if the file system has them, so that a copy is cheap.
 
         Parameters
         ----------
@@ -406,7 +406,7 @@ def open(  # noqa: A001
         The directory.
     dimension : int, optional
         The columns of the vectors of a new collection. Of one that is there it must be the same, as must `metric`, `dtype`,
-        `ids` and the types of `columns`, where they are given; columns that it lacks are added.
+        `ids` and the types of `columns`, if they are given; missing columns are added.
     metric : str, default "l2"
         As in `Index`.
     dtype : dtype or str, default "f32"
@@ -424,9 +424,9 @@ def open(  # noqa: A001
         How many seconds to wait for another writer to close.
     sync : {"now", "later"}, default "now"
         With "later" writes return before they are on the disk: a crash of the machine may lose the newest, but neither their order
-        nor their wholeness. Much faster where items come one at a time.
+        nor their wholeness. Much faster if items are added one at a time.
     device, threads, memory_limit, device_memory_limit
-        As in `knn`, for all calls that do not say so themselves.
+        As in `knn`: the default of all calls.
 
     Returns
     -------

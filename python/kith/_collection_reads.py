@@ -49,7 +49,7 @@ class Items(NamedTuple):
     vectors : numpy.ndarray
         (items, dimension), or (dimension,) for one id.
     columns : dict
-        A list of values for each column, or, for one id, the value; None where there is none.
+        A list of values for each column, or for one id the value; None for no value.
     payloads : list of bytes
         Or, for one id, its bytes.
     """
@@ -61,7 +61,7 @@ class Items(NamedTuple):
 
 
 class CallDefaults(NamedTuple):
-    """How the calls of a collection run where they do not say so themselves."""
+    """The default settings of a collection's calls."""
 
     device: DeviceNames
     threads: SupportsIndex
@@ -238,7 +238,7 @@ class CollectionReads(ABC):
         """Find the k nearest items for every query.
 
         Segments with an index are searched by it, the others and the newest vectors exactly; what they find is merged by
-        (distance, order of add). Never fewer than k are found where there are so many, or the filter keeps so many. A
+        (distance, order of add). Always finds k items if there are that many, or if the filter keeps that many. A
         collection that was opened again answers with the same bytes.
 
         Parameters
@@ -328,7 +328,7 @@ class CollectionReads(ABC):
         Returns
         -------
         RangeNeighbors
-            ``(offsets, ids, distances)``, as of `kith.range_search`; ids are an array of str where the collection's are.
+            ``(offsets, ids, distances)``, as of `kith.range_search`; ids are an array of str if the collection's are.
         """
         refuse_collection_arguments("range_search()", unknown)
         reader = self._reader()
@@ -367,7 +367,7 @@ class CollectionReads(ABC):
     def _parts(
         self, reader: _kith.CollectionView, where: str | None, params: ParamsLike | None, loads_json: bool
     ) -> Iterator[Items]:
-        """The items of one version, some at a time; a part without items where there are none."""
+        """The items of one version in parts; one empty part if there are none."""
         with self._calling() as options:
             ids = reader.ids(item_filter(reader, where, params, None, None), options)
             step = max(1, _EXPORT_BYTES // (4 * max(1, reader.dimension)))

@@ -1,4 +1,4 @@
-"""Arrays in a GPU's memory, as the library reads them where they lie.
+"""Arrays in a GPU's memory, which the library reads in place.
 
 A call with such arrays works on one stream: the current one of the first library among theirs that has one. Every
 array is taken through DLPack with that stream in hand, so that its own library puts its values in place for it. Nothing
@@ -22,12 +22,12 @@ _WIDE = frozenset({"int32", "int64"})
 
 
 def on_device(x: Any) -> bool:
-    """Whether `x` lies in a CUDA device's memory."""
+    """Whether `x` is in a CUDA device's memory."""
     return type(x) is not np.ndarray and library_of(x).on_device(x)
 
 
 def device_number(x: Any) -> int | None:
-    """The number of the CUDA device in whose memory `x`, which speaks DLPack there, lies; None on the host."""
+    """The number of the CUDA device that holds `x`, which supports DLPack there; None for the host."""
     return int(x.__dlpack_device__()[1]) if on_device(x) else None
 
 
@@ -52,7 +52,7 @@ def settle(arrays: Sequence[Any]) -> None:
 
 
 def as_device_vectors(x: Any, name: str, stream: int) -> tuple[DeviceArray, bool]:
-    """`x`, of one axis or more, where the library can read it, and whether that took a copy on the device."""
+    """`x`, of one axis or more, in a form that the library can read, and whether that took a copy on the device."""
     library = library_of(x)
     x = library.plain(x, name)
     array = _known(library.export(x, stream, name), name)
@@ -89,7 +89,7 @@ def check_integers(smallest: int, largest: int, name: str, *, float32: bool = Fa
 
 
 def writable_on_device(x: Any, name: str, dtype: str, axes: int, stream: int) -> DeviceArray:
-    """An array of the caller's that results can be written to. Its lengths are checked where they are known."""
+    """A caller's array for results. Its lengths are checked once they are known."""
     library = library_of(x)
     if not library.writable:
         raise TypeError(f"out: {name} is a {type(x).__name__}, which nobody may write to; leave out away")
@@ -111,7 +111,7 @@ def fill_on_device(
     fill: Callable[[DeviceArray], object],
     dtype: str = "float32",
 ) -> Any:
-    """A fresh matrix of the library of `like`, filled by `fill` where that lies."""
+    """A new matrix of the library of `like`, in its memory, filled by `fill`."""
     library = library_of(like)
     matrix = library.empty(shape, dtype, device)
     fill(library.export(matrix, stream, "the result"))

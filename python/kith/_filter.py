@@ -42,7 +42,7 @@ def _is_for_each(filter: Any) -> bool:
 
 
 def as_filter(filter: FilterLike | None) -> RowFilter | None:
-    """The filter, told by its dtype. Its length is checked where the number of rows is known."""
+    """The filter, whose dtype determines its form. Its length is checked once the number of rows is known."""
     if _is_for_each(filter):
         raise ValueError("filter is a filter for each query; this call takes one filter for all queries")
     return _one_filter(filter)

@@ -103,7 +103,7 @@ def knn_graph(
         disk, two shards at a time, and ``"auto"`` chooses among exact and cells as in memory: the same call goes on after
         a kill (docs/knn-graph.md).
     work : str or path-like, optional
-        With `out`: the folder in which ``"cells"`` and ``"ggm"`` keep their work where that does not fit in memory, on another disk perhaps;
+        With `out`: the folder for the files of ``"cells"`` and ``"ggm"`` if they do not fit in memory, perhaps on another disk;
         by default ``work`` in `out`.
     keep_work : bool, default False
         Keep the files of that folder once the graph is there.
@@ -128,7 +128,7 @@ def knn_graph(
     Returns
     -------
     KnnGraph
-        With ``ids`` and ``distances``, (rows, k), of the kind of array that `x` is, where `x` lies, a ``report``, and
+        With ``ids`` and ``distances``, (rows, k), in `x`'s kind of array and memory, a ``report``, and
         what others take: `KnnGraph.to_csr`, `KnnGraph.to_umap`, `KnnGraph.to_scanpy`.
 
     Raises
@@ -136,7 +136,7 @@ def knn_graph(
     ValueError, TypeError, MemoryError
         As `knn`; an unknown method, a parameter of another method, a recall that is none.
     UnfinishedError
-        With ``wait=False``, where other parts must finish first; the text says what is left.
+        With ``wait=False``, if other parts must finish first; the text says what is missing.
 
     Examples
     --------

@@ -57,7 +57,7 @@ def merge_graphs(
     Parameters
     ----------
     graph1, x1, graph2, x2
-        Two graphs of the same k and metric, and the vectors that they were built of. Each lies on the host or in a GPU's
+        Two graphs of the same k and metric, and the vectors that they were built of. Each is on the host or in a GPU's
         memory.
     *more
         Further pairs of a graph and its vectors. They are merged pair by pair; ``report.recall`` is then the least of a
@@ -77,7 +77,7 @@ def merge_graphs(
     -------
     KnnGraph
         Rows count through: those of x1, then those of x2, ... Its arrays are of the kind that x1 is, in the GPU's memory
-        where all vectors lie there; where some do and others do not they are numpy's.
+        if all vectors are there; otherwise they are numpy arrays.
 
     Raises
     ------
@@ -175,7 +175,7 @@ def extend_graph(
     Returns
     -------
     KnnGraph
-        Rows of `x`, then those of `new`; where they lie as in `merge_graphs`.
+        Rows of `x`, then those of `new`; in the memory that `merge_graphs` would use.
 
     Examples
     --------
@@ -253,7 +253,7 @@ def refine_graph(
     Returns
     -------
     KnnGraph
-        Of the kind of array that `x` is, where `x` lies.
+        In `x`'s kind of array and memory.
 
     Examples
     --------
@@ -300,7 +300,7 @@ def _arrays_of(vectors: Sequence[object], graphs: Sequence[KnnGraph]) -> tuple[o
 def _made(
     step: Callable[[Given | None], Made], like: VectorsLike, rows: Sequence[Vectors], graph: KnnGraph, options: CallOptions
 ) -> KnnGraph:
-    """What `step` makes of all `rows`: arrays of the library of `like`, the first of them, where all lie."""
+    """The result of `step` for all `rows`: arrays of the library of `like`, the first of them, in their common memory."""
     told: dict[str, Any] = {}
 
     def search(_: Vectors, out: Given | None) -> Found | None:

@@ -24,7 +24,7 @@ class GraphRound:
     """One round of a method that has rounds."""
 
     recall: float | None
-    """Estimated after it, where it was."""
+    """Estimated after the round, if it was."""
     phi: float
     """The sum of all distances in the lists (equation 3 of GNND)."""
     updates: int
@@ -56,7 +56,7 @@ class GraphReport:
     recall_at_10: float | None = None
     """The same of the 10 nearest."""
     standard_error: float | None = None
-    """Of `recall`; 0 where it is no estimate."""
+    """Of `recall`; 0 if all rows were measured."""
     reached: bool = True
     """Whether the recall that was asked for was reached."""
     forecast: GraphForecast | None = None

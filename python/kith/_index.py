@@ -177,8 +177,8 @@ class Index:
         x : array_like, (rows, dimension), or path
             The vectors, as in `knn`, one as (dimension,), or files of vectors, which may be larger than memory: a path, a pattern
             or a list. The first
-            training or add fixes the dimension, the dtype of ``"Flat"`` and where its vectors lie (on the host, or
-            in the memory of one GPU; others are copied there; other kinds keep codes where their vectors lay), and, if they
+            training or add fixes the dimension, the dtype of ``"Flat"`` and the memory of its vectors (on the host, or
+            of one GPU; others are copied there; other kinds keep codes where the vectors were), and, if they
             are float64 or wide integers, what is subtracted from all vectors and queries before they are rounded to
             float32.
         ids : array_like of int, (rows,), optional
@@ -186,10 +186,10 @@ class Index:
             that there ever was.
         replace : bool, default False
             What an id does that the index has already. False: it is a ValueError. True: its vector is replaced (an upsert),
-            and whoever searches meanwhile finds the old one or the new one, never both or none.
+            and a concurrent search finds the old one or the new one, never both or neither.
         copy : bool, default True
             Copy the vectors. With False ``"Flat"`` refers to `x`, which it keeps alive and you must not change; `x` must
-            then be an array that `knn` would use where it lies, else ValueError. Other kinds keep codes and no vectors.
+            then be an array that `knn` would use in place, else ValueError. Other kinds store codes rather than vectors.
         start : KnnGraph, optional
             For the first vectors of a graph index (``"Graph32"``): the graph that `knn_graph` has made of `x` by the index's
             metric. The build takes its neighbours and searches for none. With fewer of them than it would look for (96, or twice
@@ -241,7 +241,7 @@ class Index:
                     "copy=False needs a float32, float16, bfloat16, uint8 or int8 array with contiguous columns, to "
                     "an index whose first vectors were such; x is none: add a copy"
                 )
-            # A conversion made an array that nobody else has: a second copy would be waste.
+            # The conversion has made a copy already; a second one would be a waste.
             self._index.add(rows, names, comm is None and (borrow or (copied and not narrowed)), options, comm)
 
     search = _index_searches.search
@@ -263,7 +263,7 @@ class Index:
 
         The others close up: masks are of the ``len(index)`` that are left, in the order of add. Ids that were given
         by the index itself are not given again. Vectors are marked, which takes one bit for each; once a fifth of all
-        are marked, `compact` follows by itself, where the memory limit has room for it.
+        are marked, it compacts itself, if the memory limit has room for that.
 
         Parameters
         ----------
@@ -352,7 +352,7 @@ class Index:
         Returns
         -------
         numpy.ndarray of float32
-            (ids, dimension), or (dimension,) for one id. float64 where the index subtracts an offset from such vectors.
+            (ids, dimension), or (dimension,) for one id. float64 if the index subtracts an offset from such vectors.
         """
         refuse_unknown("reconstruct()", unknown)
         names, single = as_ids(self.ids() if ids is None else ids)
@@ -372,7 +372,7 @@ class Index:
     ) -> None:
         """Write the index to a ``.kith`` file, which `kith.load` reads on any machine.
 
-        As the program does, it writes FAISS's format where the name ends in ``.faiss`` or ``.index``.
+        Like the program, it writes FAISS's format if the name ends in ``.faiss`` or ``.index``.
 
         A temporary file is filled beside the target and put in its place at the end: what was there before stays whole
         until then.
@@ -408,7 +408,7 @@ class Index:
         """Write the file that ``add(x, ids)`` and ``save(path)`` would write, however small the memory limit is.
 
         Vectors are coded piece by piece. What has become a quarter of the limit goes to the disk beside the file, and all of
-        it becomes one file at the end: the same bytes. The index itself stays as it is; it may lie on disk (`kith.load` with
+        it becomes one file at the end: the same bytes. The index itself does not change; it may be on disk (`kith.load` with
         ``mmap=True``). A graph index (``"Graph32"``) must fit into memory.
 
         Parameters

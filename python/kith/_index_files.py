@@ -231,7 +231,7 @@ def read_hnswlib(
     path : str or path-like
         The file.
     metric : {"l2", "sqeuclidean", "inner_product", "cosine"}
-        What the index was built for; the file does not say it. hnswlib's ``"l2"`` returns squares, as ``"sqeuclidean"``
+        That of the index; the file does not name it. hnswlib's ``"l2"`` returns squares, as ``"sqeuclidean"``
         does here, and its ``"ip"`` is 1 - inner_product.
     device : str, default "auto"
         Where searches run, as in `Index`.

@@ -1,4 +1,4 @@
-"""What an index says of itself."""
+"""Information about an index."""
 
 from __future__ import annotations
 
@@ -23,37 +23,37 @@ class IndexInfo:
     dead : float
         The share of removed vectors in what is kept, until `Index.compact`.
     dtype : str
-        Of the vectors that were given: ``"f32"``, ``"f16"``, ``"bf16"``, ``"u8"`` or ``"i8"``.
+        Of the first vectors added: ``"f32"``, ``"f16"``, ``"bf16"``, ``"u8"`` or ``"i8"``.
     lists : int
         Of an inverted file; 1 for codes without one, 0 for ``"Flat"``.
     imbalance : float
-        How many times as many vectors a search looks at as if all lists were as long: 1 at best.
+        How many times as many vectors a search scans as with lists of equal length; 1 is ideal.
     longest_list : int
         The vectors of the longest list.
     filled_lists : int
-        Lists that have any vectors. Others are left where the vectors that differ are fewer than the lists.
+        Lists that are not empty. There are empty ones if there are fewer different vectors than lists.
     code_bytes : int
-        What a vector takes in the lists.
+        Bytes per vector in the lists.
     degree : int
         Of a graph: how many neighbours a vector has at most; 0 without one. What follows stays 0 while search is exact.
     unlinked : int
         The vectors added since the graph was built, which every search compares.
     walk_bits : int
-        Bits of a column in the codes that walks go by: 8, or 4 (``"Graph32x4"``); 0 where they compare the vectors.
+        Bits per column of the codes that walks compare: 8, or 4 (``"Graph32x4"``); 0 if they compare the vectors.
     clipped : int
-        Values of vectors beyond the codes that walks go by.
+        Values of vectors out of the range of these codes.
     lost : int
-        The vectors that a short walk towards them does not find.
+        Vectors that a short walk towards them does not find.
     beam : int
-        That searches take by default.
+        The default beam of searches.
     recalls : dict
         The recall of the 10 nearest by beam, measured when the graph was built.
     tuned : list of TunedSearch
-        What `Index.tune` has measured; empty before.
+        The measurements of `Index.tune`; empty before.
     host_bytes, device_bytes : int
-        All memory that the index owns, on the host and on all GPUs; not arrays that it borrows.
+        Memory that the index owns, on the host and on all GPUs, without borrowed arrays.
     parts : dict
-        The same bytes by what they are for.
+        The same bytes by purpose.
     """
 
     factory: str

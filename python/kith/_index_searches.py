@@ -145,8 +145,8 @@ def search(
     filter_strict : bool, default False
         Raise a ValueError for a listed id that the index does not have. By default such ids are ignored, as in FAISS.
     comm : optional
-        A communicator, as in `knn`. Every rank has the same index (one file, loaded with ``mmap=True``, say), searches its
-        share of the queries, which lie in host memory, and gets the whole result.
+        A communicator, as in `knn`. Every rank has the same index (one file, loaded with ``mmap=True``, for instance), searches a
+        share of the queries, which are in host memory, and gets the whole result.
 
     Returns
     -------
@@ -277,7 +277,7 @@ def knn_graph(
     Returns
     -------
     KnnGraph
-        Of the kind of array that `x` is, where `x` lies, with a ``report`` whose method is ``"index"``.
+        In `x`'s kind of array and memory, with a ``report`` whose method is ``"index"``.
 
     Raises
     ------

@@ -27,7 +27,7 @@ class TunedSearch(NamedTuple):
     compared: float
     """Vectors, codes and centres that a query was compared with, on average; the same on every device."""
     seconds: float
-    """A query took, in batches as they were asked for; 0 where the index was loaded from a file."""
+    """Time per query, in the requested batches; 0 if the index was loaded from a file."""
 
 
 class TuneReport(NamedTuple):

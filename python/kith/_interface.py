@@ -18,7 +18,7 @@ _ADDRESSES = 2**64
 
 
 def from_interface(x: Any, name: str) -> DeviceArray:
-    """`x`, which has that attribute. TypeError or ValueError, with the argument's name, where it is broken."""
+    """`x`, which has that attribute. TypeError or ValueError, with the argument's name, if it is invalid."""
     told = x.__cuda_array_interface__
     where = f"{name}: __cuda_array_interface__"
     if not isinstance(told, dict):

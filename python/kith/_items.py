@@ -180,7 +180,7 @@ def _is_array(given: Any) -> bool:
 
 
 def images_of(array: npt.NDArray[Any], name: str, shape: tuple[int, ...] | None) -> npt.NDArray[Any]:
-    """The images in an array as (rows, height, width) or (rows, height, width, 3 or 4); ValueError where it holds none."""
+    """The images in an array as (rows, height, width) or (rows, height, width, 3 or 4); ValueError if there are none."""
     if array.dtype.kind not in "fiub" or array.ndim not in (2, 3, 4):
         raise ValueError(f"{name} are {array.dtype} of shape {array.shape}; give images, vectors of pixels, or texts")
     if 0 in array.shape[1:]:
@@ -218,9 +218,9 @@ def value_range(array: npt.NDArray[Any]) -> tuple[float, float]:
 
 
 def opened(data: bytes, name: str, side: int | None = None) -> Any:
-    """PIL's image of an encoded file, at most about `side` pixels wide and high where that is given.
+    """PIL's image of an encoded file, at most about `side` pixels wide and high, if given.
 
-    ItemError where it is broken or too large, or where Pillow is not installed.
+    ItemError if it is broken or too large, or if Pillow is not installed.
     """
     try:
         images: Any = import_module("PIL.Image")

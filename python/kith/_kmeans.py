@@ -61,7 +61,7 @@ class KMeans:
     n_init : int, default 1
         Runs from different starts; the one with the lowest objective is kept.
     init : {"kmeans++", "random"} or array_like (clusters, dimension), default "kmeans++"
-        Where to begin: rows drawn by greedy k-means++, distinct rows at random, or centres of yours.
+        The first centres: rows drawn by greedy k-means++, distinct rows at random, or your own centres.
     seed : int, default 0
         Of the random numbers; not negative.
     max_points_per_centre : int, default 0
@@ -104,9 +104,9 @@ class KMeans:
     Notes
     -----
     Vectors are taken as `kith.knn` takes them: float32, float16, bfloat16, uint8 and int8 arrays with contiguous
-    columns where they lie, others by one copy to float32, from float64 and wide integers less an offset where that
+    columns in place, others by one copy to float32, from float64 and wide integers less an offset where that
     keeps more of them (the fit, or the first `partial_fit`, fixes it). What `predict`, `assign` and `transform`
-    return is in the vectors' kind of array (torch, cupy, jax, else numpy), where they lie; the attributes are
+    return is in the vectors' kind of array (torch, cupy, jax, else numpy) and memory; the attributes are
     numpy's. `predict` may run in many threads at once, also while one fits. The GIL is released, and Ctrl-C stops a
     fit.
 
@@ -293,7 +293,7 @@ class KMeans:
     ) -> Array:
         """The nearest centre of each vector of an array or a file; of equally near ones the first.
 
-        Faster than `assign`: where the centre is beyond doubt no distance is computed.
+        Faster than `assign`: if the nearest centre is certain, no distance is computed.
         """
         refuse_unknown("predict()", unknown)
         limited = memory_limit is not None or device_memory_limit is not None
@@ -341,7 +341,7 @@ class KMeans:
     def _assigned(
         self, x: VectorsLike | SourceLike, options: CallOptions, *, wants_distances: bool
     ) -> tuple[Array, Array | None]:
-        """Labels and distances, in a GPU's memory where the vectors lie there."""
+        """Labels and distances, in a GPU's memory if the vectors are there."""
         model = self._model
         source = as_source(x)
         if source is not None:
@@ -396,7 +396,7 @@ class KMeans:
     ) -> Array:
         """`fit`, and the labels of `x`."""
         self.fit(x, sample_weight, **options)
-        if on_device(x) or not self.labels_.size:  # where they lie, a pass is sooner done than a copy
+        if on_device(x) or not self.labels_.size:  # a pass on the device takes less time than a copy
             return self.predict(x, **options)
         return library_of(x).from_host(self.labels_.copy(), x)
 

@@ -97,7 +97,7 @@ def knn(
         contiguous columns are zero-copy, in host or GPU memory; float64, longdouble, other integers, lists and other layouts
         are converted to float32 by one copy. Queries and base may differ in dtype, and one may be in host memory and the
         other on the GPU that searches. From a float64 or integer base, and from its queries, an offset is subtracted before
-        they are rounded, where that keeps more precision and the metric allows it.
+        they are rounded, if that keeps more precision and the metric allows it.
     base : array_like, (rows, dimension)
         The vectors to search in; the same kinds of array. Or files of vectors
         (see `read_vectors`): a path, a pattern (``"part-*.npy"``, in the order of names), a list of these, ``.parquet``

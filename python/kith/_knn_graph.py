@@ -35,7 +35,7 @@ class KnnGraph:
     Parameters
     ----------
     ids : array of int64, (rows, k)
-        Row numbers, nearest first and never the row itself; -1 at the end where there are fewer than k. Arrays of torch,
+        Row numbers, nearest first and never the row itself; -1 at the end if there are fewer than k. Arrays of torch,
         cupy and jax (which may be int32) and those in a GPU's memory are kept as they are; of all else numpy's are made.
     distances : array of float32, (rows, k)
         In the metric's unit; of the same library and in the same place.
@@ -151,7 +151,7 @@ class KnnGraph:
 
     @property
     def ids(self) -> Array:
-        """(rows, k): the numbers of the neighbouring rows, nearest first; -1 where there are fewer than k.
+        """(rows, k): the numbers of the neighbouring rows, nearest first; -1 at the end if there are fewer than k.
 
         Numpy's array is the graph's own memory, read-only.
         """
@@ -182,7 +182,7 @@ class KnnGraph:
         return int(self._ids.shape[0])
 
     def to_host(self) -> KnnGraph:
-        """The same graph with numpy's arrays: a copy where it lies in a GPU's memory."""
+        """The same graph with numpy arrays: a copy if it is in a GPU's memory."""
         ids, distances = self._on_host()
         graph = KnnGraph(ids, distances, self._metric)
         graph._report = self._report
@@ -202,14 +202,14 @@ class KnnGraph:
     ) -> GraphRecall:
         """How many of the true neighbours the graph has, measured on rows that are searched exactly.
 
-        A neighbour counts as found where its distance is not above that of the true k-th, so that ties count.
+        A neighbour counts as found if its distance is not above that of the true k-th, so that ties count.
 
         Parameters
         ----------
         x : array_like, (rows, dimension)
             The vectors that the graph was built of, on the host or in a GPU's memory.
         rows : int, default 1000
-            How many to look at; all where there are fewer.
+            How many rows to measure; all if there are fewer.
         seed : int, default 0
             By which they are drawn.
         device, threads, memory_limit, progress
@@ -529,7 +529,7 @@ class KnnGraph:
         )
 
     def _given_there(self, options: _kith.CallOptions) -> _kith.GivenGraph:
-        """For the library, where it lies."""
+        """For the library, in the graph's memory."""
         if not on_device(self._ids) or str(self._ids.dtype).rpartition(".")[2] != "int64":
             return self._given()
         library = library_of(self._ids)
@@ -537,7 +537,7 @@ class KnnGraph:
         return _kith.GivenGraph(arrays[0], arrays[1], self._metric)
 
     def _stays_on_device(self) -> bool:
-        """Whether it lies in a GPU's memory, in arrays of a library that can compute there."""
+        """Whether it is in a GPU's memory, in arrays of a library that can compute there."""
         return on_device(self._ids) and library_of(self._ids).computes
 
     def _on_host(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:

@@ -1,4 +1,4 @@
-"""The library that an array belongs to: on which stream it works, where its memory is, how results become its arrays.
+"""The library of an array: its stream, its memory, and how to make results its arrays.
 
 None is imported here: who passes an array has loaded its library.
 """
@@ -28,9 +28,9 @@ NO_MEMORY = 0
 
 
 def dlpack_device(x: Any) -> int | None:
-    """DLPack's number for the kind of memory that `x` lies in.
+    """DLPack's number for the kind of memory of `x`.
 
-    None where it does not speak DLPack; `NO_MEMORY` where what it tells is no pair of numbers.
+    None if it does not support DLPack; `NO_MEMORY` if its answer is not a pair of numbers.
     """
     if isinstance(x, np.ndarray) or not (hasattr(x, "__dlpack__") and hasattr(x, "__dlpack_device__")):
         return None
@@ -50,25 +50,25 @@ class Library(ABC):
 
     @abstractmethod
     def on_device(self, x: Any) -> bool:
-        """Whether `x` lies in a CUDA device's memory."""
+        """Whether `x` is in a CUDA device's memory."""
 
     def plain(self, x: Any, name: str) -> Any:
-        """`x`, or the same values where they can be read; TypeError for an array that is none to read."""
+        """`x`, or a readable array with the same values; TypeError for an array that cannot be read."""
         return x
 
     def stream(self, x: Any) -> int:
-        """The stream on which the library works where `x` lies; 0 where it has none to tell."""
+        """The library's stream on the device of `x`; 0 if it does not expose one."""
         return 0
 
     def on_host(self, x: Any, name: str) -> npt.NDArray[Any] | None:
-        """`x` as a numpy array in the same memory, where that is quicker than through DLPack; else None."""
+        """`x` as a numpy array in the same memory, if that is faster than DLPack; else None."""
         return None
 
     @abstractmethod
     def export(self, x: Any, stream: int, name: str) -> DeviceArray:
-        """`x`, which lies in a GPU's memory, with its values in place for work on that stream.
+        """`x`, in a GPU's memory, with its values ready for work on that stream.
 
-        TypeError or ValueError, with the argument's name, where it does not lie there as it says.
+        TypeError or ValueError, with the argument's name, if its memory is not what it claims.
         """
 
     @abstractmethod
@@ -97,18 +97,18 @@ class Library(ABC):
 
     @abstractmethod
     def from_host(self, array: Any, like: Any) -> Any:
-        """A fresh numpy array as one of this library, where `like` lies."""
+        """A new numpy array as an array of this library, in the memory of `like`."""
 
     @abstractmethod
     def to_host(self, x: Any) -> npt.NDArray[Any]:
-        """`x` as a numpy array; a copy where it lies in a GPU's memory."""
+        """`x` as a numpy array; a copy if it is in a GPU's memory."""
 
     @abstractmethod
     def beside(self, left: Any, right: Any) -> Any:
         """The columns of two matrices as one."""
 
     def lent(self, x: Any, name: str) -> Any:
-        """`x`, which lies on the host, as a numpy array to be filled; None where that cannot be."""
+        """`x`, on the host, as a numpy array to be filled; None if that is impossible."""
         return None
 
     @abstractmethod
@@ -141,13 +141,13 @@ class Torch(Library):
         return None if dtype is None else (x.data_ptr(), *x.shape, dtype)
 
     def fresh_neighbors(self, queries: Any, k: int) -> tuple[Any, Any]:
-        """Room for (ids, distances), where the queries lie."""
+        """Empty arrays for (ids, distances), in the memory of the queries."""
         torch = sys.modules["torch"]
         shape = (queries.shape[0], k)
         return queries.new_empty(shape, dtype=torch.int64), queries.new_empty(shape, dtype=torch.float32)
 
     def fresh_distances(self, x: Any, columns: int) -> Any:
-        """An empty float32 tensor with so many columns for each row of `x`, on its device."""
+        """An empty float32 tensor on the device of `x`, with the given columns for each row of `x`."""
         return x.new_empty((x.shape[0], columns), dtype=sys.modules["torch"].float32)
 
     def fresh_labels(self, x: Any) -> Any:

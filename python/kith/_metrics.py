@@ -1,4 +1,4 @@
-"""Names of metrics: Kith's, and those of other libraries where they can mean one thing only."""
+"""Names of metrics: Kith's, and unambiguous ones of other libraries."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ def byte_sizes(value: ByteSizes | None, name: str) -> list[int]:
 
 
 def check_device(device: DeviceNames) -> str:
-    """The name, told to be wrong here rather than at the first call that uses it."""
+    """Checks the name now rather than in the first call that uses it."""
     name = device_names(device)
     CallOptions(name)
     return name

@@ -14,7 +14,7 @@ _BEAM = ("beam", "probes", "index.search(..., beam=...) of a Graph")
 _SEARCH = ("probes and refine, given by themselves",)
 _NO_TREE = ("nothing: no tree is built",)
 
-# Names of one word are answered where the call has them; the others always.
+# Hints of one word are given only if the call has such an argument; others always.
 _ARGUMENTS: dict[str, tuple[str, ...]] = {
     "nprobe": _PROBES,
     "n_probe": _PROBES,

@@ -88,7 +88,7 @@ def pairwise_distances(
     -------
     array of float32
         (rows, columns): the distance of row i of `x` and row j of `y`, in the metric's unit; in the kind of array that `x`
-        is, where `x` lies.
+        is, in the memory of `x`.
 
     Raises
     ------

@@ -25,7 +25,7 @@ class PlanPhase:
     host_bytes: int
     device_bytes: int
     disk_bytes: int
-    """That lie on the disk at its end, results included, sources not."""
+    """On disk at its end, results included, sources not."""
     seconds: float
     bound: str
     """What takes this time: ``"products"``, ``"reading"`` or ``"writing"``."""
@@ -69,7 +69,7 @@ def plan(
     disk_write: float = 1e9,
     **unknown: NoReturn,
 ) -> WorkPlan:
-    """Tell what a k-NN graph or an index of so many vectors will take, phase by phase, without making it.
+    """Predict what building a k-NN graph or an index will take, phase by phase.
 
     Nothing is read or measured: times come from the model by which Kith chooses devices (the page "Scaling").
 

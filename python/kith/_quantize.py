@@ -30,19 +30,19 @@ Compiled = TypeVar(
 
 
 class _Quantizer(Trainable[Compiled]):
-    """What all quantizers do alike."""
+    """The common part of all quantizers."""
 
     _kind: ClassVar[Callable[..., Any]]  # of the compiled quantizer, made of `_parameters`
     _parameters: tuple[Any, ...]
 
     @property
     def dimension(self) -> int:
-        """Of the vectors; 0 before training."""
+        """Columns of the vectors; 0 before training."""
         return self._compiled.cols
 
     @property
     def code_bytes(self) -> int:
-        """Of a vector's code; 0 before training."""
+        """Bytes per code; 0 before training."""
         return self._compiled.code_bytes
 
     def encode(
@@ -54,7 +54,7 @@ class _Quantizer(Trainable[Compiled]):
         device_memory_limit: ByteSizes | None = None,
         progress: Progress = False,
     ) -> Array:
-        """The codes of `x`: uint8, (rows, code_bytes), in `x`'s kind of array, where `x` lies.
+        """The codes of `x`: uint8, (rows, code_bytes), in `x`'s kind of array and memory.
 
         Files, and what is sliced, as in `train`, are read piece by piece; their codes are a numpy array.
         """
@@ -78,7 +78,7 @@ class _Quantizer(Trainable[Compiled]):
         device_memory_limit: ByteSizes | None = None,
         progress: Progress = False,
     ) -> Array:
-        """The vectors that the codes stand for: float32, (rows, dimension), in the codes' kind of array, where they lie."""
+        """The decoded vectors: float32, (rows, dimension), in the codes' kind of array and memory."""
         with self._calling(codes, threads, memory_limit, device_memory_limit, progress) as options:
             rows = as_vectors(codes, "codes", options.stream)[0]
             if isinstance(rows, _kith.DeviceArray):

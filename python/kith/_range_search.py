@@ -128,14 +128,14 @@ class RangeNeighbors(_RangeNeighbors[IdsArray, DistancesArray]):
         return csr_array((distances[order], ids[order], offsets), shape=(queries, width))
 
 
-# Makes room for so many values of so many bytes each, in a GPU's memory.
+# Allocates a number of values of some bytes each in a GPU's memory.
 Room = Callable[[int, int], DeviceArray]
 
 
 def range_found(
     search: Callable[[Room | None], RangeArrays | None], given: VectorsLike, matrix: Vectors, stream: int
 ) -> RangeNeighbors:
-    """What `search` finds for `matrix`, which is `given` made readable: in arrays of its library, where it lies."""
+    """The results of `search` for `matrix`, the readable form of `given`: in arrays of its library, in its memory."""
     if not isinstance(matrix, DeviceArray):
         found = search(None)
         assert found is not None

@@ -19,7 +19,7 @@ def recall(found: Any, truth: Any, k: SupportsIndex | None = None, **unknown: No
     Parameters
     ----------
     found : array_like of int, (queries, columns)
-        Ids that a search returned, nearest first, or its whole result (`Neighbors`, `KnnGraph`). -1 counts for nobody.
+        Ids that a search returned, nearest first, or its whole result (`Neighbors`, `KnnGraph`). -1 is ignored.
     truth : array_like of int, (queries, columns)
         Ids of the true neighbours, as `knn` finds them.
     k : int, optional

@@ -1,4 +1,4 @@
-"""What every search has in common: its result, one query or many, arrays or files, and where the result goes."""
+"""The common part of all searches: results, one query or many, arrays or files, and output arrays."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Neighbors(_Neighbors[IdsArray, DistancesArray]):
 def source_pair(queries: VectorsLike | SourceLike, base: VectorsLike | SourceLike) -> tuple[Source, Source] | None:
     """Queries and base to be read piece by piece, where both or one of them are; None for two arrays.
 
-    Beside rows that are sliced an array of numpy's is taken too; other arrays make those an array, as numpy does.
+    Beside a source of slices a numpy array is accepted; other arrays turn the source into an array, as numpy does.
     """
     for given, name in ((queries, "queries"), (base, "base")):
         if isinstance(given, (str, os.PathLike)):
@@ -92,7 +92,7 @@ def search_with(
     options: CallOptions,
     searched: Iterable[Vectors] = (),
 ) -> Neighbors:
-    """Runs `step` for one query or many, into `out` or fresh arrays; in the `searched` ones `out` must not lie."""
+    """Runs `step` for one query or many, into `out` or new arrays; `out` must not overlap the `searched` ones."""
     matrix, single = as_queries(queries, options.stream)
     axes = 1 if single else 2
     if out is not None:
@@ -116,9 +116,9 @@ def fresh_neighbors(
     single: bool = False,
     rows: int | None = None,
 ) -> Neighbors:
-    """Runs `step` for `matrix`, which is `given` made readable, into fresh arrays of its library, where it lies.
+    """Runs `step` for `matrix`, the readable form of `given`, into new arrays of its library, in its memory.
 
-    They have a row for each of `matrix`, or so many `rows`.
+    They have a row for each of `matrix`, or `rows` rows.
     """
     library = library_of(given)
     if isinstance(matrix, DeviceArray):
@@ -147,14 +147,14 @@ plain_neighbors: Callable[[type[Neighbors], tuple[Any, Any]], Neighbors] = tuple
 
 
 def tensor_place(x: Any, threads: int, k: int = 1) -> TensorPlace | None:
-    """Where a plain tensor lies in a GPU's memory, for a short way to the library; None for all else."""
+    """The address of a plain tensor in a GPU's memory, for a fast path to the library; None for anything else."""
     place = TORCH.place(x) if library_of(x) is TORCH else None
     plain = place is not None and 0 not in place and 0 <= threads < 2**31 and 0 < k < 2**31
     return place if plain else None
 
 
 def neighbors_of_tensors(queries: Any, k: int, search: Callable[[int, int, int, int], None]) -> tuple[Any, Any]:
-    """Fresh (ids, distances) where plain queries lie, after search(device, stream, address of ids, of distances)."""
+    """New (ids, distances) in the memory of plain queries, after search(device, stream, address of ids, of distances)."""
     check_result_size(queries.shape[0], k)
     ids, distances = TORCH.fresh_neighbors(queries, k)
     search(queries.get_device(), TORCH.stream(queries), ids.data_ptr(), distances.data_ptr())
@@ -162,7 +162,7 @@ def neighbors_of_tensors(queries: Any, k: int, search: Callable[[int, int, int, 
 
 
 def writable_output(out: Output, *, axes: int, stream: int = 0) -> Given:
-    """The caller's arrays as matrices that the library can fill. Their lengths are checked where they are known."""
+    """The caller's arrays as matrices that the library can fill. Their lengths are checked if they are known."""
     if not isinstance(out, tuple) or len(out) != 2:
         raise TypeError("out must be a tuple of two arrays: ids (int64) and distances (float32)")
     if on_device(out[0]) != on_device(out[1]):

@@ -37,7 +37,7 @@ class _Tile(NamedTuple):
 
 
 class _Row(NamedTuple):
-    """Tiles beside one another. `query`: who asked for them, drawn first, of the queries; None where nobody did."""
+    """A row of tiles. `query`: the query that they belong to, drawn first; None for no query."""
 
     title: str
     query: int | None
@@ -73,7 +73,7 @@ def show(
         What the queries stand for. By default `items` themselves, as in a `KnnGraph`.
     labels, query_labels : sequence, optional
         The class of each item and of each query; a neighbour of another class than its query's is marked. Without
-        `query_labels`, `labels` are those of the queries too, where the queries are `items`.
+        `query_labels`, `labels` are also used for the queries, if these are `items`.
     rows : int, default 8
         How many queries or groups to draw, from the first on.
     columns : int, default 10

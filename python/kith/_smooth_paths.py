@@ -21,9 +21,9 @@ class SmoothPath(NamedTuple):
     Attributes
     ----------
     rows : array of int64
-        Both ends included; one row where they are the same, none where nothing joins them.
+        Both ends included; one row if they are the same, none if no path connects them.
     width : float
-        The largest step, in the metric's unit: 0 where the ends are one row, inf where nothing joins them.
+        The largest step, in the metric's unit: 0 if the ends are the same row, inf if no path connects them.
     """
 
     rows: npt.NDArray[np.int64]
@@ -42,7 +42,7 @@ class SmoothPaths:
     graph : KnnGraph
         Of any metric but ``inner_product``, which is no distance.
     device : str, default "auto"
-        ``"cpu"`` or ``"cuda:N"``; ``"auto"`` is where the graph lies. What is found is the same. Built on a GPU, it answers
+        ``"cpu"`` or ``"cuda:N"``; ``"auto"`` is that of the graph. Results do not depend on it. Built on a GPU, it answers
         many widths there; the first path by steps then lists the edges on the host.
     threads, memory_limit, device_memory_limit, progress
         As in `knn`.
@@ -99,7 +99,7 @@ class SmoothPaths:
     def width(self, a: SupportsIndex, b: SupportsIndex) -> float:
         """The least possible largest step from row `a` to row `b`, in the metric's unit.
 
-        0 where they are one row, inf where nothing joins them.
+        0 if they are the same row, inf if no path connects them.
         """
         return float(self._paths.width(whole_number(a, "a"), whole_number(b, "b")))
 

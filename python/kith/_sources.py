@@ -52,7 +52,7 @@ def is_path(x: object) -> bool:
 
 
 def as_source(x: Any) -> Source | None:
-    """`x` as the compiled module reads it piece by piece; None for an array, which it reads where it lies."""
+    """`x` as a source that the compiled module reads piece by piece; None for an array, which it reads in place."""
     if is_path(x):
         return ParquetRows([os.fspath(x)]) if is_parquet(x) else path_bytes(x)
     if isinstance(x, (list, tuple)) and len(x) > 0 and all(is_path(path) for path in x):
@@ -76,7 +76,7 @@ def wrapped(x: Any) -> Source | None:
 
 
 def _is_sliceable(x: Any) -> bool:
-    """Of a dtype that is read by pieces. Arrays in memory, numpy's and those that speak DLPack, are read as they lie."""
+    """Of a dtype that can be read in pieces. Arrays in memory, from numpy or with DLPack, are read in place."""
     if isinstance(x, np.ndarray) or hasattr(x, "__dlpack__") or hasattr(x, "__cuda_array_interface__"):
         return False
     if not hasattr(type(x), "__getitem__") or hasattr(x, "iloc") or hasattr(x, "tocsr"):  # tables, sparse matrices

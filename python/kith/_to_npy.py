@@ -1,6 +1,6 @@
 """The vectors of an .npz or a .parquet file as .npy on stdout, for ``kith convert``: ``python3 -m kith._to_npy FILE``.
 
-An error is "!" and its text there, for the program to say.
+An error is written as "!" and its text, for the program to report.
 """
 
 from __future__ import annotations

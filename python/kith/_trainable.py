@@ -1,4 +1,4 @@
-"""What quantizers and transforms share: they learn from vectors, once at a time, on a device."""
+"""The common part of quantizers and transforms: training, one call at a time, on a device."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Self = TypeVar("Self", bound="Trainable[Any]")
 
 
 class Trainable(Generic[Compiled]):
-    """What learns from vectors."""
+    """An object that is trained on vectors."""
 
     _compiled: Compiled
 
@@ -39,7 +39,7 @@ class Trainable(Generic[Compiled]):
 
     @property
     def trained(self) -> bool:
-        """Whether there is something to work with."""
+        """Whether it is ready to be used."""
         return self._compiled.trained
 
     def __getattr__(self, name: str) -> NoReturn:

@@ -47,7 +47,7 @@ class Transform(Trainable[_kith.VectorTransform]):
 
     Notes
     -----
-    Training uses a sample of 65,536 vectors, or for PCA 16 for each column where that is more. The same vectors and seed
+    Training uses a sample of 65,536 vectors, or for PCA 16 per column if that is more. The same vectors and seed
     give the same bytes on every machine. `apply` computes products in float64, rounded once: the same bytes on every
     device.
 
@@ -101,7 +101,7 @@ class Transform(Trainable[_kith.VectorTransform]):
 
     @property
     def learnt(self) -> list[dict[str, Any]]:
-        """A copy of what was trained, step by step: name, matrix (out, in) and offset (out,), each where there is one.
+        """A copy of the trained steps: name, matrix (out, in) and offset (out,), if the step has them.
 
         A vector x becomes ``matrix @ x + offset``. PCA is two steps, less the mean and a rotation.
         """
@@ -125,7 +125,7 @@ class Transform(Trainable[_kith.VectorTransform]):
         progress: Progress = False,
         **unknown: NoReturn,
     ) -> Array:
-        """The transformed vectors: float32, (rows, columns_out), in `x`'s kind of array, where `x` lies."""
+        """The transformed vectors: float32, (rows, columns_out), in `x`'s kind of array and memory."""
         refuse_unknown("apply()", unknown)
         with self._calling(x, threads, memory_limit, device_memory_limit, progress) as options:
             return self._run(x, options, self._compiled.apply, self.columns_out)

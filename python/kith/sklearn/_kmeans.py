@@ -29,7 +29,7 @@ from kith.sklearn._parameters import WIDE_DTYPES, refuse_device, threads_of
 
 # How scikit-learn is to hand over what it was given.
 _AS_READ: dict[str, Any] = {"dtype": WIDE_DTYPES, "order": "C", "ensure_all_finite": False}
-# The same for vectors whose nearest centre is sought, where the fit had dense ones.
+# The same for vectors to predict, if the fit had dense ones.
 _SPARSE: dict[str, Any] = {"accept_sparse": "csr"}
 
 
@@ -46,7 +46,7 @@ class KMeans(theirs.KMeans):  # type: ignore[misc]
     init : {"k-means++", "random"}, callable or array_like (n_clusters, features), default "k-means++"
         Where to begin. A callable gets the vectors, `n_clusters` and a random state, and returns the centres.
     n_init : int or "auto", default "auto"
-        Keeps the best of so many runs; time grows with it. ``"auto"`` is 10 for ``init="random"`` and a callable, else 1.
+        Keeps the best of `n_init` runs; time grows with it. ``"auto"`` is 10 for ``init="random"`` and a callable, else 1.
     max_iter : int, default 300
         The most iterations of a run.
     tol : float, default 1e-4
@@ -58,7 +58,7 @@ class KMeans(theirs.KMeans):  # type: ignore[misc]
     copy_x, algorithm
         As in scikit-learn. Kith never changes `X`, and ``"lloyd"`` and ``"elkan"`` give the same result.
     init_points_per_centre : int, optional
-        How many vectors for each centre ``"k-means++"`` looks at, a random sample; 0 is all. By default all, where that
+        The size of the random sample that ``"k-means++"`` considers, per centre; 0 is all. By default all, where that
         is cheap, and for many centres what was drawn of all.
     device : str, default "auto"
         As in `kith.KMeans`.
@@ -280,7 +280,7 @@ class KMeans(theirs.KMeans):  # type: ignore[misc]
         return distances
 
     def _is_plain(self, X: Any) -> bool:
-        """Whether these are vectors as the library reads them, in which scikit-learn would find nothing to say."""
+        """Whether these are vectors that the library can read, and that scikit-learn would accept without conversion."""
         return (
             type(X) is np.ndarray
             and X.dtype == np.float32

@@ -32,7 +32,7 @@ class NearestNeighbors(RadiusSearch, theirs.NearestNeighbors):  # type: ignore[m
     algorithm, leaf_size, metric_params
         As in scikit-learn. Kith's search has one algorithm, which these do not change.
     device : str, default "auto"
-        ``"cpu"``, ``"cuda"``, ``"cuda:N"``, or ``"auto"``: a GPU where it is there and predicted to be faster.
+        ``"cpu"``, ``"cuda"``, ``"cuda:N"``, or ``"auto"``: a GPU if there is one and it is predicted to be faster.
     n_jobs : int, optional
         Threads of the CPU; None and -1 are all.
 

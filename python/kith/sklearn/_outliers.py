@@ -10,14 +10,14 @@ from kith.sklearn._search import KithSearch, constraints
 
 
 class LocalOutlierFactor(KithSearch, theirs.LocalOutlierFactor):  # type: ignore[misc]
-    """Find outliers: vectors whose neighbours lie in denser places than they do.
+    """Find outliers: vectors whose neighbours are in denser regions than they are.
 
     A ``sklearn.neighbors.LocalOutlierFactor`` that searches with Kith.
 
     Parameters
     ----------
     n_neighbors : int, default 20
-        How many neighbours say how dense it is about a vector.
+        How many neighbours to use for the density around a vector.
     contamination : "auto" or float, default "auto"
         The share of outliers, which sets the threshold; "auto": that of the original paper.
     novelty : bool, default False

@@ -11,7 +11,7 @@ import numpy as np
 # What the library reads without a copy; the first is what everything else becomes.
 DTYPES = (np.float32, np.float16, np.uint8, np.int8)
 
-# The same where Kith does the narrowing: whatever it does not read as it lies becomes float64 first.
+# The same if Kith does the narrowing: anything that it cannot read in place becomes float64 first.
 WIDE_DTYPES = (np.float64, *DTYPES)
 
 # scikit-learn's names of metrics that Kith has.

@@ -31,7 +31,7 @@ from kith.sklearn._parameters import (
 )
 
 
-# Below so many columns, and from so many rows on, a k-d tree looks at few rows of each query's.
+# Below this number of columns, and from this number of rows on, a k-d tree visits few rows per query.
 _TREE_COLUMNS = 4
 _TREE_ROWS = 10_000
 
