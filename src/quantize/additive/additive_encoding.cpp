@@ -20,8 +20,8 @@
 namespace kith {
 namespace {
 
-// By tables: so many that the tables of a book, which all rows of a block use one after the other, are read from the
-// second-level cache.
+// For tables: enough rows for the tables of a book, which all rows of a block use in turn, to stay in the second-level
+// cache.
 constexpr int64_t kMostBlockRows = 2048;
 constexpr int64_t kMostBlockBytes = int64_t{1} << 28;  // of all threads' blocks
 constexpr int64_t kFewBlockRows = 64;                  // by products
@@ -35,9 +35,9 @@ int64_t most_block_rows(const Codebooks& books, SearchForm form, int threads) {
   return std::clamp(kMostBlockBytes / (threads * of_row), kFewBlockRows, kMostBlockRows);
 }
 
-// What one thread works with.
+// The working memory of one thread.
 struct Worker {
-  // `tables` and `terms`: where that is the form.
+  // `tables` and `terms`: only for the form `tables`.
   Worker(const SearchBooks& books, const LocalSearchPlan& plan, SearchForm form, int64_t block_rows,
          const std::optional<PairwiseTables>& tables, const std::optional<UnaryTerms>& terms,
          const Resources& resources)
@@ -106,7 +106,7 @@ class Encoder {
   }
 
  private:
-  // A row as the search takes it, to a place of the worker's block. False where the grid does not hold it.
+  // Moves and rounds a row to a place of the worker's block. False if the grid cannot hold it.
   bool bring(Worker& worker, int64_t place, int64_t at) const {
     float* const row = worker.rows.data() + at * books_.cols;
     widen_row(given_, place, row);
@@ -148,8 +148,8 @@ class Encoder {
     }
   }
 
-  // Brings the rows that tables are fit for into the worker's engine and block; the places of the others to the
-  // worker's `waiting`, counted by the last argument.
+  // Loads the rows that tables can serve into the worker's engine and block, and appends the places of the others to
+  // the worker's `waiting`, which the last argument counts.
   int64_t take_by_tables(Worker& worker, int64_t first, int64_t count, int64_t& waiting) const {
     int64_t taken = 0;
     worker.by_tables->start_block();
@@ -176,7 +176,7 @@ class Encoder {
     return taken;
   }
 
-  // The first rows of the worker's block.
+  // Searches the first `count` rows of the worker's block.
   void search_rows(Worker& worker, IcmEngine& engine, int64_t count, ProgressMeter& meter) const {
     if (count == 0) return;
     const int64_t books = books_.books;

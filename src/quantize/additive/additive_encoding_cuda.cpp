@@ -1,4 +1,4 @@
-// Codes of rows by local search, on a GPU.
+// Encoding by local search on a GPU.
 #include "core/divide.hpp"
 #include "core/parallel_for.hpp"
 #include "cuda/device_array.hpp"
@@ -16,7 +16,7 @@ namespace {
 constexpr int64_t kDeviceBatchBytes = int64_t{1} << 30;
 constexpr int64_t kLaunchSteps = 1 << 14;  // of a row; a search can be cancelled after so many
 
-// Batches of much the same size, of whole tiles.
+// Splits the rows into batches of nearly equal size, of whole tiles.
 int64_t batch_rows(int64_t rows, int64_t most) {
   const int64_t even = divide_up(rows, divide_up(rows, most));
   return std::min(round_up(even, std::min<int64_t>(kProductTileRows, most)), most);

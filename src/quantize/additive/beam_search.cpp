@@ -33,7 +33,7 @@ constexpr int64_t kTaskRows = 16;
 
 int64_t path_bytes(const Codebooks& books) { return array_bytes<float>(books.words() + books.cols + 1); }
 
-// Paths of a batch of rows, extended by a book at a time.
+// Extends the paths of a batch of rows by one book at a time.
 class BeamSearch {
  public:
   // For batches of up to batch_rows().
@@ -50,16 +50,15 @@ class BeamSearch {
   static int64_t batch_rows(const Codebooks& books, int64_t beam) {
     return std::clamp<int64_t>(kBatchBytes / (beam * path_bytes(books)), 1, kMostBatchRows);
   }
-  // How many paths there are after so many books.
+  // The number of paths of a row after `books` books.
   static int64_t count_after(int64_t books, int bits, int64_t beam) {
     int64_t count = 1;
     for (int64_t k = 0; k < books && count < beam; ++k) count <<= bits;
     return std::min(count, beam);
   }
 
-  // `rows`: f32, one after the other. `paths`: for each row `beam` places of books().books bytes, of which the first
-  // count_after(k) are its paths after k books; they become those after k + 1. The book may have changed since the last
-  // call.
+  // `rows`: contiguous f32. `paths`: per row `beam` places of books().books bytes; the first count_after(k) are its
+  // paths after k books, and are replaced by those after k + 1. The book may have changed since the last call.
   void extend(int64_t k, const float* rows, int64_t count, uint8_t* paths) {
     const int64_t held = count_after(k, books_.bits, beam_);
     const int64_t cols = books_.cols;
@@ -87,7 +86,7 @@ class BeamSearch {
   }
 
  private:
-  // What one thread chooses paths with.
+  // The working memory of one thread to choose paths.
   struct Worker {
     std::vector<float> values;
     std::vector<uint32_t> listed;
@@ -166,7 +165,7 @@ class BeamSearch {
   std::vector<Worker> workers_;
 };
 
-// A batch of rows on their way, and its paths.
+// A batch of rows and its paths.
 struct BeamBatch {
   BeamBatch(const Codebooks& books, int64_t beam, int64_t rows, const Resources& resources)
       : batch(std::min(BeamSearch::batch_rows(books, beam), rows)),
@@ -180,7 +179,7 @@ struct BeamBatch {
   HostArray<uint8_t> paths;
 };
 
-// What a step of a search takes beside it.
+// The memory of a step beside the search itself.
 Footprint extending_footprint(const Codebooks& books, int64_t beam, const Resources& resources) {
   const int64_t paths = BeamSearch::batch_rows(books, beam) * beam;
   return product_footprint<float>(paths, books.words(), books.cols, resources);
@@ -253,7 +252,7 @@ std::vector<float> train_residual(const ResidualQuantizerParams& params, RowSour
       const int64_t some = std::min(batch, count - first);
       search.extend(k, rows.data() + first * cols, some, paths.data() + first * params.beam * params.codebooks);
     }
-    // What the paths of all rows leave, or an even share of it: the next book serves every path.
+    // The residuals of all paths of all rows, or an even sample: the next book serves every path.
     const int64_t held = BeamSearch::count_after(k + 1, params.bits, params.beam);
     left_rows = std::min(count * held, most_left);
     for (int64_t i = 0; i < left_rows; ++i) {

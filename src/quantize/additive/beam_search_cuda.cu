@@ -1,7 +1,7 @@
-// A block for each row, a thread for each codeword. Paths are taken one after the other: the row less the path's
-// codewords, then the canonical distance of that and every codeword. The first paths of all these are found one by one.
+// A block per row, a thread per codeword. For one path after the other, a block subtracts the path's codewords from the
+// row, and computes the canonical distance to every codeword. Then it finds the best of these paths one by one.
 //
-// Cost: as on the CPU, books x beam x 2^bits x cols float64 subtractions and multiply-adds a row.
+// Cost: as on the CPU, books x beam x 2^bits x cols float64 subtractions and multiply-adds per row.
 #include "quantize/additive/beam_search_cuda.hpp"
 
 #include "core/host_array.hpp"
@@ -40,7 +40,7 @@ __device__ int paths_after(int64_t books, int bits, int beam) {
   return static_cast<int>(count < beam ? count : beam);
 }
 
-// The least of the block's values, for all threads.
+// The minimum of the block's values, for all threads.
 __device__ uint64_t least_of_block(uint64_t value, uint64_t* shared) {
   value = warp_least(value);
   if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = value;

@@ -1,4 +1,4 @@
-// A half-warp for each code, a lane for each lane of the canonical sum. Cost: the codewords of each code, read once.
+// A half-warp per code, a lane per lane of the canonical sum. Cost: one read of each code's codewords.
 #include "quantize/additive/code_norms_cuda.hpp"
 
 #include "core/divide.hpp"
@@ -23,7 +23,7 @@ __global__ void __launch_bounds__(kThreads)
   const bool signs = codec.format.has_signs();
   const int64_t apart = static_cast<int64_t>(gridDim.x) * kCodesPerBlock;
   const int64_t mine = static_cast<int64_t>(blockIdx.x) * kCodesPerBlock + threadIdx.x / kCanonicalLanes;
-  // Both halves of a warp go round as often.
+  // Both halves of a warp do the same number of iterations.
   for (int64_t start = mine - mine % 2; start < count; start += apart) {
     const int64_t i = start + mine % 2;
     const bool there = i < count;
@@ -45,7 +45,7 @@ __global__ void __launch_bounds__(kThreads)
     }
     sum = warp_sum<kCanonicalLanes>(sum);
     before = warp_sum<kCanonicalLanes>(before);
-    // The first bytes of the norm may hold bits of the last book: they are read above.
+    // The first byte of the norm may contain bits of the last book, which were read above.
     __syncwarp();
     if (!there || lane != 0) continue;
     if (signs) {

@@ -23,7 +23,7 @@ namespace kith {
 namespace {
 
 constexpr int64_t kIterations = 20;
-constexpr int64_t kRotations = 25;  // more of them leave the error of the trained codebooks as it is
+constexpr int64_t kRotations = 25;  // more do not reduce the error of the trained codebooks
 
 std::vector<float> rotated_product_books(const MatrixView& rows, int64_t books, int bits, uint64_t seed,
                                          const Resources& resources) {
@@ -52,7 +52,7 @@ std::vector<float> rotated_product_books(const MatrixView& rows, int64_t books, 
     if (level != LogLevel::warning) resources.log(level, text);
   });
   const std::vector<float> parts = train_product(format, turned_source, seed, silent);
-  // Back to the rows' own space.
+  // Rotates the codewords back.
   std::vector<float> found(static_cast<size_t>((books << bits) * cols));
   const int64_t width = format.part_cols();
   std::vector<double> word(static_cast<size_t>(cols));
@@ -69,7 +69,7 @@ std::vector<float> rotated_product_books(const MatrixView& rows, int64_t books, 
   return found;
 }
 
-// More books than columns have no sub-spaces of their own.
+// If there are more books than columns, books cannot have sub-spaces of their own.
 bool starts_residual(AdditiveStart start, int64_t books, int bits, int64_t cols) {
   return start == AdditiveStart::residual || books > cols || bits < 4;
 }

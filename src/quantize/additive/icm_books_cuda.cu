@@ -1,8 +1,8 @@
-// Codebooks as the searches for codes take them, made on the device from codewords and means that lie there: columns
-// side by side for the direct search; moved, scaled and rounded to halves for products, with the bounds of what that
-// loses.
+// Makes the forms of codebooks for the search kernels, from codewords and means on the device: transposed for the
+// direct search; moved, scaled and rounded to halves for products, with bounds of the rounding errors.
 //
-// Cost: what is read and written, some 20 bytes for each value of the codebooks.
+// Cost: some 20 bytes read and written per value of the codebooks.
+//
 #include "quantize/additive/icm_task_cuda.hpp"
 
 #include "cuda/launch.hpp"
@@ -47,7 +47,7 @@ __device__ int64_t tile_place(int64_t word, int64_t column) {
   return chunk * kProductChunkBytes + word * 128 + (unit ^ word % 8) * 16 + in_step / 4 * 4 + in_step % 2 * 2;
 }
 
-// Whether a codeword equals an earlier one, which is then taken instead. All lanes of a warp take part.
+// Whether a codeword equals an earlier one, which wins then. All lanes of a warp take part.
 __device__ bool is_repeated(const float* book, int64_t cols, int word, int lane) {
   const auto* const values = reinterpret_cast<const uint32_t*>(book);
   bool equal = false;
@@ -59,13 +59,13 @@ __device__ bool is_repeated(const float* book, int64_t cols, int word, int lane)
   return __any_sync(kAllLanes, equal);
 }
 
-// Squares, which are at least zero, are in the order of their bits.
+// Squares are not negative, so their bits have the same order.
 __device__ void keep_largest(double square, double* largest) {
   atomicMax(reinterpret_cast<unsigned long long*>(largest),
             static_cast<unsigned long long>(__double_as_longlong(square)));
 }
 
-// A warp for each codeword, those included that fewer bits leave out: their values are zero already.
+// A warp per codeword, including the padding of books with fewer bits, whose values are zero already.
 __global__ void __launch_bounds__(kThreads) product_words_kernel(IcmBooks books, ProductBooks made) {
   const int64_t at = static_cast<int64_t>(blockIdx.x) * kWarps + threadIdx.x / 32;
   const auto lane = static_cast<int>(threadIdx.x % 32);

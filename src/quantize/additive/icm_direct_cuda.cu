@@ -1,8 +1,8 @@
-// Every codeword's exact cost (icm_engine.cpp), for a few rows at a time: a thread has a codeword, and multiplies its
-// columns, which lie side by side with the others', with the residuals of all rows.
+// Exact costs of all codewords (icm_engine.cpp), for a few rows at a time: a thread has a codeword, and combines its
+// columns, from transposed books, with the residuals of all rows.
 //
-// The lanes of the canonical sum come one after the other, each other one's bits reversed, so that what the tree joins
-// next is always at hand and a row takes five sums at most.
+// The lanes of the canonical sum are computed one after the other in bit-reversed order, so that the tree can always
+// join the last ones, and a row needs at most five sums.
 //
 // Cost: 2^bits x cols float64 subtractions and multiply-adds a row and step; a book is read once for kRows rows.
 #include "quantize/additive/icm_task_cuda.hpp"
@@ -33,8 +33,8 @@ struct Block {
   int64_t* rows;      // kRows; -1: none
 };
 
-// A row less the codewords of all books but `book`, taken off in the order of the books. `means`: books behind it stand
-// by their mean.
+// A row minus the codewords of all books but `book`, subtracted in the order of the books. `means`: later books count
+// with their mean.
 __device__ void find_residuals(const IcmBooks& books, const IcmRows& rows, const Block& block, int64_t book,
                                bool means) {
   const int64_t words = int64_t{1} << books.bits;
@@ -98,7 +98,7 @@ __device__ void step(const IcmBooks& books, const IcmRows& rows, const Block& bl
 #pragma unroll
     for (int w = 0; w < kRows; ++w) {
       const auto key = static_cast<float>(sums[w]);
-      // What is not finite is no reason to take a codeword; without another one the first is taken.
+      // Only a finite cost can make a codeword the best; if there is none, the first one is.
       const bool finite = key < HUGE_VALF;
       found[w] = static_cast<uint64_t>(__float_as_uint(finite ? key : HUGE_VALF)) << 8 | static_cast<uint64_t>(finite ? j : 0);
     }
@@ -120,7 +120,7 @@ __device__ void step(const IcmBooks& books, const IcmRows& rows, const Block& bl
   __syncthreads();
 }
 
-// Costs of the current codes; kept if they are the first or better.
+// Computes the costs of the current codes, and keeps codes that are the first or better.
 __device__ void keep_better(const IcmBooks& books, const IcmRows& rows, const Block& block, bool first) {
   find_residuals(books, rows, block, -1, false);
   if (threadIdx.x < kRows) {

@@ -28,7 +28,7 @@ float GridIcm::cost(int64_t row, const uint8_t* codes) const {
 
 namespace {
 
-// Every codeword's exact cost. Residuals are in float64, the codewords taken off in the order of the books.
+// The exact cost of every codeword. Residuals are float64; codewords are subtracted in the order of the books.
 class DirectIcm final : public IcmEngine {
  public:
   explicit DirectIcm(const SearchBooks& books) : IcmEngine(books), residual_(static_cast<size_t>(books.books().cols)) {}
@@ -73,8 +73,8 @@ class DirectIcm final : public IcmEngine {
 constexpr int64_t kResiduals = 64;  // at a time
 constexpr int64_t kTogether = 64;   // rows whose doubtful codewords are kept
 
-// Residuals times a book: rows x cols x codewords multiply-adds a step (kernels/assign/codewords_cpu.hpp). For few
-// rows, or where there is no memory for tables.
+// Residuals times a book: rows x cols x codewords multiply-adds per step (kernels/assign/codewords_cpu.hpp). For few
+// rows, and if there is no memory for tables.
 class ProductIcm final : public GridIcm {
  public:
   ProductIcm(const SearchBooks& books, const Resources& resources)

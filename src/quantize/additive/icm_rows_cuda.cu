@@ -1,6 +1,6 @@
-// Rows as the searches for codes take them: moved, rounded to the codebooks' grid where they fit there, numbered for
-// their draws, moved and scaled for products. A warp for each row. Cost: what is read and written; where numbers come
-// from the values, a dozen dependent operations a column.
+// Prepares rows for the searches for codes: moved, rounded to the codebooks' grid if they fit, numbered for random
+// numbers, and moved and scaled for products. A warp per row. Cost: memory traffic; if numbers are hashes of the
+// values, a dozen dependent operations per column.
 //
 // Unary tables (pairwise_tables.hpp) of rows on a GPU: rows times all codewords of a book in f32, rounded to 16 bits
 // where they are made. A block has 64 rows and a book, a warp every eighth row, a lane every 32nd codeword.

@@ -47,8 +47,8 @@ struct TableLayout : WorkspaceLayout {
   Slot<TableScale> scales;
 };
 
-// Tables are made on the host, at some 10^11 multiply-adds a second, where the direct search has 10^13. `spare`: of
-// device memory.
+// Whether tables pay off: the host makes them at some 10^11 multiply-adds a second, the direct search on the device
+// does 10^13. `spare`: free device memory.
 bool tables_pay(const SearchBooks& search, const LocalSearchPlan& plan, int64_t rows, int64_t spare,
                 const Resources& resources) {
   const Codebooks& books = search.books();
@@ -59,7 +59,7 @@ bool tables_pay(const SearchBooks& search, const LocalSearchPlan& plan, int64_t 
          TableLayout(books).bytes <= spare / 4;
 }
 
-// Tables, made on the host, in a buffer on the device; waits.
+// Makes tables on the host and copies them to a buffer on the device; waits.
 IcmTables bring_tables(const SearchBooks& search, const std::shared_ptr<const DeviceContext>& context,
                        const Resources& resources, DeviceBuffer& buffer) {
   const Codebooks& books = search.books();
@@ -84,7 +84,7 @@ IcmTables bring_tables(const SearchBooks& search, const std::shared_ptr<const De
   return tables;
 }
 
-// The steps of each round, or of one where all are alike.
+// The steps of each round, or of one round if all are alike.
 std::vector<IcmStep> schedule_of(const LocalSearchPlan& plan, int64_t books) {
   std::vector<IcmStep> steps;
   std::vector<int64_t> order;

@@ -1,7 +1,7 @@
-// The search for codes by tables of inner products (icm_engine.hpp) on a GPU: a warp for a row, from the start to the
-// last round, a lane for eight codewords. A step adds up one row of 16-bit numbers for each other book. What lies
-// within the window of the least sum is decided by exact costs, two codewords at a time, half a warp each, and only where
-// a code of the row has changed since the book's last step.
+// The search for codes by tables of inner products (icm_engine.hpp) on a GPU: a warp per row, from the start to the
+// last round, a lane per eight codewords. A step adds up one row of 16-bit numbers for each other book. Exact costs
+// decide among codewords within the window of the smallest sum, two at a time, half a warp each, and only if a code of
+// the row has changed since the book's last step.
 //
 // Cost of a step: books x 512 bytes from the second-level cache for 256 codewords; where exact costs are needed, the
 // codewords of all books.
@@ -26,7 +26,7 @@ constexpr int kLaneWords = 8;
 constexpr int kHalf = kCanonicalLanes;  // of a warp
 constexpr int kMostSum = 32766;  // of a sum that a codeword has
 
-// A lane of the warp that has a row.
+// One lane of the warp of a row.
 class RowSearch {
  public:
   __device__ RowSearch(const IcmBooks& books, const IcmTables& tables, const IcmRows& rows, const IcmRun& run,
@@ -91,8 +91,8 @@ class RowSearch {
     __syncwarp();
   }
 
-  // The best code of a book for those of the books before `end`; those behind it stand by their means. Whether it is
-  // another one.
+  // Finds the best code of a book given those of the books before `end`; later books count with their means. Returns
+  // whether it differs.
   __device__ bool take_step(int book, int end) const {
     const auto at = static_cast<int64_t>(lane_) * kLaneWords;
     const bool has_words = at < tables_.width;
@@ -137,7 +137,7 @@ class RowSearch {
     return found != had;
   }
 
-  // The next codeword that a lane has in its bits, which loses it; -1: none has.
+  // Removes the first codeword from the lanes' bits and returns it; -1: none.
   __device__ int next_near(uint32_t& near) const {
     const unsigned lanes = __ballot_sync(kAllLanes, near != 0);
     if (lanes == 0) return -1;
@@ -168,7 +168,7 @@ class RowSearch {
     }
   }
 
-  // Cost of a half-warp's codeword in the place of a book's: the row less all codewords, exact in f32.
+  // The cost of a half-warp's codeword as that of a book: the row minus all codewords, exact in f32.
   __device__ float exact_cost(int book, int end, int word) const {
     const int64_t cols = books_.cols;
     const float* const row = rows_.values + row_ * cols;

@@ -1,5 +1,5 @@
-// Stands in for the search for codes on Hopper's matrix units in builds for other GPUs, where product_engine() never chooses
-// them.
+// Replaces the search for codes on Hopper's matrix units in builds for other GPUs, where product_engine() never chooses
+// it.
 #include "cuda/without_hopper.hpp"
 #include "quantize/additive/icm_task_cuda.hpp"
 

@@ -19,7 +19,7 @@ static_assert(kShorts >= 8);         // masks of whole bytes
 constexpr int64_t kLineShorts = 32;  // of a cache line
 constexpr int64_t kUnaryAhead = 4;   // rows
 constexpr int64_t kTogether = 16;    // rows
-// Tables come from the second-level cache. A Neoverse V1 is a tenth faster when told of them; a Sapphire Rapids, which
+// Tables come from the second-level cache. Prefetching makes a Neoverse V1 a tenth faster, but a Sapphire Rapids, which
 // looks further ahead by itself, a fifth slower.
 constexpr bool kPrefetchesTables = HWY_ARCH_ARM_A64;
 constexpr int kGroupVectors = 8;  // whose sums are in registers together
@@ -33,7 +33,7 @@ struct Terms {
   int64_t count;
 };
 
-// kVectors vectors of sums from `at` on, and the least of each lane.
+// kVectors vectors of sums from `at` on, and the minimum of each lane.
 template <int kVectors>
 HWY_INLINE Shorts add_up(const Terms& terms, int64_t at, int16_t* scores) {
   const I16 d;
@@ -54,7 +54,7 @@ HWY_INLINE Shorts add_up(const Terms& terms, int64_t at, int16_t* scores) {
   return least;
 }
 
-// What is at most the window above the least: the first of them, and how many there are.
+// The codes within the window above the minimum: the first one, and their number.
 struct Least {
   int64_t first;
   int64_t count;
@@ -65,14 +65,14 @@ HWY_INLINE int16_t limit_of(Shorts least, int16_t window) {
   return static_cast<int16_t>(std::min(32766, hn::GetLane(hn::MinOfLanes(I16(), least)) + window));
 }
 
-// The sums of a row of 256, and the least of each lane in each group.
+// The sums of a row of 256, and the minimum of each lane in each group.
 HWY_INLINE void add_groups(const Terms& terms, int16_t* scores, int16_t* lows) {
 #pragma GCC unroll 4
   for (int g = 0; g < kGroups; ++g)
     hn::Store(add_up<kGroupVectors>(terms, g * kGroup, scores), I16(), lows + g * kShorts);
 }
 
-// Adds what a group has below `above`.
+// Adds the codes of a group with sums below `above`.
 HWY_INLINE void look_through(const int16_t* scores, int64_t from, Shorts above, Least& found) {
   const I16 d;
 #if HWY_TARGET <= HWY_AVX2  // masks are at hand as numbers
@@ -100,8 +100,8 @@ HWY_INLINE void look_through(const int16_t* scores, int64_t from, Shorts above, 
 #endif
 }
 
-// Least of 256 sums. Most are in groups without one near the least: finds the groups worth a look first,
-// without a branch that depends on where the least is.
+// The minimum of 256 sums. Most groups have no sum near it, so it first finds the groups that do, without branches that
+// depend on where the minimum is.
 HWY_INLINE Least find_least(const int16_t* scores, const int16_t* lows, int16_t window) {
   const I16 d;
   Shorts least = hn::Load(d, lows);
@@ -120,7 +120,7 @@ HWY_INLINE Least find_least(const int16_t* scores, const int16_t* lows, int16_t 
   return found;
 }
 
-// The same for fewer codewords: all that are up to the limit.
+// The same for fewer codewords: all sums up to the limit.
 HWY_INLINE Least find_least_of_few(const Terms& terms, int64_t width, int16_t window, int16_t* scores) {
   const I16 d;
   Shorts least = hn::Set(d, int16_t{32767});
@@ -165,8 +165,8 @@ HWY_INLINE void report(const Least& found, const int16_t* scores, int64_t width,
   }
 }
 
-// Rows are added up some at a time, and looked through after: the least of one row is a chain of operations that wait
-// for each other, and those of several rows do not.
+// Sums several rows first, then finds their minima: the minimum of one row is a chain of dependent operations, but
+// those of several rows are independent.
 void LeastScores(const ScoreTask& task, const uint32_t* rows, int64_t count, uint8_t* codes, uint16_t* counts,
                  uint32_t* doubtful) {
   HWY_ALIGN int16_t scores[kTogether * kMostScoredWords];
@@ -198,7 +198,7 @@ void LeastScores(const ScoreTask& task, const uint32_t* rows, int64_t count, uin
   }
 }
 
-// --- rows less codewords
+// --- subtraction of codewords
 
 using F32 = hn::ScalableTag<float>;
 constexpr int64_t kFloats = hn::MaxLanes(F32());

@@ -6,7 +6,7 @@
 namespace kith {
 namespace {
 
-constexpr uint64_t kOrderStream = uint64_t{1} << 63;  // no row has this number
+constexpr uint64_t kOrderStream = uint64_t{1} << 63;  // not the number of any row
 constexpr int32_t kNever = -1;
 constexpr int32_t kOver = kNever;  // no later than any step
 

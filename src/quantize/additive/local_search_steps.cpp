@@ -59,7 +59,7 @@ namespace {
 
 constexpr int64_t kColumns = 64;  // of sums that one task adds up
 
-// How often the codewords of a book occur with those of every book.
+// Counts how often the codewords of a book occur together with those of every book.
 void count_pairs(const CodedRows& coded, int64_t k, const Dense& counts) {
   const int64_t words = int64_t{1} << coded.bits;
   for (int64_t i = 0; i < coded.count; ++i) {

@@ -1,5 +1,5 @@
-// Rows, codes and costs stay on the device from the first round to the last; codebooks come to the host after each
-// update, where they are moved and rounded, and go back for the search.
+// Rows, codes and costs stay on the device in all rounds. After each update, codebooks are copied to the host, moved
+// and rounded there, and copied back for the search.
 #include "quantize/additive/local_search_steps_cuda.hpp"
 
 #include "core/divide.hpp"
@@ -19,7 +19,7 @@ __device__ int64_t word_of(const CodedRows& coded, int64_t row, int64_t book) {
   return (book << coded.bits) + coded.codes[row * coded.books + book];
 }
 
-// How often codewords occur together, on and below the diagonal: whole numbers, so that any order will do.
+// Counts how often codewords occur together, on and below the diagonal: integers, so the order does not matter.
 __global__ void __launch_bounds__(kThreads) count_pairs_kernel(CodedRows coded, int64_t words, double* counts) {
   const int64_t row = static_cast<int64_t>(blockIdx.x) * kWarps + threadIdx.x / 32;
   if (row >= coded.count) return;
@@ -35,8 +35,8 @@ __global__ void __launch_bounds__(kThreads) add_diagonal_kernel(int64_t words, d
   if (w < words) counts[w * words + w] += lambda;
 }
 
-// The sum of the rows that have a codeword, for up to kThreads columns: the block looks through the codes, and a thread
-// adds up a column in the order of the rows. Sums are rows of the system: cols x words.
+// The sum of the rows with a codeword, for up to kThreads columns: the block scans the codes, and a thread adds up a
+// column in the order of the rows. Sums are rows of the system: cols x words.
 __global__ void __launch_bounds__(kThreads) sum_rows_kernel(CodedRows coded, int64_t words, double* sums) {
   __shared__ uint32_t found[kThreads];
   __shared__ int warp_counts[kWarps];
@@ -76,7 +76,7 @@ __global__ void __launch_bounds__(kThreads)
   if (i < words * cols) codebooks[i] = static_cast<float>(sums[i % cols * words + i / cols]);
 }
 
-// The sum of `count` values, in one order.
+// The sum of `count` values, in a fixed order.
 __global__ void __launch_bounds__(kThreads) sum_kernel(const float* values, int64_t count, double* sum) {
   __shared__ double sums[kThreads];
   double mine = 0;

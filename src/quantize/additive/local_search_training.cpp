@@ -22,7 +22,7 @@ namespace {
 constexpr uint64_t kNoiseStream = 0x6C73716E;
 constexpr int64_t kRowParts = 64;  // of sums over the rows, whatever the threads
 
-// Near a normal number of variance 1, from sums that every processor rounds alike.
+// A nearly normal number of variance 1, from sums that all processors round alike.
 double normal_draw(const CounterRng& rng, uint64_t index) {
   int64_t sum = 0;
   for (uint64_t block = 0; block < 3; ++block) {
@@ -32,7 +32,7 @@ double normal_draw(const CounterRng& rng, uint64_t index) {
   return static_cast<double>(sum) * 0x1p-31 - 6.0;
 }
 
-// Each value moves by its column's deviation, times `scale`.
+// Moves each value at random, by about `scale` times its column's deviation.
 void move_codewords(const std::vector<double>& deviations, double scale, uint64_t seed, int64_t round, int64_t words,
                     float* values, const Resources& resources) {
   const CounterRng rng(seed, kNoiseStream + static_cast<uint64_t>(round));
@@ -47,7 +47,8 @@ void move_codewords(const std::vector<double>& deviations, double scale, uint64_
   });
 }
 
-// Books by how far their codewords lie from their mean, the farthest first: sweeps in that order end lower.
+// Sorts books by the distance of their codewords from their mean, the farthest first: sweeps in that order reach a
+// lower error.
 std::vector<float> coarse_first(const Codebooks& books) {
   std::vector<std::pair<double, int64_t>> spreads;
   const int64_t size = books.words() * books.cols;
@@ -75,7 +76,7 @@ std::vector<float> coarse_first(const Codebooks& books) {
   return ordered;
 }
 
-// Sums of each column, part by part.
+// Column sums, added part by part.
 std::vector<double> column_sums(const float* rows, int64_t count, int64_t cols, bool squares, ProgressMeter& meter,
                                 const Resources& resources) {
   std::vector<double> parts(static_cast<size_t>(kRowParts * cols));
@@ -100,7 +101,7 @@ struct RowMoments {
   std::vector<double> deviations;
 };
 
-// Takes the mean off the rows. Else it would be in every codeword, and lambda would pull at it.
+// Subtracts the mean from the rows. Otherwise it would be in every codeword, and lambda would shrink it.
 RowMoments centre(float* rows, int64_t count, int64_t cols, const Resources& resources) {
   ProgressMeter meter("mean", 3 * kRowParts, resources);
   RowMoments moments;
@@ -120,7 +121,8 @@ RowMoments centre(float* rows, int64_t count, int64_t cols, const Resources& res
   return moments;
 }
 
-// Codebooks of centred rows for rows as they are: the first book, the farthest from its mean, takes the rows' mean.
+// Converts codebooks of centred rows to those of the rows: the first book, the one with the largest spread, gets the
+// mean.
 std::vector<float> uncentred(std::vector<float> codebooks, const Codebooks& shape, const std::vector<double>& mean) {
   for (int64_t i = 0; i < shape.words() * shape.cols; ++i) {
     float& value = codebooks[static_cast<size_t>(i)];
@@ -136,8 +138,8 @@ double squares_of(const std::vector<float>& codebooks) {
   return squares;
 }
 
-// Codebooks may not depend on threads, and differ in their last bits from device to device: where it is left to us, the
-// machine and the problem alone decide.
+// The device of training. Codebooks must not depend on threads, but differ in their last bits between devices: if the
+// caller does not choose, the machine and the problem alone decide.
 Device resolve_training_device(const LocalSearchParams& params, const RowsInfo& rows, const Resources& resources) {
   const auto steps = static_cast<double>(params.rounds * params.train_search_rounds * params.sweeps);
   const auto values = static_cast<double>(std::min(rows.rows, kMostTrainingRows) * rows.cols);

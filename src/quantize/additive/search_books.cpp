@@ -25,8 +25,8 @@ void for_each_book(const Codebooks& books, const Resources& resources, const Use
   parallel_for(books.books, meter, quiet, [&](int64_t k, int) { use(k); });
 }
 
-// Moves codewords by their books' means, rounded to the grid that they have there: those that lie on it stay on it.
-// Nothing where sums of codewords leave f32's range. `moves`: books x cols, zeros.
+// Subtracts the books' means, rounded to the grid that the codewords then have: codewords on the grid stay on it. Does
+// nothing if sums of codewords overflow f32. `moves`: books x cols zeros, which become the means.
 CodewordGrid move_codewords(const Codebooks& given, const Resources& resources, float* values, float* moves) {
   std::copy(given.values, given.values + given.size(), values);
   Codebooks moved = given;
@@ -91,7 +91,7 @@ const NearestCodeword& SearchBooks::nearest(int64_t k) const {
 
 namespace {
 
-// Beyond these, steps are subnormal or sums overflow f32.
+// Limits beyond which steps are subnormal or sums overflow f32.
 constexpr int kLeastExponent = -120;
 constexpr int kMostExponent = 124;
 
@@ -126,7 +126,7 @@ CodewordGrid::CodewordGrid(const Codebooks& books) {
 }
 
 void round_to_grid(float* values, int64_t books, int bits, int64_t cols) {
-  // Rounding may lift the sum of the largest to the next power of two, whose grid is coarser: once.
+  // Rounding may lift the sum of the largest values to the next power of two, which has a coarser grid; at most once.
   for (int pass = 0; pass < 2; ++pass) {
     const Codebooks view{values, books, bits, cols};
     const CodewordGrid grid(view);

@@ -107,7 +107,7 @@ HWY_INLINE void multiply_rows(const UnaryTask& task, int64_t word, float* produc
   }
 }
 
-// Rounds one row's terms, around the middle of their range. False where that is too wide.
+// Rounds one row's terms, around the middle of their range. False if the range is too wide.
 HWY_INLINE bool round_row(const UnaryTask& task, float* products, int16_t* out) {
   const F32 d;
   const hn::Rebind<int16_t, F32> shorts;
@@ -134,7 +134,7 @@ HWY_INLINE bool round_row(const UnaryTask& task, float* products, int16_t* out) 
   return true;
 }
 
-// `products`: count x width. fits[i] becomes 0 where a row's terms have not the room; `out`: count x width.
+// `products`, `out`: count x width. fits[i] becomes 0 for a row whose terms do not fit.
 void UnaryTermsOf(const UnaryTask& task, float* products, int16_t* out, uint8_t* fits) {
   constexpr int64_t kWords = 4 * kFloats;
   int64_t word = 0;

@@ -1,5 +1,6 @@
-// A pass of product training on a GPU: all parts in one launch, sums by atomic additions, which are exact and so have
-// no order. The sample stays on the device; codewords go there and sums come back, some hundred KiB a pass.
+// A pass of product training on a GPU: all parts in one launch, sums by atomic additions, which are exact, so that
+// their order does not matter. The sample stays on the device; a pass copies codewords there and sums back, some
+// hundred KiB.
 #include "core/parallel_for.hpp"
 #include "cuda/device_array.hpp"
 #include "cuda/device_guard.hpp"

@@ -36,8 +36,8 @@ int64_t gathered_rows(const CodeFormat& format, int64_t sampled, int64_t availab
   return std::clamp<int64_t>(std::min(kGatheredBytes, available / kGatheredShare) / (format.cols * 4), 1, sampled);
 }
 
-// Rounds a column so that sums of all rows are exact in float64: to multiples of what is 2^53 / rows below a power of
-// two that no value reaches. Adding and taking away a large number leaves whole multiples of its last digit.
+// Rounds columns so that sums of all rows are exact in float64: to multiples of 2^e rows / 2^53, where 2^e exceeds all
+// values. Adding and subtracting a large number leaves multiples of its last digit.
 void round_columns(float* values, int64_t rows, int64_t cols) {
   int row_bits = 0;
   while (int64_t{1} << row_bits < rows) ++row_bits;
@@ -64,7 +64,7 @@ void round_columns(float* values, int64_t rows, int64_t cols) {
   }
 }
 
-// Distinct sub-vectors of rows drawn at random; the first in place of those that are missing.
+// Distinct sub-vectors of rows drawn at random; if there are too few, the first one repeats.
 void choose_first_codewords(const ProductSample& sample, int64_t part, const CounterRng& rng, float* codewords) {
   const int64_t cols = sample.format.part_cols();
   const int64_t wanted = sample.format.codewords();
@@ -85,8 +85,8 @@ void choose_first_codewords(const ProductSample& sample, int64_t part, const Cou
   for (; found < wanted; ++found) std::memcpy(codewords + found * cols, codewords, bytes);
 }
 
-// Codewords without rows take the rows that are farthest from theirs, which leave those sums; the last row of a
-// codeword stays. Equal rows are taken once.
+// Moves codewords without rows to the rows farthest from their own codewords, whose sums lose these rows. Never takes
+// the last row of a codeword, and equal rows only once.
 void fill_empty(const ProductSample& sample, int64_t part, const float* codewords, const uint8_t* labels, double* sums,
                 double* counts) {
   const int64_t cols = sample.format.part_cols();
@@ -120,7 +120,7 @@ void fill_empty(const ProductSample& sample, int64_t part, const float* codeword
   }
 }
 
-// Moves codewords to the means of their rows. Whether any has changed.
+// Moves codewords to the means of their rows; returns whether any has changed.
 bool move_codewords(int64_t count, int64_t cols, const double* sums, const double* counts, float* codewords) {
   bool moved = false;
   for (int64_t k = 0; k < count; ++k) {
@@ -137,8 +137,8 @@ bool move_codewords(int64_t count, int64_t cols, const double* sums, const doubl
 constexpr int64_t kLeastRows = 4096;  // of a run
 constexpr int64_t kBlockRows = 1024;  // assigned and added up while they are in the cache
 
-// On the CPU: parts, and runs of their rows, side by side. What each adds up is exact, so that it does not matter how
-// many there are.
+// On the CPU: parts, and runs of their rows, in parallel. Sums are exact, so the number of runs does not
+// matter.
 class ProductPassCpu final : public ProductPass {
  public:
   ProductPassCpu(const ProductSample& sample, const Resources& resources)
@@ -230,7 +230,7 @@ std::unique_ptr<ProductPass> make_pass(const ProductSample& sample, Device devic
       [&](int index) { return make_product_pass_cuda(sample, index, resources); });
 }
 
-// What parts are trained with, beside their sample.
+// The working memory of training, beside the sample.
 struct PartSums {
   PartSums(const ProductSample& sample, const Resources& resources)
       : sums(sample.format.codewords() * sample.format.cols, "sums of rows", resources),
@@ -242,7 +242,7 @@ struct PartSums {
   HostArray<uint8_t> labels;  // of a part
 };
 
-// What training so many parts together takes, with so much available on the host.
+// The memory of training `parts` parts together, with `available` bytes on the host.
 Footprint parts_footprint(const CodeFormat& whole, int64_t parts, const RowsInfo& rows, Device device,
                           int64_t available, const Resources& resources) {
   const int64_t sampled = sampled_rows(whole, rows.rows);
@@ -266,7 +266,7 @@ bool parts_fit(const CodeFormat& format, int64_t parts, const RowsInfo& rows, De
          has_room_for(parts_footprint(format, parts, rows, device, available, resources), resources);
 }
 
-// As many parts as there is room for, at least one: in the fewest groups that are about as large.
+// The number of parts to train together, at least one: the fewest groups of nearly equal size that fit in memory.
 int64_t parts_together(const CodeFormat& format, const RowsInfo& rows, Device device, const Resources& resources) {
   int64_t groups = 1;
   while (groups < format.parts && !parts_fit(format, divide_up(format.parts, groups), rows, device, resources)) {
@@ -321,7 +321,7 @@ ProductSample draw_product_sample(const CodeFormat& format, const PartRange& par
 
 namespace {
 
-// Codewords of some parts.
+// Trains the codewords of some parts.
 void train_parts(const CodeFormat& whole, const PartRange& parts, RowSource& source, uint64_t seed, Device device,
                  float* codewords, const Resources& resources) {
   const ProductSample sample = draw_product_sample(whole, parts, source, seed, resources);
