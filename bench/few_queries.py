@@ -3,7 +3,7 @@
 beside Kith's own `Flat` of the same rows, in one run on one thread.
 
     few_queries.py [--tables usual batches kinds metrics neighbors widths filters large sweep] [--rows 60000]
-                   [--rounds 7] [--targets AVX2 ...] [--cells PART ...] [--seconds 60] [--worst 20] [--shortfalls]
+                   [--rounds 7] [--targets AVX2 ...] [--cells PART ...] [--kept 1 ...] [--seconds 60] [--worst 20] [--shortfalls]
                    [--steps] [--write]
 
 Tables are lists of cells; a cell is a kind of index, its rows and columns, a metric, k, the size of a batch and, where
@@ -266,6 +266,8 @@ def main() -> None:
     parser.add_argument("--cells", nargs="+", default=[""], help="only kinds that have one of these in their name")
     parser.add_argument("--cols", type=int, nargs="+", help="only these columns")
     parser.add_argument("--batches", type=int, nargs="+", help="only these sizes of a batch")
+    parser.add_argument("--neighbors", type=int, nargs="+", help="only these k")
+    parser.add_argument("--kept", type=float, nargs="+", help="only filters that keep this share of the rows; 1: none")
     parser.add_argument("--targets", nargs="+", help="values of KITH_CPU_TARGET, one run each")
     parser.add_argument("--indexes", help="a folder where FAISS's indexes are kept for another run")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="begins no cell after so long")
@@ -291,6 +293,7 @@ def main() -> None:
     cells = [cell for cell in dict.fromkeys(cells) if any(part in cell.factory for part in options.cells)]
     cells = [cell for cell in cells if cell.cols in (options.cols or [cell.cols])]
     cells = [cell for cell in cells if cell.batch in (options.batches or [cell.batch])]
+    cells = [cell for cell in cells if cell.k in (options.neighbors or [cell.k]) and cell.kept in (options.kept or [cell.kept])]
     failed = 0
     results: list[dict[str, Any]] = []
     data_key, pair_key = None, None
