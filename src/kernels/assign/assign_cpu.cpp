@@ -23,7 +23,7 @@ constexpr int64_t kLargestBlock = 192;
 constexpr int64_t kBlockBytes = 32 << 10;
 constexpr int kCandidates = 8;
 constexpr int64_t kFewBlock = 1024;
-// A table of so many centres and values is tried where packed bytes leave too much.
+// Limits of a table that is tried if packed bytes rule out too little.
 constexpr int64_t kMostTriedCentres = 256;
 constexpr int64_t kMostTriedValues = 1 << 18;
 

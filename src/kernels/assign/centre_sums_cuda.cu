@@ -120,7 +120,8 @@ void launch_run_sums(const SumsTask& task, const SumBlocks& blocks, const uint32
 // the order of the columns stays, and each thread has half of the columns to hold. They come through shared memory.
 //
 // A long run would keep its threads busy long after all others are done, most of that time with keys, which need no
-// order: its keys are computed side by side, and its sums by a thread for each column, which has many rows on their way.
+// order: its keys are computed side by side, and its sums by a thread for each column, which has many rows on their
+// way.
 constexpr int64_t kLongRun = 512;
 constexpr int kLongThreads = 128;
 constexpr int kLongAhead = 32;
@@ -131,7 +132,7 @@ __device__ double widened(BFloat16 value) { return static_cast<double>(value); }
 __device__ double widened(uint8_t value) { return static_cast<double>(value); }
 __device__ double widened(int8_t value) { return static_cast<double>(value); }
 
-// A run's sums and keys, of every sixteenth column for one thread: kColumns of them, all or up to so many.
+// A run's sums and keys; one thread has every sixteenth column, kColumns of them or, unless kAll, at most that many.
 template <int kColumns, bool kAll, typename X>
 class RunColumns {
  public:

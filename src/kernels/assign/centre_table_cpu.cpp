@@ -29,10 +29,10 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 // --- rows multiplied with few centres, a group of rows at a time
 //
-// A group's sums lie in registers: some rows times some vectors of the few, one value of a row times a vector at each
-// column. Rows are widened and moved to the origin first, so that rounding is small beside what tells centres apart.
-// Beside all values of a row the least of every step, a vector of them, is kept: whoever looks for values up to a limit
-// looks at these alone, mostly.
+// A group's sums are in registers: some rows times some vectors of centres; each column multiplies one value of a row
+// by a vector. Rows are widened and moved to the origin first, so that rounding errors are small compared with the
+// distances between centres. Beside all values of a row, a vector of the minima of each step is kept: a search for
+// values up to a limit mostly needs only these.
 
 // Rows and vectors of the few in registers at a time.
 #if HWY_TARGET <= HWY_AVX3
@@ -54,7 +54,7 @@ template <typename T>
 struct RowGroup {
   int64_t first = 0;
   int64_t count = 0;
-  const T* rows = nullptr;  // as they lie
+  const T* rows = nullptr;  // as given
   int64_t stride = 0;
   const float* values = nullptr;  // of each row for all of the few, task.width apart
   const float* least = nullptr;   // of each row and each step's vectors, lane by lane
@@ -178,7 +178,7 @@ HWY_INLINE int64_t for_up_to(const CompareTask& task, const float* values, const
   return found;
 }
 
-// A row, widened, less the origin, padded with zeros. Returns its squared norm. Where `past_end`, what lies behind the
+// Widens a row, subtracts the origin and pads with zeros. Returns its squared norm. With `past_end`, memory after the
 // row may be read.
 template <typename T>
 HWY_INLINE float bring(const CompareTask& task, const T* from, bool past_end, float* moved) {
@@ -223,7 +223,7 @@ HWY_INLINE void for_rows(const CompareTask& task, const MatrixView& rows, float*
   for (int64_t r = 0; r < most_groups * kGroup; ++r) {
     std::fill(moved + r * task.padded + task.cols, moved + (r + 1) * task.padded, 0.0f);
   }
-  // Rows behind which a vector of values of the same matrix lies.
+  // Rows followed by at least a vector of values of the same matrix.
   const int64_t behind = rows.row_stride() > 0 ? divide_up(kFloats, rows.row_stride()) : rows.rows();
   const int64_t readable = rows.rows() - behind;
   float norms[kGroupsTogether * kGroup] = {};
@@ -267,13 +267,13 @@ HWY_INLINE void for_rows(const CompareTask& task, const MatrixView& rows, float*
 
 // --- what rows' labels are
 
-// Columns of a row that canonical sums take from where it lies, or from its copy.
+// Columns of a row that canonical sums read in place, or from its copy.
 template <typename T>
 HWY_INLINE int64_t whole_columns(const CompareTask& task) {
   return std::is_same_v<T, float> ? task.cols / kCanonicalLanes * kCanonicalLanes : task.padded;
 }
 
-// A row of a group for canonical sums. Rows of f32 are read where they lie but for their last columns; others are
+// A row of a group for canonical sums. f32 rows are read in place except for their last columns; others are
 // widened.
 template <typename T>
 HWY_INLINE CanonicalPair pair_of(const CompareTask& task, const RowGroup<T>& group, int64_t r) {

@@ -178,7 +178,7 @@ __global__ void __launch_bounds__(kThreads) settle_kernel(SettleTask task) {
     const QueryFacts facts = task.facts[row];
     const BaseFacts base = *task.centre_facts;
     const bool measured = facts.unsure == 0 && base.unsure == 0;
-    // Products left out what lies above the limit, and that was all.
+    // All products were above the limit, and so left out.
     const bool farther = task.known != nullptr && task.typical != nullptr && measured && best.rows[0] == kNoNearest &&
                          best.values[kKept] > task.limits[row] && task.limits[row] < kFarthestValue;
     const CandidateWindow window = window_of(task, facts, base, best);

@@ -25,7 +25,7 @@ constexpr int kThreads = 256;
 constexpr int kRows = 32;           // of a block
 constexpr int kCentres = 64;        // of a tile
 constexpr int kFours = 8;           // of a stage: 32 columns
-constexpr int kPitch = kFours + 1;  // odd: neighbouring centres lie in other banks
+constexpr int kPitch = kFours + 1;  // odd: neighbouring centres are in different banks
 constexpr int kAcross = 16;         // threads beside each other, each with every 16th centre and row
 constexpr int kMyRows = kRows / (kThreads / kAcross);
 constexpr int kMyCentres = kCentres / kAcross;
@@ -122,7 +122,7 @@ struct LeastSums {
   uint32_t centre = 0;
 
   __device__ __forceinline__ void add(float sum, uint32_t number) {
-    next = fminf(next, fmaxf(sum, least));  // a NaN is the least once more: nothing is certain
+    next = fminf(next, fmaxf(sum, least));  // a NaN becomes the minimum again: nothing is certain
     centre = sum < least ? number : centre;
     least = fminf(least, sum);
   }

@@ -113,7 +113,7 @@ __global__ void __launch_bounds__(kThreads)
   });
 }
 
-// Any code, wherever it lies: stored values are put together from their bytes.
+// Any code at any alignment: assembles stored values from their bytes.
 class UnalignedReader {
  public:
   __device__ UnalignedReader(const CodecView& codec, const uint8_t*) : codec_(codec) {}
@@ -134,7 +134,7 @@ class UnalignedReader {
   const CodecView& codec_;
 };
 
-// Four threads for each code. kWide: rows of the output lie at multiples of 16 bytes, and so do all their fours.
+// Four threads per code. kWide: rows of the output, and thus all groups of four, are aligned to 16 bytes.
 template <typename Reader, bool kWide>
 __global__ void __launch_bounds__(kThreads)
     decode_kernel(const __grid_constant__ CodecView codec, const uint8_t* codes, int64_t code_stride, int64_t count,

@@ -1,12 +1,12 @@
-// Dense matrices, for training: what it computes them for (rotations, principal axes, codebooks) has as many rows and
-// columns as vectors have columns, or codewords. Products of them on the CPU, and the steps on vectors of doubles that
-// factorisations are made of.
+// Dense matrices for training (rotations, principal axes, codebooks), with as many rows and columns as vectors have
+// columns, or as there are codewords: products on the CPU, and the operations on vectors of doubles for
+// factorisations.
 //
-// A product's C is cut into tiles, one for each task; both operands of a tile are packed side by side in slabs of
-// depth, and a block of C lies in registers. Where C has few tiles and A many columns (the sum of outer products of
-// many rows), the columns are cut too and the parts added in their order. Each value is a sum in an order that the
-// shapes alone fix, so the bits do not depend on threads or instruction sets. Cost: rows x cols x depth multiply-adds
-// at close to the processor's rate.
+// The result C of a product is cut into tiles, one per task; both operands of a tile are packed in slabs of depth, and
+// a block of C is kept in registers. If C has few tiles and A many columns (sums of outer products of many rows), the
+// columns are cut as well, and the parts added in order. The shapes alone determine the order of every sum, so the bits
+// do not depend on threads or instruction sets. Cost: rows x cols x depth multiply-adds at nearly the processor's peak
+// rate.
 #pragma once
 
 #include <kith/resources.hpp>
@@ -23,7 +23,7 @@
 
 namespace kith {
 
-// A matrix that lies anywhere, transposed or not.
+// A matrix with any strides, possibly transposed.
 template <typename T>
 struct DenseView {
   T* data = nullptr;
@@ -71,7 +71,7 @@ struct ProductTerms {
   double scale = 1;        // of the product
   bool adds = false;       // to what C holds
   bool symmetric = false;  // the product is: half of it is computed and mirrored
-  int64_t tasks = 16;      // a long sum is cut into parts until there are so many, or no part is longer than it must be
+  int64_t tasks = 16;      // long sums are cut into parts until there are this many tasks, or parts are as short as allowed
 };
 
 // How many parts the columns of A are cut into, for C of that size: each has divide_up(depth, parts) of them. What a

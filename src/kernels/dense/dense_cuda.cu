@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kDepth = 16;  // columns of A in a slab
 constexpr int kThreads = 256;
-// C of at least so many values fills the machine in large tiles.
+// From this number of values on, C fills the GPU in large tiles.
 constexpr int64_t kManyValues = int64_t{1} << 21;
 
 template <typename T, typename V>
@@ -26,9 +26,9 @@ struct TileProduct {
   bool symmetric = false;
 };
 
-// Rows first .. first + kTile - 1 of a matrix, columns k .. k + kDepth - 1: each thread has some of them in registers,
-// then all are in shared memory, column by column. What is past the last row or column is 0. Neighbouring threads read
-// neighbours in memory, whichever way these lie.
+// Loads rows first .. first + kTile - 1 and columns k .. k + kDepth - 1 of a matrix: each thread reads some to
+// registers, then all are stored in shared memory, column by column. Values past the last row or column are 0.
+// Neighbouring threads read neighbouring addresses, for both orientations.
 template <typename T, typename V, int kTile, int kTileThreads>
 class Slab {
  public:

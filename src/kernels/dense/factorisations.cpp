@@ -229,8 +229,8 @@ void diagonalise(Tridiagonal& t, Rotations& rotations) {
   for (int64_t i = 0; i < n; ++i) norm = std::max(norm, std::abs(d[at(i)]) + std::abs(e[at(i)]));
   for (int64_t l = 0; l < n; ++l) {
     for (int step = 0;; ++step) {
-      // Where a matrix has many directions of no length, what is left of them is rounding beside rounding: it counts as
-      // nothing beside the whole matrix.
+      // If a matrix has many directions of length 0, their remainders are only rounding errors, and negligible compared
+      // with the whole matrix.
       const double nothing = step < kFewSteps ? 0x1p-500 : 0x1p-53 * norm;
       int64_t m = l;
       for (; m + 1 < n; ++m) {

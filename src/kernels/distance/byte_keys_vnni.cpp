@@ -1,6 +1,6 @@
-// Integer keys of rows of bytes that lie anywhere, with AVX-512's VNNI: bytes widened to 16 bits, whose products are
-// added up in pairs, eight rows at a time, so that their loads wait together. Cost: three operations for 32 bytes of a
-// row, and three for a sum.
+// Integer keys of rows of bytes at arbitrary addresses, by AVX-512 VNNI: bytes are widened to 16 bits, and products
+// added in pairs, for eight rows at a time, so that their cache misses overlap. Cost: three operations per 32 bytes of
+// a row, and three per sum.
 #include "kernels/distance/byte_keys_cpu.hpp"
 #include "kernels/panels/instruction_family.hpp"
 

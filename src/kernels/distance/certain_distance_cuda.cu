@@ -1,17 +1,16 @@
 // Keys made of products, on the matrix units that multiply doubles: a block computes 64 queries x 64 rows, or 16 x 64
 // or 32 x 64 where there are no more queries.
 //
-// Values come through shared memory in stages of 16 columns or 32, widened, while the products of the stage before are
-// summed; the squared norms are added up on the way by the threads that bring the values. (For cosine the products are
-// scaled, not the values, and the norms are known.) Then the products lie there, and a key is written where product and
-// norms make it certain (certain_key.hpp). The few others of a tile are computed by half a warp each, as canonical.hpp
-// says; where they are many (vectors that nearly agree), the tile is marked, and a second kernel, which has the
-// registers for it, computes the whole of it so (distance_tile_cuda.hpp). Vectors that lie close together are taken
-// from a centre among them, where the task has one: then the norms are no larger than the distances, and the keys
-// certain.
+// Values are loaded through shared memory in stages of 16 or 32 columns, widened, while the products of the stage
+// before are summed; the loading threads also add up the squared norms. (For cosine the products are scaled instead of
+// the values, and the norms are known.) Then the products are stored there, and a key is written if product and norms
+// make it certain (certain_key.hpp). The few other keys of a tile are computed by half a warp each, as in
+// canonical.hpp. If there are many (nearly equal vectors), the tile is marked, and a second kernel, which has enough
+// registers, computes all of it that way (distance_tile_cuda.hpp). For vectors close together, a centre among them is
+// subtracted if the task has one: then the norms are not much larger than the distances, and the keys are certain.
 //
-// Cost: one multiply-add of the matrix units for each pair and column, 128 a clock on each multiprocessor of an H200:
-// a quarter of the canonical kernel's time. 40 KiB of shared memory.
+// Cost: one multiply-add of the matrix units per pair and column, 128 per clock on each multiprocessor of an H200: a
+// quarter of the canonical kernel's time. 40 KiB of shared memory.
 #include "core/divide.hpp"
 #include "cuda/launch.hpp"
 #include "cuda/ptx.hpp"
@@ -49,7 +48,7 @@ struct CertainShared {
   static_assert(kVectors <= kThreads);
 
   alignas(16) double values[2][kVectors][kPitch];
-  const std::byte* vectors[kVectors];  // past the last the last once more
+  const std::byte* vectors[kVectors];  // the last one repeats
   double scales[kVectors];
   double norms[kVectors];  // squared; for inner products not
   uint16_t uncertain[kMost];

@@ -1,5 +1,5 @@
-// Keys of blocks whose rows lie side by side, a column of all after the other (distance_block_cpu.hpp): rows of up to
-// 16 columns, and the largest differences.
+// Keys of blocks with rows side by side, column after column (distance_block_cpu.hpp): rows of up to 16 columns, and
+// the largest differences.
 #include "kernels/distance/distance_block_cpu.hpp"
 
 #undef HWY_TARGET_INCLUDE

@@ -31,8 +31,8 @@ constexpr int64_t kMostQueryWidth = 8;  // what a tile's queries fill up to
 constexpr int64_t kQueryUnit = 12;      // a multiple of every tile's queries
 constexpr int64_t kQueryDoubles = 1 << 16;
 constexpr int64_t kMostQueriesAtATime = 384;
-constexpr int64_t kProofCols = 17;  // from so many columns on the intervals pay
-constexpr int64_t kShortCols = 64;  // up to so many, and from 16 on, lanes are joined in registers
+constexpr int64_t kProofCols = 17;  // from this number of columns on, intervals pay off
+constexpr int64_t kShortCols = 64;  // from 16 up to this many columns, lanes are joined in registers
 constexpr int64_t kWideRows = 480;  // of several slabs: rows whose sums are kept from slab to slab
 
 int64_t packed_columns(int64_t cols) { return std::min(cols, kSlab); }
@@ -63,7 +63,7 @@ class ProofUse {
   int64_t waiting_ = 0;
 };
 
-// Where the parts of a block's scratch lie.
+// The layout of a block's scratch.
 struct BlockLayout {
   Slot<double> rows;          // a panel
   Slot<double> row_inverses;  // of the panel, for cosine

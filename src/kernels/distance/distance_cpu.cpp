@@ -24,7 +24,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 constexpr int64_t kVectors = kCanonicalLanes / kDoubles;  // that hold the 16 lanes
 [[maybe_unused]] constexpr int64_t kFloats = hn::MaxLanes(F32());
-// Rows summed side by side: as many as the registers hold lanes of.
+// Rows summed side by side: as many as there are registers for their lanes.
 #if HWY_TARGET <= HWY_AVX3
 constexpr int kSideBySide = 4;
 #elif HWY_TARGET == HWY_AVX2 || HWY_ARCH_ARM_A64
@@ -57,7 +57,7 @@ HWY_INLINE void load_tail(const T* from, int64_t count, Slab& slab) {
     return;
   }
 #elif HWY_ARCH_ARM_A64
-  if constexpr (std::is_same_v<T, float>) {  // from where they lie: what was just stored in parts is slow to load
+  if constexpr (std::is_same_v<T, float>) {  // in place: loading values that were just stored in parts is slow
     const hn::Rebind<float, F64> d;
 #pragma GCC unroll 16
     for (int64_t v = 0; v < kVectors; ++v) {
@@ -82,7 +82,7 @@ HWY_INLINE void load_tail(const T* from, int64_t count, Slab& slab) {
   load_slab(tail, slab);
 }
 
-// What is left of a vector of lanes, by halves.
+// Reduces a vector of lanes by halves.
 template <KeyKind kKind, typename D>
 HWY_INLINE double join_halves(D, hn::Vec<D> lanes) {
   if constexpr (hn::MaxLanes(D()) > 1) {
@@ -158,7 +158,7 @@ HWY_INLINE void squared_norms(const T* const (&rows)[kRows], int64_t cols, doubl
   sum_rows<KeyKind::inner_product>(rows, cols, sums, nothing, none, square);
 }
 
-// `wide` are the query's values as doubles, up to the last whole slab; null where nobody has widened them.
+// `wide`: the query's values as doubles, up to the last whole slab, or null.
 template <KeyKind kKind, int kRows, typename T>
 HWY_INLINE void keys_of_group(const CanonicalQuery& query, const double* wide, const T* const (&rows)[kRows],
                               int64_t cols, float* keys) {
@@ -279,7 +279,7 @@ void keys_of_rows(const CanonicalQuery& query, const MatrixView& base, const uin
   const T* const first = static_cast<const T*>(base.data());
   const int64_t stride = base.row_stride();
   const auto row = [&](int64_t i) HWY_ATTR { return first + int64_t{rows[i]} * stride; };
-  // The rows lie anywhere: those to come are asked for while these are summed.
+  // Rows are at arbitrary addresses: prefetches the next ones while these are summed.
   const auto prefetch = [&](int64_t i) HWY_ATTR {
     const T* const ahead = row(std::min(i, count - 1));
     for (int64_t at = 0; at < ahead_cols; at += kLine) __builtin_prefetch(ahead + at);

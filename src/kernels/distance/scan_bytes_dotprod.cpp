@@ -101,7 +101,7 @@ void scan(const uint8_t* query, float scale, const MatrixView& base, float* valu
   }
 }
 
-// Rows that lie anywhere, in whole vectors: integer keys.
+// Integer keys of rows at arbitrary addresses, in whole vectors.
 template <DotKind kKind>
 void gather_keys(const int8_t* query, const ByteKeyRows& rows, const uint32_t* numbers, int64_t count, int32_t* keys) {
   const auto* const bytes = reinterpret_cast<const uint8_t*>(query);

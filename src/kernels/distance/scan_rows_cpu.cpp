@@ -1,5 +1,5 @@
-// Some rows are scanned at a time, which hides the latency of the additions and loads each query value once: four, or
-// of short rows so many that their sums across vectors are those of one tree (add_lanes_cpu-inl.hpp).
+// Scans several rows at a time, which hides the latency of additions and loads each query value once: four, or enough
+// short rows for one tree to sum all of their vectors (add_lanes_cpu-inl.hpp).
 #include "kernels/distance/scan_rows_cpu.hpp"
 
 #undef HWY_TARGET_INCLUDE

@@ -25,7 +25,7 @@ constexpr int64_t kBytes = hn::MaxLanes(U8());
 constexpr int64_t kBlock = 16;  // bytes that a shuffle stays within
 static_assert(kColumnVectors % kBytes == 0);
 
-// Sixteen bytes of vectors that lie 16 * stride apart, one for each block of a register.
+// Loads sixteen bytes each of vectors at a distance of 16 * stride, one per block of a register.
 template <typename D>
 HWY_INLINE hn::Vec<D> load_blocks(D d, const uint8_t* codes, int64_t stride) {
   if constexpr (hn::MaxLanes(D()) <= kBlock) {
@@ -70,7 +70,7 @@ HWY_INLINE void transpose_sixteen(const uint8_t* codes, int64_t stride, int64_t 
   }
 }
 
-// The same of codes of 1, 2, 4 or 8 bytes that lie one after the other: registers full of them are dealt out.
+// The same for contiguous codes of 1, 2, 4 or 8 bytes, from whole registers of them.
 template <int kCodeBytes>
 HWY_INLINE void transpose_narrow(const uint8_t* codes, uint8_t* columns) {
   const U8 d;
@@ -96,8 +96,8 @@ HWY_INLINE void transpose_narrow(const uint8_t* codes, uint8_t* columns) {
   }
 }
 
-// Up to 64 codes as columns: the first byte of each, the second, ...; any bytes behind the last code. `there`: how many
-// codes lie from the first on, so that sixteen bytes may be read where fewer are wanted.
+// Transposes up to 64 codes: the first byte of each, the second, ...; any bytes after the last code. `there`: the
+// number of codes in memory, so that sixteen bytes may be read where fewer are needed.
 void TransposeBlock(int64_t bytes, const uint8_t* codes, int64_t count, int64_t there, uint8_t* columns) {
   uint8_t padded[kColumnVectors * kBlock];
   if (bytes <= 8 && (bytes & (bytes - 1)) == 0) {

@@ -18,8 +18,8 @@ constexpr int64_t kFloats = hn::MaxLanes(F32());
 static_assert(kFloats <= 16);     // codes have at least 4 bits
 constexpr int64_t kSegment = 64;  // columns of a part up to which queries are gone through together
 
-// Some codewords of one part for four queries, whose values of a column lie side by side: a codeword's value is loaded
-// once for all of them.
+// Some codewords of one part for four queries, with the queries' values side by side for each column: a codeword's
+// value is loaded once for all of them.
 template <int kVectors>
 HWY_INLINE void fill_words(const float* values, int64_t width, const float* columns, const float* squares,
                            int64_t count, int64_t word, float* const (&tables)[kTablesTogether]) {

@@ -69,7 +69,7 @@ __global__ void __launch_bounds__(kWindowThreads) range_windows_kernel(RangeWind
 
 constexpr int kWarpThreads = 32;
 constexpr int kWarpsPerBlock = 8;  // where each has a query of its own
-constexpr int kSlack = 64;         // one in so many may pass beyond k: the last halvings would only tell these apart
+constexpr int kSlack = 64;         // one row in this many may pass beyond k, which saves the last halvings
 
 // All equal values pass, so that no row number is looked at.
 struct AllRows {

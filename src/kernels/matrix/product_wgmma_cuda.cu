@@ -216,7 +216,7 @@ __device__ void consume(const ProductOperands& operands, const ProductSchedule& 
       if constexpr (!kWhole) multiply(chunks - 1, std::integral_constant<int, kLastSteps>());
       if (layout.turns) {
         const bool last = group == 1 && tile == item.end_tile - 1 &&
-                          index + static_cast<int>(gridDim.x) >= end;  // nobody waits any more
+                          index + static_cast<int>(gridDim.x) >= end;  // no one is waiting any more
         if (!last) ptx::turn_give(2 - group, kMultipliers);
       }
       ptx::warpgroup_wait<0>();

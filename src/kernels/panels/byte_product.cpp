@@ -126,7 +126,7 @@ HWY_NOINLINE void scan_long(const BytePanelQueries& queries, int64_t first, cons
 template <int kCount>
 void scan_tile(const BytePanelQueries& queries, int64_t first, const BytePanelBase& base, int64_t panel,
                BytePanelHits& hits) {
-  // A query's bytes lie kQueries apart.
+  // A query's bytes are at a distance of kQueries.
   const auto* const bytes =
       static_cast<const uint8_t*>(queries.panels) + first / kQueries * kQueries * base.cols + first % kQueries;
   const auto* const rows = static_cast<const uint8_t*>(base.panels) + panel * kRows * base.cols;

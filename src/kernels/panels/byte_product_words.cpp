@@ -1,11 +1,11 @@
 // Exact products of bytes on x86 processors without VNNI: bytes are widened to 16 bits, and one instruction adds the
 // two products of a pair to each 32-bit lane.
 //
-// Rows lie four bytes to a word, as for the other families, and are widened as they are loaded: the even columns are
-// what is left when the odd ones are masked out, or moved out. A panel of queries is widened once for some panels of
-// rows, so that a pair is broadcast by a load. The tile fills the registers, as that of f32 does.
+// Rows have four bytes per word, as for the other families, and are widened when they are loaded: odd columns are
+// masked or shifted out to get the even ones. A panel of queries is widened once for several panels of rows, so that a
+// pair is broadcast by a load. The tile fills the registers, like that of f32.
 //
-// Cost: 16 products for every two instructions of 32 bytes, where f32 takes 8 for one of half as many ports: about 1.4
+// Cost: 16 products per two instructions of 32 bytes, where f32 does 8 in one, but on half as many ports: about 1.4
 // times the rate of f32.
 #include "kernels/panels/byte_product.hpp"
 #include "kernels/panels/instruction_family.hpp"

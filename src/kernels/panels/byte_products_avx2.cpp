@@ -36,7 +36,7 @@ struct PairSums {
   }
 };
 
-// Where the panels' words lie: word u of row i at rows[u * row_step + i], of query q at queries[u * query_step + q].
+// The layout of the panels: word u of row i at rows[u * row_step + i], of query q at queries[u * query_step + q].
 struct TileSteps {
   int64_t words;
   int64_t row_step;

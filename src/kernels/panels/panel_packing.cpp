@@ -139,7 +139,7 @@ int64_t ScaleVector(const float* vector, int64_t cols, double scale, float* out)
   return c;
 }
 
-// Four values of rows that lie 4 * stride apart, one row for each block of a register.
+// Loads four values each of rows at a distance of 4 * stride, one row per block of a register.
 template <typename D>
 HWY_INLINE hn::Vec<D> load_fours(D d, const float* rows, int64_t stride) {
   constexpr int64_t kHalf = hn::MaxLanes(D()) / 2;

@@ -47,7 +47,7 @@ struct BlockNumber {
   int64_t query = 0;
 };
 
-// Where the tiles of a block lie.
+// The addresses of a block's tiles.
 struct BlockPlace {
   const std::byte* queries = nullptr;  // row by row
   const std::byte* rows = nullptr;     // a panel
@@ -429,7 +429,7 @@ KITH_FOR_AMX inline void block_limits(const PanelQueries& queries, int64_t first
   }
 }
 
-// Adds products to sums that lie in memory, segment by segment (error_bound.hpp).
+// Adds products to sums in memory, segment by segment (error_bound.hpp).
 KITH_FOR_AMX void add_segments(BlockPlace place, BlockSums& totals) {
   BlockSums segment;
   const int64_t units = kSegmentColumns / 2 / place.units_per_step * place.units_per_step;

@@ -102,9 +102,9 @@ __device__ __noinline__ void list_with_cuts(const FewNearestTask& task, int64_t 
   }
 }
 
-// The k smallest entries of a query, sorted, in `list`; returns how many there are. The k-th smallest of so many
-// threads' least minima is a bound of the k-th key: what is within it are rows of the warps whose minima are. All
-// threads of the last block; no part of the kernels, so that it takes none of their registers.
+// Puts the k smallest entries of a query, sorted, into `list` and returns their number. The k-th smallest of the
+// threads' minima bounds the k-th key, so only warps with a minimum within the bound have such rows. Called by all
+// threads of the last block; not inlined into the kernels, so that it takes none of their registers.
 __device__ __noinline__ int select_nearest(const FewNearestTask& task, int64_t query, uint64_t* list) {
   __shared__ __align__(16) LastBlock last;
   const auto thread = static_cast<int>(threadIdx.x);

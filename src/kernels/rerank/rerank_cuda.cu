@@ -149,12 +149,12 @@ __global__ void __launch_bounds__(kThreads) merge_kernel(const uint64_t* found, 
   }
 }
 
-// Marked candidates: a block for each query, of one warp where queries are many: nothing then waits for a barrier, and
-// a multiprocessor holds a dozen queries at different steps. Marks become a list of rows in shared memory, four threads
-// compute a row's canonical key, and the list is sorted where it lies. Up to 128 columns the query stays in registers,
-// so that all loads are those of the rows: time is that of reading them from the L2 cache.
-constexpr int64_t kManyQueries = 2048;  // from so many on one warp is enough for each
-constexpr int64_t kWarpRoom = 1024;     // up to so many candidates
+// Re-ranks marked candidates by a block per query, of one warp if there are many queries: then nothing waits for
+// barriers, and a multiprocessor runs a dozen queries at different steps. Marks become a list of rows in shared memory,
+// four threads compute a row's canonical key, and the list is sorted in place. Up to 128 columns the query stays in
+// registers, so that only rows are loaded: the time is that of reading them from the L2 cache.
+constexpr int64_t kManyQueries = 2048;  // from this number on, one warp per query
+constexpr int64_t kWarpRoom = 1024;     // up to this many candidates
 constexpr int kSteps = 8;               // of sixteen columns that a query in registers has
 constexpr int kResidentCols = kSteps * kCanonicalLanes;
 constexpr int64_t kAnyKernelsBytes = int64_t{40} << 10;  // of shared memory, which need no asking for
@@ -340,7 +340,7 @@ void launch_rerank(const RerankTask& given, const FailedQueries& failed, cudaStr
   if (given.queries.count == 0) return;
   RerankTask task = given;
   if (task.marks == nullptr && task.row_counts == nullptr) task.room = kGroupsRoom;
-  task.room += task.room % 2;  // behind it lies the query, which is read by sixteen bytes
+  task.room += task.room % 2;  // the query follows it, and is read in units of sixteen bytes
   const int64_t bytes = rerank_bytes(task.room, task.cols);
   const bool product = task.kind == KeyKind::inner_product;
   visit_dtype(task.base.dtype, [&]<typename X>(StoredAs<X>) {

@@ -1,13 +1,13 @@
-// Eight threads compute a key, two lanes of the canonical sum each: lanes t and t + 8, so that the lanes eight apart
-// are added without an exchange. What a thread wants of 32 columns lies together, in 16 bytes; eight threads then read
-// 128 bytes of a row, which no two of them meet in a bank.
+// Eight threads compute a key, two lanes of the canonical sum each: lanes t and t + 8, so that these are added without
+// an exchange. A thread's values of 32 columns are contiguous, 16 bytes; eight threads then read 128 bytes of a row
+// without bank conflicts.
 //
 // Widening to double keeps a scheduler's conversion unit busy for 8 cycles. A float's bits shifted to where a double
 // has exponent and mantissa are the double x 2^-896, subnormals and zero included; the fused multiply-add that follows
 // takes the power back, with one rounding, as if x had been widened. So three values in eight are widened by integer
 // instructions instead. No value is infinite or NaN: such rows have no windows that are sure.
 //
-// Time is that of the instructions: about 86 for four candidates, and 200 for each query and tile.
+// Time is bound by instructions: about 86 for four candidates, and 200 per query and tile.
 #include "kernels/rerank/rerank_cuda.hpp"
 
 #include "core/ordered_key.hpp"
@@ -312,8 +312,8 @@ __device__ void settle_order(uint64_t (&entries)[kRegisters]) {
   }
 }
 
-// Sorts entries by the leading bits of their keys, below which lie their places in the list: half the registers and
-// instructions of whole entries. Those that are the same up to there are put in order afterwards; they are few.
+// Sorts words of the leading bits of keys, with the place in the list below: half the registers and instructions of
+// whole entries. The few entries that agree in these bits are ordered afterwards.
 template <int kRegisters>
 __device__ void sort_listed(const uint64_t* list, int count, uint64_t (&entries)[kRegisters]) {
   constexpr int kPlaceBits = kRegisters <= 8 ? 8 : 9;

@@ -110,8 +110,9 @@ __device__ __noinline__ ScreenQuery round_query(const ScreenedNearestTask& task,
   return query;
 }
 
-// Candidates of the last block, in `list`: their rows; -1 where nothing is sure. The k-th smallest of so many threads'
-// least upper bounds is a reach: candidates have lower bounds within it, and are rows of the warps whose least are.
+// Puts the rows of candidates into `list`, in the last block; returns -1 if nothing is certain. The k-th smallest of
+// the threads' least upper bounds is a reach: candidates have lower bounds within it, and belong to warps whose least
+// one is.
 __device__ __noinline__ int choose_candidates(const ScreenedNearestTask& task, uint64_t* list) {
   __shared__ __align__(16) uint32_t keys[kRankThreads + 4];
   __shared__ uint16_t chosen[kMostWarps];

@@ -336,7 +336,7 @@ __global__ void __launch_bounds__(kThreads, 1024 / kThreads)
   write_list<kThreads>(target, blockIdx.x, result, count);
 }
 
-// Block b selects k among the `fan` lists (or as many as are left) of group b % groups of row b / groups.
+// Block b selects k among the `fan` lists, or fewer at the end, of group b % groups of row b / groups.
 __global__ void __launch_bounds__(kMergeThreads)
     merge_kernel(const uint64_t* lists, int64_t lists_per_row, int64_t groups, int64_t fan, ListTarget target) {
   __shared__ uint64_t kept[2 * kFilterLargestK];
@@ -399,7 +399,7 @@ void launch_filter_select(const SelectCall& call, cudaStream_t stream) {
   } else {
     launch_ordered<512>(call, target, stream);
   }
-  // The lists of a level lie behind those of the level before, then take their place in turn.
+  // The lists of a level are written after those of the level before, then in their place, alternately.
   uint64_t* to = call.workspace + call.input.rows * call.plan.slices * call.k;
   const int64_t fan = kMergeCapacity / call.k;
   for (int64_t lists = call.plan.slices; lists > 1;) {

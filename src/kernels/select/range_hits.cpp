@@ -18,7 +18,7 @@ constexpr uint64_t kKeysAlone = uint64_t{1} << 31;
 int64_t query_of(uint64_t run) { return static_cast<int64_t>(run >> 32); }
 int64_t count_of(uint64_t run) { return static_cast<int64_t>(run & (kKeysAlone - 1)); }
 
-// From so many rows a run on, queries are sorted from their runs: a list of these is small then.
+// From this mean number of rows per run on, queries are sorted from their runs, since the list of runs is short then.
 constexpr int64_t kFewestInRun = 64;
 
 int64_t words_of_keys(int64_t keys) { return divide_up(keys, 2); }

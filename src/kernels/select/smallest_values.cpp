@@ -80,8 +80,8 @@ HWY_INLINE Range<T> range_of(const T* values, int64_t count) {
   return range;
 }
 
-// A value within the range of all that at least `wanted` of them do not exceed, and where so many halvings show one, no
-// more than `enough`.
+// A value that at least `wanted` of the values do not exceed, and, if a limited number of halvings finds one, not more
+// than `enough` of them.
 template <typename T>
 HWY_INLINE T halve(const T* values, int64_t count, Range<T> range, int64_t wanted, int64_t enough, int halvings) {
   for (int i = 0; i < halvings; ++i) {
