@@ -157,8 +157,6 @@ TEST_F(CudaParts, GraphsInFoldersShareTheWork) {
   }
 }
 
-TEST_F(CudaParts, GraphsHaveTheBytesOfOneDevice) { expect_graphs(on("cpu"), on("cuda:0/3")); }
-
 TEST_F(CudaParts, IndexesHaveTheBytesOfOneDevice) {
   for (const char* factory : {"Flat", "IVF20,Flat", "PQ4x4", "OPQ4,IVF20,PQ4x4,RFlat"}) {
     expect_index(factory, on("cpu"), on("cuda:0/3"));

@@ -6,6 +6,7 @@
 #include "core/within_limits.hpp"
 #include "cuda/device_memory.hpp"
 #include "graph/handle/graph_access.hpp"
+#include "ranks/transfer.hpp"
 
 #include <fmt/format.h>
 
@@ -14,19 +15,12 @@
 namespace kith {
 namespace {
 
-// An array of a graph, as rows that copy_to_device() takes.
-template <typename T>
-MatrixView bytes_of_rows(const T* values, const NeighborsView& of) {
-  const int64_t row = array_bytes<T>(of.k);
-  return {values, DType::u8, {of.queries, row, row}, of.space};
-}
-
 template <typename T>
 void copy_array(const T* from, T* to, const NeighborsView& source, const NeighborsView& target,
                 const Resources& resources) {
   const int64_t count = source.queries * source.k;
   if (!target.space.host_readable()) {
-    copy_to_device(bytes_of_rows(from, source), reinterpret_cast<std::byte*>(to), target.space.device, resources);
+    transfer(from, source.space, array_bytes<T>(count), to, target.space, resources);
   } else if (source.space.host_readable()) {
     std::copy_n(from, count, to);
   } else {

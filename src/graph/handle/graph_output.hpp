@@ -65,9 +65,9 @@ inline GraphRecall exact_recall(int64_t rows) {
 
 // The report of build(resources), with its time and its peaks.
 template <typename Build>
-GraphReport measured(const Resources& resources, const Build& build) {
+GraphReport measured(const Resources& resources, const Build& build, GivenGpus gpus = GivenGpus::first) {
   const auto began = std::chrono::steady_clock::now();
-  const PeakMemory memory(resources);
+  const PeakMemory memory(resources, gpus);
   GraphReport report = build(memory.resources());
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
   report.peak_host_bytes = memory.host_bytes();
@@ -77,14 +77,16 @@ GraphReport measured(const Resources& resources, const Build& build) {
 
 // A graph of fresh arrays that `fill(view, resources)` writes to; it returns the report, which is measured.
 template <typename Fill>
-KnnGraph make_graph(const GraphOutputShape& shape, Metric metric, const Resources& resources, const Fill& fill) {
+KnnGraph make_graph(const GraphOutputShape& shape, Metric metric, const Resources& resources, const Fill& fill,
+                    GivenGpus gpus = GivenGpus::first) {
   std::unique_ptr<const GraphOutput> out;
-  GraphReport report = measured(resources, [&](const Resources& counted) {
+  const auto build = [&](const Resources& counted) {
     out = std::make_unique<const GraphOutput>(shape, counted);
     GraphReport filled = fill(out->view(), counted);
     if (!shape.space.host_readable()) wait_for_stream(shape.space.device, resources);  // on which it was written
     return filled;
-  });
+  };
+  GraphReport report = measured(resources, build, gpus);
   return out->graph(metric, std::move(report));
 }
 

@@ -1,10 +1,14 @@
 #include "graph/lists/graph_lists_cuda.hpp"
 
+#include <kith/knn.hpp>
+
 #include "core/host_array.hpp"
 #include "core/parallel_for.hpp"
 #include "core/within_limits.hpp"
 #include "cuda/row_upload.hpp"
 #include "exact/prepared_base_cuda.hpp"
+#include "graph/lists/device_share_cuda.hpp"
+#include "graph/lists/graph_share.hpp"
 #include "graph/lists/pairs/custom_sets_cuda.hpp"
 #include "kernels/distance/inspect_rows_cuda.hpp"
 #include "rows/finite_check.hpp"
@@ -17,6 +21,11 @@ namespace {
 
 constexpr int64_t kWriteBytes = int64_t{64} << 20;  // of results on their way to the host
 
+// Processes build graphs on GPUs alone.
+const GraphShare* share_of_parts(const GraphRowsWish& wish) {
+  return wish.share != nullptr && wish.share->are_parts() ? wish.share : nullptr;
+}
+
 }  // namespace
 
 GraphRowsCuda::GraphRowsCuda(std::shared_ptr<const DeviceContext> context, const MatrixView& x,
@@ -24,7 +33,7 @@ GraphRowsCuda::GraphRowsCuda(std::shared_ptr<const DeviceContext> context, const
     : view_(x) {
   const int device = context->device();
   check_on_device(x, "base", device);
-  if (!lies_on(x, device)) bring(context, resources);
+  if (!lies_on(x, device)) bring(context, share_of_parts(wish), resources);
   rows_ = device_rows(view_);
 
   RowFindings findings;
@@ -46,22 +55,25 @@ GraphRowsCuda::GraphRowsCuda(std::shared_ptr<const DeviceContext> context, const
 }
 
 // In pieces, between which the copy can be cancelled.
-void GraphRowsCuda::bring(std::shared_ptr<const DeviceContext> context, const Resources& resources) {
+void GraphRowsCuda::bring(std::shared_ptr<const DeviceContext> context, const GraphShare* share,
+                          const Resources& resources) {
   constexpr int64_t kPieceBytes = int64_t{256} << 20;
   const MatrixView x = view_;
   const int64_t row_bytes = x.cols() * size_of(x.dtype());
   matrix_ = DeviceBuffer(x.rows() * row_bytes, "the rows", context, resources);
   const int64_t piece = std::max<int64_t>(kPieceBytes / std::max<int64_t>(row_bytes, 1), 1);
   RowUpload upload(wants_pinned(x.space(), x.rows() * row_bytes, resources), resources);
-  ProgressMeter meter("copy", x.rows(), resources);
-  for (int64_t first = 0; first < x.rows(); first += piece) {
-    const MatrixView part = x.slice(first, std::min(piece, x.rows() - first));
+  const RankPart own = share == nullptr ? RankPart{0, x.rows()} : share->rows();
+  ProgressMeter meter("copy", own.count, resources);
+  for (int64_t first = own.first; first < own.end(); first += piece) {
+    const MatrixView part = x.slice(first, std::min(piece, own.end() - first));
     upload.copy(part, matrix_.data() + first * row_bytes, context->stream(), meter);
     context->synchronize();
     meter.add(part.rows());
     meter.poll();
   }
   meter.finish();
+  if (share != nullptr) give_on_device(*share, {matrix_.data(), row_bytes}, *context, resources);
   view_ = MatrixView(matrix_.data(), x.dtype(), {x.rows(), x.cols(), x.cols()}, MemorySpace::cuda(context->device()));
 }
 
@@ -73,6 +85,7 @@ GraphListsCuda::GraphListsCuda(int device, const MatrixView& x, const GraphRowsW
       // What is called from here works on the same stream.
       resources_(resources.with_device(Device::cuda(device)).with_stream(context_->stream())),
       metric_(wish.metric),
+      share_(share_of_parts(wish)),
       rows_(context_, x, wish, resources_),
       control_(control_of(wish)),
       control_numbers_(control_rows(), "the control rows", context_, resources_) {
@@ -155,8 +168,18 @@ std::optional<RecallEstimate> GraphListsCuda::measure() {
   return control_.measure(found.data(), length_);
 }
 
+Neighbors GraphListsCuda::search(const MatrixView& queries, int64_t most, const Resources& resources) const {
+  if (share_ != nullptr) return share_->search(queries, rows_.view(), metric_, most, resources);
+  return knn(queries, rows_.view(), {.k = most, .metric = metric_, .check_finite = false}, resources);
+}
+
 ControlRows GraphListsCuda::control_of(const GraphRowsWish& wish) const {
-  if (custom_ == nullptr) return ControlRows(rows_.view(), wish.metric, wish.k, wish.seed, resources_);
+  if (custom_ == nullptr) {
+    return ControlRows(rows_.view(), wish.metric, wish.k, wish.seed, resources_,
+                       [&](const MatrixView& queries, int64_t most, const Resources& used) {
+                         return search(queries, most, used);
+                       });
+  }
   return ControlRows(rows_.view(), wish.metric, wish.k, wish.seed, resources_,
                      [&](const MatrixView& queries, int64_t most, const Resources& used) {
                        return custom::knn_cuda(custom_->search, queries, rows_.view(),

@@ -13,8 +13,9 @@
 
 namespace kith {
 
-// The rows of a collection while a graph of them is built: where they lie there already, or a copy; checked, and with their
-// inverse norms for cosine. Memory: cols x size a row where they are copied; 8 bytes a row for cosine.
+// The rows of a collection while a graph of them is built: where they lie there already, or a copy, of which parts of one
+// process bring a share each and take the others' from these; checked, and with their inverse norms for cosine. Memory:
+// cols x size a row where they are copied; 8 bytes a row for cosine.
 class GraphRowsCuda {
  public:
   GraphRowsCuda(std::shared_ptr<const DeviceContext> context, const MatrixView& x, const GraphRowsWish& wish,
@@ -26,7 +27,7 @@ class GraphRowsCuda {
   int64_t cols() const { return view_.cols(); }
 
  private:
-  void bring(std::shared_ptr<const DeviceContext> context, const Resources& resources);
+  void bring(std::shared_ptr<const DeviceContext> context, const GraphShare* share, const Resources& resources);
 
   DeviceBuffer matrix_;
   DeviceArray<double> norms_;
@@ -57,6 +58,10 @@ class GraphListsCuda final : public GraphLists {
   PairKeyRows pairs() const { return {rows_.rows(), rows_.cols(), key_kind(metric_), custom_}; }
   DeviceWorkingLists lists() const { return {entries_.data(), rows(), length_}; }
   const ControlRows& control() const { return control_; }
+  // Null unless parts of one process build the graph together.
+  const GraphShare* share() const { return share_; }
+  // The first so many of all rows for each query, in host memory: by all parts, where there are several.
+  Neighbors search(const MatrixView& queries, int64_t most, const Resources& resources) const;
   const std::shared_ptr<const DeviceContext>& context() const { return context_; }
   const Resources& resources() const { return resources_; }
 
@@ -74,6 +79,7 @@ class GraphListsCuda final : public GraphLists {
   std::shared_ptr<const DeviceContext> context_;
   const Resources resources_;
   const Metric metric_;
+  const GraphShare* const share_;
   GraphRowsCuda rows_;
   ControlRows control_;
   DeviceArray<uint32_t> control_numbers_;

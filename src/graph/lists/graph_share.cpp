@@ -2,6 +2,7 @@
 
 #include <kith/knn.hpp>
 
+#include "core/divide.hpp"
 #include "ranks/join_neighbors.hpp"
 #include "rows/row_blocks.hpp"
 
@@ -11,7 +12,8 @@
 namespace kith {
 namespace {
 
-constexpr int64_t kRowsAtOnce = 4096;  // whose lists are sent together
+constexpr int64_t kRowsAtOnce = 4096;                // whose lists are sent together
+constexpr int64_t kTakenBytes = int64_t{64} << 20;  // of lists on a GPU
 
 }  // namespace
 
@@ -31,6 +33,16 @@ int64_t GraphShare::sum(int64_t own) const {
 
 int64_t GraphShare::room_for(int64_t length) const {
   return are_parts() ? 0 : ranks_.size() * std::min(kRowsAtOnce, all_) * length;
+}
+
+int64_t GraphShare::rows_taken_at_once(int64_t own_rows, int64_t length) {
+  return std::clamp<int64_t>(kTakenBytes / array_bytes<uint64_t>(length), 1, std::max<int64_t>(own_rows, 1));
+}
+
+// The lists that it takes, and the ends of its own.
+int64_t GraphShare::device_bytes_to_join(int64_t rows, int64_t length, int parts) {
+  const int64_t own = divide_up(rows, parts);
+  return array_bytes<uint64_t>(rows_taken_at_once(own, length) * length) + array_bytes<uint64_t>(own);
 }
 
 void GraphShare::join(WorkingLists& lists, bool own, const HostArray<uint64_t>& room, const Resources& resources) const {

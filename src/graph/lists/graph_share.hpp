@@ -3,8 +3,9 @@
 // What is compared by one rank is told to the others before the next step begins, so that all have the same lists then.
 // Every exchange begins with an agreement (ranks/agreement.hpp): what a rank throws between two of them ends all.
 //
-// Ranks that are processes send each other their lists. Parts of one process, on CPUs, tell each other where
-// these lie, and each takes what it needs from there; they fill one graph, each the rows of its share.
+// Ranks that are processes, on CPUs, send each other their lists. Parts of one process tell each other where these lie,
+// and each takes what it needs from there, on GPUs by device_share_cuda.hpp; they fill one graph, each the rows of its
+// share.
 //
 // Exchanged: at most 16 bytes x k a row and rank for each wave of probes.
 #pragma once
@@ -71,8 +72,13 @@ class GraphShare {
   void join(WorkingLists& lists, bool own, const HostArray<uint64_t>& room, const Resources& resources) const;
   // Neighbours that a rank keeps while lists of this length are joined.
   int64_t room_for(int64_t length) const;
+  // The same of a part on a GPU: the rows whose lists it takes at a time, of so many that are its own, and the memory that
+  // one of so many parts needs for all rows.
+  static int64_t rows_taken_at_once(int64_t own_rows, int64_t length);
+  static int64_t device_bytes_to_join(int64_t rows, int64_t length, int parts);
 
-  // The first k of all rows of `x`, which lie in host memory, for each query; each rank looks through its share.
+  // The first k of all rows of `x`, which the rank's device reads, for each query, which are in host memory; each rank
+  // looks through its share.
   Neighbors search(const MatrixView& queries, const MatrixView& x, Metric metric, int64_t k,
                    const Resources& resources) const;
 

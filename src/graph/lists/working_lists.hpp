@@ -30,6 +30,8 @@ KITH_HOST_DEVICE constexpr bool is_old(uint64_t neighbor) { return (neighbor & k
 
 // How many counters kernels of a GPU add each number to: many, so that they are not fought for.
 inline constexpr int64_t kCounters = 64;
+// The longest list that is offered neighbours in bulk there (working_lists_cuda.hpp).
+inline constexpr int64_t kLongestDeviceList = 8192;
 
 class WorkingLists {
  public:

@@ -30,8 +30,7 @@ struct DeviceListsRef : DeviceWorkingLists {
 };
 
 inline constexpr uint64_t kNoEnd = without_flag(kPadding);
-// A list and its offers lie in the shared memory of a warp.
-inline constexpr int64_t kLongestDeviceList = 8192;
+// A list, of up to kLongestDeviceList, and its offers lie in the shared memory of a warp.
 inline constexpr int64_t kMostOfferPlaces = 8192;
 
 // Offers to rows first, first + 1, ...: `places` for each, kPadding where there is none.

@@ -1,6 +1,5 @@
 #include "graph/build/cells/cell_partition_cuda.hpp"
 
-#include <kith/kmeans.hpp>
 #include <kith/knn.hpp>
 
 #include "core/host_array.hpp"
@@ -12,11 +11,13 @@
 #include "exact/prepared_base_cuda.hpp"
 #include "graph/build/cells/cell_params.hpp"
 #include "graph/build/cells/cell_ranks_cuda.hpp"
+#include "graph/lists/device_share_cuda.hpp"
 #include "kernels/distance/distance_cuda.hpp"
 #include "kernels/select/select_rows_cuda.hpp"
 #include "rows/row_sample.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <utility>
 
 namespace kith {
@@ -32,11 +33,11 @@ static_assert(kCellsRanked <= kMostSorted);
 
 }  // namespace
 
-NearCells::NearCells(const MatrixView& centres, const uint32_t* own, const std::vector<int64_t>& sizes, int64_t rows,
-                     std::shared_ptr<const DeviceContext> context, const Resources& resources)
+NearCells::NearCells(const MatrixView& centres, const uint32_t* own, const std::vector<int64_t>& sizes,
+                     const RankPart& rows, std::shared_ptr<const DeviceContext> context, const Resources& resources)
     : count_(std::min(kCellsRanked, centres.rows())),
       numbers_(centres.rows() * count_, "the cells near each cell", context, resources),
-      members_(rows, "the rows of each cell", context, resources) {
+      members_(rows.count, "the rows of each cell", context, resources) {
   const int64_t cells = centres.rows();
   const int64_t batch = std::min(cells, kCellBatch);
   const DeviceArray<int64_t> ids(batch * count_, "the cells near some cells", context, resources);
@@ -57,29 +58,50 @@ NearCells::NearCells(const MatrixView& centres, const uint32_t* own, const std::
     start += static_cast<uint32_t>(sizes[cell]);
   }
   const DeviceArray<uint32_t> next(cells, "the cells", context, resources);
-  const DeviceArray<uint32_t> places(rows, "the rows of each cell", context, resources);
   context->copy_values(next.data(), starts.data(), cells);
-  launch_put_places({own, 1, rows, 0, 1}, cells, next.data(), members_.data(), places.data(), context->stream());
+  launch_put_places({own, 1, rows.count, 0, 1, rows.first}, cells, next.data(), members_.data(), nullptr,
+                    context->stream());
   context->synchronize();  // `starts` is on its way
 }
 
 CellPartitionCuda::CellPartitionCuda(const GraphRowsCuda& rows, const CellsWish& wish, const ControlRows& control,
-                                     const ControlTies* ties, std::shared_ptr<const DeviceContext> context,
-                                     const Resources& resources)
+                                     const ControlTies* ties, const GraphShare* share,
+                                     std::shared_ptr<const DeviceContext> context, const Resources& resources)
     : rows_(rows),
       context_(std::move(context)),
       resources_(resources.with_progress({}).with_log({})),
       space_(rows, wish.metric, context_, resources_),
+      share_(share),
+      ranked_rows_(share_ == nullptr ? RankPart{0, rows.view().rows()} : share_->rows()),
       cells_(wish.cells),
       probes_(ranked_probes(wish)),
       likely_(probes_),
       own_(rows.view().rows(), "the cells", context_, resources_) {
   learn_centres(wish);
-  if (wish.recall) forecast_ = foresee_probes(*wish.recall, control, *ties, *this, resources.with_log({}));
+  const bool leads = share_ == nullptr || share_->leads();
+  if (wish.recall && leads) {
+    forecast_ = foresee_probes(*wish.recall, control, *ties, *this, resources.with_log({}));
+  }
+  if (share_ != nullptr) share_->take_first(&forecast_, 1);
   if (forecast_.needed > 0) likely_ = std::min(forecast_.needed, probes_);
 }
 
+// The first of parts learns for all: their rows of the sample are few, and k-means would exchange much for them.
 void CellPartitionCuda::learn_centres(const CellsWish& wish) {
+  std::optional<KMeans> means;
+  if (share_ == nullptr || share_->leads()) means = learn_from_sample(wish);
+  centre_memory_ = DeviceArray<float>(cells_ * space_.cols(), "the cells' centres", context_, resources_);
+  centres_ = MatrixView(centre_memory_.data(), DType::f32, {cells_, space_.cols(), space_.cols()},
+                        MemorySpace::cuda(context_->device()));
+  if (means) put_centres(means->centres());
+  if (share_ != nullptr) {
+    auto* const there = reinterpret_cast<std::byte*>(centre_memory_.data());
+    take_first_on_device(*share_, there, centre_memory_.bytes(), *context_, resources_);
+  }
+}
+
+// None where memory is only counted.
+std::optional<KMeans> CellPartitionCuda::learn_from_sample(const CellsWish& wish) const {
   const int64_t all = rows_.view().rows();
   const int64_t count = std::min(all, wish.cells * kSampleRowsPerCell);
   const std::vector<uint32_t> sample = sample_rows(CounterRng(wish.seed, kCellSampleStream), all, count, resources_);
@@ -89,11 +111,10 @@ void CellPartitionCuda::learn_centres(const CellsWish& wish) {
   const MatrixView seen = space_.listed(list.data(), count, CellSide::found, vectors.data());
   std::optional<KMeans> means;
   call_or_count(resources_, [&](const Resources& used) { means = learn_cells(seen, wish, used); });
-  centre_memory_ = DeviceArray<float>(cells_ * space_.cols(), "the cells' centres", context_, resources_);
-  centres_ = MatrixView(centre_memory_.data(), DType::f32, {cells_, space_.cols(), space_.cols()},
-                        MemorySpace::cuda(context_->device()));
-  if (!means) return;  // memory is only counted
-  const MatrixView learned = means->centres();
+  return means;
+}
+
+void CellPartitionCuda::put_centres(const MatrixView& learned) const {
   for (int64_t i = 0; learned.row_stride() != space_.cols() && i < cells_; ++i) {
     context_->copy_values(centre_memory_.data() + i * space_.cols(), typed_row<float>(learned, i), space_.cols());
   }
@@ -173,6 +194,7 @@ int64_t CellPartitionCuda::pairs(int64_t probes) const {
   context_->synchronize();
   int64_t pairs = 0;
   for (size_t cell = 0; cell < probing.size(); ++cell) pairs += probing[cell] * sizes_[cell];
+  if (share_ != nullptr) pairs = share_->sum(pairs);
   return pairs_by_probes(pairs, counted, probes, own_.size());
 }
 
@@ -183,14 +205,14 @@ int64_t CellPartitionCuda::wanted_for(int64_t probes) const {
 
 // The rows of a batch. Where memory is only counted as many as with few probes: these may come first.
 int64_t CellPartitionCuda::batch_for(int64_t wanted) const {
-  const int64_t most = std::min(rows_.view().rows(), kDeviceBatch);
+  const int64_t most = std::clamp<int64_t>(ranked_rows_.count, 1, kDeviceBatch);
   return only_counts(resources_) ? most : std::clamp<int64_t>(kMostFound / wanted, 1, most);
 }
 
 void CellPartitionCuda::rank(const RankWindow& window) {
   ranked_ = window;
   ranks_ = {};  // the old ones go before the new ones come
-  ranks_ = DeviceArray<uint32_t>(own_.size() * window.count, "the cells near each row", context_, resources_);
+  ranks_ = DeviceArray<uint32_t>(ranked_rows_.count * window.count, "the cells near each row", context_, resources_);
   const int64_t batch = batch_for(wanted_for(ranked_.end()));
   const int64_t found = std::min(batch * wanted_for(ranked_.end()), kMostFound);
   found_ids_ = DeviceArray<int64_t>(found, "the cells near some rows", context_, resources_);
@@ -199,8 +221,14 @@ void CellPartitionCuda::rank(const RankWindow& window) {
     made_ = DeviceArray<float>(batch * space_.cols(), "rows as cells see them", context_, resources_);
   }
   rank_all();
+  if (share_ != nullptr && !has_own_) {
+    give_on_device(*share_, RowsOnDevice::of(own_, 1), *context_, resources_);
+  }
   has_own_ = true;
-  if (sizes_.empty()) count_sizes();
+  if (sizes_.empty()) {
+    sizes_ = sizes_among({0, own_.size()});
+    ranked_sizes_ = share_ == nullptr ? sizes_ : sizes_among(ranked_rows_);
+  }
   if (!ranks_all() && ranked_.end() > 1) rank_near();
   found_ids_ = {};
   found_distances_ = {};
@@ -209,18 +237,17 @@ void CellPartitionCuda::rank(const RankWindow& window) {
 
 // Own cells, where they are not known, and where all cells are ranked the others.
 void CellPartitionCuda::rank_all() {
-  const int64_t all = rows_.view().rows();
   const bool both = ranks_all() && !space_.has_two_sides();
   const int64_t wanted = wanted_for(ranked_.end());
   const int64_t batch = batch_for(wanted);
-  for (int64_t first = 0; first < all; first += batch) {
+  for (int64_t first = ranked_rows_.first; first < ranked_rows_.end(); first += batch) {
     resources_.check_cancelled();
-    const int64_t count = std::min(batch, all - first);
+    const int64_t count = std::min(batch, ranked_rows_.end() - first);
     RanksTask task;
     task.found = found_ids_.data();
     task.count = count;
-    task.first = first;
-    task.own = own_.data();
+    task.first = first - ranked_rows_.first;
+    task.own = own_.data() + ranked_rows_.first;
     task.first_probe = ranked_.first;
     task.probes = ranked_.count;
     uint32_t* const ranks = ranks_.data();
@@ -243,10 +270,13 @@ void CellPartitionCuda::rank_all() {
 
 // Among those whose centres are nearest to the own one's, all keys of some cells' rows at a time.
 void CellPartitionCuda::rank_near() {
-  if (!near_) near_.emplace(centres_, own(), sizes_, rows_.view().rows(), context_, resources_);
+  if (ranked_rows_.count == 0) return;
+  if (!near_) {
+    near_.emplace(centres_, own() + ranked_rows_.first, ranked_sizes_, ranked_rows_, context_, resources_);
+  }
   const NearCells& near = *near_;
   const int64_t wanted = std::min({cells_, ranked_.end() + 1, near.count()});
-  const int64_t batch = std::min(rows_.view().rows(), kNearRows);
+  const int64_t batch = std::min(ranked_rows_.count, kNearRows);
   const SelectProblem problem{.rows = batch, .cols = near.count(), .k = wanted};
   const int multiprocessors = cuda_device_when_idle(context_->device()).multiprocessors;
   const SelectPlan plan = plan_select(problem, multiprocessors);
@@ -256,16 +286,16 @@ void CellPartitionCuda::rank_near() {
   const DeviceBuffer selection(plan.workspace_bytes, "the cells near some rows", context_, resources_);
   int64_t cell = 0;
   int64_t in_cell = 0;  // rows of it that are done
-  for (int64_t first = 0; first < rows_.view().rows(); first += batch) {
+  for (int64_t first = 0; first < ranked_rows_.count; first += batch) {
     resources_.check_cancelled();
-    const int64_t count = std::min(batch, rows_.view().rows() - first);
+    const int64_t count = std::min(batch, ranked_rows_.count - first);
     DeviceRowsView rows = rows_.rows();
     rows.list = near.members() + first;
     rows.count = count;
     if (!space_.is_identity())
       rows = device_rows(space_.listed(near.members() + first, count, CellSide::looking, made_.data()));
     for (int64_t at = 0; at < count;) {
-      const int64_t some = std::min(sizes_[static_cast<size_t>(cell)] - in_cell, count - at);
+      const int64_t some = std::min(ranked_sizes_[static_cast<size_t>(cell)] - in_cell, count - at);
       if (some > 0) {
         DeviceRowsView others = device_rows(centres_);
         others.list = near.numbers(cell);
@@ -281,7 +311,7 @@ void CellPartitionCuda::rank_near() {
       }
       at += some;
       in_cell += some;
-      if (in_cell == sizes_[static_cast<size_t>(cell)]) {
+      if (in_cell == ranked_sizes_[static_cast<size_t>(cell)]) {
         ++cell;
         in_cell = 0;
       }
@@ -291,23 +321,23 @@ void CellPartitionCuda::rank_near() {
     launch_select_rows(input, {distances.data(), columns.data(), nullptr}, here, plan_select(here, multiprocessors),
                        selection.data(), context_->stream());
     launch_put_near_ranks({columns.data(), wanted, count, near.members() + first, own(), nullptr, near.numbers(0),
-                           near.count(), ranks_.data(), ranked_.first, ranked_.count},
+                           near.count(), ranks_.data(), ranked_.first, ranked_.count, ranked_rows_.first},
                           context_->stream());
   }
 }
 
-void CellPartitionCuda::count_sizes() {
-  if (only_counts(resources_)) {  // what takes most tiles
-    sizes_.assign(static_cast<size_t>(cells_), 1);
-    sizes_.back() = rows_.view().rows() - cells_ + 1;
-  }
+// How many of some rows are in each cell.
+std::vector<int64_t> CellPartitionCuda::sizes_among(const RankPart& rows) const {
   const DeviceArray<uint32_t> counts(cells_, "the cells", context_, resources_);
   context_->fill(counts.data(), 0, cells_);
-  launch_count_cells({own(), 1, rows_.view().rows(), 0, 1}, cells_, counts.data(), context_->stream());
+  launch_count_cells({own() + rows.first, 1, rows.count, 0, 1}, cells_, counts.data(), context_->stream());
   std::vector<uint32_t> found(static_cast<size_t>(cells_));
   context_->copy_values(found.data(), counts.data(), cells_);
   context_->synchronize();
-  if (sizes_.empty()) sizes_.assign(found.begin(), found.end());
+  if (!only_counts(resources_)) return {found.begin(), found.end()};
+  std::vector<int64_t> most_tiles(static_cast<size_t>(cells_), 1);
+  most_tiles.back() = rows.count - cells_ + 1;
+  return most_tiles;
 }
 
 }  // namespace kith

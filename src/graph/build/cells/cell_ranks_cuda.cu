@@ -46,7 +46,7 @@ __global__ void __launch_bounds__(kThreads) put_ranks_kernel(RanksTask task) {
       task.first_probe, task.probes);
 }
 
-// Calls use(row, cell) for every row and column of the block's part.
+// Calls use(number of the row, cell) for every row and column of the block's part.
 template <typename Use>
 __device__ void for_cells(const CellColumns& columns, int64_t part, const Use& use) {
   const int64_t width = columns.end - columns.first;
@@ -54,7 +54,7 @@ __device__ void for_cells(const CellColumns& columns, int64_t part, const Use& u
   const int64_t end = (blockIdx.x + 1) * part < all ? (blockIdx.x + 1) * part : all;
   for (int64_t at = blockIdx.x * part + threadIdx.x; at < end; at += blockDim.x) {
     const int64_t row = at / width;
-    use(row, columns.cells[row * columns.stride + columns.first + at % width]);
+    use(columns.first_row + row, columns.cells[row * columns.stride + columns.first + at % width]);
   }
 }
 
@@ -99,7 +99,7 @@ __global__ void __launch_bounds__(kCountThreads) places_kernel(CellColumns colum
                                                                uint32_t* next, uint32_t* places, uint32_t* row_places) {
   put_next(columns, part, cells, fits, next, [&](int64_t row, uint32_t place) {
     places[place] = static_cast<uint32_t>(row);
-    row_places[row] = place;
+    if (row_places != nullptr) row_places[row] = place;
   });
 }
 
@@ -119,8 +119,8 @@ __global__ void __launch_bounds__(kThreads) near_ranks_kernel(NearRanksTask task
   const uint32_t* const numbers = task.numbers + (task.tables == nullptr ? own : task.tables[row]) * task.near;
   const int32_t* const columns = task.columns + i * task.stride;
   put_ranks(
-      own, task.stride, [&](int64_t j) { return numbers[columns[j]]; }, task.ranks + row * task.probes,
-      task.first_probe, task.probes);
+      own, task.stride, [&](int64_t j) { return numbers[columns[j]]; },
+      task.ranks + (row - task.first_row) * task.probes, task.first_probe, task.probes);
 }
 
 // A block for each row, in shared memory.

@@ -26,18 +26,20 @@ struct RanksTask {
 };
 void launch_put_ranks(const RanksTask& task, cudaStream_t stream);
 
-// Adds up how many rows name each cell in columns [first, end) of rows x stride cells.
+// Columns [first, end) of rows x stride cells.
 struct CellColumns {
   const uint32_t* cells = nullptr;
   int64_t stride = 1;
   int64_t rows = 0;
   int64_t first = 0;
   int64_t end = 1;
+  int64_t first_row = 0;  // the number of the first of these rows
 };
+// Adds up how many rows name each cell.
 void launch_count_cells(const CellColumns& columns, int64_t cells, uint32_t* counts, cudaStream_t stream);
 
 // Every row to the next free place of its cell. `next`, one for each cell, holds the first and is raised.
-// `places`: the row at each place, kNoPlace before. `row_places`: each row's place.
+// `places`: the row at each place, kNoPlace before. `row_places`: each row's place, by its number, if it is not null.
 void launch_put_places(const CellColumns& columns, int64_t cells, uint32_t* next, uint32_t* places,
                        uint32_t* row_places, cudaStream_t stream);
 // Every row's place to the next free slot of each cell that it names, unless that begins with kNoSlots. `slots` hold
@@ -58,6 +60,7 @@ struct NearRanksTask {
   uint32_t* ranks = nullptr;  // rows x probes
   int64_t first_probe = 0;
   int64_t probes = 0;
+  int64_t first_row = 0;  // the row that `ranks` begin with
 };
 void launch_put_near_ranks(const NearRanksTask& task, cudaStream_t stream);
 

@@ -14,9 +14,12 @@
 #include "graph/build/cells/cell_partition_cuda.hpp"
 #include "graph/build/cells/cell_ranks_cuda.hpp"
 #include "graph/build/cells/cell_workspace_cuda.hpp"
+#include "graph/lists/device_share_cuda.hpp"
 #include "graph/lists/graph_lists_cuda.hpp"
+#include "graph/lists/graph_share.hpp"
 #include "kernels/matrix/candidate_window.hpp"
 #include "kernels/matrix/operands_cuda.hpp"
+#include "rows/row_source.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -37,6 +40,7 @@ class CellStepsCuda final : public CellSteps {
         metric_(wish.metric),
         wish_(wish),
         control_(lists.control()),
+        share_(lists.share()),
         compare_(context_, resources_) {
     operands_.kind = key_kind(metric_);
     operands_.dtype = rows_.rows().dtype;
@@ -45,14 +49,18 @@ class CellStepsCuda final : public CellSteps {
     operands_.chunks = operand_chunks(operands_.cols, operand_value_bytes(operands_.type));
     look_at_control_rows();
     if (!wish.recall) return;
-    ties_.emplace(control_, rows_.view(), metric_, resources_.with_log({}));
+    ViewSource source(rows_.view());
+    const auto search = [&](const MatrixView& queries, int64_t most, const Resources& used) {
+      return lists.search(queries, most, used);
+    };
+    ties_.emplace(control_, source, metric_, search, resources_.with_log({}));
     forecast_.mean_near = ties_->mean_near();
     forecast_.crowded = ties_->is_crowded();
   }
 
   void learn() override {
     if (cells_) return;
-    cells_.emplace(rows_, wish_, control_, ties_ ? &*ties_ : nullptr, context_, resources_);
+    cells_.emplace(rows_, wish_, control_, ties_ ? &*ties_ : nullptr, share_, context_, resources_);
     forecast_ = cells_->forecast();
     ties_.reset();
   }
@@ -74,7 +82,7 @@ class CellStepsCuda final : public CellSteps {
 
   void count_waves(int64_t widest) override {
     rank(last_rank_window(probes(), lists_.rows));
-    make_slots(std::min(widest, probes_at_once()) * lists_.rows + layout_->cells() * kQueryTile);
+    make_slots(std::min(widest, probes_at_once()) * own_rows() + layout_->cells() * kQueryTile);
   }
 
   int64_t wave(int64_t first, int64_t end, ProgressMeter& meter) override {
@@ -85,16 +93,21 @@ class CellStepsCuda final : public CellSteps {
       pairs += part(at, next, meter);
       at = next;
     }
-    return pairs;
+    if (share_ == nullptr) return pairs;
+    join_on_device(*share_, lists_, first == 0, context_, resources_);
+    return share_->sum(pairs);
   }
 
  private:
+  // The rows whose probes are made here.
+  int64_t own_rows() const { return cells_->ranked_rows().count; }
+
   // For pieces of waves, as large as there is memory to spare for: half of it, and a quarter for slots.
   void make_space() {
     const int64_t largest = context_->only_counts() ? lists_.rows : largest_cell();
-    const int64_t spare = std::min(SpareDeviceMemory::of(resources_), idle_bytes());
+    const int64_t spare = std::min(SpareDeviceMemory::of(resources_), idle_bytes() / parts());
     compare_.take_space({lists_.rows, lists_.length, operands_.chunks, layout_->cells(), largest}, spare / 2);
-    most_slots_ = std::min(compare_.space().slots, lists_.rows + spare / 4 / array_bytes<uint32_t>(1));
+    most_slots_ = std::min(compare_.space().slots, own_rows() + spare / 4 / array_bytes<uint32_t>(1));
   }
   void rank(const RankWindow& window) {
     compare_.free_space();
@@ -108,7 +121,7 @@ class CellStepsCuda final : public CellSteps {
   }
   // A part of a wave at a time, where its slots would take too much memory.
   int64_t probes_at_once() const {
-    return std::max<int64_t>(most_slots_ / (lists_.rows + layout_->cells() * kQueryTile), 1);
+    return std::max<int64_t>(most_slots_ / (own_rows() + layout_->cells() * kQueryTile), 1);
   }
   int64_t largest_cell() const { return *std::max_element(layout_->sizes.begin(), layout_->sizes.end()); }
 
@@ -116,6 +129,8 @@ class CellStepsCuda final : public CellSteps {
   int64_t idle_bytes() const {
     return cuda_device(context_->device()).memory_free;
   }
+  // All may be of this device.
+  int parts() const { return share_ == nullptr ? 1 : share_->ranks().size(); }
   cudaStream_t stream() const { return context_->stream(); }
 
   // Every row to its place, cell by cell.
@@ -227,12 +242,12 @@ class CellStepsCuda final : public CellSteps {
     return *middle;
   }
 
-  // Some probes of every row.
+  // Some probes of every row, or of this part's rows.
   int64_t part(int64_t first, int64_t end, ProgressMeter& meter) {
     const WaveTiles wave = collect(first, end);
     const PairKeyRows keys{rows_.rows(), operands_.cols, operands_.kind};
     compare_.compare({keys, operands_, lists_, nullptr, by_products_}, *layout_, wave, slots_.data(), first == 0, meter);
-    meter.add(lists_.rows * (end - first));
+    meter.add(own_rows() * (end - first));
     meter.poll();
     return wave.pairs;
   }
@@ -262,6 +277,7 @@ class CellStepsCuda final : public CellSteps {
   const Metric metric_;
   const CellsWish wish_;
   const ControlRows& control_;
+  const GraphShare* const share_;
   std::optional<ControlTies> ties_;
   ProbeForecast forecast_;
   std::optional<CellPartitionCuda> cells_;

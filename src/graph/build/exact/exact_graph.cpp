@@ -8,8 +8,12 @@
 #include "exact/search_checks.hpp"
 #include "exact/search_footprint.hpp"
 #include "graph/build/exact/without_self.hpp"
+#include "graph/handle/graph_output.hpp"
 #include "graph/lists/graph_share.hpp"
 #include "ranks/parts.hpp"
+#include "ranks/transfer.hpp"
+
+#include <algorithm>
 
 namespace kith {
 
@@ -19,10 +23,25 @@ void check_graph_size(int64_t rows, int64_t k) {
 
 namespace {
 
+// The same in the memory of a GPU, some rows at a time.
+void search_rows_there(const MatrixView& x, const RankPart& rows, const NeighborsView& out, const KnnParams& wanted,
+                       const Resources& resources) {
+  constexpr int64_t kFoundBytes = int64_t{64} << 20;
+  const int64_t batch = std::clamp<int64_t>(kFoundBytes / GraphOutputShape{1, wanted.k}.bytes(), 1, rows.count);
+  const GraphOutput memory({batch, wanted.k, out.space}, resources);
+  for (int64_t first = rows.first; first < rows.end(); first += batch) {
+    NeighborsView found = memory.view();
+    found.queries = std::min(batch, rows.end() - first);
+    with_rows_from(first, 0, [&] { knn(x.slice(first, found.queries), x, found, wanted, resources.with_log({})); });
+    put_without_self_cuda(found, first, out, resources);
+  }
+}
+
 // The neighbours of some rows, to their places in `out`.
 void search_rows(const MatrixView& x, const RankPart& rows, const NeighborsView& out, const KnnGraphParams& params,
                  const Resources& resources) {
   const KnnParams wanted{.k = params.k + 1, .metric = params.metric, .check_finite = params.check_finite};
+  if (!out.space.host_readable()) return search_rows_there(x, rows, out, wanted, resources);
   with_rows_from(rows.first, 0, [&] {
     put_without_self(knn(x.slice(rows.first, rows.count), x, wanted, resources.with_log({})), rows.first, out);
   });
@@ -45,7 +64,8 @@ void exact_graph(const MatrixView& x, const NeighborsView& out, const KnnGraphPa
   const SearchWish wish{
       .k = params.k, .without_self = true, .check_finite = params.check_finite, .result_space = out.space};
   if (only_counts(resources)) return count_work(search_footprint(shape, wish, RowFilter(), resources), resources);
-  if (is_shared(resources) && x.space().host_readable() && out.space.host_readable()) {
+  if (is_divided(x.space(), resources) && is_divided(out.space, resources)) {
+    wait_for_caller(resources, x.space(), out.space);
     return exact_graph_on_parts(x, out, params, resources);
   }
   ViewSource queries(x);
@@ -58,10 +78,6 @@ void exact_graph(const MatrixView& x, const NeighborsView& out, const KnnGraphPa
   check_graph_size(x.rows(), params.k);
   (void)check_knn(RowsInfo(x), RowsInfo(x), {params.k, params.metric});
   check_output(out, x.rows(), params.k);
-  if (share.are_parts() && !(x.space().host_readable() && out.space.host_readable())) {
-    if (share.leads()) exact_graph(x, out, params, resources);
-    return;
-  }
   if (share.rows().count > 0) search_rows(x, share.rows(), out, params, resources);
   if (share.are_parts()) return;  // they have filled one graph
   share.give(out.ids, out.k);

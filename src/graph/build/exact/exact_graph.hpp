@@ -16,7 +16,7 @@ void check_graph_size(int64_t rows, int64_t k);
 void exact_graph(const MatrixView& x, const NeighborsView& out, const KnnGraphParams& params,
                  const Resources& resources);
 // The same by ranks, each of which searches for its rows and fills all of its `out`, in host memory. Parts of one process
-// fill one `out`; where it or the rows lie on a GPU the first of them does.
+// fill one `out`, which they can write to.
 void exact_graph(const MatrixView& x, const NeighborsView& out, const KnnGraphParams& params, const GraphShare& share,
                  const Resources& resources);
 

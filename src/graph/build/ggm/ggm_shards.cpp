@@ -5,6 +5,7 @@
 #include "graph/build/nn_descent/nn_descent.hpp"
 #include "graph/handle/graph_output.hpp"
 #include "ranks/parts.hpp"
+#include "ranks/transfer.hpp"
 #include "rows/finite_check.hpp"
 
 #include <memory>
@@ -80,7 +81,9 @@ GraphReport ggm_graph(const MatrixView& x, const NeighborsView& out, const KnnGr
     });
     if (!out.space.host_readable()) wait_for_stream(out.space.device, part);
   };
-  deal_steps(shards.count, devices_for_shards(resources, make), make);
+  const Resources devices = devices_for_shards(resources, make);
+  if (is_shared(devices)) wait_for_caller(devices, x.space(), out.space);
+  deal_steps(shards.count, devices, make);
   std::vector<GraphPart> parts;
   for (int64_t shard = 0; shard < shards.count; ++shard) {
     const auto at = static_cast<size_t>(shard);

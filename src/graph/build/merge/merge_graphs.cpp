@@ -16,6 +16,7 @@
 #include "graph/handle/graph_output.hpp"
 #include "graph/lists/graph_lists_cpu.hpp"
 #include "ranks/parts.hpp"
+#include "ranks/transfer.hpp"
 #include "rows/finite_check.hpp"
 #include "rows/knn_checks.hpp"
 #include "rows/narrowed_rows.hpp"
@@ -258,7 +259,9 @@ void merge_pairs(GraphWork& work, const std::vector<GraphPart>& parts, const Gra
                                           [&](const auto& a, const auto& b) { return rows_of(a) < rows_of(b); });
     if (largest != pairs.end()) merge(largest - pairs.begin(), counting);
   };
-  deal_steps(static_cast<int64_t>(pairs.size()), devices_for_pairs(parts, resources, given, merge_largest), merge);
+  const Resources devices = devices_for_pairs(parts, resources, given, merge_largest);
+  for (size_t i = 0; is_shared(devices) && i < parts.size(); ++i) wait_for_caller(devices, parts[i].x.space());
+  deal_steps(static_cast<int64_t>(pairs.size()), devices, merge);
   std::optional<GraphRecall> least;  // of a pair
   for (const GraphReport& pair : told) {
     if (pair.recall && (!least || pair.recall->recall < least->recall)) least = pair.recall;
@@ -380,13 +383,14 @@ struct MergeCall {
 
   KnnGraph make(const Resources& resources) const {
     const GraphOutputShape shape{rows, parts[0].graph.k(), space_of(parts)};
-    return within_limits(job, resources,
-                         [&](const Resources& used) { return make_graph(shape, parts[0].graph.metric(), used, fill); });
+    return within_limits(job, resources, [&](const Resources& used) {
+      return make_graph(shape, parts[0].graph.metric(), used, fill, GivenGpus::all);
+    });
   }
   GraphReport fill_arrays(const NeighborsView& out, const Resources& resources) const {
     check_output(out, rows, parts[0].graph.k());
     return within_limits(job, resources, [&](const Resources& used) {
-      return measured(used, [&](const Resources& counted) { return fill(out, counted); });
+      return measured(used, [&](const Resources& counted) { return fill(out, counted); }, GivenGpus::all);
     });
   }
 };

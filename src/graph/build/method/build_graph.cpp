@@ -294,16 +294,20 @@ bool is_divided(const MatrixView& x, const NeighborsView& out, const Resources& 
 }
 
 // Every part has all rows and lists, and compares its share of the rows with all of them. Where one has no room for
-// that, the first does all.
+// that, and where CPUs work beside GPUs, the first does all.
 bool fit_on_parts(const MatrixView& x, const NeighborsView& out, const KnnGraphParams& params, const GraphBounds& most,
                   const Resources& resources, Footprint& needed) {
-  const std::vector<DeviceParts> devices = resources.devices();
-  for (const DeviceParts& one : devices) {
-    if (one.device.kind != DeviceKind::cpu) return false;
+  const DeviceKind kind = resources.device().kind;
+  for (const DeviceParts& one : resources.devices()) {
+    if (one.device.kind != kind) return false;
   }
+  if (kind == DeviceKind::cuda && params.k > kLongestDeviceList) return false;
   needed = footprint_of_call(resources.part(0), [&](const Resources& counting) {
     (void)build_graph(x, out, params, counting, most);
   });
+  if (kind == DeviceKind::cuda) {
+    needed = needed.beside({0, GraphShare::device_bytes_to_join(x.rows(), params.k, resources.parts())});
+  }
   return parts_have_room(fmt::format("graph of {} rows", x.rows()), needed, resources);
 }
 
@@ -470,9 +474,10 @@ KnnGraph knn_graph_of(const MatrixView& x, const KnnGraphParams& params, const G
   }
   const GraphOutputShape shape{x.rows(), params.k, x.space().host_readable() ? MemorySpace::host() : x.space()};
   return within_limits("the graph", resources, [&](const Resources& used) {
-    return make_graph(shape, params.metric, used, [&](const NeighborsView& out, const Resources& counted) {
+    const auto build = [&](const NeighborsView& out, const Resources& counted) {
       return naming_rows("x", [&] { return build_graph(x, out, params, counted, {}, share); });
-    });
+    };
+    return make_graph(shape, params.metric, used, build, GivenGpus::all);
   });
 }
 
@@ -490,9 +495,10 @@ GraphReport knn_graph_of(const MatrixView& x, const NeighborsView& out, const Kn
     });
   }
   return within_limits("the graph", resources, [&](const Resources& used) {
-    return measured(used, [&](const Resources& counted) {
+    const auto build = [&](const Resources& counted) {
       return naming_rows("x", [&] { return build_graph(x, out, params, counted, {}, share); });
-    });
+    };
+    return measured(used, build, GivenGpus::all);
   });
 }
 
