@@ -46,7 +46,7 @@ __device__ bool breaks_a_rule(const GivenRows& graph, int64_t row, int64_t j, in
   return graph.larger_is_nearer ? before < distance : before > distance;
 }
 
-// A table of 1 << bits places for each warp, at least twice as many as there are neighbours.
+// A warp has a hash table of 1 << bits places, at least twice the number of neighbours.
 __global__ void __launch_bounds__(kThreads) check_kernel(GivenRows graph, int bits, unsigned long long* first) {
   extern __shared__ int32_t memory[];
   const int warps = static_cast<int>(blockDim.x) / 32;

@@ -68,8 +68,8 @@ struct EdgeCounts {
   }
 };
 
-// A matrix of rows with so many entries as `counts`, which become where they end. `counted(edges)`: all of them, where
-// memory is only counted.
+// A matrix whose rows have `counts` entries; `counts` become the ends of the rows. `counted(edges)`: their total, for
+// counting resources.
 template <typename Counted>
 CsrMatrix sized(HostArray<int64_t>& counts, const KnnGraph& graph, const Resources& resources, const Counted& counted) {
   if (only_counts(resources)) return CsrMatrix(graph.rows(), counted(EdgeCounts(graph, resources)), resources);

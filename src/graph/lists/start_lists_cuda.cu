@@ -107,7 +107,7 @@ __global__ void __launch_bounds__(kThreads)
   if (mine != kNobody && last) sets.counts[set] = {1, static_cast<int32_t>(place + 1)};
 }
 
-// What they are offered, in the places of the names; kPadding where there was nobody.
+// The offers, in the places of the numbers; kPadding if there was none.
 __global__ void __launch_bounds__(kThreads)
     named_offers_kernel(CustomSetsRef sets, int64_t places, int64_t count, uint64_t* offers) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;

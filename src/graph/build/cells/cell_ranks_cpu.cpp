@@ -31,8 +31,8 @@ PanelFormat rank_format(int64_t cols) {
   return format == PanelFormat::screened ? PanelFormat::f32 : format;
 }
 
-// Whole numbers, where centres lie so far from it that this matters little: what is left of vectors of whole numbers up
-// to 255, as bytes are, is one part of bf16 then, and the tiles multiply it alone.
+// An origin of whole numbers, if centres are so far from it that rounding it hardly matters: differences of bytes and
+// such an origin fit in a single bf16, so that tiles need only one of their two products.
 std::vector<float> rank_origin(const MatrixView& centres, const Resources& resources) {
   if (only_counts(resources)) return std::vector<float>(static_cast<size_t>(centres.cols()));
   constexpr double kFarColumn = 8;
@@ -175,7 +175,7 @@ class CellRanks::Worker {
     std::sort(neighbors_.data(), neighbors_.data() + count);
   }
 
-  // The cells found, by what their values say, and by their keys where these do not tell.
+  // Sorts the found cells by their values, or by keys if values are too close.
   const uint32_t* in_order(int64_t query, float offset, float error, int64_t count) {
     const uint32_t* const cells = values_.places();
     const float* const values = values_.of(query);

@@ -1,11 +1,11 @@
 // Waves on the CPU: a task is a cell's rows, or a tile of them, and some of the rows that probe it.
 //
-// The own cell comes first and is compared from one side, which is both: of all its values a row's smallest are picked,
-// and become its list. After that lists are full, few pairs pass, and their keys are computed and offered at once, a
+// A row's own cell comes first, and each of its pairs is compared once for both rows: the smallest values of each row
+// become its list. From then on lists are full and few pairs pass; their keys are computed and offered at once, for a
 // block of queries at a time.
 //
-// Rows are compared in the order of the cells, as a copy that lies so (PairRows): below they are called by their places
-// in it, and where lists are meant by their numbers.
+// Rows are compared in a copy ordered by cell (PairRows). Below, rows are places in this copy, except that lists use
+// row numbers.
 #include "graph/build/cells/cells.hpp"
 
 #include "core/divide.hpp"

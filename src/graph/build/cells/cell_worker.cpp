@@ -70,7 +70,7 @@ void CellWorker::run(uint32_t first_row, int64_t row_count, const uint32_t* quer
   });
 }
 
-// Largest first, in so many classes: which of two that differ little comes first does not matter.
+// Sorts by classes of size, the largest first; the order within a class does not matter.
 void CellWorker::put_similar_limits_together() {
   constexpr int kClassBits = 8;
   limits_.clear();

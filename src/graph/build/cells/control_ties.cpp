@@ -49,8 +49,8 @@ void ControlTies::look(const ControlRows& control, RowSource& x, const ControlRo
     if (control.has_ties(i)) tied_.push_back(static_cast<uint32_t>(i));
   }
   if (tied_.empty()) return;
-  // Spread over all that have ties, in rounds of which each is spread too. Where most of a round are crowded, others
-  // would say the same, and each takes long.
+  // Samples the rows with ties evenly, in rounds that are even samples as well. If most rows of a round are crowded,
+  // the others would be too, and each takes long, so it stops.
   const int64_t most = std::min(tied(), kMostTied);
   const int64_t rounds = divide_up(most, kTiedAtOnce);
   near_ = HostArray<uint32_t>(most * most_near_, "rows near the control rows", resources);
@@ -69,7 +69,7 @@ double ControlTies::mean_near() const {
 }
 
 bool ControlTies::is_crowded() const {
-  constexpr int64_t kNotFew = 50;  // one of so many
+  constexpr int64_t kNotFew = 50;  // one of this many
   const auto searched = static_cast<int64_t>(searched_.size());
   return searched > 0 && kNotFew * crowded_ * tied() / searched > control_rows_;
 }

@@ -72,7 +72,7 @@ class Forecast {
   }
 
  private:
-  // A control row with rows near it, `most` of them at most: as many as the next may bring have room too.
+  // Adds a control row and up to `most` rows near it; afterwards there is room for another row's.
   void add_pairs(uint32_t control, std::span<const uint32_t> near, int64_t most, std::vector<int64_t>& found) {
     for (const uint32_t row : near) pairs_.push_back({control, row});
     if (static_cast<int64_t>(pairs_.size()) + most > kPairsAtOnce) follow_pairs(found);
@@ -132,7 +132,8 @@ class Forecast {
     return places;
   }
 
-  // `places`: two of each pair that was asked for. A list holds k rows: the first k that are found of a control row count.
+  // `places`: two of each pair that was asked for. A list holds k rows: the first k that are found of a control row
+  // count.
   void put_found(const std::vector<uint32_t>& asked, const std::vector<uint32_t>& places,
                  const std::vector<int64_t>& together, std::vector<int64_t>& found) const {
     for (const int64_t count : together) found[0] += std::min(count, control_.k());

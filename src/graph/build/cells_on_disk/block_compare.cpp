@@ -121,10 +121,10 @@ class BlockCompare {
   using Pieces = std::pair<int64_t, int64_t>;
 
   int64_t rows() const { return layout_.place(end_) - layout_.place(first_); }
-  // Where rows of the chunk lie in memory.
+  // The place of the chunk's rows in memory.
   uint32_t chunk_place() const { return static_cast<uint32_t>(shape_.rows); }
 
-  // The parts of cells in pieces, the first row of which lies at a place in memory.
+  // The parts of cells in pieces whose first row is at `place` in memory.
   std::vector<CellPart> parts_of(int64_t first, int64_t end, uint32_t place) const {
     std::vector<CellPart> parts;
     for (int64_t piece = first; piece < end;) {

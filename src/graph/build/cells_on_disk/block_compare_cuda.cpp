@@ -1,11 +1,11 @@
-// Blocks on a GPU (block_compare.hpp): a block lies there with its lists, and the others pass by in chunks. A thread
-// reads the next chunk into pinned memory and copies it to the device while the present one is compared.
+// Blocks on a GPU (block_compare.hpp): a block stays there with its lists, and all other rows pass in chunks. A thread
+// reads the next chunk into pinned memory and copies it to the device while the current one is compared.
 //
-// Rows of the block have local numbers from 0 on, those of two chunks follow, which take turns. All lie as operands of
-// the matrix units, cell by cell: first the block, then the chunk. The rows of the block that probe each cell are
-// listed once.
+// Rows of the block have local numbers from 0 on, followed by those of two alternating chunks. All are stored as
+// operands of the matrix units, cell by cell: first the block, then the chunk. The rows of the block that probe each
+// cell are listed once.
 //
-// Device memory: for a row of the block its vector, operand, list and inbox, and 8 bytes a probe.
+// Device memory: per row of the block its vector, operand, list and inbox, and 8 bytes per probe.
 #include "graph/build/cells_on_disk/block_compare.hpp"
 
 #include "core/divide.hpp"
@@ -36,7 +36,7 @@ namespace {
 
 constexpr int64_t kListSlots = int64_t{1} << 31;  // below which slots are numbered
 
-// Where rows of a block, or of a chunk, lie as operands: each cell begins with a tile.
+// The number of operand places for the rows of a block or a chunk: each cell begins with a new tile.
 int64_t places_for(const BlockShape& shape, int64_t rows) {
   constexpr int64_t kLostPlaces = 80;  // of a cell's last tile
   const double share = static_cast<double>(rows) / static_cast<double>(std::max(shape.all_rows, rows));
@@ -306,7 +306,7 @@ class BlockCompareCuda final : public BlockComparer {
     context_->synchronize();
   }
 
-  // Pieces whose rows lie from a row on, at places from one on: where their cells lie.
+  // The layout of the cells of pieces, whose rows start at first_row and places at first_place.
   CellLayout place(const Pieces& pieces, int64_t first_row, int64_t first_place) {
     std::vector<int64_t> sizes(static_cast<size_t>(shape_.cells), 0);
     std::vector<CellRun> runs;

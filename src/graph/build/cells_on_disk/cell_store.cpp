@@ -56,15 +56,15 @@ constexpr int64_t kPieceTables = 64;
 constexpr int64_t kStagedCell = 16;  // of a cell, beside its piece
 int64_t most_pieces(int64_t rows, int64_t cells, int64_t rows_per_piece) { return rows / rows_per_piece + cells; }
 
-// What the second pass takes for pieces of so many rows: one of each cell, and the table of all, whose sizes, offsets
-// and hashes the writer keeps.
+// The memory of the second pass for pieces of this size: one piece per cell, and the table of all pieces, with sizes,
+// offsets and hashes.
 int64_t staging_bytes(const SourceRanking& task, int64_t rows_per_piece) {
   const int64_t cells = task.centres.rows();
   return cells * (rows_per_piece * staged_record(task).bytes() + kStagedCell) +
          kPieceTables * most_pieces(task.x.rows(), cells, rows_per_piece);
 }
 
-// Few rows leave large tables, many large pieces: as many as fit well, else what takes least.
+// Small pieces need large tables, large ones much memory: the largest that fit well, or else the size that needs least.
 int64_t choose_piece_rows(const SourceRanking& task, const Resources& resources) {
   const StoredRecord record = record_of(task);
   const int64_t left = only_counts(resources) ? 0 : resources.host_memory()->available();
@@ -138,7 +138,7 @@ class PieceStaging {
     room_[cell] = room_of(++next_[cell]);
   }
 
-  // The piece behind the last has none, and nobody asks.
+  // Not defined for the piece after the last.
   int32_t room_of(int64_t piece) const {
     return piece < layout_.pieces() ? static_cast<int32_t>(layout_.rows(piece)) : 0;
   }

@@ -97,7 +97,7 @@ WorkManifest manifest_of(const VectorFile& x, const CellsWish& wish, bool chosen
   return manifest;
 }
 
-// Lists made with so many probes, and how good they are.
+// Lists made with a number of probes, and their recall.
 struct Wave {
   int64_t probes = 0;
   int64_t pairs = 0;  // that were compared
@@ -449,8 +449,8 @@ class CellsOnDisk {
            ListChain(*folder_, probes, wish_.k, x_.rows()).done({0, x_.rows()}) > 0;
   }
 
-  // All rows in the order of their cells, with so many probes. The cells near rows are ranked step by step, a share for
-  // each part; the part that leads then puts all together.
+  // Stores all rows in the order of their cells, with their probes. Each part ranks the cells near its share of the
+  // rows, step by step; the leading part then assembles everything.
   void make_store(int64_t probes) {
     const StoreNames names(probes);
     const SourceRanking task = source_ranking(probes);
@@ -471,8 +471,8 @@ class CellsOnDisk {
     for (const std::string& found : folder_->names(ProbeSteps::beginning(probes))) folder_->remove(found);
   }
 
-  // What is to be written from here on, at its fullest: the first pass, the store beside it, lists beside the store, and
-  // the graph beside the lists. Less what is there already.
+  // What is to be written from here on, at its fullest: the first pass, the store beside it, lists beside the store,
+  // and the graph beside the lists. Less what is there already.
   struct Room {
     int64_t found = 0;
     int64_t store = 0;

@@ -172,8 +172,8 @@ struct SectionRun {
 
 }  // namespace
 
-// Steps are read from front to back, some sections of all at a time; the section where a part ends is read once more for
-// the next.
+// Reads steps from front to back, some sections of all steps at a time; the section in which a part ends is read again
+// for the next part.
 class ListChain::Reader {
  public:
   Reader(const ListChain& chain, Metric metric, const Resources& resources)

@@ -1,5 +1,5 @@
-// Near cells of rows that lie cell by cell, on a GPU (near_ranks.hpp), as CellPartitionCuda ranks them: all keys of some
-// rows and the cells near theirs, then the smallest of each row.
+// The nearest cells of rows sorted by cell, on a GPU (near_ranks.hpp), ranked as by CellPartitionCuda: all keys of some
+// rows and the cells near their own, then the smallest of each row.
 #include "graph/build/cells_on_disk/near_ranks.hpp"
 
 #include <kith/knn.hpp>

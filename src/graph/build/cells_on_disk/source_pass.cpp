@@ -25,12 +25,12 @@ constexpr int64_t kBatchBytes = int64_t{16} << 20;
 constexpr int64_t kBatchRows = 8192;  // or more, where rows are short
 constexpr int64_t kThreadBytes = int64_t{1} << 20;  // that are worth a thread
 
-// The files that rows lie in, by their names alone: a folder may be moved.
+// The names of the rows' files, without folders, which may be moved.
 std::string files_of(const VectorFile& x) {
   std::string files;
   for (int64_t row = 0; row < x.rows();) {
     const RowPlace place = x.place_of(row);
-    // The first row that lies in another file, by halving.
+    // The first row of another file, by bisection.
     int64_t in = row;
     int64_t out = x.rows();
     while (out - in > 1) {

@@ -59,7 +59,7 @@ class ExactOnDisk {
   }
 
   void run(GraphSink& sink) {
-    // Blocks without a survey are of rows that nobody can verify.
+    // Blocks without a survey belong to rows that cannot be verified.
     if (!folder_->find(std::string(kSurvey))) blocks_.forget();
     survey_rows(x_, "x", params_.check_finite, *folder_, std::string(kSurvey), resources_);
     ProgressMeter meter("blocks", x_.rows(), resources_);

@@ -295,7 +295,7 @@ class MergeOnDisk {
       add_lists(other, merged, size(shard), shard, other);
       end_pair(shard, other, told);
     }
-    if (!keep_) folder_->remove(graph_name(shard));  // nobody reads it again
+    if (!keep_) folder_->remove(graph_name(shard));  // not needed any more
   }
 
   // Offers what a merged graph has found for the rows of a shard, which begin at `begin` in it, to the shard's lists.

@@ -102,7 +102,7 @@ class ExtendOnDisk {
   }
 
   void run(GraphSink& sink) {
-    // Blocks without a survey are of rows that nobody can verify.
+    // Blocks without a survey belong to rows that cannot be verified.
     for (const std::string_view survey : {kOldSurvey, kNewSurvey}) {
       if (folder_->find(std::string(survey))) continue;
       old_rows_.forget();

@@ -29,7 +29,7 @@ struct Edge {
   float distance;  // as the graph has it
 };
 
-// The first values of some rows, from wherever they lie.
+// The first values of some rows, from any memory.
 template <typename T>
 std::vector<T> first_values(const T* values, const KnnGraph& graph, const std::vector<uint32_t>& rows,
                             const Resources& resources) {
@@ -55,7 +55,7 @@ std::vector<Edge> some_edges(const KnnGraph& graph, const Resources& resources) 
   return edges;
 }
 
-// Their rows in turn, from wherever they lie.
+// The rows at both ends of the edges, in turn, from any memory.
 MatrixBuffer ends_of(RowSource& source, const std::vector<Edge>& edges, const Resources& resources) {
   std::vector<uint32_t> rows;
   for (const Edge& edge : edges) rows.insert(rows.end(), {edge.row, edge.other});

@@ -48,7 +48,7 @@ auto with_rows(const VectorFile& x, const KnnGraphParams& params, const Resource
   });
 }
 
-// Asked for, or what `automatic` takes of so many rows.
+// Whether it was requested, or `automatic` chooses it for this number of rows.
 bool is_exact_from_disk(const VectorFile& x, const KnnGraphParams& params, const Resources& resources) {
   if (params.method == GraphMethod::exact || params.recall == 1) return true;
   if (params.method != GraphMethod::automatic) return false;
@@ -56,7 +56,7 @@ bool is_exact_from_disk(const VectorFile& x, const KnnGraphParams& params, const
   return first_method({x.rows(), x.cols(), params.k, params.metric, params.recall}, device.kind) == GraphMethod::exact;
 }
 
-// What the graph needs at least where all rows are in memory; nothing where nobody counts.
+// The least memory of the graph if all rows are in memory; nothing without a memory limit.
 Footprint needed_in_memory(const VectorFile& x, const KnnGraphParams& params, const Resources& resources) {
   if (!counts_memory(resources)) return {};
   const auto call = [&](const Resources& counting) { (void)knn_graph(x, params, counting); };
@@ -70,8 +70,8 @@ struct DiskCells {
   CellsWish wish;
 };
 
-// None for another method, and where there are so few rows that cells from disk would need more than `in_memory`, if that
-// is what they are for.
+// None for another method, and where there are so few rows that cells from disk would need more than `in_memory`, if
+// that is what they are for.
 std::optional<DiskCells> cells_from_disk(const VectorFile& x, const KnnGraphParams& params,
                                          const std::optional<Footprint>& in_memory, const Resources& resources) {
   const bool left_to_us = params.method == GraphMethod::automatic;

@@ -26,8 +26,8 @@ constexpr double kDescentPairs = 9500;
 // For products on a GPU, whose tiles are not full: those that rank a cell for a row, and those of a probed pair.
 constexpr double kGpuRankProducts = 3;
 constexpr double kGpuProbeProducts = 1.4;
-// Where products leave pairs to keys: how many times as long a probed pair takes, and how much longer exact search, which
-// searches rows near to each other by themselves.
+// Where products leave pairs to keys: how many times as long a probed pair takes, and how much longer exact search,
+// which searches rows near to each other by themselves.
 constexpr double kGpuProbeKey = 1400;
 constexpr double kGpuApart = 0.5;
 // A pair takes some columns' time beside its own; wide rows keep the matrix units busier than those of 128 columns,
@@ -62,7 +62,7 @@ double predicted_probes(const GraphProblem& problem) {
   return std::max(1.0, 17 * std::pow(static_cast<double>(problem.rows) / 1e5, 0.36) * std::sqrt(0.01 / missing));
 }
 
-// Rankings of cells that so many probes take.
+// The number of rankings of cells for this number of probes.
 double rankings(const GraphProblem& problem, double probes) {
   return std::ceil(probes / static_cast<double>(ranked_at_once(problem.rows)));
 }
@@ -119,7 +119,7 @@ GraphCosts predict_gpu_costs(const GraphProblem& problem, const CellsWork& work)
 int64_t default_cells(int64_t rows, int64_t k) {
   const auto count = static_cast<double>(rows);
   const double grown = kRowsPerCell * std::pow(std::max(1.0, count / 1e6), 0.24);
-  // Beyond a hundred million rows finding the nearest of so many cells would outgrow comparing.
+  // Beyond a hundred million rows, ranking so many cells would take longer than comparing rows: cells grow.
   const double most = kMostRowsPerCell * std::pow(std::max(1.0, count / 1e8), 0.3);
   const double size = std::max(std::min(grown, most), 2.0 * static_cast<double>(k));
   return std::max<int64_t>(1, static_cast<int64_t>(static_cast<double>(rows) / size));

@@ -12,7 +12,8 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int kSetThreads = 128;
 
-// The same sets in the same order in every run: who comes twice may stand in either of its places, so that they are sorted.
+// The same sets in the same order in every run: who comes twice may stand in either of its places, so that they are
+// sorted.
 __global__ void __launch_bounds__(kSetThreads)
     join_sets_kernel(const __grid_constant__ JoinTask task, CustomSetsRef sets) {
   extern __shared__ uint32_t memory[];  // the numbers
@@ -32,7 +33,7 @@ __global__ void __launch_bounds__(kSetThreads)
   if (threadIdx.x == 0) sets.counts[blockIdx.x] = {counts.fresh, counts.all()};
 }
 
-// A block for each join. A distance that is no number is nobody's nearest.
+// A block per join. A NaN distance is never the nearest.
 __global__ void __launch_bounds__(kThreads)
     join_offers_kernel(const __grid_constant__ JoinTask task, CustomSetsRef sets) {
   extern __shared__ __align__(8) unsigned long long nearest[];  // of the slots

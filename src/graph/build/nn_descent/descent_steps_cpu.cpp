@@ -1,5 +1,5 @@
-// The rounds of NN-Descent on the CPU. A thread joins the samples of one row: blocked products rule pairs out, canonical keys
-// decide among those that may be offered.
+// The rounds of NN-Descent on the CPU. A thread joins the samples of one row: blocked products rule pairs out,
+// canonical keys decide among those that may be offered.
 #include "graph/build/nn_descent/nn_descent.hpp"
 
 #include "core/divide.hpp"
@@ -18,7 +18,7 @@ namespace {
 
 constexpr int64_t kRowsPerTask = 256;
 
-// The two kinds of samples of a row lie one after the other.
+// The two kinds of a row's samples are contiguous.
 enum Kind : int64_t { kNew = 0, kOld = 1 };
 
 // Where offers wait: slots for every row, the smallest packed neighbour of each.
@@ -381,7 +381,7 @@ class DescentStepsCpu final : public DescentSteps {
     }
   }
 
-  // Forward and reverse samples of a row, nobody twice; who is NEW is not OLD.
+  // Collects forward and reverse samples of a row without duplicates; a NEW one is not OLD.
   void collect(int64_t row, JoinSets& sets) const {
     const auto gather = [&](Kind kind, std::vector<uint32_t>& out) {
       out.clear();

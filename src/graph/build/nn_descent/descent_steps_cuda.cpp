@@ -15,7 +15,7 @@
 namespace kith {
 namespace {
 
-constexpr int64_t kOrderedRows = int64_t{1} << 13;    // fewer are gone over as they lie: all is in the cache
+constexpr int64_t kOrderedRows = int64_t{1} << 13;    // fewer are processed in their order: everything is in the cache
 constexpr int64_t kRowsPerLaunch = int64_t{1} << 18;  // some tens of milliseconds at most, where keys are slow
 
 constexpr int64_t kHalfBytes = 2;
@@ -84,7 +84,7 @@ class DescentStepsCuda final : public DescentSteps {
       sets_.emplace(*rows.custom, rows, rows.rows.count, 2 * rules.samples, 4 * rules.samples, context_, resources);
     }
     if (rules.order == nullptr && rows.custom == nullptr && lists_.rows >= kOrderedRows) {
-      // It is made where the known rows will lie.
+      // Uses the memory of the known rows, which come later.
       const JoinOrderLayout layout(lists_.rows);
       if (layout.bytes <= layout_.known.bytes()) order_.emplace(layout);
     }
@@ -159,7 +159,7 @@ class DescentStepsCuda final : public DescentSteps {
       if (batch % kBatchesAhead == 0) advance(0, meter);
     }
   }
-  // To nobody and padding, unless another byte is given.
+  // Fills with kNobody and padding, unless another byte is given.
   template <typename T>
   void clear(const Slot<T>& slot, int byte = 0xFF) const {
     context_->fill(at(slot), byte, slot.count);
@@ -179,7 +179,7 @@ class DescentStepsCuda final : public DescentSteps {
   JoinTask task_;
   uint32_t joins_[kJoinSizes] = {};  // of each size in this round
   std::optional<CustomSetsCuda> sets_;
-  std::optional<JoinOrderLayout> order_;  // none: rows are gone over as they lie
+  std::optional<JoinOrderLayout> order_;  // none: rows are processed in their order
 };
 
 }  // namespace

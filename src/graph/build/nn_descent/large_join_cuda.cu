@@ -164,7 +164,7 @@ void launch_join(const JoinTask& task, JoinSize size, cudaStream_t stream) {
   const int64_t p = task.samples.samples;
   if (task.operands.halves == nullptr) return launch_large<false, kManyThreads>(task, 0, stream);
   if (size != JoinSize::large) return launch_small_join(task, size, stream);
-  const bool rows_apart = 4 * p > kJoinColumns;  // else they are the first columns, or lie behind few
+  const bool rows_apart = 4 * p > kJoinColumns;  // otherwise they are the first columns, or follow a few
   const int64_t operand_bytes = (kJoinColumns + (rows_apart ? kJoinRows : 0)) * kJoinStageBytes;
   if (task.operands.chunks <= kJoinStageChunks) return launch_large<true, kFewThreads>(task, operand_bytes, stream);
   launch_large<true, kManyThreads>(task, operand_bytes, stream);

@@ -1,5 +1,5 @@
-// What a round of NN-Descent looks up before its joins: samples of all lists, which rows they hold, and who meets. A warp for
-// each list; one read of the lists.
+// What a round of NN-Descent looks up before its joins: samples of all lists, which rows they hold, and who meets. A
+// warp for each list; one read of the lists.
 #include "core/divide.hpp"
 #include "cuda/launch.hpp"
 #include "cuda/shared_memory.hpp"
@@ -85,7 +85,7 @@ __global__ void __launch_bounds__(kThreads) know_kernel(DeviceListsRef lists, Kn
 constexpr int kCollectWarps = 8;
 constexpr int kNoJoin = kJoinSizes;
 
-// Places of the table by which those that come twice are found: a power of two, twice as many as there are samples.
+// Size of the hash table that finds duplicates: a power of two, at least twice the number of samples.
 constexpr int sample_table_bits(int64_t samples) {
   int bits = 5;
   while ((int64_t{1} << bits) < 8 * samples) ++bits;
@@ -102,7 +102,7 @@ __device__ bool enter_table(uint32_t* table, int bits, uint32_t number) {
   }
 }
 
-// A warp for a row. Whoever is NEW is not OLD. What stays moves towards the front, to places that have been read.
+// A warp per row. A NEW sample is not OLD. Remaining samples move to the front, to places that have been read.
 __device__ JoinCounts collect(const CollectTask& task, int64_t row, uint32_t* table, int bits) {
   const auto places = static_cast<int>(2 * task.samples.samples);  // of a kind
   uint32_t* const numbers = task.samples.collected(row);

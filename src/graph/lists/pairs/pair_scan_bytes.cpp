@@ -22,8 +22,8 @@ constexpr int64_t kAhead = 12;  // rows on their way while one is copied
 // most - offset, or the nearest that a limit may be.
 int32_t limit_of(int32_t most, int32_t offset) {
   const auto limit = static_cast<int32_t>(static_cast<uint32_t>(most) - static_cast<uint32_t>(offset));
-  // Without branches, so that the compiler takes many at once: where the difference has wrapped around it lies on the wrong
-  // side of `most`.
+  // Without branches, so that the compiler vectorises it: a difference that wrapped around is on the wrong side of
+  // `most`.
   const int32_t not_above = offset < 0 && limit < most ? kLargestLimit : limit;
   return std::max(offset > 0 && not_above > most ? kSmallestLimit : not_above, kSmallestLimit);
 }
@@ -63,7 +63,7 @@ class BytePairScan final : public PairScan, private BytePanelHits {
   void limit_row(int64_t row, float key) override { rows_.sums[row] = sum_for(key); }
   bool exact() const override { return true; }
 
-  // All sums first: who is nearest shows only then, and nobody else has to be looked at.
+  // Computes all sums first: then the nearest rows are known, and no others need to be considered.
   void run_nearest(PairHits& hits, bool same) override {
     if (rows_.count > kMostNearest || queries_.count > kMostNearest) return run(hits);
     make_room_for_nearest();
@@ -125,7 +125,8 @@ class BytePairScan final : public PairScan, private BytePanelHits {
   enum class Collects : uint8_t { nothing, first, sums };
   static constexpr int64_t kTogether = 64;  // pairs
 
-  // One side of the comparison: vectors in panels, the term of each (of a query, its offset), and the largest sum that matters.
+  // One side of the comparison: vectors in panels, the term of each (of a query, its offset), and the largest sum that
+  // matters.
   struct Side {
     Side(int64_t most, int64_t panel_width, int64_t bytes, const Resources& resources)
         : width(panel_width),
@@ -133,7 +134,7 @@ class BytePairScan final : public PairScan, private BytePanelHits {
           terms(round_up(most, width), "a set of rows", resources),
           sums(round_up(most, width), "a set of rows", resources) {}
 
-    // A term is made of the sums of a row, each so many times.
+    // A term is a linear combination of a row's sums.
     int32_t term(const PairRows& all, uint32_t row) const {
       return weights.sum == 0 && weights.squares == 0
                  ? 0

@@ -91,7 +91,7 @@ void for_all_places(const PlaceOrder& order, const Resources& resources, const W
   meter.finish();
 }
 
-// Rows of so many bytes, each place's first.
+// The first row of each place, in the order of places; rows have row_bytes bytes.
 HostArray<std::byte> in_order(const PlaceOrder& order, const std::byte* rows, int64_t row_bytes,
                               const Resources& resources) {
   HostArray<std::byte> placed(order.places() * row_bytes, "the graph's codes", resources);

@@ -17,7 +17,7 @@
 namespace kith {
 namespace {
 
-constexpr int64_t kMostDroppedShare = 2;  // one of so many rows may go
+constexpr int64_t kMostDroppedShare = 2;  // at most one of this many rows may be dropped
 
 // Most candidates of a place: its neighbours, and theirs.
 int64_t most_candidates(int64_t degree) { return degree * (1 + degree); }
@@ -174,7 +174,7 @@ std::shared_ptr<const WalkGraph> compact_walk_graph(const WalkGraph& graph, cons
   std::vector<uint32_t> sought(static_cast<size_t>(count));
   std::iota(sought.begin(), sought.end(), 0U);
   WalkFacts facts = graph.facts;
-  // Which rows had them is not known: as many as their share.
+  // It is not known which rows had them: keeps their share.
   facts.clipped = static_cast<int64_t>(static_cast<double>(facts.clipped) * static_cast<double>(place_of.size()) /
                                        static_cast<double>(graph.rows()));
   const auto show = [&] {

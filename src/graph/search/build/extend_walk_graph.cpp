@@ -25,14 +25,14 @@
 namespace kith {
 namespace {
 
-constexpr int64_t kMostNewShare = 4;  // one of so many rows may be new
+constexpr int64_t kMostNewShare = 4;  // at most one of this many rows may be new
 constexpr int64_t kMostRowsPerCell = 2 * kRowsPerWalkCell;
 constexpr int64_t kNearNew = 32;  // candidates among the new rows
 constexpr WalkWish kLinkWalk{.beam = 64, .width = 2};
 constexpr int64_t kTaskTargets = 64;
 
-// A GPU takes growth over where bringing the graph there, at so many bytes a second, takes less time than threads do,
-// which need so many seconds for a row.
+// A GPU extends the graph if copying it there, at this many bytes a second, takes less time than the CPU's threads, at
+// the seconds per row below.
 constexpr double kBytesToGpu = 2e10;
 constexpr double kSecondsOfRow = 250e-6;
 
@@ -97,7 +97,7 @@ std::vector<NearPlaces> near_places(WalkBuildGpu& gpu, const WalkView& graph, co
   return near;
 }
 
-// The lists of a graph, which may lie in pages, for a GPU.
+// Copies the lists of a graph, which may be in pages, to a GPU.
 void bring_lists(const WalkLists& lists, WalkBuildGpu& gpu, const Resources& resources) {
   if (lists.flat() != nullptr) return gpu.take_edges(lists.flat());
   const HostArray<uint32_t> together(lists.places() * lists.degree(), "the graph's edges", resources);

@@ -51,7 +51,7 @@ struct ValueKeys {
   }
 };
 
-// What a warp works with: room for so many entries, twice, and a flag for each.
+// The working memory of a warp: two arrays of entries, and a flag per entry.
 struct WarpRoom {
   uint64_t* entries;
   uint64_t* sorted;
@@ -173,7 +173,7 @@ __global__ void offer_kernel(const uint64_t* chosen, int64_t count, int64_t firs
   offered[atomicAdd(end, 1ULL)] = pack_neighbor(ordered_of(edge), static_cast<uint32_t>(first + i / degree));
 }
 
-// The largest of the first `most` entries, none of which is there twice, of more than so many. By a warp.
+// The largest of the `most` smallest among more than `most` distinct entries; by a warp.
 KITH_DEVICE_INLINE uint64_t largest_of_first(const uint64_t* entries, int64_t count, int64_t most) {
   uint64_t low = 0;
   uint64_t high = kPadding - 1;

@@ -33,7 +33,7 @@ KITH_DEVICE_INLINE uint32_t root_of(uint32_t* parts, uint32_t place) {
   return place;
 }
 
-// A root gets a smaller one as its parent, so a part's root is its smallest place in the end, whoever comes first.
+// A root gets a smaller root as its parent, so that in the end a component's root is its smallest place, in any order.
 __global__ void join_kernel(const uint32_t* edges, int64_t places, int64_t degree, uint32_t* parts) {
   const int64_t i = thread_number();
   if (i >= places * degree || edges[i] == kNoEdge) return;

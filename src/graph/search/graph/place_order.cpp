@@ -22,7 +22,7 @@ struct PlacedRow {
   uint64_t hash;  // then: the first row that is equal
 };
 
-// Any hash will do: equal rows are told by their bytes.
+// Any hash will do, since equal rows are recognised by their bytes.
 uint64_t hash_of(const std::byte* row, int64_t bytes) {
   uint64_t hash = 0x9E3779B97F4A7C15ULL;
   for (int64_t at = 0; at < bytes; at += 8) {

@@ -24,7 +24,7 @@ constexpr uint64_t kWalkSampleStream = 0x77616C6B;  // of random numbers
 constexpr int64_t kSampleValues = int64_t{1} << 22;
 constexpr int64_t kFewestSampleRows = 256;
 constexpr int64_t kMostSampleRows = 16384;
-constexpr int64_t kClippedOf = 1000;  // one of so many sampled values may be clipped
+constexpr int64_t kClippedOf = 1000;  // one of this many sampled values may be clipped
 constexpr double kLargestCode = 127;
 constexpr double kLargestNibble = 7.5;  // half of the levels that there are
 constexpr double kMostSum = 2147483647.0;
@@ -57,10 +57,9 @@ WalkKind kind_for(Metric metric) {
   }
 }
 
-// By how much the step is to be wider than `spread` asks for: with the least error of all values, rounded or clipped,
-// up to twice. Rows of a cluster at the rim would all lie elsewhere if they were clipped; but a few values beyond all
-// others are not to make codes of the others coarse. Four bits may be narrower too: their steps are errors of another
-// size.
+// The factor by which to widen the step that follows from `spread`, up to 2, so that the total error of rounding and
+// clipping is smallest. Clipping would move all rows of a cluster at the rim; but a few outliers should not make the
+// codes of all others coarse. For four bits the factor may be below 1, since their steps are much larger.
 float widening(const float* begin, const float* end, float spread, WalkBits bits) {
   constexpr float kFactors[] = {1.0F, 1.125F, 1.25F, 1.5F, 1.75F, 2.0F, 0.5F, 0.6F, 0.7F, 0.8F, 0.9F};
   constexpr size_t kWider = 6;
@@ -178,10 +177,10 @@ void WalkCoder::fit(const MatrixView& rows, const Sample& sample) {
   if (!(step_ > 0)) step_ = 1;  // all rows alike, or apart by less than a float tells
 }
 
-// Whether of some rows nearly all of the kJudgedNear nearest are among the first of all by codes that a search compares
-// again. Of rows whose distances differ by decades they are not: one step is too coarse for the short ones. Nor are
-// they in clusters that are small beside what lies between them. All rows are looked at, since the nearest of a sample
-// are farther apart.
+// Whether codes can tell near rows apart: for a sample of rows, nearly all of the kJudgedNear nearest must be among the
+// rows that a search by codes would compare again. That fails if distances differ by decades, as one step is too coarse
+// for the short ones, and for clusters that are small compared with the gaps between them. Neighbours are searched
+// among all rows, since those in a sample would be farther apart.
 bool WalkCoder::tells_apart(const MatrixView& rows, const Resources& resources) const {
   const int64_t count = rows.rows();
   const int64_t judged = judged_rows(count, form_.cols);

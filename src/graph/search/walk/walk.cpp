@@ -25,8 +25,8 @@ constexpr int64_t kPrefetchedBytes = 512;  // of a code; the rest comes as it is
   prefetch(reinterpret_cast<const std::byte*>(view.list_of(place)), view.degree * int64_t{sizeof(uint32_t)});
 }
 
-// Calls use(number, key) for the keys that are no larger, in their order. Which these are nobody can foresee, and most
-// are not: they are picked without a branch.
+// Calls use(number, key) for the keys that are no larger, in their order. They are few and unpredictable, so they are
+// selected without branches.
 template <typename Use>
 void visit_near(const uint32_t* keys, int64_t count, uint32_t largest, const Use& use) {
   uint16_t picked[kTogether];
