@@ -108,7 +108,8 @@ bool prefers_tables(const IvfSearchShape& shape) {
     tables.add(CostUnit::query_table_column, 2 * cols / slots * pairs);
     if (shape.term == ScanTerm::of_list) tables.add(CostUnit::summed_pair_table_part, parts * pairs);
   }
-  const MachineModel& model = model_of(DeviceInfo());
+  const DeviceInfo any_gpu;
+  const MachineModel& model = model_of(any_gpu);
   return model.seconds(tables) < kMargin * model.seconds(products);
 }
 
