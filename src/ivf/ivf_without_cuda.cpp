@@ -1,4 +1,4 @@
-// Stands in for what codes and searches lists on a GPU in a build without CUDA.
+// Stubs for encoding and searching lists on a GPU, for builds without CUDA.
 #include "core/dispatch.hpp"
 #include "ivf/search/ivf_search.hpp"
 #include "ivf/segment/code_rows_cuda.hpp"

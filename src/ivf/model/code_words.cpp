@@ -9,7 +9,7 @@
 namespace kith {
 namespace {
 
-// To nearest, ties to even.
+// Rounds to nearest, ties to even.
 uint16_t bf16_of(float value) {
   const uint32_t bits = bits_of_float(value);
   return static_cast<uint16_t>((bits + 0x7FFFu + (bits >> 16 & 1u)) >> 16);
@@ -17,7 +17,7 @@ uint16_t bf16_of(float value) {
 
 bool is_additive(const CodeFormat& format) { return format.adds_codewords(); }
 
-// Columns of a codeword.
+// The number of columns of a codeword.
 int64_t width_of(const CodeFormat& format) { return is_additive(format) ? format.cols : format.part_cols(); }
 
 }  // namespace

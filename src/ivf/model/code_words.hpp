@@ -1,7 +1,7 @@
-// The codewords of a product or additive code in the forms that searches want. Each is made when first asked for and kept as long
-// as the model: a search of one query would take longer to make it than to use it.
+// The codewords of a product or additive code in the forms that searches need. Each form is computed on first use and
+// kept with the model: for a single query, computing it would take longer than the search.
 //
-// Memory: 4 bytes for each codeword, 4 for each of its values for tables and 2 for tiles.
+// Memory: 4 bytes per codeword, plus 4 per codeword value for tables and 2 for tiles.
 #pragma once
 
 #include <kith/resources.hpp>
@@ -19,17 +19,17 @@ class CodeWords {
  public:
   struct Forms {
     HostArray<float> squares;     // of each codeword
-    float largest = 0;            // norm of a vector made of codewords; additive: sum of the books' longest
-    HostArray<float> columns;     // for tables: the columns of a part one after the other
-    HostArray<uint16_t> rounded;  // for tiles: as bf16
-    float moved_by = 0;           // the most that rounding moves a vector
+    float largest = 0;            // largest norm of a decoded vector; additive: sum of each book's largest norm
+    HostArray<float> columns;     // for tables: the codewords of a part, column by column
+    HostArray<uint16_t> rounded;  // for tiles: the codewords as bf16
+    float moved_by = 0;           // an upper bound on the distance by which rounding moves a vector
   };
   struct Wanted {
     bool columns = false;
     bool rounded = false;
   };
 
-  // The codec is the same at every call. Forms that were there stay where they are.
+  // Must be called with the same codec every time. Forms that already exist are not moved.
   const Forms& get(const Codec& codec, const Wanted& wanted, const Resources& resources);
   static Footprint footprint(const CodeFormat& format, const Wanted& wanted);
   int64_t bytes() const;

@@ -14,7 +14,7 @@ namespace kith {
 
 namespace {
 
-// The layout of one matrix on one device.
+// The layout of a single matrix on a single device.
 class OneLayout final : public BaseLayouts {
  public:
   explicit OneLayout(const PreparedBase* layout) : layout_(layout) {}

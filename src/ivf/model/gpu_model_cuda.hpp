@@ -1,4 +1,4 @@
-// A model's centres and code on a GPU. Memory: the centres, a copy of them laid out for products, the code's values.
+// A model's centres and codec on a GPU. Memory: the centres, a copy of them laid out for products, the codec's tables.
 #pragma once
 
 #include <kith/memory_space.hpp>
@@ -17,10 +17,10 @@
 
 namespace kith {
 
-// The centres of inverted lists on a GPU, laid out for exact search: the nearest lists of rows and queries there.
+// The centres of inverted lists on a GPU, laid out for exact search: finds the nearest lists of rows and queries.
 class GpuCentres {
  public:
-  // Copies them, and waits.
+  // Copies the centres and waits for the copy.
   GpuCentres(int device, Metric metric, const MatrixView& centres, const Resources& resources);
 
   const float* data() const { return static_cast<const float*>(view_.data()); }
@@ -28,11 +28,11 @@ class GpuCentres {
   const PreparedBase& layout() const { return *layout_; }
   int64_t bytes() const { return memory_.bytes() + layout_->bytes(); }
 
-  // The `count` nearest lists of each row, nearest first, as exact search orders them: rows x count list numbers and as
-  // many distances, in the memory of the device that the rows lie on. On the resources' stream.
+  // The `count` nearest lists of each row, nearest first, in the order of exact search: rows x count list numbers and
+  // distances, in the memory of the device that holds the rows. Runs on the resources' stream.
   void nearest(const MatrixView& rows, int64_t count, bool check_finite, int64_t* lists, float* distances,
                const Resources& resources) const;
-  // What the nearest list of so many rows there takes at least.
+  // The least memory needed to find the nearest list of that many rows.
   Footprint nearest_footprint(int64_t rows, DType dtype, const Resources& resources) const;
 
  private:
@@ -45,13 +45,13 @@ class GpuCentres {
 
 class GpuModelCuda final : public GpuModel {
  public:
-  // Copies, and waits.
+  // Copies the model and waits for the copy.
   GpuModelCuda(int device, const IvfModel& model, const Resources& resources);
 
   int64_t bytes() const override { return codec_.bytes() + (centres_ ? centres_->bytes() : 0); }
   const GpuCentres* centres() const { return centres_ ? &*centres_ : nullptr; }  // null: one list without a centre
   const DeviceCodec& codec() const { return codec_; }
-  // Rows are where their centres are: in which origin and scale products with the centres are made.
+  // Rows lie near their centres, so the centres determine the origin and scale of products.
   const DataSample& sample() const { return sample_; }
 
  private:
@@ -60,7 +60,7 @@ class GpuModelCuda final : public GpuModel {
   DataSample sample_;
 };
 
-// The one that the model keeps for that device, made by the first call.
+// The model's copy on that device; made by the first call.
 std::shared_ptr<const GpuModelCuda> gpu_model(int device, const IvfModel& model, const Resources& resources);
 
 }  // namespace kith

@@ -19,14 +19,14 @@
 namespace kith {
 namespace {
 
-constexpr uint64_t kCentreStream = 0x69766663;  // of the rows that centres are trained on
-constexpr uint64_t kCoarseStream = 0x69766673;  // of those that centres are begun on
-constexpr uint64_t kCodeStream = 0x69766670;    // of those that the code is
-constexpr int64_t kCodeRows = 1 << 16;          // 256 for each of 256 codewords
+constexpr uint64_t kCentreStream = 0x69766663;  // draws the rows on which centres are trained
+constexpr uint64_t kCoarseStream = 0x69766673;  // draws the rows of the first, coarse passes
+constexpr uint64_t kCodeStream = 0x69766670;    // draws the rows on which the code is trained
+constexpr int64_t kCodeRows = 1 << 16;          // 256 rows per codeword, for 256 codewords
 constexpr int64_t kMostPointsPerCentre = 256;
-constexpr int64_t kManyPoints = 1 << 24;  // of all centres together, unless that is too few for each
-constexpr int64_t kManyLists = 1 << 14;   // more of them have fewer iterations
-constexpr int64_t kCoarseShare = 4;       // of the rows: one in so many at first
+constexpr int64_t kManyPoints = 1 << 24;  // training rows in total, unless that is too few per centre
+constexpr int64_t kManyLists = 1 << 14;   // above this, fewer iterations
+constexpr int64_t kCoarseShare = 4;       // the coarse passes use one row in this many
 
 bool spherical(Metric metric) { return metric == Metric::inner_product || metric == Metric::cosine; }
 
@@ -41,7 +41,7 @@ KMeansParams centre_params(const CentreTraining& training, Metric metric, int64_
   return params;
 }
 
-// By k-means over up to `most` rows, from `before` where the parameters say so.
+// Runs k-means over up to `most` rows, starting from `before` if the parameters ask for it.
 MatrixBuffer fit_centres(const KMeansParams& params, Metric metric, RowSource& rows, int64_t most,
                          const CounterRng& rng, const MatrixView& before, const Resources& resources) {
   const int64_t lists = params.clusters;
@@ -52,7 +52,7 @@ MatrixBuffer fit_centres(const KMeansParams& params, Metric metric, RowSource& r
     return train_centres_streamed(params, metric, {rows, most, rng}, input, resources);
   }
   TrainingSample sample(rows, most, rng, {fitting, metric == Metric::cosine}, resources);
-  if (metric == Metric::cosine) sample.make_unit_length(resources);  // it knows directions alone
+  if (metric == Metric::cosine) sample.make_unit_length(resources);  // spherical k-means only uses directions
   KMeans kmeans(params);
   kmeans.fit(sample.view(), input, resources);
   MatrixBuffer centres(DType::f32, lists, rows.info().cols, "the centres", resources);
@@ -63,7 +63,7 @@ MatrixBuffer fit_centres(const KMeansParams& params, Metric metric, RowSource& r
   return centres;
 }
 
-// The parameters of the passes over all rows drawn, after those over a part of them.
+// The parameters of the passes over all drawn rows that follow the coarse ones.
 KMeansParams finishing(KMeansParams params, const CentreTraining& training) {
   params.iterations = training.iterations;
   params.init = KMeansInit::given;
@@ -186,7 +186,7 @@ Footprint train_ivf_footprint(const IvfSpec& spec, Metric metric, const RowsInfo
 std::shared_ptr<const IvfModel> train_ivf(const IvfSpec& spec, Metric metric, RowSource& rows, uint64_t seed,
                                           const Resources& given) {
   const DefaultFloatMode mode;
-  // Where the rows lie, so that what is drawn from them is worked on there too.
+  // Samples are kept and processed in the memory space of the rows.
   const MemorySpace space = rows.space();
   const bool follows = !space.host_readable() && given.device().kind == DeviceKind::automatic;
   const Resources resources = follows ? given.with_device(Device::cuda(space.device)) : given;

@@ -28,12 +28,12 @@ namespace kith {
 namespace {
 
 constexpr int64_t kBlockRows = 1 << 16;
-// Queries and lists that are ranked one query after the other, without the plans and lists of an exact search, which
-// take longer than the scan of so few centres.
+// Up to this many queries are ranked one by one, without the setup of an exact search, which would take longer than
+// scanning so few centres.
 constexpr int64_t kFewRanked = 4;
 constexpr int64_t kFewLists = 4096;
 
-// Memory of rank_one.
+// Working memory of rank_one.
 struct FewRanked {
   FewRanked(ArrayPlaces& block, int64_t lists, int64_t cols)
       : query(block.take<float>(cols)),
@@ -43,7 +43,7 @@ struct FewRanked {
         keys(block.take<float>(lists)),
         neighbors(block.take<uint64_t>(lists)) {}
 
-  PlacedArray<float> query;  // of length 1, for cosine
+  PlacedArray<float> query;  // normalized, for cosine
   PlacedArray<float> values;
   PlacedArray<float> facts;
   PlacedArray<uint32_t> places;
@@ -64,7 +64,7 @@ bool all_finite(const PlacedArray<float>& values, int64_t count) {
 
 constexpr int64_t kUnsure = -1;
 
-// How many lists the errors of fast values leave, of which the places are written; kUnsure where a value is not finite.
+// Writes the lists that the fast values cannot rule out, and returns their number; kUnsure if a value is not finite.
 int64_t near_lists(KeyKind kind, const float* query, const MatrixView& centres, int64_t probes,
                    const FewRanked& memory) {
   const int64_t count = centres.rows();
@@ -73,12 +73,12 @@ int64_t near_lists(KeyKind kind, const float* query, const MatrixView& centres, 
   scan_rows_cpu(differences ? KeyKind::squared_l2 : kind, query, centres, values,
                 differences ? nullptr : memory.facts.data());
   const double relative = product_error(centres.cols());
-  double error = underflow_error(centres.cols());  // beside what is relative to the value
+  double error = underflow_error(centres.cols());  // in addition to the relative error
   if (!differences) {
     double longest = 0;
     for (int64_t i = 0; i < count; ++i) {
       values[i] = -values[i];
-      longest = memory.facts[i] <= longest ? longest : static_cast<double>(memory.facts[i]);  // a NaN stays
+      longest = memory.facts[i] <= longest ? longest : static_cast<double>(memory.facts[i]);  // keeps a NaN
     }
     const double squared = canonical_squared_norm_cpu(query, centres.cols());
     if (!(squared < kLargestSquaredNorm && longest < kLargestSquaredNorm)) return kUnsure;
@@ -91,7 +91,7 @@ int64_t near_lists(KeyKind kind, const float* query, const MatrixView& centres, 
                       memory.places.data());
 }
 
-// The same by cosine. `squared`: the query's length.
+// The same for cosine. `squared`: the squared norm of the query.
 int64_t near_lists_by_cosine(const float* query, double squared, const MatrixView& centres, int64_t probes,
                              const FewRanked& memory) {
   const int64_t count = centres.rows();
@@ -109,8 +109,8 @@ int64_t near_lists_by_cosine(const float* query, double squared, const MatrixVie
   return places_up_to(lower, count, rank_value(upper, count, probes), memory.places.data());
 }
 
-// The nearest lists of one query: fast values of all, and the keys of those that their errors leave. False where a
-// value is not finite.
+// The nearest lists of one query: fast values for all lists, then exact keys for those not ruled out. Returns false if
+// a value is not finite.
 bool rank_one(KeyKind kind, const float* query, const MatrixView& centres, int64_t probes, const FewRanked& memory,
               int32_t* lists) {
   const bool cosine = kind == KeyKind::cosine;
@@ -127,7 +127,7 @@ bool rank_one(KeyKind kind, const float* query, const MatrixView& centres, int64
   return true;
 }
 
-// What an exact search of the centres finds for a block of queries.
+// Results of an exact search of the centres for a block of queries.
 struct RankedBlock {
   RankedBlock(int64_t queries, int64_t probes, const Resources& resources)
       : rows(std::min(kBlockRows, queries)),
@@ -194,8 +194,8 @@ SearchShape assign_shape(Metric metric, int64_t lists, const RowsInfo& rows) {
   return shape;
 }
 
-// On a CPU that multiplies rounded bytes: the same lists, without what a search keeps for more than one neighbour.
-// False where a search finds them as soon, or memory is short.
+// On CPUs with int8 dot products: the same lists, without the overhead that a search has for more than one neighbour.
+// Returns false where a search is as fast or memory is short.
 bool assign_by_products(Metric metric, const MatrixView& centres, const MatrixView& rows, int32_t* lists,
                         const Resources& resources) {
   constexpr int64_t kFewestRows = 256;
@@ -232,7 +232,7 @@ void assign_lists(Metric metric, const MatrixView& centres, const MatrixView& ro
                   const Resources& resources) {
   if (assign_by_products(metric, centres, rows, lists, resources)) return;
   rank_by_search(metric, centres, rows, 1, lists, resources);
-  // Without a check a row that is not finite has no nearest list; it goes to list 0.
+  // If finiteness is not checked, a non-finite row has no nearest list and goes to list 0.
   std::transform(lists, lists + rows.rows(), lists, [](int32_t list) { return std::max(list, 0); });
 }
 

@@ -31,7 +31,7 @@ float NormTerms::term(const uint8_t* code, const float* decoded, const float* ce
   }
   const double held = canonical_squared_norm_cpu(decoded, cols);
   const double term = square + (static_cast<double>(code_norm(codec_, code)) - held);
-  // A NaN becomes and stays the largest.
+  // Written so that a NaN becomes the largest and stays so.
   if (!(std::abs(term) <= largest_term_)) largest_term_ = std::abs(term);
   if (!(held <= largest_norm_ * largest_norm_)) largest_norm_ = std::sqrt(held) * (1 + 0x1p-40);
   return static_cast<float>(term);

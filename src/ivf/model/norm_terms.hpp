@@ -1,8 +1,8 @@
-// What norms that codes hold (kernels/codes/code_norm.hpp) change in the products of a piece of a list, on the CPU.
+// How norms stored in codes (kernels/codes/code_norm.hpp) affect products with a piece of a list, on the CPU.
 //
-// A key is |q|^2 - 2 q x + norm, which is |q - x|^2 + (norm - |x|^2): the second part goes to the vector's term, however
-// the first is computed. It is made in float64. What an f32 sum that begins with a term T loses more is a share of |T|;
-// what float64 loses, here and in the canonical key, a share of (|q| + |x|)^2.
+// A key is |q|^2 - 2 q x + norm, which is |q - x|^2 + (norm - |x|^2): the second part is added to the vector's term,
+// however the first is computed. It is computed in float64. Starting an f32 sum from a term T adds a rounding error
+// relative to |T|; the float64 error, here and in the canonical key, is relative to (|q| + |x|)^2.
 #pragma once
 
 #include "ivf/model/ivf_model.hpp"
@@ -18,16 +18,16 @@ class NormTerms {
 
   bool used() const { return used_; }
 
-  // The queries that are loaded, one by one, as they were given.
+  // Starts a new set of queries, which are then added one by one, in their original form.
   void start_queries() { query_norms_.clear(); }
   void add_query(const float* query);
 
   void start_rows();
-  // The term of a vector whose square, of what is multiplied, is known. `decoded`: what decoding gave, to which the
-  // centre is added where there is one.
+  // The term of a vector. `square`: the squared norm of the vector that is multiplied. `decoded`: the decoded code, to
+  // which the centre, if any, is added.
   float term(const uint8_t* code, const float* decoded, const float* centre, double square);
 
-  // For the queries and vectors loaded; infinite where nothing is certain.
+  // The error bound for the loaded queries and vectors; infinite where none holds.
   float error(int64_t query) const;
 
  private:
@@ -36,7 +36,7 @@ class NormTerms {
   std::vector<float> held_;
   std::vector<double> query_norms_;
   double largest_term_ = 0;
-  double largest_norm_ = 0;  // of a vector
+  double largest_norm_ = 0;  // largest norm of a vector
 };
 
 }  // namespace kith

@@ -23,7 +23,7 @@ struct NormMemory {
       : norms(rows, "norms", resources), codes(piece_bytes, "codes", resources) {}
 
   HostArray<float> norms;
-  HostArray<uint8_t> codes;  // of a piece of rows
+  HostArray<uint8_t> codes;  // codes of a piece of rows
 };
 
 }  // namespace

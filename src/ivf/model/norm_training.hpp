@@ -1,7 +1,7 @@
-// Norms that codes hold are of whole vectors, the centre of their list included: their levels are trained here, on the
-// rows that the code was trained on.
+// Norms stored in codes are those of whole vectors, including the centre of their list. Their levels are trained here,
+// on the rows on which the code was trained.
 //
-// Cost: the rows are encoded once. Memory: 4 bytes a row, and a piece of rows with their codes.
+// Cost: the rows are encoded once. Memory: 4 bytes per row, and a piece of rows with their codes.
 #pragma once
 
 #include <kith/metric.hpp>
@@ -17,14 +17,14 @@
 
 namespace kith {
 
-// InvalidArgument where such norms serve another metric alone.
+// Throws InvalidArgument if such norms only serve a different metric.
 void check_norm_metric(CodeNorm norm, Metric metric);
 
-// The code with such norms. `rows`: as the code sees them, not opened yet; `lists`: of each, and their centres, or null.
+// The codec with such norms. `rows`: the rows to encode, not opened yet; `lists`: the list of each row; or null.
 std::shared_ptr<const Codec> with_norms(const std::shared_ptr<const Codec>& codec, CodeNorm norm, RowSource& rows,
                                         const int32_t* lists, const MatrixView& centres, const Resources& resources);
 
-// What with_norms() takes on the host at least, with both codecs.
+// The least host memory of with_norms(), including both codecs.
 Footprint norm_training_footprint(const CodeRecipe& code, const RowsInfo& rows, const Resources& resources);
 
 }  // namespace kith

@@ -28,15 +28,15 @@ namespace {
 constexpr std::string_view kPurpose = "the training sample";
 constexpr int64_t kPieceBytes = int64_t{256} << 20;
 
-constexpr int64_t kShare = 4;        // of what is left, for a sample in memory
-constexpr int64_t kPieceShare = 16;  // for rows whose lists are looked for: the search for centres needs most of it
+constexpr int64_t kShare = 4;        // fraction of the remaining memory that a sample may take
+constexpr int64_t kPieceShare = 16;  // for rows being assigned to lists: searching the centres needs most of the memory
 
 void make_row_unit_length(float* row, int64_t cols) {
   const double inverse = canonical_inverse_norm(canonical_squared_norm_cpu(row, cols));
   for (int64_t c = 0; c < cols; ++c) row[c] = static_cast<float>(row[c] * inverse);
 }
 
-// Row numbers that were drawn, ascending; they count against the limit.
+// The drawn row numbers, ascending; they count against the memory limit.
 struct DrawnRows {
   DrawnRows(RowSource& rows, int64_t most, const CounterRng& rng, const Resources& resources)
       : counted(array_bytes<uint32_t>(std::min(rows.rows(), most)), "the training rows' numbers", resources),
@@ -46,19 +46,19 @@ struct DrawnRows {
   std::vector<uint32_t> numbers;
 };
 
-// Beside what is trained on them: their numbers, and a bit a row while they are drawn.
+// Memory besides the training itself: the row numbers, and a bit per row while they are drawn.
 Footprint drawn_footprint(const RowsInfo& rows, int64_t count) {
   return array_footprint<uint32_t>(count).beside(array_footprint<uint64_t>(divide_up(rows.rows, 64)));
 }
 
-// What it takes at least to draw rows that lie on a GPU, some at a time: those as f32, and as they are wanted.
+// The least memory to draw rows on a GPU piece by piece: a piece as f32 and in its final form.
 Footprint drawing_footprint(const RowsInfo& rows, int64_t count, const Resources& resources) {
   if (rows.space.host_readable()) return {};
   const Footprint row = footprint_of<FloatRows>(resources, rows.space, int64_t{1}, rows.cols, kPurpose);
   return gathering_footprint(rows, count, resources).beside(row.times(2));
 }
 
-// The list of every drawn row, a piece at a time.
+// The list of every drawn row, computed piece by piece.
 HostArray<int32_t> lists_of(const CodedVectors& vectors, RowSource& rows, const std::vector<uint32_t>& numbers,
                             const Resources& resources) {
   constexpr int64_t kMostBytes = 1 << 20;
@@ -93,7 +93,7 @@ void TrainingSample::take_room(int64_t count, int64_t cols, MemorySpace space, c
   view_ = own_.view();
 }
 
-// Piece after piece of the rows that lie there is gathered, made into what is wanted, and copied to its place.
+// Gathers the rows piece by piece, converts each piece to its final form, and copies it into the sample.
 void TrainingSample::draw_on_gpu(RowSource& rows, int64_t most, const CounterRng& rng, const Use& use,
                                  const Resources& resources) {
   const RowsInfo info = rows.info();
@@ -112,7 +112,7 @@ void TrainingSample::draw_on_gpu(RowSource& rows, int64_t most, const CounterRng
   }
   const MemorySpace space = info.space;
   const int64_t room = device_memory_left(space.device, resources);
-  constexpr int64_t kRoomShare = 4;  // of it: k-means wants as much again, and more
+  constexpr int64_t kRoomShare = 4;  // fraction of the free memory: k-means needs as much again, and more
   const int64_t bytes = array_bytes<float>(count * info.cols);
   const bool stays = use.footprint_on_gpu && bytes <= room / kRoomShare &&
                      (!counts_memory(resources) || use.footprint_on_gpu().device <= room - bytes);
@@ -157,7 +157,7 @@ Footprint centre_training_footprint(const KMeansParams& params, const RowsInfo& 
   const Footprint fit =
       drawn_footprint(rows, count).beside(fit_footprint(params, GatheredSource::info_of(rows, count), resources));
   if (rows.space.host_readable()) return fit;
-  // The sample may lie on the host, or be the rows themselves.
+  // The sample may be in host memory, or be the rows themselves.
   const RowsInfo there(count, rows.cols, DType::f32, rows.space);
   return fit.beside(array_footprint<float>(count, rows.cols))
       .then(fit_footprint(params, there, resources))
@@ -170,7 +170,7 @@ Footprint code_training_footprint(const CodeRecipe& code, int64_t lists, Metric 
   const RowsInfo info = GatheredSource::info_of(rows, count);
   Footprint working = Codec::training_footprint(code, info, resources);
   if (code.norm != CodeNorm::decoded) working = working.then(norm_training_footprint(code, info, resources));
-  if (lists > 0) {  // looked for with a share of what is left beside
+  if (lists > 0) {  // assigning them takes part of the remaining memory
     const Footprint assigning = assign_footprint(metric, lists, {1, info.cols, DType::f32}, resources);
     working = working.then({assigning.host * kPieceShare / (kPieceShare - 1), assigning.device});
   }

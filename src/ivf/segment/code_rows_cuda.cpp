@@ -25,10 +25,10 @@ namespace {
 
 constexpr uint64_t kNothingLost = ~uint64_t{0};
 constexpr int64_t kCodedPieceBytes = int64_t{512} << 20;  // of rows as f32
-constexpr int64_t kLeastPiece = 256;                 // rows of a piece, however little room there is
-constexpr int64_t kLeastTogether = 65536;            // rows coded together, likewise
+constexpr int64_t kLeastPiece = 256;                 // least rows of a piece, however little memory is free
+constexpr int64_t kLeastTogether = 65536;            // least rows coded together, likewise
 
-// What a piece of rows takes on the device on its way to codes.
+// Device memory for encoding a piece of rows.
 struct PieceMemory {
   PieceMemory(const IvfModel& model, const GpuModelCuda& there, const RowsInfo& rows, int64_t piece,
               const std::shared_ptr<const DeviceContext>& context, const Resources& resources)
@@ -52,8 +52,8 @@ struct PieceMemory {
 int64_t rows_coded_together(int device, const IvfModel& model, const MatrixView& rows, const Resources& resources) {
   const int64_t least = std::clamp<int64_t>(rows.rows(), 1, kLeastTogether);
   if (rows.rows() <= least || only_counts(resources)) return least;
-  constexpr int64_t kShare = 2;                                            // of the room: the rest is for larger pieces
-  if (!only_counts(resources)) (void)gpu_model(device, model, resources);  // is kept: it is not counted again and again
+  constexpr int64_t kShare = 2;                                            // of the free memory; the rest is for pieces
+  if (!only_counts(resources)) (void)gpu_model(device, model, resources);  // kept, so not counted every time
   return most_rows(least, rows.rows(), device_memory_left(device, resources) / kShare, [&](int64_t together) {
     const auto code = [&](const Resources& counting) {
       (void)code_rows_cuda(device, model, rows.slice(0, together), 0, counting);
@@ -87,7 +87,7 @@ Segment code_rows_cuda(int device, const IvfModel& model, const MatrixView& rows
     const int64_t least = std::clamp<int64_t>(rows.rows(), 1, kLeastPiece);
     const int64_t good =
         std::clamp<int64_t>(kCodedPieceBytes / array_bytes<float>(cols), least, std::max(least, rows.rows()));
-    constexpr int64_t kShare = 4;  // of the room
+    constexpr int64_t kShare = 4;  // of the free memory
     int64_t piece = least;
     Resources beside = resources;
     if (!only_counts(resources)) {
@@ -134,7 +134,7 @@ Segment code_rows_cuda(int device, const IvfModel& model, const MatrixView& rows
       meter.add(count);
       meter.poll();
     }
-    context->synchronize();  // buffers of a piece go before the sort takes its own
+    context->synchronize();  // the buffers of a piece are freed before the sort allocates its own
     meter.finish();
   }
   SortListsTask sort;
@@ -170,8 +170,8 @@ ListLabels::ListLabels(const IvfModel& model, const GpuModelCuda& there, int64_t
   shape.dtype = dtype;
   shape.kind = kind;
   const int device = context_->device();
-  PlanBudget budget{0, 0, resources.threads()};  // of the rows left to exact search
-  if (!only_counts(resources)) {                 // what is counted is the least plan, whatever is free
+  PlanBudget budget{0, 0, resources.threads()};  // for rows that fall back to exact search
+  if (!only_counts(resources)) {                 // counting assumes the smallest plan, whatever memory is free
     budget.host = resources.host_memory()->available();
     budget.device = std::min(device_memory_left(device, resources) / 4, SpareDeviceMemory::of(resources));
   }

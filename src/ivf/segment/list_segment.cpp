@@ -26,16 +26,16 @@
 namespace kith {
 namespace {
 
-constexpr int64_t kBlockBytes = 8 << 20;  // of rows that are encoded together
+constexpr int64_t kBlockBytes = 8 << 20;  // rows encoded together, as f32
 constexpr int64_t kTaskRows = 1 << 12;
 
-// Where a segment is put together: the lists' sizes are known.
+// The arrays of a segment being built; the sizes of its lists are known.
 struct SegmentArrays {
   HostArray<int64_t> offsets;
   HostArray<uint8_t> codes;
   HostArray<uint32_t> rows;
 
-  // Takes sizes in offsets[1 ...].
+  // Expects the sizes in offsets[1 ...].
   SegmentArrays(HostArray<int64_t> sizes, int64_t code_bytes, const Resources& resources) : offsets(std::move(sizes)) {
     offsets[0] = 0;
     for (int64_t list = 1; list < offsets.size(); ++list) offsets[list] += offsets[list - 1];
@@ -59,7 +59,7 @@ HostArray<int64_t> no_sizes(int64_t lists, const Resources& resources) {
   return sizes;
 }
 
-// The norms behind codes of residuals, which are those of vectors with their centres.
+// Writes the norms after codes of residuals; they are the norms of whole vectors, including the centres.
 void write_norms(const IvfModel& model, const SegmentArrays& arrays, int64_t begin, int64_t end) {
   const CodecView codec = model.codec->view();
   const int64_t* const offsets = arrays.offsets.data();
@@ -71,7 +71,7 @@ void write_norms(const IvfModel& model, const SegmentArrays& arrays, int64_t beg
   }
 }
 
-// Calls use(list), which returns how many vectors it went over, for every list, by all threads.
+// Calls use(list) for every list, on all threads; it returns the number of vectors that it processed.
 template <typename Use>
 void for_each_list(int64_t lists, ProgressMeter& meter, const Resources& resources, const Use& use) {
   constexpr int64_t kListsPerTask = 16;
@@ -85,7 +85,7 @@ int64_t encoded_together(int64_t rows, int64_t cols) {
   return std::min(rows, std::max<int64_t>(kBlockBytes / array_bytes<float>(cols), 64));
 }
 
-// Codes of the vectors in the order of lists, block by block.
+// Encodes the vectors in the order of lists, block by block.
 void encode_all(const IvfModel& model, const MatrixView& rows, int64_t first_row, const SegmentArrays& arrays,
                 const Resources& resources) {
   const int64_t cols = rows.cols();
@@ -214,7 +214,7 @@ void ListSegment::mark_lists(const Resources& resources) {
 
 int64_t ListSegment::list_of(int64_t place) const {
   const int64_t mark = place / kMarkEvery;
-  // The first list that ends behind the place, among those that the marks leave.
+  // The first list that ends after the place, in the range given by the marks.
   const int64_t* const ends = offsets() + 1;
   return std::upper_bound(ends + marks_[mark], ends + marks_[mark + 1], place) - ends;
 }
@@ -289,8 +289,8 @@ void ListSegment::add_sizes(const uint64_t* kept, int64_t* sizes, const Resource
   }
 }
 
-// Counting sort: tasks of consecutive rows count, then place, what belongs to each list. Rows come in their order, so
-// that those of a list ascend.
+// Counting sort: tasks over consecutive rows first count the rows of each list, then place them. Rows are placed in
+// order, so that those of a list ascend.
 Segment build_segment(const IvfModel& model, const MatrixView& rows, int64_t first_row, const Resources& given) {
   const DefaultFloatMode mode;
   const Resources resources = given.with_device(Device::cpu());

@@ -1,12 +1,12 @@
-// Vectors of an inverted file that were added together: codes and row numbers, sorted by (list, row), in the memory of
-// the host or of a GPU.
+// Vectors of an inverted file that were added together: codes and row numbers, sorted by (list, row), in host or GPU
+// memory.
 //
-// Immutable and shared between versions of an index. Three arrays hold all lists one after the other: no allocation a
-// list and nothing rounded up. An index has a few segments; those of later rows come later, and merging concatenates
-// them list by list. No CUDA types; without CUDA nothing lies on a GPU.
+// Immutable and shared between versions of an index. Three arrays hold all lists contiguously, without an allocation or
+// padding per list. An index has a few segments, in the order of their rows; merging concatenates them list by list.
+// The interface has no CUDA types; without CUDA, segments are in host memory.
 //
-// Memory: code bytes + 4 for each vector, 8 for each list, and on the host 4 for every 256 vectors to find the list of a
-// place.
+// Memory: code bytes + 4 for each vector, 8 for each list, and on the host 4 for every 256 vectors to find the list of
+// a place.
 #pragma once
 
 #include <kith/device.hpp>
@@ -26,7 +26,7 @@
 
 namespace kith {
 
-// A segment's arrays on a device, to be filled.
+// The arrays of a new segment on a device, for writing.
 struct ListArrays {
   int64_t* offsets = nullptr;  // lists + 1
   uint8_t* codes = nullptr;
@@ -36,11 +36,11 @@ struct ListArrays {
 
 class ListSegment {
  public:
-  // Takes arrays as they lie in files: offsets of lists + 1; rows ascend within a list. InvalidArgument where they do
-  // not go together.
+  // Takes arrays in the layout of files: lists + 1 offsets; rows ascend within a list. Throws InvalidArgument if they
+  // are inconsistent.
   ListSegment(HostArray<int64_t> offsets, HostArray<uint8_t> codes, HostArray<uint32_t> rows, int64_t code_bytes,
               const Resources& resources);
-  // The same in memory of the host that `keeper` holds, as a mapped file is.
+  // The same in host memory owned by `keeper`, such as a mapped file.
   struct Arrays {
     const int64_t* offsets = nullptr;
     const uint8_t* codes = nullptr;
@@ -49,30 +49,30 @@ class ListSegment {
     int64_t size = 0;  // vectors
   };
   ListSegment(const Arrays& arrays, int64_t code_bytes, std::shared_ptr<const void> keeper, const Resources& resources);
-  // The same of a file that is mapped and whose rows nobody has looked at: a list's are when it is first searched.
-  // CorruptFile then where they do not ascend, or are not below `rows`.
+  // The same for a mapped file whose rows have not been checked: those of a list are checked when it is first searched,
+  // which throws CorruptFile if they do not ascend or are not below `rows`.
   struct Unchecked {
     int64_t rows = 0;  // of the index
     std::string path = {};
-    int64_t own_bytes = 0;  // of the arrays that lie in memory of Kith's own
+    int64_t own_bytes = 0;  // of the arrays that Kith allocated itself
   };
   ListSegment(const Arrays& arrays, int64_t code_bytes, std::shared_ptr<const void> keeper, const Unchecked& unchecked,
               const Resources& resources);
-  // Room for so many vectors on a GPU; what is in it comes later.
+  // Allocates a segment of that many vectors on a GPU; its contents are written later.
   ListSegment(int device, int64_t lists, int64_t size, int64_t code_bytes, const Resources& resources);
 
   MemorySpace space() const { return space_; }
   int64_t lists() const { return arrays_.lists; }
   int64_t size() const { return arrays_.size; }
   int64_t code_bytes() const { return code_bytes_; }
-  int64_t bytes() const { return bytes_; }  // of memory of Kith's own
-  // Where it lies.
+  int64_t bytes() const { return bytes_; }  // of memory that Kith allocated
+  // The memory space of its arrays.
   const int64_t* offsets() const { return arrays_.offsets; }  // lists + 1
   const uint32_t* rows() const { return arrays_.rows; }
   const uint8_t* codes() const { return arrays_.codes; }
-  const ListArrays& to_fill() const { return to_fill_; }  // on a GPU
+  const ListArrays& to_fill() const { return to_fill_; }  // only on a GPU
 
-  // For a segment on the host.
+  // For a segment in host memory.
   int64_t size_of(int64_t list) const { return offsets()[list + 1] - offsets()[list]; }
   const uint8_t* code(int64_t place) const { return codes() + place * code_bytes_; }
   int64_t list_of(int64_t place) const;  // the list that holds a place
@@ -80,25 +80,25 @@ class ListSegment {
     return array_bytes<int64_t>(lists + 1) + rows * (code_bytes + 4) + 4 * (divide_up(rows, kMarkEvery) + 1);
   }
 
-  // For a mapped file; for others these do nothing. What is expected is read from the disk while the caller goes on. A
-  // list is checked before anything is made of its rows.
+  // For a mapped file; no-ops for others. expect_list() starts reading from disk and returns at once. A list must be
+  // checked before its rows are used.
   bool is_mapped() const { return !unchecked_.path.empty(); }
   void expect_list(int64_t list) const;
   void check_list(int64_t list) const;
   void check_lists() const;  // all
-  // What to call where a row was found twice, or not at all, which checks of single lists do not see: CorruptFile.
+  // Throws CorruptFile: for a row found twice or not at all, which the checks of single lists cannot detect.
   [[noreturn]] void rows_repeat() const;
 
-  // Returns when it is complete; OutOfMemory where there is no room.
+  // Returns when the copy is complete; throws OutOfMemory if there is no room.
   std::shared_ptr<const ListSegment> copied_to(Device device, const Resources& resources) const;
-  // Adds to the sizes of all lists what it has of each; where `kept` is given, of the rows whose bits are set. What lies on
-  // a GPU is fetched for a moment.
+  // Adds the sizes of this segment's lists to `sizes`; if `kept` is given, counts only rows whose bits are set. Offsets
+  // on a GPU are copied to the host temporarily.
   void add_sizes(const uint64_t* kept, int64_t* sizes, const Resources& resources) const;
 
  private:
   static constexpr int64_t kMarkEvery = 256;
 
-  // Marks what is on the host; checks it.
+  // Computes the marks of a segment in host memory, and checks it.
   void mark_lists(const Resources& resources);
   bool ascends(int64_t list) const;
 
@@ -115,35 +115,35 @@ class ListSegment {
 
 using Segment = std::shared_ptr<const ListSegment>;
 
-// The rows, of any dtype in host memory, as numbers first_row, first_row + 1, ..., coded on the CPU. Beside the segment
-// it takes 4 bytes a row and a block of rows as f32.
+// Encodes rows, of any dtype in host memory, as numbers first_row, first_row + 1, ..., on the CPU. Takes 4 bytes per
+// row and a block of rows as f32, besides the segment.
 Segment build_segment(const IvfModel& model, const MatrixView& rows, int64_t first_row, const Resources& resources);
 
-// The least memory of build_segment(), with the segment.
+// The least memory of build_segment(), including the segment.
 Footprint build_segment_footprint(const IvfModel& model, const RowsInfo& rows, const Resources& resources);
 
-// One segment of several, given in the order of their rows.
+// Merges several segments, given in the order of their rows, into one.
 Segment merge_segments(const std::vector<Segment>& segments, const Resources& resources);
 
-// A copy, with first_row added to every row number: of lists of one index that come to another.
+// A copy with first_row added to every row number, for moving lists from one index to another.
 Segment renumbered(const ListSegment& segment, int64_t first_row, const Resources& resources);
 
-// The vectors with rows first .. end - 1 of a segment on the host, as rows to, to + 1, ...: a device's share of it.
+// The vectors with rows first .. end - 1 of a segment in host memory, as rows to, to + 1, ...: a device's part of it.
 Segment cut_rows(const ListSegment& segment, int64_t first, int64_t end, int64_t to, const Resources& resources);
 
-// What is left of a segment where `kept` keeps its rows, which are numbered anew among the kept ones. The bits of
-// `kept` have been made.
+// A segment without the rows that `kept` drops; the others are renumbered consecutively. The bits of `kept` must have
+// been made.
 Segment without(const ListSegment& segment, const KeptRows& kept, const Resources& resources);
 
-// The vectors that the index holds for these rows, in any order, as f32. InvalidArgument for a row that no segment has.
+// The stored vectors of these rows, in any order, as f32. InvalidArgument for a row that no segment has.
 //
-// Where a row lies is not kept. Few rows are looked for in every list by bisection; for many, one pass over a segment's
-// rows makes a table of places, 4 bytes a row, for as long as the call lasts.
+// The place of a row is not stored. A few rows are found by bisection in every list; for many, a pass over a segment's
+// rows builds a table of places, 4 bytes per row, for the duration of the call.
 void reconstruct_rows(const IvfModel& model, const std::vector<Segment>& segments, const int64_t* rows, int64_t count,
                       const MutableMatrixView& out, const Resources& resources);
 
-// On a GPU: one segment of several, in the order of their rows; without() for an index of so many rows, some of which are
-// left out. Both return when their result is complete.
+// The same on a GPU: merging segments, in the order of their rows, and without(), for an index of that many rows. Both
+// return when their result is complete.
 Segment merge_on_device(const std::vector<Segment>& segments, const Resources& resources);
 Segment without_on_device(const ListSegment& segment, const KeptRows& kept, int64_t rows, const Resources& resources);
 

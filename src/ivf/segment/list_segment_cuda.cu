@@ -1,5 +1,5 @@
-// Segments of lists on a GPU: rows less their centres, rows and codes sorted by list (coding_steps_cuda.hpp), segments
-// merged, and without the rows that are not kept (list_segment.hpp).
+// Segments of lists on a GPU: residuals, sorting rows and codes by list (coding_steps_cuda.hpp), merging segments and
+// removing rows that are not kept (list_segment.hpp).
 #include "core/divide.hpp"
 #include "core/dtype_visit.hpp"
 #include "cuda/device_array.hpp"
@@ -26,10 +26,10 @@ namespace {
 
 constexpr int kThreads = 256;
 
-// A warp copies the codes of 32 vectors, each from one place to another: neighbouring lanes take neighbouring units, so
-// that reads and writes are as wide as codes allow.
+// A warp copies the codes of 32 vectors, each between two places: neighbouring lanes copy neighbouring units, so that
+// reads and writes are as wide as codes allow.
 //
-// Lane i knows where vector i comes from and goes to; `count` of them are real. All lanes take part.
+// Lane i holds the source and destination of vector i; `count` of them are valid. All lanes must call this.
 template <typename Unit>
 __device__ inline void copy_codes(const uint8_t* from, uint8_t* to, int64_t code_bytes, int64_t from_place,
                                   int64_t to_place, int count) {
@@ -46,7 +46,7 @@ __device__ inline void copy_codes(const uint8_t* from, uint8_t* to, int64_t code
   }
 }
 
-// Calls use(Unit()) with the widest unit that codes, which begin at multiples of 16 bytes, are made of.
+// Calls use(Unit()) with the widest unit that divides a code; codes begin at multiples of 16 bytes.
 template <typename Use>
 void visit_code_unit(int64_t code_bytes, const Use& use) {
   if (code_bytes % 16 == 0) {
@@ -83,7 +83,7 @@ __global__ void __launch_bounds__(kThreads)
   order[i] = static_cast<uint32_t>(i);
 }
 
-// The lists up to a row's, and after the row before's, begin at it; those after the last row's end there.
+// Lists after the previous row's, up to this row's, begin at this row; those after the last row's begin at the end.
 __global__ void __launch_bounds__(kThreads)
     offsets_kernel(const uint32_t* labels, int64_t count, int64_t lists, int64_t* offsets) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
@@ -192,7 +192,7 @@ __global__ void __launch_bounds__(kThreads) advance_kernel(const int64_t* offset
   if (list < lists) next[list] += offsets[list + 1] - offsets[list];
 }
 
-// Copies the vectors of a segment behind those that are there; `next`: where each list's next one goes.
+// Appends the vectors of a segment to each list; `next`: the place of each list's next vector.
 void append_lists(const ListArrays& from, int64_t lists, int64_t code_bytes, const ListArrays& to, int64_t* next,
                   cudaStream_t stream) {
   if (from.count == 0) return;
@@ -205,7 +205,7 @@ void append_lists(const ListArrays& from, int64_t lists, int64_t code_bytes, con
 
 }  // namespace
 
-// Every list is the lists of the segments, one after the other. A few passes over
+// Concatenates the lists of the segments. Takes a few passes over
 // the offsets, one read and one write of all vectors.
 Segment merge_on_device(const std::vector<Segment>& segments, const Resources& resources) {
   if (segments.size() == 1) return segments.front();
@@ -234,17 +234,17 @@ Segment merge_on_device(const std::vector<Segment>& segments, const Resources& r
 
 namespace {
 
-// Rows that stay, on the device: as KeptRows has them.
+// The rows to keep, on the device, in the format of KeptRows.
 struct KeptBits {
   const uint64_t* bits = nullptr;
-  const uint32_t* ranks = nullptr;  // how many are kept before each 4,096th
+  const uint32_t* ranks = nullptr;  // number of kept rows before each 4,096th
 };
 
-constexpr int64_t kShrinkRun = 1024;  // vectors that are counted together
+constexpr int64_t kShrinkRun = 1024;  // vectors counted together
 constexpr int kShrinkThreads = static_cast<int>(kShrinkRun);
 constexpr int kShrinkWarps = kShrinkThreads / 32;
 
-// How many of this block's vectors that are kept come before this thread's. All threads.
+// The number of kept vectors of this block before this thread's. All threads must call this.
 __device__ uint32_t kept_before_in_run(bool stays, uint32_t* warps) {
   const auto warp = static_cast<int>(threadIdx.x) / 32;
   const unsigned who = __ballot_sync(0xFFFFFFFFu, stays);
@@ -261,7 +261,7 @@ __global__ void __launch_bounds__(kShrinkThreads) count_kept_kernel(ListArrays f
   if (threadIdx.x == 0) counts[blockIdx.x] = static_cast<uint32_t>(count);
 }
 
-// One block: each thread has neighbouring counts. What a run has becomes what is before it.
+// Exclusive prefix sum of the counts, by a single block; each thread has consecutive counts.
 __global__ void __launch_bounds__(kShrinkThreads) sum_counts_kernel(uint32_t* counts, int64_t runs) {
   __shared__ uint32_t sums[kShrinkThreads];
   const int64_t each = (runs + kShrinkThreads - 1) / kShrinkThreads;
@@ -303,15 +303,15 @@ __global__ void __launch_bounds__(kShrinkThreads)
   const bool stays = i < from.count && is_kept(kept.bits, from.rows[i]);
   const int64_t target = int64_t{before[blockIdx.x]} + kept_before_in_run(stays, warps);
   if (stays) to.rows[target] = new_number(kept, from.rows[i]);
-  // The lanes' vectors that stay, one after the other.
+  // Compacts the kept vectors of the warp.
   const unsigned who = __ballot_sync(0xFFFFFFFFu, stays);
   const int64_t first = __shfl_sync(0xFFFFFFFFu, target, who == 0 ? 0 : __ffs(static_cast<int>(who)) - 1);
   const auto lane = static_cast<int>(threadIdx.x) % 32;
-  const int64_t nth = i - lane + static_cast<int64_t>(__fns(who, 0, lane + 1));  // only used below the count
+  const int64_t nth = i - lane + static_cast<int64_t>(__fns(who, 0, lane + 1));  // only used below the kept count
   copy_codes<Unit>(from.codes, to.codes, code_bytes, nth, first + lane, __popc(who));
 }
 
-// Where each list begins: as many vectors as are kept before its first. A warp for each.
+// Each list begins after the vectors kept before its first. One warp per list.
 __global__ void __launch_bounds__(kShrinkThreads)
     kept_offsets_kernel(ListArrays from, int64_t lists, KeptBits kept, const uint32_t* before, ListArrays to) {
   const int64_t list = static_cast<int64_t>(blockIdx.x) * kShrinkWarps + threadIdx.x / 32;
@@ -326,7 +326,7 @@ __global__ void __launch_bounds__(kShrinkThreads)
 
 }  // namespace
 
-// Counts of runs of vectors, their sums, one read and one write of what stays.
+// Counts per run of vectors, their prefix sums, then one read and one write of the kept vectors.
 Segment without_on_device(const ListSegment& segment, const KeptRows& kept, int64_t rows, const Resources& resources) {
   const DeviceGuard guard(segment.space().device);
   const auto context = std::make_shared<const DeviceContext>(segment.space().device, resources.options().stream);
@@ -335,7 +335,7 @@ Segment without_on_device(const ListSegment& segment, const KeptRows& kept, int6
   constexpr std::string_view kPurpose = "the removal from lists";
   const DeviceArray<uint64_t> bits(KeptRows::words_for(rows), kPurpose, context, resources);
   const DeviceArray<uint32_t> ranks(KeptRows::ranks_for(rows), kPurpose, context, resources);
-  // For each run how many are kept before it, and behind the last how many there are.
+  // The number of vectors kept before each run; the last entry is the total.
   const DeviceArray<uint32_t> before(runs + 1, kPurpose, context, resources);
   context->copy_values<uint64_t>(bits.data(), kept.bits(), bits.size());
   context->copy_values<uint32_t>(ranks.data(), kept.ranks(), ranks.size());

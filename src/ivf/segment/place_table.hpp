@@ -1,9 +1,9 @@
-// Where the rows of a segment lie: a table from row number to place, the inverse of ListSegment::rows().
+// A table from row number to place within a segment: the inverse of ListSegment::rows().
 //
-// reconstruct_rows() makes one for as long as a call lasts. Filters that keep few rows have one kept with the segment:
-// without it, finding those rows is a pass over all of them, 1 ns each.
+// reconstruct_rows() makes one for the duration of a call. For filters that keep few rows, one is kept with the
+// segment: without it, finding those rows takes a pass over all rows, at 1 ns each.
 //
-// Memory: 4 bytes a row. Cost of making it: a pass over the rows.
+// Memory: 4 bytes per row. Cost of construction: a pass over the rows.
 #pragma once
 
 #include <kith/resources.hpp>
@@ -20,7 +20,7 @@ class PlaceTable final : public PreparedSegment {
  public:
   static constexpr int64_t kNowhere = -1;
 
-  // Places of a segment's rows, on the host.
+  // The rows of a segment, in host memory.
   PlaceTable(const uint32_t* rows, int64_t count, const Resources& resources);
 
   int64_t bytes() const override { return places_.bytes(); }

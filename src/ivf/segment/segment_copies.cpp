@@ -30,7 +30,7 @@ Device coding_device(const IvfModel& model, const RowsInfo& rows, const Resource
       [&](Device) { return recipe.code->on_gpus(); }, resources);
 }
 
-// As many rows at a time as the device has room for.
+// Encodes as many rows at a time as fit on the device.
 Segment make_on_gpu(int device, const IvfModel& model, const MatrixView& rows, int64_t first_row,
                     const Resources& resources) {
   const bool stays = !rows.space().host_readable();
@@ -45,7 +45,7 @@ Segment make_on_gpu(int device, const IvfModel& model, const MatrixView& rows, i
   return parts.size() == 1 ? parts[0] : merge_segments(parts, resources);
 }
 
-// Merges all segments there, and copies those that it lacks.
+// Merges all segments on the device, after copying those that it lacks.
 Segment merged_on(Device device, const std::vector<SharedSegment>& segments, const Resources& resources) {
   std::vector<Segment> there;
   there.reserve(segments.size());
@@ -57,8 +57,8 @@ Segment merged_on(Device device, const std::vector<SharedSegment>& segments, con
 
 namespace {
 
-// Rows on the host are dealt out: codes and lists of each are its own, and pieces in the order of their rows become the
-// segment that one device would make.
+// Rows on the host are split among devices: the code and list of a row do not depend on others, so merging the pieces
+// in row order gives the segment that a single device would make.
 SharedSegment make_on_parts(const IvfModel& model, const MatrixView& rows, int64_t first_row,
                             const Resources& resources) {
   std::vector<Segment> made(static_cast<size_t>(resources.parts()));
@@ -132,9 +132,9 @@ SharedPlaceTable find_place_table(const SegmentCopies& segment) {
 
 SharedPlaceTable get_place_table(const SegmentCopies& segment, int64_t room, const Resources& resources) {
   if (SharedPlaceTable ready = find_place_table(segment)) return ready;
-  // Rows of a segment follow each other, so that a table has an entry for each.
+  // The rows of a segment are consecutive, so a table has one entry per row.
   if (segment.size() == 0 || array_bytes<uint32_t>(segment.size()) > room) return nullptr;
-  // Nothing is kept beside a mapped file.
+  // Nothing is cached for a mapped file.
   const Segment here = segment.on(Device::cpu(), resources);
   if (here->is_mapped()) return nullptr;
   const auto made = std::make_shared<const PlaceTable>(here->rows(), here->size(), resources);
