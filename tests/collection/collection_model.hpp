@@ -193,13 +193,14 @@ inline void expect_is(const CollectionView& view, const CollectionModel& model, 
   ASSERT_EQ(ids_of(), model_search(model, query, params.search.k, keep));
 }
 
-// One random call on both. Returns false where nothing changed. The model changes once the call has returned.
-inline void random_call(Collection& collection, CollectionModel& model, Draw& draw, CollectionModel* attempted = nullptr) {
+// One random call on both; `of_items`: one that a batch may hold. The model changes once the call has returned.
+inline void random_call(Collection& collection, CollectionModel& model, Draw& draw, CollectionModel* attempted = nullptr,
+                        bool of_items = false) {
   CollectionModel next = model;
   const auto tell = [&] {
     if (attempted != nullptr) *attempted = next;
   };
-  const int64_t kind = draw.below(10);
+  const int64_t kind = draw.below(of_items ? 9 : 10);
   if (kind < 6) {
     const bool replaces = kind >= 3;
     const int64_t count = 1 + draw.below(draw.one_in(6) ? 40 : 4);

@@ -5,10 +5,13 @@
 #include <kith/error.hpp>
 
 #include "collection/simulated_collection.hpp"
+#include "reference/sanitized.hpp"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -19,92 +22,162 @@ using namespace kith::testing;
 
 const std::string kFaultyPath = "disk/c";
 
-// Empty, or what is wrong. `calls` becomes the number of calls of the disk.
-std::string faulty_history(uint64_t seed, int operations, const std::optional<SimulatedDisk::Fault>& fault, int64_t shortest,
-                           int64_t* calls) {
-  SimulatedDisk disk;
-  const SimulatedVfs vfs(disk);
-  const CollectionEnvironment environment = on_disk(disk, vfs);
-  disk.set_shortest(shortest);
-  disk.set_fault(fault.value_or(SimulatedDisk::Fault{INT64_MAX, EIO, {}}));
-  CollectionModel model;
-  CollectionModel attempted;
-  Draw draw(seed);
-  std::optional<Collection> c;
+// What fails a call of the disk.
+struct Failure {
+  const char* name;
+  int code;
+  bool half;
+};
+constexpr Failure kFailures[] = {{"EIO", EIO, false},
+                                 {"ENOSPC", ENOSPC, false},
+                                 {"EINTR", EINTR, false},
+                                 {"a short read or write", SimulatedDisk::kNoError, true},
+                                 {"half of it, then ENOSPC", ENOSPC, true}};
+
+// A random history with batches, snapshots and a reader, in which one call of the disk fails. Throws what Kith must not
+// throw; else empty, or what is wrong.
+class FaultyHistory {
+ public:
+  FaultyHistory(uint64_t seed, const SimulatedDisk::Fault& fault)
+      : vfs_(disk_), environment_(on_disk(disk_, vfs_)), draw_(seed), fault_at_(fault.at) {
+    disk_.set_fault(fault);
+  }
+
+  SimulatedDisk& disk() { return disk_; }
+
+  std::string run(int operations) {
+    reopen();
+    for (int i = 0; i < operations && left_ > 0; ++i) {
+      // What comes long after the failure, and after everything was compared, would show nothing new.
+      if (disk_.calls() > fault_at_) --left_;
+      const std::string wrong = step("disk/copy-" + std::to_string(i));
+      if (!wrong.empty()) return "operation " + std::to_string(i) + ": " + wrong;
+    }
+    c_.reset();
+    disk_.clear_fault();
+    reopen();
+    if (!holds(c_->view(), model_)) return "at the end something else is there";
+    const VerifyReport report = c_->verify();
+    return report.sound() ? "" : report.problems.front().file + ": " + report.problems.front().reason;
+  }
+
+ private:
+  static bool holds(const CollectionView& view, const CollectionModel& model) { return model_of(view).same_items(model); }
+
   // Once the fault is over everything works.
-  const auto opened = [&] {
-    for (int tries = 0; !c; ++tries) {
+  void reopen() {
+    for (int tries = 0; !c_; ++tries) {
       try {
-        c = disk.exists(kFaultyPath + "/collection.sqlite")
-                ? CollectionAccess::open(kFaultyPath, {}, environment)
-                : CollectionAccess::create(kFaultyPath, model_params(), {}, environment);
+        c_ = disk_.exists(kFaultyPath + "/collection.sqlite")
+                 ? CollectionAccess::open(kFaultyPath, {}, environment_)
+                 : CollectionAccess::create(kFaultyPath, model_params(), {}, environment_);
       } catch (const Error&) {
         if (tries > 1) throw;
       }
     }
-  };
-  try {
-    opened();
-    for (int i = 0; i < operations; ++i) {
+  }
+
+  void call_something(const std::string& copy) {
+    attempted_ = model_;
+    const int64_t kind = draw_.below(16);
+    if (kind == 0) {
+      c_->snapshot(copy);
+      const Collection snapshot = CollectionAccess::open(copy, {.mode = OpenMode::read}, environment_);
+      EXPECT_TRUE(holds(snapshot.view(), model_));
+    } else if (kind == 1) {
+      CollectionModel next = model_;
+      CollectionBatch batch = c_->batch();
+      for (int i = 0; i < 3; ++i) random_call(*c_, next, draw_, nullptr, true);
+      attempted_ = next;
+      batch.commit();
+      model_ = next;
+    } else if (kind == 2) {
+      const Collection reader = CollectionAccess::open(kFaultyPath, {.mode = OpenMode::read}, environment_);
+      EXPECT_TRUE(holds(reader.view(), model_));
+    } else if (kind == 3) {
+      c_->close();
+      c_.reset();
+      reopen();
+    } else {
+      random_call(*c_, model_, draw_, &attempted_);
+    }
+  }
+
+  std::string step(const std::string& copy) {
+    try {
+      call_something(copy);
+      return "";
+    } catch (const Error&) {
+    }
+    if (c_ && !c_->closed()) {
+      if (!holds(c_->view(), model_)) return "after an error the handle reads something else";
       try {
-        random_call(*c, model, draw, &attempted);
-        if (draw.one_in(8)) {
-          attempted = model;
-          c->close();
-          c.reset();
-          opened();
-        }
-        continue;
+        c_->close();
       } catch (const Error&) {
       }
-      if (c && !c->closed()) {
-        if (!model_of(c->view()).same_items(model)) return "after an error the handle reads something else";
-        try {
-          c->close();
-        } catch (const Error&) {
-        }
-      }
-      c.reset();
-      opened();
-      const CollectionModel found = model_of(c->view());
-      if (!found.same_items(model)) {
-        if (!found.same_items(attempted)) return "after an error and reopening a call is there in part";
-        model = attempted;
-      }
     }
-    *calls = disk.calls();
-    c.reset();
-    opened();
-    if (!model_of(c->view()).same_items(model)) return "at the end something else is there";
-    const VerifyReport report = c->verify();
-    if (!report.sound()) return report.problems.front().file + ": " + report.problems.front().reason;
+    c_.reset();
+    reopen();
+    if (!holds(c_->view(), model_)) {
+      if (!holds(c_->view(), attempted_)) return "after an error and reopening a call is there in part";
+      model_ = attempted_;
+    }
+    // A snapshot that failed is whole, or can be made again at the same place.
+    if (!disk_.exists(copy)) return "";
+    if (!disk_.exists(copy + "/collection.sqlite")) c_->snapshot(copy);
+    const Collection snapshot = CollectionAccess::open(copy, {.mode = OpenMode::read}, environment_);
+    return holds(snapshot.view(), model_) ? "" : "the snapshot holds something else";
+  }
+
+  SimulatedDisk disk_;
+  SimulatedVfs vfs_;
+  CollectionEnvironment environment_;
+  CollectionModel model_;
+  CollectionModel attempted_;
+  Draw draw_;
+  std::optional<Collection> c_;
+  int64_t fault_at_;
+  int left_ = 6;  // operations after the failure
+};
+
+std::string faulty_history(uint64_t seed, int operations, const SimulatedDisk::Fault& fault, int64_t* calls = nullptr,
+                           int64_t shortest = INT64_MAX) {
+  FaultyHistory history(seed, fault);
+  history.disk().set_shortest(shortest);
+  try {
+    const std::string wrong = history.run(operations);
+    if (calls != nullptr) *calls = history.disk().calls();
+    return wrong;
   } catch (const std::exception& error) {
     return std::string("not handled: ") + error.what();
   }
-  return "";
 }
 
-void fail_every_call(int operations, int64_t step) {
-  constexpr uint64_t kSeed = 5;
+constexpr SimulatedDisk::Fault kNoFault{INT64_MAX, EIO, {}, false, true};
+
+// Each failure at each of the calls of a history, or at some of them, spread over all.
+void fail_every_call(uint64_t seed, int operations, int64_t most) {
   int64_t calls = 0;
-  ASSERT_EQ(faulty_history(kSeed, operations, std::nullopt, INT64_MAX, &calls), "");
-  for (const int code : {EIO, ENOSPC, EINTR}) {
-    for (int64_t at = code % step; at < calls; at += step) {
-      int64_t ignored = 0;
-      ASSERT_EQ(faulty_history(kSeed, operations, SimulatedDisk::Fault{at, code, {}}, INT64_MAX, &ignored), "")
-          << "call " << at << " fails with " << code;
+  ASSERT_EQ(faulty_history(seed, operations, kNoFault, &calls), "");
+  ASSERT_GT(calls, 10 * operations);
+  const int64_t step = std::max<int64_t>(1, calls / most);
+  int64_t cases = 0;
+  int64_t offset = 0;
+  for (const Failure& failure : kFailures) {
+    for (int64_t at = offset++ % step; at < calls; at += step, ++cases) {
+      ASSERT_EQ(faulty_history(seed, operations, {at, failure.code, {}, failure.half, true}), "")
+          << "call " << at << " fails: " << failure.name;
     }
   }
+  ::testing::Test::RecordProperty("calls", static_cast<int>(calls));
+  ::testing::Test::RecordProperty("cases", static_cast<int>(cases));
 }
 
-TEST(CollectionFaults, LoseNothing) { fail_every_call(25, 17); }
-TEST(SlowCollectionFaults, LoseNothing) { fail_every_call(200, 1); }
+TEST(CollectionFaults, LoseNothing) { fail_every_call(5, 60, reference::fewer_if_sanitized(100, 10)); }
+TEST(SlowCollectionFaults, LoseNothing) { fail_every_call(5, 200, INT64_MAX); }
 
 TEST(CollectionFaults, ShortReadsAndWritesAreWhole) {
-  for (const int64_t shortest : {1, 7, 100}) {
-    int64_t calls = 0;
-    EXPECT_EQ(faulty_history(3, 10, std::nullopt, shortest, &calls), "");
-  }
+  for (const int64_t shortest : {1, 7, 100}) EXPECT_EQ(faulty_history(3, 10, kNoFault, nullptr, shortest), "");
 }
 
 TEST(CollectionFaults, AFailedSyncEndsWritesAndNotReads) {

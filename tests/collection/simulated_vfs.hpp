@@ -128,8 +128,8 @@ class SimulatedVfs {
     });
   }
   static int access(sqlite3_vfs* base, const char* name, int, int* out) {
-    *out = self(base).disk_.exists(name) ? 1 : 0;
-    return SQLITE_OK;
+    SimulatedVfs& vfs = self(base);
+    return guarded(vfs, SQLITE_IOERR_ACCESS, [&] { *out = vfs.disk_.exists(name) ? 1 : 0; });
   }
 
   static sqlite3_io_methods methods() {

@@ -30,16 +30,19 @@ namespace kith::testing {
 // The power is gone: no Error, so that nobody handles it.
 struct Crash {};
 
-enum class DiskCall { open, create, read, write, reserve, sync, rename, remove, sync_folder };
+enum class DiskCall { open, create, read, write, reserve, sync, rename, remove, sync_folder, name };
 enum class Loss { all_that_is_not_synced, bytes_that_are_not_synced };
 
 class SimulatedDisk final : public Disk {
  public:
+  static constexpr int kNoError = -1;
   // Call number `at` (counted from 0, of all kinds or of one) crashes or fails with this code.
   struct Fault {
     int64_t at = 0;
     int code = 0;  // 0: crash
     std::optional<DiskCall> kind;
+    bool half = false;   // a read or write moves half of its bytes first; with kNoError it says so, and nothing fails
+    bool names = false;  // calls that look names up are counted too: exists, list, make_folder, try_lock
   };
   void set_fault(const Fault& fault) {
     fault_ = fault;
@@ -143,8 +146,12 @@ class SimulatedDisk final : public Disk {
     if (names_.contains(to)) throw_io_error("link", to, EEXIST);
     change_names({{to, names_[from]}});
   }
-  bool exists(const std::string& path) override { return names_.contains(path); }
+  bool exists(const std::string& path) override {
+    count_name(path);
+    return names_.contains(path);
+  }
   std::vector<std::string> list(const std::string& folder) override {
+    count_name(folder);
     std::vector<std::string> found;
     for (const auto& [path, inode] : names_) {
       if (parent_of(path) == folder) found.push_back(path.substr(folder.size() + 1));
@@ -154,9 +161,8 @@ class SimulatedDisk final : public Disk {
   // Only what a crash may leave of it is kept: any path can be written to.
   void make_folder(const std::string& folder) override {
     if (dead_) throw Crash();
-    if (folder.empty() || names_.contains(folder)) return;
-    make_folder(parent_of(folder));
-    change_names({{folder, std::make_shared<Inode>(Inode{"", "", {}, true})}});
+    count_name(folder);
+    make_folders(folder);
   }
   void sync_folder(const std::string& folder) override {
     count(DiskCall::sync_folder, folder);
@@ -181,6 +187,7 @@ class SimulatedDisk final : public Disk {
   int64_t free_bytes(const std::string&) override { return capacity_ - used(); }
   std::unique_ptr<DiskLock> try_lock(const std::string& path, LockKind kind) override {
     if (dead_) throw Crash();
+    count_name(path);
     const auto held = locked_.find(path);
     if (held != locked_.end() && (held->second.kind == LockKind::alone || kind == LockKind::alone)) return nullptr;
     locked_[path].kind = kind;
@@ -239,26 +246,44 @@ class SimulatedDisk final : public Disk {
    private:
     int64_t read_some(int64_t offset, void* out, int64_t bytes) const override {
       const std::scoped_lock lock(disk_.mutex_);
-      disk_.count(DiskCall::read, path());
-      const int64_t some = std::clamp<int64_t>(size() - offset, 0, std::min(bytes, disk_.shortest_));
+      const HalfCall call(disk_, DiskCall::read, path());
+      const int64_t some = call.moves(std::clamp<int64_t>(size() - offset, 0, std::min(bytes, disk_.shortest_)));
       if (some > 0) std::memcpy(out, inode_->bytes.data() + offset, static_cast<size_t>(some));
+      call.end();
       return some;
     }
     int64_t write_some(int64_t offset, const void* data, int64_t bytes) override {
       const std::scoped_lock lock(disk_.mutex_);
-      disk_.count(DiskCall::write, path());
-      const int64_t some = std::min(bytes, disk_.shortest_);
+      const HalfCall call(disk_, DiskCall::write, path());
+      const int64_t some = call.moves(std::min(bytes, disk_.shortest_));
       const int64_t end = std::max(size(), offset + some);
       if (end - size() > disk_.free_bytes("")) throw_io_error("write", path(), ENOSPC);
       inode_->bytes.resize(static_cast<size_t>(end));
       std::memcpy(inode_->bytes.data() + offset, data, static_cast<size_t>(some));
       inode_->pending.push_back({offset, std::string(static_cast<const char*>(data), static_cast<size_t>(some)), false});
       disk_.changed();
+      call.end();
       return some;
     }
 
     SimulatedDisk& disk_;
     std::shared_ptr<Inode> inode_;
+  };
+
+  // A read or write, which a fault may stop before it moves anything, or halfway.
+  class HalfCall {
+   public:
+    HalfCall(SimulatedDisk& disk, DiskCall kind, const std::string& path)
+        : disk_(disk), path_(path), half_(disk.is_due(kind) && disk.stops(path)) {}
+    int64_t moves(int64_t bytes) const { return half_ && bytes > 1 ? bytes / 2 : bytes; }
+    void end() const {
+      if (half_) disk_.fail(path_);
+    }
+
+   private:
+    SimulatedDisk& disk_;
+    const std::string& path_;
+    bool half_;
   };
 
   class Lock final : public DiskLock {
@@ -326,15 +351,35 @@ class SimulatedDisk final : public Disk {
   void changed() {
     if (watch_) watch_();
   }
-  void count(DiskCall kind, const std::string& path) {
+  // Whether the fault is this call's.
+  bool is_due(DiskCall kind) {
     if (dead_) throw Crash();
-    if (!fault_ || (fault_->kind && *fault_->kind != kind)) return;
-    if (calls_++ != fault_->at) return;
+    if (!fault_ || (fault_->kind && *fault_->kind != kind)) return false;
+    return calls_++ == fault_->at;
+  }
+  void fail(const std::string& path) {
+    if (fault_->code == kNoError) return;
     if (fault_->code == 0) {
       dead_ = true;  // until crash()
       throw Crash();
     }
     throw_io_error("use", path, fault_->code);
+  }
+  // A call that moves bytes fails, unless it is to move half of them first: then true.
+  bool stops(const std::string& path) {
+    if (!fault_->half) fail(path);
+    return fault_->half;
+  }
+  void count(DiskCall kind, const std::string& path) {
+    if (is_due(kind)) fail(path);
+  }
+  void count_name(const std::string& path) {
+    if (fault_ && fault_->names) count(DiskCall::name, path);
+  }
+  void make_folders(const std::string& folder) {
+    if (folder.empty() || names_.contains(folder)) return;
+    make_folders(parent_of(folder));
+    change_names({{folder, std::make_shared<Inode>(Inode{"", "", {}, true})}});
   }
   int64_t used() const {
     int64_t bytes = 0;
