@@ -34,6 +34,7 @@ void KeptPlaces::finish() {
   if (!std::is_sorted(list_.begin(), list_.end())) std::sort(list_.begin(), list_.end());
   list_.erase(std::unique(list_.begin(), list_.end()), list_.end());
   count_ = static_cast<int64_t>(list_.size());
+  list_.shrink_to_fit();
 }
 
 // A list that has just grown to twice its length, and the bits that follow on it.

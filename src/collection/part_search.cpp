@@ -138,7 +138,7 @@ Neighbors search_part(const CollectionState& state, const StatePart& part, const
 }
 
 Neighbors search_part(const CollectionState& state, const StatePart& part, const MatrixView& queries, int64_t k,
-                      const std::vector<KeptPlaces>& groups, std::span<const size_t> group_of,
+                      std::span<const KeptPlaces* const> groups, std::span<const size_t> group_of,
                       const SearchParams& wished, const Resources& resources) {
   Neighbors out(queries.rows(), k, resources);
   const NeighborsView to = out.view();
@@ -147,12 +147,12 @@ Neighbors search_part(const CollectionState& state, const StatePart& part, const
   std::vector<int64_t> exact;
   std::vector<int64_t> indexed;
   for (int64_t q = 0; q < queries.rows(); ++q) {
-    const KeptPlaces& kept = groups[group_of[static_cast<size_t>(q)]];
+    const KeptPlaces& kept = *groups[group_of[static_cast<size_t>(q)]];
     if (kept.count() == 0) continue;
     if (part.segment && !kept.few() && by.index == nullptr) by = part.segment->index(queries.rows(), resources);
     (kept.few() || by.index == nullptr ? exact : indexed).push_back(q);
   }
-  const auto kept_of = [&](int64_t q) -> const KeptPlaces& { return groups[group_of[static_cast<size_t>(q)]]; };
+  const auto kept_of = [&](int64_t q) -> const KeptPlaces& { return *groups[group_of[static_cast<size_t>(q)]]; };
   const auto filters_of = [&](std::span<const int64_t> which) {
     std::vector<RowFilter> filters;
     for (const int64_t q : which) filters.push_back(kept_of(q).filter());

@@ -37,7 +37,7 @@ Neighbors search_part(const CollectionState& state, const StatePart& part, const
                       const PartFilter& filter, const SearchParams& wished, const Resources& resources);
 // The same with a filter for each query: those of a group share one. `group_of`: the number of each query's group.
 Neighbors search_part(const CollectionState& state, const StatePart& part, const MatrixView& queries, int64_t k,
-                      const std::vector<KeptPlaces>& groups, std::span<const size_t> group_of,
+                      std::span<const KeptPlaces* const> groups, std::span<const size_t> group_of,
                       const SearchParams& wished, const Resources& resources);
 
 // The queries of these numbers, in host memory.

@@ -163,7 +163,7 @@ void range_tenants(const CollectionState& state, const MatrixView& queries, cons
       const std::span<const int64_t> same = all.subspan(i, end - i);
       const MatrixBuffer some = some_queries(queries, same, resources);
       for (size_t p = 0; p < state.parts.size(); ++p) {
-        const KeptPlaces& kept = round.kept[p][round.group_of[i]];
+        const KeptPlaces& kept = round.groups[round.group_of[i]]->parts[p];
         if (kept.count() == 0) continue;
         range_part(state, p, some.view(), params, {kept.filter(), kept.few()}, same, found, resources);
       }

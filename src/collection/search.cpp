@@ -3,9 +3,11 @@
 #include <kith/error.hpp>
 
 #include "collection/found_places.hpp"
+#include "collection/host_limit.hpp"
 #include "collection/part_search.hpp"
 #include "collection/search_memory.hpp"
 #include "collection/search_queries.hpp"
+#include "collection/segment_group.hpp"
 #include "collection/tenants.hpp"
 
 #include <fmt/format.h>
@@ -19,6 +21,8 @@
 
 namespace kith {
 namespace {
+
+constexpr int64_t kMostRows = (int64_t{1} << 31) - 1;  // of an index
 
 // Parameters that the collection's kind of index does not have are refused, as Index refuses them.
 void check_search(const CollectionState& state, const SearchParams& params) {
@@ -38,9 +42,11 @@ void check_search(const CollectionState& state, const SearchParams& params) {
   if (params.recall != 0 && factory == "Flat") refuse("recall: it is exact");
 }
 
-// The first k of both, in `best`, whose ids are packed places. `numbers`: of the queries that were searched.
-void merge_part(const Order& order, NeighborsView best, const Neighbors& found, std::span<const int64_t> numbers,
-                size_t part) {
+// The first k of both, in `best`, whose ids are packed places. `numbers`: of the queries that were searched; `place_of`: the
+// packed place of a row that was found.
+template <typename PlaceOf>
+void merge_found(const Order& order, NeighborsView best, const Neighbors& found, std::span<const int64_t> numbers,
+                 const PlaceOf& place_of) {
   const auto k = static_cast<size_t>(best.k);
   std::vector<int64_t> ids(k);
   std::vector<float> distances(k);
@@ -57,7 +63,7 @@ void merge_part(const Order& order, NeighborsView best, const Neighbors& found, 
         distances[i] = order.nothing();
         continue;
       }
-      const int64_t place_b = has_b ? packed(part, found.ids(q)[b]) : kNoPlace;
+      const int64_t place_b = has_b ? place_of(found.ids(q)[b]) : kNoPlace;
       if (!has_b || (has_a && order(best_distances[a], best_ids[a], found.distances(q)[b], place_b))) {
         ids[i] = best_ids[a];
         distances[i] = best_distances[a++];
@@ -71,19 +77,65 @@ void merge_part(const Order& order, NeighborsView best, const Neighbors& found, 
   }
 }
 
+auto places_in(size_t part) {
+  return [part](int64_t place) { return packed(part, place); };
+}
+
+// Segments without an index whose rows ascend, if all of them have their copies for searches.
+std::shared_ptr<const SegmentGroup> segments_as_one(const CollectionState& state, const Resources& resources) {
+  std::vector<size_t> parts;
+  SegmentGroup::Flats flats;
+  if (is_limited(resources)) return nullptr;
+  int64_t rows = 0;
+  for (size_t p = 0; p < state.segments; ++p) {
+    const StatePart& part = state.parts[p];
+    if (!part.segment->entry().index_file.empty()) continue;
+    if (!parts.empty() && part.rows->first_row() <= state.parts[parts.back()].rows->last_row()) continue;
+    rows += part.rows->size();
+    if (rows > kMostRows) break;
+    std::shared_ptr<const Index> flat = part.segment->flat(0, resources);
+    if (flat == nullptr) return nullptr;
+    parts.push_back(p);
+    flats.push_back(std::move(flat));
+  }
+  return group_of(state, std::move(parts), std::move(flats), resources);
+}
+
 // All queries with one filter.
 void search_together(const CollectionState& state, const MatrixView& queries, const CollectionSearchParams& params,
                      const Order& order, NeighborsView out, const Resources& resources) {
   std::vector<int64_t> numbers(static_cast<size_t>(queries.rows()));
   std::iota(numbers.begin(), numbers.end(), 0);
   const std::shared_ptr<const KeptItems> kept = state.keep(params.filter, params.filter.params, resources);
-  for (size_t p = 0; p < state.parts.size() && queries.rows() > 0; ++p) {
-    const StatePart& part = state.parts[p];
-    const PartFilter filter(part, kept == nullptr ? nullptr : &kept->parts[p], resources);
-    if (filter.count() == 0) continue;
+  std::vector<PartFilter> filters;
+  filters.reserve(state.parts.size());
+  for (size_t p = 0; p < state.parts.size(); ++p) {
+    filters.emplace_back(state.parts[p], kept == nullptr ? nullptr : &kept->parts[p], resources);
+  }
+  if (queries.rows() == 0) return;
+  std::vector<bool> done(state.parts.size());
+  if (const std::shared_ptr<const SegmentGroup> group = segments_as_one(state, resources)) {
+    std::vector<const PartFilter*> of_group;
+    for (const size_t p : group->parts()) {
+      of_group.push_back(&filters[p]);
+      done[p] = true;
+    }
+    const GroupFilter filter(*group, of_group, resources);
+    if (filter.count() > 0) {
+      SearchParams search;
+      search.k = std::min(out.k, filter.count());
+      search.filter = filter.filter();
+      const Neighbors found = group->index().search(queries, search, resources);
+      merge_found(order, out, found, numbers, [&](int64_t row) { return group->packed_place(row); });
+    }
+  }
+  for (size_t p = 0; p < state.parts.size(); ++p) {
+    const PartFilter& filter = filters[p];
+    if (done[p] || filter.count() == 0) continue;
     resources.check_cancelled();
     const int64_t k = std::min(out.k, filter.count());
-    merge_part(order, out, search_part(state, part, queries, k, filter, params.search, resources), numbers, p);
+    merge_found(order, out, search_part(state, state.parts[p], queries, k, filter, params.search, resources), numbers,
+                places_in(p));
   }
 }
 
@@ -93,14 +145,14 @@ void search_tenants(const CollectionState& state, const MatrixView& queries, con
   for_tenants(state, params.filter, resources, [&](const TenantRound& round) {
     const MatrixBuffer some = some_queries(queries, round.queries, resources);
     for (size_t p = 0; p < state.parts.size(); ++p) {
-      const auto keeps = [](const KeptPlaces& kept) { return kept.count() > 0; };
-      if (std::none_of(round.kept[p].begin(), round.kept[p].end(), keeps)) continue;
+      const std::vector<const KeptPlaces*> kept = round.of_part(p);
+      if (std::none_of(kept.begin(), kept.end(), [](const KeptPlaces* places) { return places->count() > 0; })) continue;
       resources.check_cancelled();
       const StatePart& part = state.parts[p];
       const int64_t k = std::min(out.k, part.rows->size());
       const Neighbors found =
-          search_part(state, part, some.view(), k, round.kept[p], round.group_of, params.search, resources);
-      merge_part(order, out, found, round.queries, p);
+          search_part(state, part, some.view(), k, kept, round.group_of, params.search, resources);
+      merge_found(order, out, found, round.queries, places_in(p));
     }
   });
 }

@@ -18,14 +18,18 @@ namespace {
 
 constexpr int64_t kKeptBytes = int64_t{64} << 20;  // of bitmaps that a version keeps
 
+constexpr int64_t kJoinedBytes = int64_t{4} << 20;
+
 // Blocks of newest rows grow as the digits of a counter: each is joined with its neighbour once that is not larger, so
-// that a row is copied log n times and a search has few blocks to look at.
+// that a row is copied log n times and a search has few blocks to look at. Those of 4 MiB stay as they are: until a fold
+// there are few of them.
 void join_blocks(CollectionState& state, const Resources& resources) {
   const CollectionParams& params = *state.params;
   while (state.parts.size() >= state.segments + 2) {
     StatePart& last = state.parts.back();
     StatePart& before = state.parts[state.parts.size() - 2];
     if (before.rows->size() > 2 * last.rows->size()) break;
+    if (before.rows->size() * params.dimension * size_of(params.dtype) >= kJoinedBytes) break;
     StatePart joined;
     joined.rows = RowBlock::join({before.rows.get(), last.rows.get()}, params.dtype, params.dimension, params.ids, resources);
     if (before.dead || last.dead) {
@@ -46,12 +50,16 @@ void count_living(CollectionState& state) {
   for (const StatePart& part : state.parts) state.size += part.living();
 }
 
-// Marks rows, making each part's bits once.
+// Marks rows, making each part's bits once. Those that are stored nowhere are gone.
 void mark_removed(CollectionState& state, const std::vector<int64_t>& rows, const Resources& resources) {
   std::vector<std::unique_ptr<PlaceBits>> fresh(state.parts.size());
+  std::vector<int64_t> gone;
   for (const int64_t row : rows) {
     const std::optional<RowAt> at = state.find(row);
-    if (!at) continue;  // it was dropped from the segments
+    if (!at) {  // it was dropped from the segments
+      gone.push_back(row);
+      continue;
+    }
     std::unique_ptr<PlaceBits>& bits = fresh[at->part];
     if (!bits) {
       const StatePart& part = state.parts[at->part];
@@ -63,6 +71,10 @@ void mark_removed(CollectionState& state, const std::vector<int64_t>& rows, cons
   for (size_t i = 0; i < fresh.size(); ++i) {
     if (fresh[i]) state.parts[i].dead = std::make_shared<const PlaceBits>(std::move(*fresh[i]));
   }
+  if (gone.empty()) return;
+  if (state.gone) gone.insert(gone.end(), state.gone->begin(), state.gone->end());
+  std::sort(gone.begin(), gone.end());
+  state.gone = std::make_shared<const std::vector<int64_t>>(std::move(gone));
 }
 
 StatePart open_segment(const std::shared_ptr<const CollectionDirectory>& directory, const SegmentRow& row,
@@ -195,12 +207,38 @@ KeptItems CollectionState::no_items(const Resources& resources) const {
   return kept;
 }
 
-std::shared_ptr<const KeptItems> CollectionState::keep_where(const ItemFilter& filter,
-                                                             const std::vector<ColumnValue>& params_of,
-                                                             const Resources& resources) const {
+std::string CollectionState::key_of(const ItemFilter& filter, const std::vector<ColumnValue>& params_of) {
   std::string key = filter.where;
   key += '\0';
   for (const ColumnValue& value : params_of) put(key, value);
+  return key;
+}
+
+bool CollectionState::has_room(int64_t bytes) const {
+  if (kept_bytes_ + bytes > kKeptBytes) {
+    kept_.clear();
+    kept_tenants_.clear();
+    kept_bytes_ = 0;
+  }
+  return bytes <= kKeptBytes;
+}
+
+std::shared_ptr<const TenantPlaces> CollectionState::kept_tenant(const std::string& key) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = kept_tenants_.find(key);
+  return found == kept_tenants_.end() ? nullptr : found->second;
+}
+
+void CollectionState::keep_tenant(std::string key, std::shared_ptr<const TenantPlaces> kept, int64_t kept_bytes) const {
+  const int64_t bytes = static_cast<int64_t>(key.size()) + kept_bytes;
+  const std::lock_guard lock(mutex_);
+  if (has_room(bytes) && kept_tenants_.emplace(std::move(key), std::move(kept)).second) kept_bytes_ += bytes;
+}
+
+std::shared_ptr<const KeptItems> CollectionState::keep_where(const ItemFilter& filter,
+                                                             const std::vector<ColumnValue>& params_of,
+                                                             const Resources& resources) const {
+  std::string key = key_of(filter, params_of);
   const bool keeps = !is_limited(resources);
   if (keeps) {
     const std::lock_guard lock(mutex_);
@@ -219,11 +257,7 @@ std::shared_ptr<const KeptItems> CollectionState::keep_where(const ItemFilter& f
     int64_t bytes = static_cast<int64_t>(key.size());
     for (const PlaceBits& bits : shared->parts) bytes += bits.places() / 8;
     const std::lock_guard lock(mutex_);
-    if (kept_bytes_ + bytes > kKeptBytes) {
-      kept_.clear();
-      kept_bytes_ = 0;
-    }
-    if (bytes <= kKeptBytes && kept_.emplace(std::move(key), shared).second) kept_bytes_ += bytes;
+    if (has_room(bytes) && kept_.emplace(std::move(key), shared).second) kept_bytes_ += bytes;
   }
   return shared;
 }
@@ -302,6 +336,7 @@ StatePointer load_state(const Database& db, const std::shared_ptr<const Collecti
       if (known) {
         state->parts = before->parts;
         state->segments = before->segments;
+        state->gone = before->gone;
       } else {
         for (const SegmentRow& row : read_segments(db)) {
           const auto open = before == nullptr
@@ -354,6 +389,7 @@ StatePointer changed_state(const StatePointer& before, const StateChange& change
   state->version = version;
   state->layout = layout;
   state->next_row = next_row;
+  state->gone = before->gone;
   state->parts.assign(before->parts.begin(), before->parts.begin() + static_cast<std::ptrdiff_t>(before->segments));
   for (const SegmentRow& row : change.segments) {
     state->parts.push_back(open_segment(state->directory, row, *state->params, mapped));

@@ -10,6 +10,7 @@
 #include "collection/segment.hpp"
 #include "collection/stored_rows.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <map>
@@ -61,6 +62,9 @@ struct KeptItems {
   int64_t total = 0;
 };
 
+class SegmentGroup;
+struct TenantPlaces;
+
 struct RowAt {
   size_t part = 0;
   int64_t place = 0;
@@ -76,12 +80,15 @@ class CollectionState {
   int64_t size = 0;
   std::vector<StatePart> parts;  // segments, then blocks of newest rows; each kind in the order of first rows
   size_t segments = 0;           // how many of them are
+  // Rows that are stored nowhere any more since their items were removed; they ascend. Null: none.
+  std::shared_ptr<const std::vector<int64_t>> gone;
 
   // Where a row lies that is stored, living or not.
   std::optional<RowAt> find(int64_t row) const;
+  bool is_gone(int64_t row) const { return gone && std::binary_search(gone->begin(), gone->end(), row); }
   // Calls use(part, place) for the living items among rows that `rows` gives to the function it is called with, which may
-  // be any that the database has: removed ones and those of later versions are passed over. Those that are stored nowhere
-  // go to `unknown`, for check_removed().
+  // be any that the database has: removed ones and those of later versions are passed over. Those that are stored nowhere,
+  // and are not known to be gone, go to `unknown`, for check_removed().
   template <typename Rows, typename Use>
   void for_living(const Rows& rows, const Use& use, std::vector<int64_t>& unknown) const {
     size_t part = 0;  // of the row before: neighbours come together
@@ -90,7 +97,10 @@ class CollectionState {
       int64_t place = part < parts.size() ? parts[part].rows->place_of(row) : -1;
       if (place < 0) {
         const std::optional<RowAt> at = find(row);
-        if (!at) return unknown.push_back(row);
+        if (!at) {
+          if (!is_gone(row)) unknown.push_back(row);
+          return;
+        }
         part = at->part;
         place = at->place;
       }
@@ -118,6 +128,21 @@ class CollectionState {
     const std::lock_guard lock(mutex_);
     pin_ = std::move(pin);
   }
+  // What an expression with these parameters keeps is known by this name.
+  static std::string key_of(const ItemFilter& filter, const std::vector<ColumnValue>& params_of);
+  // What tenants keep, as tenants.hpp has it, for the next search of this version; null where it is not known.
+  std::shared_ptr<const TenantPlaces> kept_tenant(const std::string& key) const;
+  void keep_tenant(std::string key, std::shared_ptr<const TenantPlaces> kept, int64_t kept_bytes) const;
+
+  // The segments that a search compared as one last; null before.
+  std::shared_ptr<const SegmentGroup> kept_group() const {
+    const std::lock_guard lock(mutex_);
+    return group_;
+  }
+  void keep_group(std::shared_ptr<const SegmentGroup> group) const {
+    const std::lock_guard lock(mutex_);
+    group_ = std::move(group);
+  }
   // A writer of this process remembers what this version sees.
   void guard(bool on) const { guarded_by_ = on ? this_process() : 0; }
   // Both are for the process that said so: a forked child has neither the writer's memory nor the reader's lock.
@@ -132,12 +157,16 @@ class CollectionState {
   std::shared_ptr<const KeptItems> keep_where(const ItemFilter& filter, const std::vector<ColumnValue>& params_of,
                                               const Resources& resources) const;
   KeptItems no_items(const Resources& resources) const;
+  // Whether so many bytes more may be kept; what was kept before may have to go.
+  bool has_room(int64_t bytes) const;
 
   mutable std::mutex mutex_;
   mutable std::unique_ptr<VersionPin> pin_;
   mutable std::atomic<int64_t> guarded_by_{0};
   mutable std::map<std::string, std::shared_ptr<const KeptItems>> kept_;  // by expression and parameters
-  mutable int64_t kept_bytes_ = 0;
+  mutable std::map<std::string, std::shared_ptr<const TenantPlaces>> kept_tenants_;
+  mutable int64_t kept_bytes_ = 0;  // of both
+  mutable std::shared_ptr<const SegmentGroup> group_;
 };
 
 using StatePointer = std::shared_ptr<const CollectionState>;

@@ -5,9 +5,13 @@
 
 #include "collection/search_cases.hpp"
 #include "io/temporary_directory.hpp"
+#include "io/thrown.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -15,6 +19,7 @@ namespace kith {
 namespace {
 
 using namespace kith::testing;
+using ::testing::HasSubstr;
 
 void expect_is_a_loop(const CollectionView& view, const std::vector<float>& queries, const ItemFilter& filter, int64_t k,
                       const Resources& resources = Resources()) {
@@ -97,6 +102,54 @@ TEST(SearchOfTenants, UnderALimitToo) {
   const Resources limited(options);
   const Collection c = Collection::open(directory.path("c"), {.mode = OpenMode::read}, limited);
   expect_is_a_loop(c.view(), case_rows(20, 9), of_tenants(20, 30), 7, limited);
+}
+
+// What a version keeps for its tenants is of that version.
+TEST(SearchOfTenants, EachVersionFindsItsOwn) {
+  const TemporaryDirectory directory;
+  Collection c = case_collection(directory.path("c"), 400, 30);
+  const std::vector<float> queries = case_rows(62, 9);
+  const ItemFilter filter = of_tenants(62, 30);
+  const CollectionView before = c.view();
+  for (int i = 0; i < 2; ++i) expect_is_a_loop(before, queries, filter, 5);
+  CollectionSearchParams params;
+  params.search.k = 3;
+  params.filter = filter;
+  const CollectionNeighbors first = before.search(case_view(queries), params);
+  ASSERT_EQ(filter.params_of_queries[8], (std::vector<ColumnValue>{int64_t{25}}));
+  const int64_t nearest = first.neighbors.ids(8)[0];
+  EXPECT_EQ(c.remove(ItemIds({nearest})), 1);
+  c.fold();
+  const CollectionNeighbors later = c.search(case_view(queries), params);
+  EXPECT_EQ(later.neighbors.ids(8)[0], first.neighbors.ids(8)[1]);
+  expect_is_a_loop(c.view(), queries, filter, 5);
+  const CollectionNeighbors again = before.search(case_view(queries), params);
+  EXPECT_TRUE(std::equal(first.neighbors.ids(), first.neighbors.ids() + 62 * 3, again.neighbors.ids()));
+}
+
+// Threads take tenants in turns; the error is that of the first tenant that has one.
+TEST(SearchOfTenants, AnErrorOfOneIsThatOfAll) {
+  const TemporaryDirectory directory;
+  const Collection c = case_collection(directory.path("c"), 50, 10);
+  const std::vector<float> queries = case_rows(60, 9);
+  CollectionSearchParams params;
+  params.filter.where = "tenant = abs(?)";
+  for (int64_t q = 0; q < 60; ++q) params.filter.params_of_queries.push_back({q});
+  ResourceOptions options;
+  options.threads = 4;
+  const Resources resources(options);
+  EXPECT_EQ(c.search(case_view(queries), params, resources).neighbors.queries(), 60);
+  params.filter.params_of_queries[41] = {INT64_MIN};  // of which there is no abs()
+  params.filter.params_of_queries[50].push_back(int64_t{1});
+  for (int i = 0; i < 5; ++i) {
+    const auto error = thrown<InvalidArgument>([&] { (void)c.search(case_view(queries), params, resources); });
+    ASSERT_TRUE(error);
+    EXPECT_THAT(error->what(), HasSubstr("integer overflow"));
+  }
+  params.filter.params_of_queries[41] = params.filter.params_of_queries[50] = {int64_t{1}};
+  ResourceOptions cancelled = options;
+  cancelled.cancel.request();
+  EXPECT_THROW((void)c.search(case_view(queries), params, Resources(cancelled)), Cancelled);
 }
 
 TEST(SearchOfTenants, RefusesWhatDoesNotGoTogether) {
