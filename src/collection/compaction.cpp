@@ -80,8 +80,43 @@ void CollectionWriter::compact(const Resources& resources) {
     }, resources);
   }
   if (dropped_ > 0) forget(resources);
-  db_->run("PRAGMA incremental_vacuum");
-  db_->run("PRAGMA wal_checkpoint(TRUNCATE)");
+  try {
+    if (has_gaps()) pack_database(resources);
+    db_->run("PRAGMA incremental_vacuum");
+    db_->run("PRAGMA wal_checkpoint(TRUNCATE)");
+  } catch (const SyncFailed&) {
+    failed_ = true;
+    throw;
+  }
+}
+
+// Whether removed items have left more than an eighth of the database's pages empty.
+bool CollectionWriter::has_gaps() const {
+  constexpr int64_t kShare = 8;
+  if (state_->size == counters_.next_row) return false;  // none was ever removed
+  try {
+    Statement pages = db_->prepare("SELECT sum(unused), sum(pgsize) FROM dbstat WHERE aggregate = TRUE");
+    return pages.step() && pages.number(0) > pages.number(1) / kShare;
+  } catch (const InvalidState&) {  // an SQLite without this table
+    return false;
+  }
+}
+
+// SQLite writes a copy without gaps, and then that over the database, as one transaction.
+void CollectionWriter::pack_database(const Resources& resources) {
+  constexpr int64_t kInMemory = int64_t{64} << 20;
+  const int64_t bytes = db_->number("PRAGMA page_count") * db_->number("PRAGMA page_size");
+  const bool in_file = bytes > kInMemory || (is_limited(resources) && directory_->environment().vfs.empty());
+  if (in_file) db_->run("PRAGMA temp_store=FILE");
+  tidy([&] {
+    try {
+      db_->run("VACUUM");
+    } catch (const SyncFailed&) {
+      failed_ = true;
+      throw;
+    }
+  }, resources);
+  if (in_file) db_->run("PRAGMA temp_store=MEMORY");
 }
 
 void CollectionWriter::reindex(const std::string& factory, const Resources& resources) {

@@ -10,6 +10,8 @@
 #include <atomic>
 #include <cerrno>
 #include <charconv>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 namespace kith {
@@ -71,6 +73,14 @@ int64_t VersionPin::oldest(Disk& disk, const std::string& folder, int64_t newest
     }
   }
   return found;
+}
+
+CollectionDirectory::CollectionDirectory(std::string path, CollectionEnvironment environment, bool immutable)
+    : path_(std::move(path)), root_(path_), environment_(std::move(environment)), immutable_(immutable) {
+  if (environment_.disk != &real_disk()) return;
+  std::error_code gone;  // the folder that a relative path begins in: then what uses the path says so
+  const std::filesystem::path root = std::filesystem::absolute(path_, gone).lexically_normal();
+  if (!gone) root_ = root.filename().empty() ? root.parent_path().string() : root.string();
 }
 
 CollectionDirectory::~CollectionDirectory() {

@@ -43,17 +43,17 @@ class VersionPin {
 class CollectionDirectory {
  public:
   // `immutable`: nobody writes, and the folder may be read-only.
-  CollectionDirectory(std::string path, CollectionEnvironment environment, bool immutable)
-      : path_(std::move(path)), environment_(std::move(environment)), immutable_(immutable) {}
+  CollectionDirectory(std::string path, CollectionEnvironment environment, bool immutable);
   ~CollectionDirectory();
 
-  const std::string& path() const { return path_; }
+  const std::string& path() const { return path_; }  // as it was given
+  const std::string& root() const { return root_; }  // the same wherever the process goes
   const CollectionEnvironment& environment() const { return environment_; }
   Disk& disk() const { return *environment_.disk; }
-  std::string database() const { return path_ + "/" + kDatabaseName; }
-  std::string segments() const { return path_ + "/" + kSegmentsName; }
-  std::string readers() const { return path_ + "/" + kReadersName; }
-  std::string lock_file() const { return path_ + "/" + kLockName; }
+  std::string database() const { return root_ + "/" + kDatabaseName; }
+  std::string segments() const { return root_ + "/" + kSegmentsName; }
+  std::string readers() const { return root_ + "/" + kReadersName; }
+  std::string lock_file() const { return root_ + "/" + kLockName; }
 
   // Calls use(database) with a connection that nobody else has, opened where all are in use.
   template <typename Use>
@@ -73,6 +73,7 @@ class CollectionDirectory {
   };
 
   std::string path_;
+  std::string root_;
   CollectionEnvironment environment_;
   bool immutable_;
   mutable std::mutex mutex_;

@@ -16,6 +16,8 @@
 namespace kith {
 namespace {
 
+constexpr int64_t kRowsTogether = 8;  // of one statement, which takes less time for each than a statement for each
+
 void bind_id(Statement& statement, int at, const ItemIds& ids, int64_t i) {
   if (ids.type() == IdType::integer) {
     statement.bind(at, ids.numbers()[static_cast<size_t>(i)]);
@@ -75,19 +77,65 @@ ItemIds CollectionWriter::add(const Items& given, bool replaces, const Resources
   return items->ids();
 }
 
-void CollectionWriter::insert_items(CheckedItems& items, Call& call, const Resources& resources) {
-  const CollectionParams& params = *state_->params;
+CollectionWriter::Inserts CollectionWriter::inserts_of(int64_t rows) {
   std::string names;
-  std::string marks;
-  for (const Column& column : params.columns) {
+  std::string marks = "(?, ?, ?, 0, ?, ?";
+  for (const Column& column : state_->params->columns) {
     names += ", " + quoted(column.name);
     marks += ", ?";
   }
-  Statement& insert = kept(fmt::format(
-      "INSERT INTO items(_row, id, _added, _removed, _hash, _payload{}) VALUES(?, ?, ?, 0, ?, ?{})", names, marks));
+  const auto times = [&](const std::string& row) {
+    std::string values = row;
+    for (int64_t i = 1; i < rows; ++i) values += ", " + row;
+    return values;
+  };
+  return {rows,
+          kept(fmt::format("INSERT INTO items(_row, id, _added, _removed, _hash, _payload{}) VALUES{}", names,
+                           times(marks + ")"))),
+          kept("INSERT INTO newest VALUES" + times("(?, ?)"))};
+}
+
+// Items from `first` on, as many as the statements take; `newest`: their vectors too.
+void CollectionWriter::insert_rows(const CheckedItems& items, int64_t first, const Inserts& inserts, bool newest,
+                                   const Call& call) {
+  const size_t columns = state_->params->columns.size();
+  const int64_t end = first + inserts.rows;
+  Statement& insert = inserts.items;
+  int at = 0;
+  for (int64_t i = first; i < end; ++i) {
+    insert.bind(++at, call.counters.next_row + i);
+    bind_id(insert, ++at, items.ids(), i);
+    insert.bind(++at, call.counters.version);
+    insert.bind(++at, static_cast<int64_t>(items.hash(i)));
+    const std::string_view payload = items.payload(i);
+    if (payload.empty()) {
+      insert.bind_null(++at);
+    } else {
+      insert.bind_blob(++at, std::as_bytes(std::span(payload)));
+    }
+    for (size_t c = 0; c < columns; ++c) insert.bind(++at, items.value(i, c));
+  }
+  if (!insert.run_unless_taken()) {
+    if (inserts.rows > 1) {  // none of them was inserted: which one is it?
+      const Inserts one = inserts_of(1);
+      for (int64_t i = first; i < end; ++i) insert_rows(items, i, one, newest, call);
+    }
+    throw InvalidArgument(fmt::format("the id {} is there already, or twice among these; upsert() replaces items",
+                                      id_text(items.ids(), first)));
+  }
+  if (!newest) return;
+  Statement& vectors = inserts.newest;
+  at = 0;
+  for (int64_t i = first; i < end; ++i) {
+    vectors.bind(++at, call.counters.next_row + i);
+    vectors.bind_blob(++at, {items.vector(i), static_cast<size_t>(items.vector_bytes())});
+  }
+  vectors.run();
+}
+
+void CollectionWriter::insert_items(CheckedItems& items, Call& call, const Resources& resources) {
   const CollectionEnvironment& environment = directory_->environment();
   const bool at_once = items.size() * items.vector_bytes() >= environment.segment_bytes;
-  Statement& newest = kept("INSERT INTO newest VALUES(?, ?)");
   const int64_t first_row = call.counters.next_row;
   // A segment is written while SQLite takes the items.
   std::vector<SegmentSource> sources;
@@ -109,27 +157,13 @@ void CollectionWriter::insert_items(CheckedItems& items, Call& call, const Resou
     }
   }
   constexpr int64_t kLook = 1024;  // items between two looks at whether the caller cancelled
-  for (int64_t i = 0; i < items.size(); ++i) {
+  const Inserts one = inserts_of(1);
+  const Inserts several = items.size() < kRowsTogether ? one : inserts_of(kRowsTogether);
+  for (int64_t i = 0; i < items.size();) {
     if (i % kLook == 0) resources.check_cancelled();
-    insert.bind(1, first_row + i);
-    bind_id(insert, 2, items.ids(), i);
-    insert.bind(3, call.counters.version);
-    insert.bind(4, static_cast<int64_t>(items.hash(i)));
-    const std::string_view payload = items.payload(i);
-    if (payload.empty()) {
-      insert.bind_null(5);
-    } else {
-      insert.bind_blob(5, std::as_bytes(std::span(payload)));
-    }
-    for (size_t c = 0; c < params.columns.size(); ++c) insert.bind(static_cast<int>(6 + c), items.value(i, c));
-    if (!insert.run_unless_taken()) {
-      throw InvalidArgument(fmt::format("the id {} is there already, or twice among these; upsert() replaces items",
-                                        id_text(items.ids(), i)));
-    }
-    if (at_once) continue;
-    newest.bind(1, first_row + i);
-    newest.bind_blob(2, {items.vector(i), static_cast<size_t>(items.vector_bytes())});
-    newest.run();
+    const Inserts& inserts = items.size() - i < several.rows ? one : several;
+    insert_rows(items, i, inserts, !at_once, call);
+    i += inserts.rows;
   }
   call.counters.next_row += items.size();
   if (!at_once) {

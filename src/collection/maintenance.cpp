@@ -31,8 +31,8 @@ void name_database(const CollectionDirectory& directory, const std::string& asid
   const CollectionEnvironment& environment = directory.environment();
   if (environment.does(DurableStep::sync_new_database)) disk.sync_file(aside);
   disk.rename(aside, directory.database());
-  if (environment.does(DurableStep::sync_new_folder)) disk.sync_folder(directory.path());
-  if (environment.does(DurableStep::sync_parent_folder)) disk.sync_folder(parent_of(directory.path()));
+  if (environment.does(DurableStep::sync_new_folder)) disk.sync_folder(directory.root());
+  if (environment.does(DurableStep::sync_parent_folder)) disk.sync_folder(parent_of(directory.root()));
 }
 
 void remove_aside(Disk& disk, const std::string& aside) {
@@ -41,11 +41,11 @@ void remove_aside(Disk& disk, const std::string& aside) {
 
 // Only what a create() or snapshot() that was killed could have left.
 void refuse_other_content(Disk& disk, const CollectionDirectory& directory) {
-  if (!disk.exists(directory.path())) return;
+  if (!disk.exists(directory.root())) return;
   if (disk.exists(directory.database())) {
     throw InvalidArgument(fmt::format("'{}' holds a collection already; open it, or give another path", directory.path()));
   }
-  for (const std::string& name : disk.list(directory.path())) {
+  for (const std::string& name : disk.list(directory.root())) {
     const bool ours = name == kSegmentsName || name == kReadersName || name == kLockName ||
                       name.starts_with(std::string(kDatabaseName) + ".part");
     if (!ours) {
@@ -205,7 +205,7 @@ void refuse_network(const std::string& path) {
 void create_directory(const CollectionDirectory& directory, const CollectionParams& params) {
   Disk& disk = directory.disk();
   refuse_other_content(disk, directory);
-  disk.make_folder(directory.path());
+  disk.make_folder(directory.root());
   disk.make_folder(directory.segments());
   const std::string aside = directory.database() + ".part";
   remove_aside(disk, aside);
@@ -248,8 +248,11 @@ VerifyReport verify_state(const CollectionState& state, const Resources& resourc
 void snapshot_directory(const CollectionDirectory& from, const std::string& to, const Resources& resources) {
   const CollectionDirectory target(to, from.environment(), false);
   Disk& disk = from.disk();
+  if (target.root().starts_with(from.root() + "/")) {
+    throw InvalidArgument(fmt::format("'{}' lies inside of the collection '{}'; give a folder elsewhere", to, from.path()));
+  }
   refuse_other_content(disk, target);
-  disk.make_folder(target.path());
+  disk.make_folder(target.root());
   disk.make_folder(target.segments());
   const std::string aside = target.database() + ".part";
   // A compaction may delete files between the backup and the links: then the database is copied again.

@@ -42,6 +42,8 @@ class Database {
   int64_t number(const std::string& sql) const;  // the first column of the first row
   std::string text(const std::string& sql) const;
   int64_t changes() const { return sqlite3_changes64(db_); }
+  // Whether its file was deleted, or is now under another name.
+  bool was_moved() const;
   bool in_transaction() const { return sqlite3_get_autocommit(db_) == 0; }
 
   // The connection's last error as one of Kith's.

@@ -2,6 +2,8 @@
 
 #include <kith/error.hpp>
 
+#include "collection/host_limit.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,6 +19,13 @@ namespace {
 // FULL syncs the log at each commit, NORMAL when it is moved into the database.
 void set_sync(Database& db, SyncMode sync) {
   db.run(sync == SyncMode::now ? "PRAGMA synchronous=FULL" : "PRAGMA synchronous=NORMAL");
+}
+
+// A batch of some megabytes stays in memory until its commit, and its log is moved into the database once for several of
+// them. SQLite's own 2 MB of pages and 1,000 pages of log have it write such a batch twice.
+void set_room(Database& db, const Resources& resources) {
+  if (!is_limited(resources)) db.run("PRAGMA cache_size=-16384");
+  db.run("PRAGMA wal_autocheckpoint=4000");
 }
 
 class SyncedMeanwhile {
@@ -52,6 +61,7 @@ CollectionWriter::CollectionWriter(std::shared_ptr<CollectionDirectory> director
                               db_->path()), db_->path(), EINVAL);
   }
   set_sync(*db_, sync_);
+  set_room(*db_, resources);
   counters_ = read_counters(*db_);
   remove_leftovers();
   publish(load_state(*db_, directory_, nullptr, mapped_, resources));
@@ -83,6 +93,10 @@ void CollectionWriter::check_writable() const {
     throw InvalidState(fmt::format("'{}': the disk failed to sync a write, so what it holds is not known; close the "
                                    "collection, see to the disk, and open it again", directory_->path()));
   }
+  if (db_->was_moved()) {
+    throw IoError(fmt::format("'{}' was moved or deleted while it was open: what is written now would be lost; close the "
+                              "collection, and open it where it is", db_->path()), db_->path(), ENOENT);
+  }
 }
 
 void CollectionWriter::check_no_batch(const char* what) const {
@@ -94,7 +108,7 @@ void CollectionWriter::remove_leftovers() {
   Disk& disk = directory_->disk();
   if (!disk.exists(directory_->segments())) {
     disk.make_folder(directory_->segments());
-    disk.sync_folder(directory_->path());
+    disk.sync_folder(directory_->root());
   }
   std::set<std::string> named;
   for (const SegmentRow& row : read_segments(*db_)) {

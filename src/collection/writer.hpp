@@ -70,6 +70,14 @@ class CollectionWriter {
   void remove_leftovers();
 
   void insert_items(CheckedItems& items, Call& call, const Resources& resources);
+  // Statements that insert so many items, and their vectors.
+  struct Inserts {
+    int64_t rows;
+    Statement& items;
+    Statement& newest;
+  };
+  Inserts inserts_of(int64_t rows);
+  void insert_rows(const CheckedItems& items, int64_t first, const Inserts& inserts, bool newest, const Call& call);
   void remove_row(int64_t row, int64_t added, Call& call);
   std::string next_file(Call& call, const char* kind);
   SegmentRow new_segment(Call& call);
@@ -83,6 +91,8 @@ class CollectionWriter {
   Statement& kept(const std::string& sql);
   void fold_by_itself(int64_t at_bytes, const Resources& resources);
   void give_pages_back();
+  bool has_gaps() const;
+  void pack_database(const Resources& resources);
   // What was asked for is done: what fails here is logged, and tried again at the next write.
   void tidy(const std::function<void()>& work, const Resources& resources);
   void forget(const Resources& resources);

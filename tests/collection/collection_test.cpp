@@ -426,6 +426,71 @@ TEST(Collection, ALimitChangesNoResult) {
   EXPECT_THROW((void)CollectionAccess::open(directory.path("c"), reading, small_environment(), Resources(tiny)), OutOfMemory);
 }
 
+// Items that were replaced many times leave no gaps in the database, and a view from before sees its own.
+TEST(Collection, CompactionPacksTheDatabase) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.path("c");
+  Collection c = CollectionAccess::create(path, model_params(), {.sync = SyncMode::later}, small_environment());
+  Draw draw(3);
+  CollectionModel model;
+  constexpr int64_t kIds = 500;
+  for (int64_t i = 0; i < 6 * kIds; ++i) {
+    ModelItem item = random_item(draw);
+    const int64_t id = i < kIds ? i : draw.below(kIds);
+    ModelBatch batch = model_batch({{id, item}});
+    c.upsert(with_vectors(batch));
+    model.put(id, std::move(item));
+  }
+  const auto compacted_bytes = [&] {
+    c.compact();
+    return static_cast<int64_t>(std::filesystem::file_size(path + "/collection.sqlite"));
+  };
+  const CollectionView before = c.view();
+  c.remove(ItemIds({0, 1, 2}));
+  for (const int64_t id : {0, 1, 2}) model.items.erase(id);
+  const int64_t bytes = compacted_bytes();
+  EXPECT_EQ(before.size(), kIds);
+  EXPECT_EQ(before.get(ItemIds({0})).payloads.size(), 1U);
+  EXPECT_TRUE(model_of(c.view()).same_items(model));
+  EXPECT_TRUE(c.verify().sound());
+  // As a collection that only ever held these items, but for a page or two of each of ten tables and indexes.
+  const std::string other = directory.path("other");
+  Collection fresh = CollectionAccess::create(other, model_params(), {}, small_environment());
+  std::vector<std::pair<int64_t, ModelItem>> items(model.items.begin(), model.items.end());
+  ModelBatch batch = model_batch(items);
+  fresh.add(with_vectors(batch));
+  fresh.compact();
+  EXPECT_LE(bytes, static_cast<int64_t>(std::filesystem::file_size(other + "/collection.sqlite")) + 20 * 4096);
+}
+
+// What is written to a file without a name would be lost with the process.
+TEST(Collection, IsNotWrittenOnceItWasMovedOrDeleted) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.path("c");
+  Collection c = Collection::create(path, model_params());
+  Some some = some_items(3);
+  c.add(placed(some));
+  std::filesystem::rename(path, directory.path("d"));
+  const auto error = thrown<IoError>([&] { c.add(placed(some)); });
+  ASSERT_TRUE(error);
+  EXPECT_THAT(error->what(), HasSubstr("was moved or deleted while it was open"));
+  EXPECT_THROW((void)c.batch(), IoError);
+  EXPECT_EQ(c.search(some.items.vectors).neighbors.ids()[0], 0);
+  std::filesystem::rename(directory.path("d"), path);
+  c.add(placed(some));
+  c.close();
+  EXPECT_EQ(Collection::open(path).size(), 6);
+}
+
+TEST(Collection, RefusesSnapshotsInsideOfItself) {
+  const TemporaryDirectory directory;
+  const Collection c = Collection::create(directory.path("c"), model_params());
+  EXPECT_THROW(c.snapshot(directory.path("c/segments/s")), InvalidArgument);
+  EXPECT_THROW(c.snapshot(directory.path("other/../c/s")), InvalidArgument);
+  c.snapshot(directory.path("c2"));
+  EXPECT_EQ(Collection::open(directory.path("c2")).size(), 0);
+}
+
 TEST(Collection, RefusesWhatIsNoCollection) {
   const TemporaryDirectory directory;
   EXPECT_THROW((void)Collection::open(directory.path("none")), IoError);
