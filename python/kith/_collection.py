@@ -21,7 +21,7 @@ from kith._collection_columns import (
     column_values,
 )
 from kith._collection_info import CollectionInfo, CollectionSegment, VerifyReport
-from kith._collection_reads import CallDefaults, CollectionReads, ParamsLike, item_filter, plain_ids
+from kith._collection_reads import CallDefaults, CollectionReads, ParamsLike, item_filter, narrow, plain_ids
 from kith._collection_tables import as_table
 from kith._files import PathLike, path_bytes
 from kith._kith import DeviceArray
@@ -546,4 +546,4 @@ def _host_vectors(x: VectorsLike, dimension: int) -> npt.NDArray[Any]:
     matrix, _ = as_vectors(x, "vectors")
     if isinstance(matrix, DeviceArray):
         raise TypeError("vectors lie in a GPU's memory; a collection takes them from the host (torch: x.cpu(), cupy: x.get())")
-    return matrix.astype(np.float32) if matrix.dtype == np.float64 else matrix
+    return narrow(matrix)

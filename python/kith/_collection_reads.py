@@ -121,6 +121,12 @@ class CollectionReads(ABC):
         """The type of each column: ``"int"``, ``"real"``, ``"text"``, ``"bool"`` or ``"json"``."""
         return {name: kind for name, kind, _ in self._reader().columns}
 
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
+        raise TypeError(
+            f"a {type(self).__name__} reads an open directory, and cannot be copied or pickled: pass on its path, and open that "
+            "with kith.open(path, mode='r'); snapshot(path) copies the files, view() is a version that stays as it is"
+        )
+
     def __len__(self) -> int:
         return self._reader().size
 
@@ -128,6 +134,8 @@ class CollectionReads(ABC):
         reader = self._reader()
         wanted = str if reader.text_ids else (int, np.integer)
         if not isinstance(id, wanted) or isinstance(id, bool):
+            return False
+        if not reader.text_ids and not -(2**63) <= int(id) < 2**63:  # type: ignore[call-overload]
             return False
         return all(reader.contains_each(as_item_ids(id, reader.text_ids)[0]))
 
@@ -286,7 +294,7 @@ class CollectionReads(ABC):
         kept = item_filter(reader, where, params, ids, filter, timeout)
         with self._calling(device, threads, memory_limit, device_memory_limit, progress, (queries,)) as options:
             matrix, single = as_queries(queries, options.stream)
-            found, distances, texts = reader.search(_narrow(matrix), *numbers, kept, options)
+            found, distances, texts = reader.search(narrow(matrix), *numbers, kept, options)
         if reader.text_ids:
             names = _text_array(texts, found)
             return Neighbors(names[0], distances[0]) if single else Neighbors(names, distances)
@@ -336,7 +344,7 @@ class CollectionReads(ABC):
         kept = item_filter(reader, where, params, ids, filter, timeout)
         with self._calling(device, threads, memory_limit, device_memory_limit, progress, (queries,)) as options:
             matrix, _ = as_queries(queries, options.stream)
-            (offsets, found, distances), texts = reader.range_search(_narrow(matrix), reach, lists, kept, options)
+            (offsets, found, distances), texts = reader.range_search(narrow(matrix), reach, lists, kept, options)
         if reader.text_ids:
             return RangeNeighbors(plain_ids(offsets), _text_array(texts, found), distances)
         return RangeNeighbors(plain_ids(offsets), plain_ids(found), distances)
@@ -445,11 +453,12 @@ def _parameters(params: ParamsLike | None) -> tuple[list[Any], bool]:
     return [as_parameter(value, f"params[{i}]") for i, value in enumerate(params)], False
 
 
-def _narrow(matrix: Any) -> Any:
+def narrow(matrix: Any) -> Any:
     """A collection's vectors are f32 at most."""
     if isinstance(matrix, DeviceArray) or matrix.dtype != np.float64:
         return matrix
-    return matrix.astype(np.float32)
+    with np.errstate(over="ignore"):  # an infinity is refused with its row
+        return matrix.astype(np.float32)
 
 
 def _text_array(texts: list[str], found: npt.NDArray[np.int64]) -> npt.NDArray[Any]:

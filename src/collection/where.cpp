@@ -17,8 +17,14 @@
 namespace kith {
 namespace {
 
+// The beginning of a long expression, for errors.
+std::string shown(const std::string& where) {
+  constexpr size_t kShown = 200;
+  return where.size() <= kShown ? printable(where) : printable(where.substr(0, kShown)) + "...";
+}
+
 [[noreturn]] void refuse(const std::string& where, size_t at, std::string_view reason) {
-  throw InvalidArgument(fmt::format("where \"{}\", character {}: {}", printable(where), at + 1, reason));
+  throw InvalidArgument(fmt::format("where \"{}\", character {}: {}", shown(where), at + 1, reason));
 }
 
 // The end of a quoted piece that begins at `at`: behind its last quote.
@@ -60,7 +66,7 @@ std::string names_of_columns(const Database& db) {
 void bind_all(sqlite3_stmt* statement, const std::string& where, const std::vector<ColumnValue>& params) {
   const int wanted = sqlite3_bind_parameter_count(statement);
   if (static_cast<size_t>(wanted) != params.size()) {
-    throw InvalidArgument(fmt::format("where \"{}\" has {} parameter{}; {} were given", where, wanted,
+    throw InvalidArgument(fmt::format("where \"{}\" has {} parameter{}; {} were given", shown(where), wanted,
                                       wanted == 1 ? "" : "s", params.size()));
   }
   sqlite3_clear_bindings(statement);
@@ -250,15 +256,15 @@ void WhereStatement::fail(int code) const {
   if (hooks_->watched.cancelled) throw Cancelled();
   if (hooks_->watched.late) {
     throw InvalidState(fmt::format("where \"{}\" takes longer than {} ms; index the columns that it compares "
-                                   "(create_index), or give it more time", where_, time_limit_.count()));
+                                   "(create_index), or give it more time", shown(where_), time_limit_.count()));
   }
   if (!hooks_->allowed.refused.empty()) {
-    throw InvalidArgument(fmt::format("where \"{}\" cannot be a filter: {}", where_, hooks_->allowed.refused));
+    throw InvalidArgument(fmt::format("where \"{}\" cannot be a filter: {}", shown(where_), hooks_->allowed.refused));
   }
   if ((code & 0xff) != SQLITE_ERROR && (code & 0xff) != SQLITE_MISMATCH) db_.fail(code, "use");
   const int offset = sqlite3_error_offset(db_.get()) - static_cast<int>(offset_);
   const std::string place = offset < 0 ? "" : fmt::format(", character {}", offset + 1);
-  throw InvalidArgument(fmt::format("where \"{}\"{}: {}", where_, place, sqlite3_errmsg(db_.get())));
+  throw InvalidArgument(fmt::format("where \"{}\"{}: {}", shown(where_), place, sqlite3_errmsg(db_.get())));
 }
 
 void WhereStatement::for_each(const std::vector<ColumnValue>& params, const std::function<void(int64_t row)>& use) {

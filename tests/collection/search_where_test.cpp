@@ -101,6 +101,15 @@ TEST_F(WhereOf, ANullCharacterIsNamed) {
   EXPECT_THAT(error->what(), HasSubstr("character 11: a null character cannot be here"));
 }
 
+TEST_F(WhereOf, ALongExpressionIsShownByItsBeginning) {
+  const std::string where = "tenant = 1" + std::string(10'000, ' ') + "or absent = 2";
+  const auto error = thrown<InvalidArgument>([&] { (void)count(where); });
+  ASSERT_TRUE(error);
+  EXPECT_THAT(error->what(), HasSubstr("..."));
+  EXPECT_THAT(error->what(), HasSubstr("character 10014: no such column: absent"));
+  EXPECT_LT(std::string(error->what()).size(), 300U);
+}
+
 TEST_F(WhereOf, IdsEnd) {
   CollectionParams params;
   params.dimension = 1;

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import os
+import pickle
 import subprocess
 import sys
 import threading
@@ -42,6 +44,7 @@ def test_what_was_added_is_there(filled):
     collection, x = filled
     assert len(collection) == 60 and collection.count() == 60 and collection
     assert 59 in collection and np.int64(0) in collection
+    assert 2**70 not in collection and np.uint64(2**63) not in collection and -1 not in collection
     assert 60 not in collection and "0" not in collection and True not in collection and 1.0 not in collection
     items = collection.get([7, 3])
     assert items.ids.tolist() == [7, 3] and (items.vectors == x[[7, 3]]).all() and items.vectors.dtype == np.float32
@@ -205,6 +208,29 @@ def test_views_stay(filled, vectors):
     assert (view.get(9).vectors == x[9]).all()
     assert "60 items" in repr(view)
     assert (collection.search(x[:3], k=2).ids == -1).all()
+
+
+@pytest.mark.parametrize("use", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_copies_are_refused_with_what_to_do(filled, use):
+    collection, _ = filled
+    for one, name in ((collection, "Collection"), (collection.view(), "CollectionView")):
+        with pytest.raises(TypeError, match=rf"a {name} reads an open directory.*kith\.open\(path, mode='r'\)"):
+            use(one)
+    assert len(collection) == 60
+
+
+def test_a_relative_path_stays_where_it_was(tmp_path, vectors, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with kith.open("c", 8) as collection:
+        (tmp_path / "other").mkdir()
+        monkeypatch.chdir(tmp_path / "other")
+        collection.add(vectors(20, 8))
+        collection.fold()
+        assert collection.path == "c" and collection.search(vectors(1, 8), k=1, where="id >= 0").ids.shape == (1, 1)
+        collection.snapshot("copy")
+        collection.compact()
+    assert len(kith.open(tmp_path / "c", mode="r")) == len(kith.open("copy", mode="r")) == 20
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["c", "other"]
 
 
 def test_opened_again(filled, tmp_path):
