@@ -9,6 +9,7 @@
 #include <kith/kith.hpp>
 
 #include "cuda_timing.hpp"
+#include "driver/benchmark.hpp"
 #include "floor.hpp"
 #include "index/index_access.hpp"
 #include "options.hpp"
@@ -224,9 +225,7 @@ class Bench {
   Resources resources_;
 };
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int program(int argc, char** argv) {
   try {
     const Options options(argc, argv, {"--rows", "--list-rows", "--queries", "--runs", "--out", "--kinds"});
     Settings settings;
@@ -247,3 +246,8 @@ int main(int argc, char** argv) {
     return 1;
   }
 }
+
+const kith::bench::Registered known(
+    {.name = "additive_search_cuda", .about = "searches of additive codes on a GPU, alone and in lists", .program = &program});
+
+}  // namespace

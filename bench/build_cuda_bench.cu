@@ -13,6 +13,7 @@
 #include <kith/kith.hpp>
 
 #include "cuda_timing.hpp"
+#include "driver/benchmark.hpp"
 #include "mixture_rows_cuda.hpp"
 #include "options.hpp"
 
@@ -358,9 +359,7 @@ void build(const Settings& s, const Resources& resources) {
   std::fflush(stdout);
 }
 
-}  // namespace
-
-int main(int argc, char** argv) try {
+int program(int argc, char** argv) try {
   const Settings settings = parse(argc, argv);
   const Resources resources;
   check(cudaSetDevice(0));
@@ -394,3 +393,8 @@ int main(int argc, char** argv) try {
   std::fprintf(stderr, "build_cuda_bench: %s\n", error.what());
   return 1;
 }
+
+const kith::bench::Registered known(
+    {.name = "build_cuda", .about = "building and searching compressed indexes on a GPU, up to a billion rows", .program = &program});
+
+}  // namespace

@@ -10,6 +10,7 @@
 #include <kith/kith.hpp>
 
 #include "cuda_timing.hpp"
+#include "driver/benchmark.hpp"
 #include "floor.hpp"
 #include "mixture.hpp"
 #include "options.hpp"
@@ -275,9 +276,7 @@ class Bench {
   std::string log_;
 };
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int program(int argc, char** argv) {
   try {
     const Settings settings = parse(argc, argv);
     if (cuda_devices().empty()) {
@@ -291,3 +290,8 @@ int main(int argc, char** argv) {
     return 1;
   }
 }
+
+const kith::bench::Registered known(
+    {.name = "coarse_cuda", .about = "the coarse step of an index on a GPU: few rows, many queries", .program = &program});
+
+}  // namespace

@@ -11,6 +11,7 @@
 #include <kith/kith.hpp>
 
 #include "cuda_timing.hpp"
+#include "driver/benchmark.hpp"
 #include "floor.hpp"
 #include "mixture.hpp"
 #include "options.hpp"
@@ -184,9 +185,7 @@ void run(const Settings& settings) {
   }
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int program(int argc, char** argv) {
   try {
     const Settings settings = parse(argc, argv);
     if (cuda_devices().empty()) {
@@ -200,3 +199,8 @@ int main(int argc, char** argv) {
     return 1;
   }
 }
+
+const kith::bench::Registered known(
+    {.name = "curves_cuda", .about = "exact search over k on a GPU, fused and not", .program = &program});
+
+}  // namespace

@@ -11,6 +11,7 @@
 #include <kith/kith.hpp>
 
 #include "cuda_timing.hpp"
+#include "driver/benchmark.hpp"
 #include "manifold_rows_cuda.hpp"
 #include "mixture_rows_cuda.hpp"
 #include "options.hpp"
@@ -186,9 +187,7 @@ int run(int argc, char** argv) {
   return 0;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int program(int argc, char** argv) {
   try {
     return run(argc, argv);
   } catch (const std::exception& error) {
@@ -196,3 +195,8 @@ int main(int argc, char** argv) {
     return 1;
   }
 }
+
+const kith::bench::Registered known(
+    {.name = "descent_cuda", .about = "NN-Descent on a GPU, round by round and step by step", .program = &program});
+
+}  // namespace

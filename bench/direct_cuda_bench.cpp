@@ -10,6 +10,7 @@
 #include <kith/error.hpp>
 
 #include "cuda_timing.hpp"
+#include "driver/benchmark.hpp"
 #include "floor.hpp"
 #include "options.hpp"
 #include "table.hpp"
@@ -212,9 +213,7 @@ class Bench {
   bool equal_ = false;
 };
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int program(int argc, char** argv) {
   try {
     const Options options(argc, argv, {"--part", "--runs", "--out"});
     if (cuda_devices().empty()) {
@@ -231,3 +230,8 @@ int main(int argc, char** argv) {
     return 1;
   }
 }
+
+const kith::bench::Registered known(
+    {.name = "direct_cuda", .about = "exact distances on a GPU, kernel by kernel", .program = &program});
+
+}  // namespace

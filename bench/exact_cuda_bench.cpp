@@ -9,6 +9,7 @@
 #include <kith/kith.hpp>
 
 #include "cuda_timing.hpp"
+#include "driver/benchmark.hpp"
 #include "floor.hpp"
 #include "mixture.hpp"
 #include "options.hpp"
@@ -220,9 +221,7 @@ class Bench {
   std::string log_;
 };
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int program(int argc, char** argv) {
   try {
     const Settings settings = parse(argc, argv);
     if (cuda_devices().empty()) {
@@ -236,3 +235,8 @@ int main(int argc, char** argv) {
     return 1;
   }
 }
+
+const kith::bench::Registered known(
+    {.name = "exact_cuda", .about = "exact search on a GPU, beside the floor and other libraries", .program = &program});
+
+}  // namespace

@@ -11,6 +11,7 @@
 #include <kith/kith.hpp>
 
 #include "cuda_timing.hpp"
+#include "driver/benchmark.hpp"
 #include "floor.hpp"
 #include "mixture.hpp"
 #include "options.hpp"
@@ -190,9 +191,7 @@ class Bench {
   Resources resources_;
 };
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int program(int argc, char** argv) {
   try {
     const Settings settings = parse(argc, argv);
     if (cuda_devices().empty()) {
@@ -206,3 +205,8 @@ int main(int argc, char** argv) {
     return 1;
   }
 }
+
+const kith::bench::Registered known(
+    {.name = "filter_range_cuda", .about = "filters and ranges on a GPU, beside a search of all rows", .program = &program});
+
+}  // namespace

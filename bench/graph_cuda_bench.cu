@@ -13,6 +13,7 @@
 #include <kith/kith.hpp>
 
 #include "cuda_timing.hpp"
+#include "driver/benchmark.hpp"
 #include "floor.hpp"
 #include "graph_recall_cuda.hpp"
 #include "manifold_rows_cuda.hpp"
@@ -122,9 +123,7 @@ void run_case(const Case& one, const Options& options, const Table& table, const
   }
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int program(int argc, char** argv) {
   try {
     const Options options(argc, argv,
                           {"--only", "--runs", "--method", "--rows", "--k", "--recall", "--rounds", "--file", "--out"});
@@ -153,3 +152,8 @@ int main(int argc, char** argv) {
     return 1;
   }
 }
+
+const kith::bench::Registered known(
+    {.name = "graph_cuda", .about = "k-NN graphs on a GPU: time and recall", .program = &program});
+
+}  // namespace

@@ -13,6 +13,7 @@
 #include <kith/kith.hpp>
 
 #include "cuda_timing.hpp"
+#include "driver/benchmark.hpp"
 #include "gnnd_updates_cuda.hpp"
 #include "graph_recall_cuda.hpp"
 #include "mixture_halves_cuda.hpp"
@@ -236,9 +237,7 @@ int run(int argc, char** argv) {
   return 0;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int program(int argc, char** argv) {
   try {
     return run(argc, argv);
   } catch (const std::exception& error) {
@@ -246,3 +245,8 @@ int main(int argc, char** argv) {
     return 1;
   }
 }
+
+const kith::bench::Registered known(
+    {.name = "graph_figures_cuda", .about = "the figures of GNND's paper, as CSV", .program = &program});
+
+}  // namespace

@@ -11,6 +11,7 @@
 // --raw: rows of bytes one after the other, the last 4,000 of which are queries. --file: where the index is kept from
 // run to run. --add: so many rows more are added to the graph, timed, instead of searches. --profile: a call of 1, 100,
 // 1,000 and 10,000 queries each, for a profiler.
+#include "driver/benchmark.hpp"
 #include "graph_rows.hpp"
 
 #include <kith/index.hpp>
@@ -90,9 +91,7 @@ std::pair<double, double> times_of(const MatrixView& queries, int64_t batch, con
   return {times[times.size() / 2], times.front()};
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int program(int argc, char** argv) {
   int64_t count = 1000000;
   int64_t cols = 128;
   std::vector<int64_t> beams;  // none: the default and twice that
@@ -242,3 +241,8 @@ int main(int argc, char** argv) {
   }
   return 0;
 }
+
+const kith::bench::Registered known(
+    {.name = "graph_search_cuda", .about = "searches of a graph index on a GPU, by batch and beam", .program = &program});
+
+}  // namespace

@@ -16,6 +16,7 @@
 
 #include "coarse_step_cuda.hpp"
 #include "cuda_timing.hpp"
+#include "driver/benchmark.hpp"
 #include "floor.hpp"
 #include "mixture_cuda.hpp"
 #include "options.hpp"
@@ -448,9 +449,7 @@ class Bench {
   double imbalance_ = 1;
 };
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int program(int argc, char** argv) {
   try {
     const Settings settings = parse(argc, argv);
     if (cuda_devices().empty()) {
@@ -464,3 +463,8 @@ int main(int argc, char** argv) {
     return 1;
   }
 }
+
+const kith::bench::Registered known(
+    {.name = "ivf_cuda", .about = "searches of inverted lists on a GPU, stage by stage", .program = &program});
+
+}  // namespace

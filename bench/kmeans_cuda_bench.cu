@@ -13,6 +13,7 @@
 #include <kith/kith.hpp>
 
 #include "cuda_timing.hpp"
+#include "driver/benchmark.hpp"
 #include "floor.hpp"
 #include "options.hpp"
 #include "peers.hpp"
@@ -222,9 +223,7 @@ void run(const Options& given, const Table& table) {
   }
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int program(int argc, char** argv) {
   try {
     const Options options(
         argc, argv, {"--only", "--runs", "--iterations", "--clusters", "--device-memory-limit", "--device", "--out"});
@@ -240,3 +239,8 @@ int main(int argc, char** argv) {
     return 1;
   }
 }
+
+const kith::bench::Registered known(
+    {.name = "kmeans_cuda", .about = "k-means on a GPU, beside the floor and other libraries", .program = &program});
+
+}  // namespace

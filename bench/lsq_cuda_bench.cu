@@ -18,6 +18,7 @@
 #include <kith/kith.hpp>
 
 #include "cuda_timing.hpp"
+#include "driver/benchmark.hpp"
 #include "lsq_plain.hpp"
 #include "lsq_stages_cuda.hpp"
 #include "mixture_rows_cuda.hpp"
@@ -169,9 +170,7 @@ std::string training_steps(const std::vector<float>& words, int64_t m, const Mat
   return text;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int program(int argc, char** argv) {
   const Options options(argc, argv, {"--rows", "--cols", "--learn", "--rounds", "--runs", "--books", "--parts", "--plain",
                                      "--search-rounds", "--start", "--many", "--many-15", "--table"});
   const int64_t rows = options.number("--rows", 1'000'000);
@@ -258,3 +257,8 @@ int main(int argc, char** argv) {
   for (const std::string& line : trained) table.line(line);
   return 0;
 }
+
+const kith::bench::Registered known(
+    {.name = "lsq_cuda", .about = "training and encoding of local search quantizers on a GPU", .program = &program});
+
+}  // namespace

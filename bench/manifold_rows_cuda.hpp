@@ -20,7 +20,7 @@ __global__ inline void parts_kernel(float* parts, int cols) {
   parts[i] = i < int64_t{kFactors} * cols ? value : value / 11;
 }
 
-__global__ void __launch_bounds__(kThreads)
+__global__ inline void __launch_bounds__(kThreads)
     rows_kernel(const float* parts, uint64_t seed, uint64_t first, int64_t count, int cols, float* out) {
   extern __shared__ float bent[];  // kRowsPerBlock x cols
   __shared__ float z[kRowsPerBlock][kFactors];

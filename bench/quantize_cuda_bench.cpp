@@ -9,6 +9,8 @@
 // calls, the best of the runs.
 #include <kith/kith.hpp>
 
+#include "driver/benchmark.hpp"
+
 #include "cuda/error.hpp"
 #include "quantize/codec.hpp"
 #include "rows/row_source.hpp"
@@ -62,9 +64,7 @@ int64_t option(int argc, char** argv, const char* name, int64_t standard) {
   return standard;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int program(int argc, char** argv) {
   const int64_t rows = option(argc, argv, "--rows", 10'000'000);
   const int64_t cols = option(argc, argv, "--cols", 128);
   const int runs = static_cast<int>(option(argc, argv, "--runs", 3));
@@ -124,3 +124,8 @@ int main(int argc, char** argv) {
   }
   return 0;
 }
+
+const kith::bench::Registered known(
+    {.name = "quantize_cuda", .about = "training, encoding and decoding of quantizers on a GPU", .program = &program});
+
+}  // namespace

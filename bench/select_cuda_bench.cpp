@@ -8,6 +8,7 @@
 #include <kith/device.hpp>
 #include <kith/error.hpp>
 
+#include "driver/benchmark.hpp"
 #include "floor.hpp"
 #include "options.hpp"
 #include "peers.hpp"
@@ -225,9 +226,7 @@ void run_paths(SelectTable& table) {
   table.measure({1000, 128000, 128000}, Fill::random);
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int program(int argc, char** argv) {
   try {
     const Options options(argc, argv, {"--part", "--out"});
     const std::string part = options.text("--part", "all");
@@ -248,3 +247,8 @@ int main(int argc, char** argv) {
     return 1;
   }
 }
+
+const kith::bench::Registered known(
+    {.name = "select_cuda", .about = "selection over rows on a GPU", .program = &program});
+
+}  // namespace

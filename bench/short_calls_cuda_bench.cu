@@ -9,6 +9,7 @@
 #include <kith/kith.hpp>
 
 #include "cuda_timing.hpp"
+#include "driver/benchmark.hpp"
 #include "mixture_rows_cuda.hpp"
 #include "options.hpp"
 #include "table.hpp"
@@ -140,9 +141,7 @@ class Bench {
   Resources resources_;
 };
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int program(int argc, char** argv) {
   try {
     const Options options(argc, argv, {"--rows", "--cols", "--calls", "--only", "--out"});
     if (cuda_devices().empty()) {
@@ -157,3 +156,8 @@ int main(int argc, char** argv) {
     return 1;
   }
 }
+
+const kith::bench::Registered known(
+    {.name = "short_calls_cuda", .about = "calls with one query on a GPU", .program = &program});
+
+}  // namespace

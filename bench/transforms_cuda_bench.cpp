@@ -9,6 +9,7 @@
 #include <kith/kith.hpp>
 
 #include "cuda_timing.hpp"
+#include "driver/benchmark.hpp"
 #include "floor.hpp"
 #include "mixture.hpp"
 #include "options.hpp"
@@ -61,9 +62,7 @@ void run(const Options& options) {
   }
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int program(int argc, char** argv) {
   try {
     const Options options(argc, argv, {"--rows", "--cols", "--runs", "--out"});
     if (cuda_devices().empty()) {
@@ -77,3 +76,8 @@ int main(int argc, char** argv) {
     return 1;
   }
 }
+
+const kith::bench::Registered known(
+    {.name = "transforms_cuda", .about = "transforms on a GPU", .program = &program});
+
+}  // namespace

@@ -3,6 +3,8 @@
 //   kith_bench                         their names
 //   kith_bench NAME --help             what NAME measures, and its options
 //   kith_bench NAME [--option VALUE]   runs it; with --out FILE results are written there, too, as lines of JSON
+//   NAME_bench [...]                   the same for the benchmarks of a GPU, by links. They print a table, of which --out
+//                                      FILE has a copy; their options are at the top of bench/NAME_bench.*
 //
 // Benchmarks of cases, and `compare` where no name is given, take these options instead:
 //
@@ -138,6 +140,10 @@ void explain(const Benchmark& benchmark) {
     std::puts("options: --device cpu|cuda --table NAME --repeat N --threads N --list --serve");
     return;
   }
+  if (benchmark.program != nullptr) {
+    std::printf("options: see the top of bench/%s_bench.*\n", benchmark.name.c_str());
+    return;
+  }
   std::printf("options: --out FILE");
   for (const std::string& option : benchmark.options) std::printf(" %s", option.c_str());
   std::puts("");
@@ -156,10 +162,28 @@ std::string today() {
   return text;
 }
 
-void run(std::vector<std::string> arguments) {
+// NAME if the program was started by a link called NAME_bench and there is such a benchmark; otherwise empty.
+std::string name_of_link(const std::string& started_as) {
+  const std::string file = started_as.substr(started_as.rfind('/') + 1);
+  for (const Benchmark& one : registry()) {
+    if (file == one.name + "_bench") return one.name;
+  }
+  return "";
+}
+
+int run_program(const Benchmark& benchmark, const std::vector<std::string>& arguments) {
+  std::vector<std::string> all = {benchmark.name + "_bench"};
+  all.insert(all.end(), arguments.begin(), arguments.end());
+  std::vector<char*> pointers;
+  for (std::string& one : all) pointers.push_back(one.data());
+  pointers.push_back(nullptr);
+  return benchmark.program(static_cast<int>(all.size()), pointers.data());
+}
+
+int run(std::vector<std::string> arguments) {
   if (arguments.empty() || arguments[0] == "--help") {
     for (const Benchmark& one : benchmarks()) std::printf("%-20s %s\n", one.name.c_str(), one.about.c_str());
-    return;
+    return 0;
   }
   std::string name = "compare";
   if (arguments[0].rfind("--", 0) != 0) {
@@ -169,14 +193,22 @@ void run(std::vector<std::string> arguments) {
   const std::vector<Benchmark> all = benchmarks();
   const auto found = std::find_if(all.begin(), all.end(), [&](const Benchmark& one) { return one.name == name; });
   if (found == all.end()) throw InvalidArgument("no benchmark " + name + "; without arguments all are listed");
-  if (std::find(arguments.begin(), arguments.end(), "--help") != arguments.end()) return explain(*found);
-  if (found->cases) return run_cases(*found, CaseOptions(arguments));
+  if (std::find(arguments.begin(), arguments.end(), "--help") != arguments.end()) {
+    explain(*found);
+    return 0;
+  }
+  if (found->program != nullptr) return run_program(*found, arguments);
+  if (found->cases) {
+    run_cases(*found, CaseOptions(arguments));
+    return 0;
+  }
   std::vector<std::string> known = found->options;
   known.emplace_back("--out");
   const Options options(arguments, known);
   Report report(name, options.text("--out"));
   report.note(command_line(name, arguments) + "; " + today() + ", " + cpu_info().name);
   found->run(options, report);
+  return 0;
 }
 
 }  // namespace
@@ -197,10 +229,12 @@ void require_gpu() {
 
 int main(int argc, char** argv) {
   try {
-    kith::bench::run({argv + 1, argv + argc});
+    std::vector<std::string> arguments(argv + 1, argv + argc);
+    const std::string name = argc > 0 ? kith::bench::name_of_link(argv[0]) : "";
+    if (!name.empty()) arguments.insert(arguments.begin(), name);
+    return kith::bench::run(std::move(arguments));
   } catch (const std::exception& error) {
     std::fprintf(stderr, "kith_bench: %s\n", error.what());
     return 1;
   }
-  return 0;
 }

@@ -1,11 +1,11 @@
 // Training of a product quantizer: a k-means per sub-vector, all in parallel (Jegou et al., "Product quantization for
 // nearest neighbor search", 2011, section II).
 //
-// Uses a sample of many rows. Values of a column are rounded to multiples of a power of two: coarse enough for float64 to
-// add up all rows exactly, and fine enough that values within 2^13 of the column's largest keep all digits. So the order
-// of sums does not matter: all devices and numbers of threads give the same codewords. The first codewords are distinct
-// sub-vectors, drawn by the seed. A codeword without rows moves to the row farthest from its own. With fewer distinct
-// sub-vectors than codewords, the first codeword repeats.
+// Uses a sample of many rows. Values of a column are rounded to multiples of a power of two: coarse enough for float64
+// to add up all rows exactly, and fine enough for values within 2^13 of the column's largest to keep all digits. So the
+// order of sums does not matter: all devices and numbers of threads give the same codewords. The first codewords are
+// distinct sub-vectors, drawn by the seed. A codeword without rows moves to the row farthest from its own. If there are
+// fewer distinct sub-vectors than codewords, the first codeword repeats.
 //
 // Cost: 25 iterations x rows x 2^bits x columns multiplications. Memory: the sample as f32; if the limit is too small,
 // parts are trained one after the other, each on its columns of the same rows, which are read again.
