@@ -180,6 +180,28 @@ TEST(FewQueriesOfOddShapes, AnyNumberTogetherFindTheSame) {
   }
 }
 
+// Tables are filled for some of these queries at a time.
+TEST(FewQueriesOfSums, ManyTogetherFindTheSame) {
+  constexpr int64_t kQueries = 300;
+  const Matrix<float> rows = make_floats(Shape::gaussian, kFewRows, kFewCols, 1);
+  const Matrix<float> queries = make_floats(Shape::gaussian, kQueries, kFewCols, 2);
+  for (const char* factory : {"RQ2", "RQ2_Nqint8", "IVF12,RQ2"}) {
+    const Index plain = few_index(factory, Metric::l2, rows.view(), false);
+    const Index index = few_index(factory, Metric::l2, rows.view(), true);
+    const SearchParams params = taken_by(index, {.k = 10, .probes = 3});
+    index.search(queries.view().slice(0, 1), params, on_cpu());  // keeps what few queries are compared with
+    for (const std::string& target : targets_for_next_case()) {
+      SCOPED_TRACE(testing::Message() << target << ' ' << factory);
+      const ForcedTarget forced(target);
+      const Neighbors batch = plain.search(queries.view(), params, on_cpu());
+      expect_same(batch, index.search(queries.view(), params, on_cpu()));
+      for (int64_t i = 0; i < kQueries; i += 70) {
+        expect_same_query(batch, i, plain.search(queries.view().slice(i, 1), params, on_cpu()), 0);
+      }
+    }
+  }
+}
+
 TEST(FewQueriesMemory, WhatIsKeptIsCountedAndCanBeLeftOut) {
   const Matrix<float> rows = make_floats(Shape::gaussian, kFewRows, kFewCols, 1);
   const auto grows_by = [&](const char* factory, bool prepare, int64_t limit) {

@@ -248,7 +248,16 @@ ListProductShape ListProductShape::choose(const IvfModel& model, int64_t queries
 int64_t ListProductShape::batch_for_tables(const IvfModel& model, int64_t queries, int64_t probes,
                                            const CpuExtensions& cpu, bool screened) {
   const CodeFormat& format = model.codec->format();
-  if (!format.copies_codewords() || cpu.amx) return queries;
+  if (cpu.amx) return queries;
+  const bool sums = format.adds_codewords();
+  if (sums && !model.has_centres()) {
+    // On x86 sums are decoded, even for a thousand queries together, in more time than their lookups take.
+    constexpr int64_t kMostSummed = 1024;
+    const int64_t together = screened ? most_for_terms(format, cpu) : most_for_tables(model, cpu);
+    const bool lookups = cpu.avx2 && !cpu.vbmi && together > 0;
+    return lookups && queries > together && queries <= kMostSummed ? together : queries;
+  }
+  if (!format.copies_codewords() && !(sums && screened)) return queries;
   if (!screened) {
     // AVX-512 without VBMI decodes vectors for some hundred queries in the time of their lookups, which are done for as
     // many together as their tables stay near.

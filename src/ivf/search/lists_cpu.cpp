@@ -26,8 +26,16 @@
 namespace kith {
 namespace {
 
-CodeWords::Wanted wanted_words(const IvfModel& model, int64_t queries, bool screened) {
-  return ListProductShape::choose(model, queries, cpu_extensions(), screened).wanted_words(model, queries);
+// What a search wants of the codewords: all queries at once, or as many at a time as their tables are kept for.
+CodeWords::Wanted wanted_words(const IvfModel& model, int64_t queries, int64_t probes, bool screened) {
+  const CpuExtensions cpu = cpu_extensions();
+  const int64_t together = ListProductShape::batch_for_tables(model, queries, probes, cpu, screened);
+  const auto of = [&](int64_t count) {
+    return ListProductShape::choose(model, count, cpu, screened).wanted_words(model, count);
+  };
+  const CodeWords::Wanted all = of(queries);
+  const CodeWords::Wanted some = of(together);
+  return {all.columns || some.columns, all.rounded || some.rounded};
 }
 
 // The smallest plan, with what the model keeps of its codewords. A limit may have queries searched a few at a time,
@@ -35,7 +43,7 @@ CodeWords::Wanted wanted_words(const IvfModel& model, int64_t queries, bool scre
 Footprint least_search(const IvfModel& model, const BatchNeeds& needs, int64_t queries, bool screened,
                        const Resources& resources) {
   const auto of = [&](int64_t count) {
-    return CodeWords::footprint(model.codec->format(), wanted_words(model, count, screened))
+    return CodeWords::footprint(model.codec->format(), wanted_words(model, count, needs.slots, screened))
         .beside(least_plan(
             [&](const PlanBudget& budget) {
               return PlanWithin{plan_lists_cpu(model, needs, count, screened, budget, resources)};
@@ -94,7 +102,8 @@ class CpuSearcher final : public ListSearcher {
               .kept = kept,
               .sizes = HostArray<int64_t>(wants_sizes(task) ? lists_of(vectors) : 0, "the lists' sizes", resources),
               .tables = ListTables(vectors.model(), origin_of(vectors, queries),
-                                   wanted_words(vectors.model(), queries, vectors.screened()), resources)} {
+                                   wanted_words(vectors.model(), queries, task.probes, vectors.screened()),
+                                   resources)} {
     std::fill(data_.sizes.begin(), data_.sizes.end(), kNotCounted);
     if (compares_kept()) data_.places = find_kept(vectors, places, task.kept, kept, resources);
   }
@@ -270,16 +279,17 @@ class ListsOnCpu final : public SearchableLists {
     return tables;
   }
 
-  // All segments' screens, or none. Few queries of a list have them made; they are used where there is room for a
-  // search with them, which takes more than one without.
+  // All segments' screens, or none. Few queries of a list have them made, any number where that takes less time than
+  // decoding scalar codes; they are used where there is room for a search with them, which takes more than one without.
   ReusedVector<SharedScreen> screens_for(const MatrixView& queries, const IvfSearch& search,
                                          const Resources& resources) const {
     if (!search.prepares || !ListScreen::suits(model_)) return {};
     const int64_t probes = std::min(search.probes, model_.lists());
     const CpuExtensions cpu = cpu_extensions();
     const int64_t batch = ListProductShape::batch_for_tables(model_, queries.rows(), probes, cpu, true);
-    const int64_t few = ListProductShape::choose(model_, batch, cpu, true).few_queries;
-    const bool makes = queries.rows() * probes <= few * model_.lists();
+    const ListProductShape shape = ListProductShape::choose(model_, batch, cpu, true);
+    const bool any_number = shape.engine == ListEngine::bytes && !model_.codec->format().stores_values();
+    const bool makes = any_number || queries.rows() * probes <= shape.few_queries * model_.lists();
     const auto room = [&] { return spare_room(queries, search, true, resources); };
     if (is_limited(resources) && (search.most || room() < 0)) return {};  // what a range search finds may take the rest
     ReusedVector<SharedScreen> screens;
