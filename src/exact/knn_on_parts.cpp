@@ -7,6 +7,7 @@
 #include "ranks/transfer.hpp"
 
 #include <algorithm>
+#include <vector>
 
 namespace kith {
 namespace {
@@ -63,6 +64,16 @@ void deal_rows(const SharedKnn& job, const PartSearch& search, const NeighborsVi
   join_parts(found, job.metric, out, resources);
 }
 
+// Parts of CPUs read the rows where they lie: many queries are divided, so that each part keeps the first k of its queries
+// once. Under a limit rows are, which takes less memory.
+bool moves_nothing(const SearchShape& shape, const Resources& resources) {
+  constexpr int64_t kManyQueries = 64;  // of a part: the rows are made ready for products once for them
+  const std::vector<DeviceParts> devices = resources.devices();
+  return shape.queries >= kManyQueries * resources.parts() && !resources.host_memory()->promised() &&
+         std::all_of(devices.begin(), devices.end(),
+                     [](const DeviceParts& one) { return one.device.kind == DeviceKind::cpu; });
+}
+
 }  // namespace
 
 void join_parts(const std::vector<FoundInPart>& found, Metric metric, const NeighborsView& out,
@@ -84,12 +95,14 @@ bool deals_rows(const SearchShape& shape, int64_t k, bool filters, int size) {
   return base + ranks * bytes(queries, shape.query_info().row_bytes()) + 2 * ranks * exchanged < ranks * base;
 }
 
-SharedKnn shared_knn(const SearchShape& shape, int64_t k, bool filters, const Resources& resources) {
+SharedKnn shared_knn(const SearchShape& shape, int64_t k, bool filters, RowsAre rows, const Resources& resources) {
   constexpr int64_t kMostFound = int64_t{1} << 30;  // bytes that all parts have found for all queries
   const int64_t found = saturating_multiply(saturating_multiply(shape.queries, std::min(k, shape.rows)),
                                             kNeighborBytes * resources.parts());
   const bool fits = found <= std::min(kMostFound, resources.host_memory()->available() / 4);
-  return {shape.queries, shape.rows, shape.metric, fits && deals_rows(shape, k, filters, resources.parts())};
+  const bool in_place = rows == RowsAre::on_host && moves_nothing(shape, resources);
+  const bool deals = fits && !in_place && deals_rows(shape, k, filters, resources.parts());
+  return {shape.queries, shape.rows, shape.metric, deals};
 }
 
 void knn_on_parts(const SharedKnn& job, const PartSearch& search, const NeighborsView& out,

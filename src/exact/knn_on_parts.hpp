@@ -67,7 +67,9 @@ using PartSearch =
     std::function<void(RankPart queries, RankPart rows, const NeighborsView& out, const Resources& part)>;
 void knn_on_parts(const SharedKnn& job, const PartSearch& search, const NeighborsView& out, const Resources& resources);
 
-// How a search with these resources divides its work: rows where that moves less, and what they find has room.
-SharedKnn shared_knn(const SearchShape& shape, int64_t k, bool filters, const Resources& resources);
+// How a search with these resources divides its work: rows where that moves less, and what they find has room; many
+// queries of rows in the host's memory on parts of CPUs.
+enum class RowsAre : uint8_t { on_host, elsewhere };
+SharedKnn shared_knn(const SearchShape& shape, int64_t k, bool filters, RowsAre rows, const Resources& resources);
 
 }  // namespace kith

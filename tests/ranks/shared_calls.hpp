@@ -62,7 +62,7 @@ inline void expect_knn(const Resources& one, const Resources& several) {
   for (const Metric metric : {Metric::l2, Metric::inner_product, Metric::cosine}) {
     for (const Shape shape : {Shape::gaussian, Shape::near_duplicates, Shape::all_equal}) {
       for (const int64_t rows : {1, 2, 4, 37, 1300}) {
-        for (const int64_t queries : {1, 2, 7, 130}) {
+        for (const int64_t queries : {1, 2, 7, 130, 400}) {
           const auto base = reference::make_floats(shape, rows, 9, 1);
           const auto asked = reference::make_floats(shape, queries, 9, 2);
           KnnParams params{.k = 5, .metric = metric};
