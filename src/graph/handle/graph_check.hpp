@@ -1,7 +1,7 @@
-// Checks of a graph's rows: what every graph from outside is asked before it is read.
+// Checks of a graph's rows, done for every graph from outside before it is used.
 //
-// An id is a row of the graph, not the row itself, and not there twice; -1, for nobody, stands at the end alone.
-// Distances are numbers, nearest first. Cost: a sort of each row's ids, in parallel.
+// An id is a row of the graph other than the row itself, and occurs once; -1, for no neighbour, only at the end.
+// Distances are not NaN and ascend. Cost: a sort of each row's ids, in parallel.
 #pragma once
 
 #include <kith/knn_graph.hpp>
@@ -13,27 +13,27 @@
 
 namespace kith {
 
-// Throws InvalidArgument that names the first wrong row. The graph lies anywhere; on a device it is checked there.
+// Throws InvalidArgument, naming the first invalid row. A graph on a device is checked there.
 void check_graph(const KnnGraph& graph, const Resources& resources);
-// Whether a row breaks no rule, of a graph on the host; `scratch` is memory for a copy of its ids. For who goes over
+// Whether a row of a graph in host memory is valid; `scratch` is memory for a copy of its ids. For callers that visit
 // all rows anyway.
 bool row_is_sound(const KnnGraph& graph, int64_t row, std::vector<int64_t>& scratch);
 
-// Throws InvalidArgument that names the first row with fewer than k neighbours, which `user` wants all.
+// Throws InvalidArgument, naming the first row with fewer than the k neighbours that `user` needs.
 void check_full(const KnnGraph& graph, std::string_view user);
 
-// Throws Unsupported where rows have more than 31 bits.
+// Throws Unsupported if row numbers need more than 31 bits.
 void check_row_count(int64_t rows);
 
-// Throws InvalidArgument, saying what `use` wants, where the metric is no distance.
+// Throws InvalidArgument, naming `use`, if the metric is not a distance.
 void check_distance(Metric metric, std::string_view use);
 
-// The same rules on a GPU, where the graph lies: a warp for each row, one read of it.
-// Rows of so many neighbours fit the memory of a warp.
+// The same checks on the GPU that holds the graph: a warp for each row, which is read once.
+// The most neighbours of a row that fit the memory of a warp.
 inline constexpr int64_t kMostCheckedThere = 8192;
 
-// The first row that breaks a rule, or rows(). The graph lies in a device's memory, has up to INT32_MAX rows and up to
-// kMostCheckedThere neighbours. Works on the resources' stream, and waits.
+// The first invalid row, or rows(). The graph must be in device memory, with up to INT32_MAX rows and
+// kMostCheckedThere neighbours. Runs on the resources' stream, and waits.
 int64_t first_wrong_row_cuda(const KnnGraph& graph, const Resources& resources);
 
 }  // namespace kith

@@ -1,4 +1,4 @@
-// How the two arrays of a graph come from their files.
+// Reads or maps the two arrays of a graph from their files.
 #pragma once
 
 #include <kith/knn_graph.hpp>
@@ -10,7 +10,7 @@
 
 namespace kith {
 
-// Files that lie as a graph does are mapped; under a limit on the host's memory they are read, unless mapped always.
+// Files with the layout of a graph are mapped; under a limit on host memory they are read, unless `always`.
 enum class GraphMapping : uint8_t { without_limit, always };
 
 KnnGraph load_graph_files(const std::string& ids, const std::string& distances, Metric metric, GraphMapping mapping,

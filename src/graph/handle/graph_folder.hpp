@@ -1,4 +1,4 @@
-// Writes a graph's folder, some rows after the other. Without finish() the folder holds no graph.
+// Writes a graph's folder in blocks of rows. Until finish() the folder holds no graph.
 #pragma once
 
 #include <kith/graph_folder.hpp>
@@ -15,15 +15,15 @@
 
 namespace kith {
 
-// Whether a finished graph lies there.
+// Whether the folder holds a finished graph.
 bool holds_graph(const std::string& folder);
 
 class GraphFolderWriter {
  public:
-  // Makes the folder where it is not there. A graph in it stays until finish().
+  // Creates the folder if needed. An existing graph in it is kept until finish().
   GraphFolderWriter(const std::string& folder, int64_t rows, int64_t k, const GraphFolderForm& form = {});
 
-  // The neighbours of the next rows, in host memory.
+  // Appends the neighbours of the next rows, in host memory.
   void append(const NeighborsView& part);
   void finish(Metric metric, const GraphReport& report);
 

@@ -1,7 +1,7 @@
-// Sets of rows that are joined, by any number of threads at once (union-find without locks).
+// Disjoint sets of rows, joined by any number of threads at once (lock-free union-find).
 //
-// A row points to a smaller one of its set, the smallest to itself. To join two sets the larger of their smallest rows
-// is made to point to the other; who loses a race tries again. So the result does not depend on the order of joins.
+// Each row points to a smaller row of its set, the smallest to itself. Joining two sets makes the larger of their
+// smallest rows point to the other, and retries after a lost race. The result does not depend on the order of joins.
 #pragma once
 
 #include <kith/row_labels.hpp>
@@ -23,19 +23,19 @@ class RowSets {
     std::iota(parent_.begin(), parent_.end(), 0u);
   }
 
-  // The smallest row of the set, as far as sets are joined.
+  // The smallest row of the set, given the joins so far.
   uint32_t find(uint32_t row) const {
     for (;;) {
       const uint32_t above = load(row);
       const uint32_t further = load(above);
       if (above == further) return above;
-      uint32_t expected = above;  // the way is halved; who loses leaves that to another
+      uint32_t expected = above;  // path halving; after a lost race another thread has done it
       shared(row).compare_exchange_weak(expected, further, std::memory_order_relaxed);
       row = further;
     }
   }
 
-  // False where they were joined before.
+  // Returns false if they were already joined.
   bool join(uint32_t a, uint32_t b) const {
     for (;;) {
       a = find(a);
@@ -47,14 +47,14 @@ class RowSets {
     }
   }
 
-  // Once all are joined.
+  // Call after all joins.
   RowLabels labels(const Resources& resources) const {
     RowLabels result;
     result.rows = parent_.size();
     result.labels = HostBuffer(array_bytes<int64_t>(result.rows), "the rows' sets", resources);
     if (only_counts(resources)) return result;
     auto* const labels = result.labels.as<int64_t>();
-    for (int64_t row = 0; row < result.rows; ++row) {  // the smallest of a set comes first
+    for (int64_t row = 0; row < result.rows; ++row) {  // the smallest row of a set comes first
       const uint32_t first = find(static_cast<uint32_t>(row));
       labels[row] = first == row ? result.sets++ : labels[first];
     }

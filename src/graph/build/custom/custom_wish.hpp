@@ -1,4 +1,4 @@
-// What a graph by a metric of the user's is built with, on any device: NN-Descent from random rows.
+// Settings for a graph with a user-defined metric, on any device: NN-Descent from random rows.
 #pragma once
 
 #include <kith/custom_metric.hpp>
@@ -16,14 +16,14 @@
 
 namespace kith {
 
-// Smaller is nearer, as for every metric of a user's.
+// Smaller is nearer, as for every user-defined metric.
 inline constexpr Metric kLikeCustom = Metric::l1;
 
 inline int64_t custom_list_length(const CustomGraphParams& params) {
   return params.list_length.value_or(default_list_length(params.k));
 }
 
-// What is wrong at first sight, on any device.
+// Checks of the arguments, for any device.
 inline void check_custom_graph(const MatrixView& x, const CustomGraphParams& params) {
   params.validate();
   check_graph_size(x.rows(), params.k);
@@ -31,7 +31,7 @@ inline void check_custom_graph(const MatrixView& x, const CustomGraphParams& par
   refuse_f64("vectors", x.dtype());
 }
 
-// The report gets the parameters.
+// Also writes the parameters to the report.
 inline DescentWish custom_wish(const CustomGraphParams& params, GraphReport& report) {
   const int64_t length = custom_list_length(params);
   const DescentWish wish = descent_wish(params, kLikeCustom, params.k, length);
@@ -41,7 +41,7 @@ inline DescentWish custom_wish(const CustomGraphParams& params, GraphReport& rep
   return wish;
 }
 
-// fill(view, report, resources) writes the graph and its report, which is measured.
+// fill(view, report, resources) builds the graph and its report; time and memory are measured here.
 template <typename Fill>
 CustomGraph measured_custom(const MatrixView& x, const CustomGraphParams& params, const Resources& resources,
                             const Fill& fill) {

@@ -1,5 +1,5 @@
-// Neighbours of rows that were searched among themselves, k + 1 of each, as a graph has them: without the row itself, or
-// without the last where others stand before it.
+// Converts the k + 1 neighbours of rows searched among themselves to a graph's k: removes the row itself, or the last
+// if the row is not among them.
 #pragma once
 
 #include <kith/neighbors.hpp>
@@ -9,7 +9,7 @@
 
 namespace kith {
 
-// Copies all but the row itself: k + 1 neighbours to k.
+// Copies all neighbours but the row itself: k of k + 1.
 inline void put_others(const int64_t* ids, const float* distances, int64_t row, int64_t k, int64_t* out_ids,
                        float* out_distances) {
   int64_t taken = 0;
@@ -21,7 +21,7 @@ inline void put_others(const int64_t* ids, const float* distances, int64_t row, 
   }
 }
 
-// Moves the neighbours of the rows from `first` on, on the host, to their places in `out`.
+// Copies the neighbours of the rows from `first` on, in host memory, to their places in `out`.
 inline void put_without_self(const NeighborsView& found, int64_t first, const NeighborsView& out) {
   for (int64_t i = 0; i < found.queries; ++i) {
     const int64_t row = first + i;
@@ -33,8 +33,8 @@ inline void put_without_self(Neighbors found, int64_t first, const NeighborsView
   put_without_self(found.view(), first, out);
 }
 
-// The same in the memory of a GPU: `found`, out.k + 1 of each row, and `out` lie on one device. Enqueues on the resources'
-// stream, or waits where it is none.
+// The same in GPU memory: `found`, out.k + 1 per row, and `out` must be on the same device. Enqueues on the resources'
+// stream, or waits if there is none.
 void put_without_self_cuda(const NeighborsView& found, int64_t first, const NeighborsView& out, const Resources& resources);
 
 }  // namespace kith

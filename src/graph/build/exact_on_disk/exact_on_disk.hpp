@@ -1,9 +1,9 @@
-// The exact graph of vectors in files, by blocks of rows that are steps of a work folder (row_blocks.hpp).
+// The exact graph of vectors in files, in blocks of rows, each a step of a work folder (row_blocks.hpp).
 //
-//   survey      hashes of the rows, which are verified when work goes on
+//   survey      hashes of the rows, verified when the work is resumed
 //   rows-4096   the neighbours of the rows from 4096 on
 //
-// Reads: all rows once, and once more for each batch of rows that are searched together. Disk: 12 k bytes a row.
+// Reads: all rows once, and once more for each batch of rows searched together. Disk: 12 k bytes per row.
 #pragma once
 
 #include <kith/graph_report.hpp>
@@ -18,7 +18,7 @@ namespace kith {
 
 GraphReport exact_on_disk(const VectorFile& x, const KnnGraphParams& params, const DiskWork& work, GraphSink& sink,
                           const Resources& resources);
-// What that needs at least.
+// The least memory of exact_on_disk().
 Footprint exact_on_disk_footprint(const VectorFile& x, const KnnGraphParams& params, const Resources& resources);
 
 }  // namespace kith

@@ -1,10 +1,10 @@
-// Neighbours of rows on their way to a graph, in blocks of rows that are steps of a work folder: after a kill the rows
-// that were found are not searched again.
+// Neighbours found for blocks of rows, each a step of a work folder, before they are written to a graph: after a kill,
+// finished rows are not searched again.
 //
-//   rows-4096   ids and distances of the rows from 4096 on, some at a time
+//   rows-4096   ids and distances of the rows from 4096 on, in sections
 //
-// A step says by its size how many rows it is of: the next one may begin anywhere, so that limits may change.
-// Disk: 12 k bytes a row.
+// The size of a step determines its number of rows: the next one may begin anywhere, so that limits may change.
+// Disk: 12 k bytes per row.
 #pragma once
 
 #include <kith/resources.hpp>
@@ -28,7 +28,7 @@ struct RowBlock {
   int64_t end = 0;
 };
 
-// Where a row's neighbours go, nearest first, -1 where there is none.
+// Output for a row's neighbours, nearest first, padded with -1.
 struct NeighborPlaces {
   int64_t* ids = nullptr;
   float* distances = nullptr;
@@ -36,22 +36,22 @@ struct NeighborPlaces {
 
 class RowBlocks {
  public:
-  // The steps' names begin with `prefix`, which no other step's does. Without a folder where memory is only counted.
+  // The steps' names begin with `prefix`, which must be unique. `folder` is null when memory is only counted.
   RowBlocks(WorkFolder* folder, std::string_view prefix, int64_t rows, int64_t k, const Resources& resources)
       : folder_(folder), prefix_(prefix), rows_(rows), k_(k), resources_(resources) {}
 
-  // What a writer and a reader take, and the former beside what goes on meanwhile.
+  // Counts the memory of a writer, during other work, and of a reader.
   void count(int64_t most) const;
   int64_t section_bytes() const;
-  // Rows of a block: enough to hide that others are read for it, and few enough that little is lost by a kill.
+  // Rows of a block: enough to hide reading the others, few enough that a kill loses little.
   int64_t block_rows(int64_t most) const;
-  // Those that are not done, block_rows(most) at most in each.
+  // The blocks not yet done, with at most block_rows(most) rows each.
   std::vector<RowBlock> missing(int64_t most) const;
-  // Bytes that are still to be written.
+  // Bytes still to be written.
   int64_t missing_bytes() const;
   void forget() const;
 
-  // A block, row after row.
+  // Writes a block, row by row.
   class Writer {
    public:
     Writer(const RowBlocks& blocks, const RowBlock& block);
@@ -67,7 +67,7 @@ class RowBlocks {
     StepWriter step_;
   };
 
-  // All rows, in their order.
+  // Appends all rows, in order.
   void append_to(GraphSink& sink, ProgressMeter& meter) const;
 
  private:
@@ -82,11 +82,11 @@ class RowBlocks {
   const Resources& resources_;
 };
 
-// A pass over rows that are read again later: their hashes, in a step of that name, against which they are verified where
-// work goes on. Rows that are not numbers are refused as rows of `what`. Whether the step was there.
+// A pass over rows that will be read again: stores their hashes in a step of that name, against which later reads are
+// verified. Non-finite rows are rejected as rows of `what`. Returns whether the step already existed.
 bool survey_rows(const VectorFile& x, std::string_view what, bool check_finite, WorkFolder& folder,
                  const std::string& step, const Resources& resources);
-// What that takes.
+// Counts the memory of that pass.
 void count_survey(const VectorFile& x, bool check_finite, const Resources& resources);
 
 }  // namespace kith

@@ -1,13 +1,13 @@
-// GGM (ggm_shards.hpp) of vectors that are read from files, with steps kept in a work folder: the bytes of memory with the
+// GGM (ggm_shards.hpp) of vectors in files, with steps kept in a work folder: the same result as in memory with the
 // same shards, under any limit that has room for two of them, after any number of kills.
 //
 //   graph-3     the graph of shard 3, and the hashes of its rows, which are verified whenever they are read again
-//   lists-3     the nearest of its rows so far, in all shards that it was merged with
-//   pair-3-5    both shards' lists have what their merged graph found: written last, so that a pair that was not finished is
-//               merged again; offers that come twice change nothing
+//   lists-3     the nearest neighbours of its rows so far, over all shards merged with it
+//   pair-3-5    marks that both shards' lists include their merged graph: written last, so that an unfinished pair is
+//               merged again; repeating offers changes nothing
 //
-// Reads: the rows of shard i for its graph, and once for each pair with a shard behind it. Disk: 8 k bytes a row for
-// graphs, and the same for lists. Writes: 8 k bytes a row of both shards for each pair.
+// Reads: the rows of shard i for its graph, and once for each pair with a later shard. Disk: 8 k bytes per row for
+// graphs, and the same for lists. Writes: 8 k bytes per row of both shards for each pair.
 #pragma once
 
 #include <kith/graph_merge.hpp>
@@ -27,28 +27,28 @@
 
 namespace kith {
 
-// Rows and, where it is known, their graph, whose ids count from the first of them.
+// Rows and, if known, their graph, with ids relative to the first row.
 struct DiskShard {
   VectorFile x;
   std::optional<KnnGraph> graph;
 };
 
-// What is made of shards. They have the same columns and dtype, and graphs of k neighbours by this metric.
+// Shards and how to build and merge their graphs. All have the same columns, dtype, metric and k.
 struct ShardWork {
   std::vector<DiskShard> shards;
-  KnnGraphParams graphs;    // of those that have none
+  KnnGraphParams graphs;    // for shards that have no graph yet
   GraphMergeParams merges;
   WorkManifest manifest;
-  std::function<void(GraphReport&)> put_method;  // and parameters
+  std::function<void(GraphReport&)> put_method;  // writes the method's name and parameters to the report
 };
 GraphReport merge_on_disk(const ShardWork& work, const DiskWork& disk, GraphSink& sink, const Resources& resources);
-// What that needs at least.
+// The least memory of merge_on_disk().
 Footprint merge_on_disk_footprint(const ShardWork& work, const Resources& resources);
 
-// By what graphs are merged.
+// Writes the parameters of merging to a manifest.
 void put_merge_params(const GraphMergeParams& params, WorkManifest& manifest);
 
-// The shards that parameters ask for.
+// The shards for these parameters.
 ShardWork ggm_work(const VectorFile& x, const KnnGraphParams& params);
 
 }  // namespace kith

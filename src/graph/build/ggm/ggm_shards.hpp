@@ -1,8 +1,8 @@
-// GGM, Section 5 of "Large-scale approximate k-NN graph construction on GPU": rows are cut into shards, the graph of each
-// is made by NN-Descent, and every two graphs are merged once (graph_merge.hpp); what pairs find is put together by
-// (distance, row). From disk memory is that of two shards.
+// GGM, Section 5 of "Large-scale approximate k-NN graph construction on GPU": rows are split into shards, the graph of
+// each is built by NN-Descent, and every pair of graphs is merged once (graph_merge.hpp); the results of the pairs are
+// combined by (distance, row). From disk, memory is that of two shards.
 //
-// Shards follow from parameters, rows and k, never from memory: so the graph does too.
+// Shards depend on the parameters, rows and k, not on memory: so the graph does not depend on memory either.
 #pragma once
 
 #include <kith/graph_merge.hpp>
@@ -13,7 +13,7 @@
 
 namespace kith {
 
-// Consecutive rows, as many in each shard.
+// Shards of consecutive rows, of equal size.
 struct GgmShards {
   int64_t rows = 0;
   int64_t count = 1;
@@ -23,14 +23,14 @@ struct GgmShards {
   int64_t size(int64_t shard) const { return first(shard + 1) - first(shard); }
 };
 
-// By which the graph of a shard is made, and two of them are merged, once their rows are known to be numbers.
+// Parameters for building the graph of a shard and merging two, once their rows have been checked to be finite.
 KnnGraphParams shard_params(const KnnGraphParams& params);
 GraphMergeParams shard_merge_params(const KnnGraphParams& params);
 
-// The method's name and parameters, in the place of what merging has told.
+// Writes the method's name and parameters to the report, replacing those of merging.
 void put_ggm(const KnnGraphParams& params, const GgmShards& shards, GraphReport& report);
 
-// Fills `out`, in memory. Several devices are dealt shards, and then pairs of them. A row that is refused is one of "base".
+// Builds into `out`, in memory. Devices share the shards, then the pairs. A rejected row is reported as one of "base".
 GraphReport ggm_graph(const MatrixView& x, const NeighborsView& out, const KnnGraphParams& params,
                       const Resources& resources);
 

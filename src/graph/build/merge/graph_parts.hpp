@@ -1,4 +1,4 @@
-// The graphs and rows that are merged, extended or refined: whether they belong together, and rows of two parts as one
+// Checks of the graphs and rows to be merged, extended or refined, and the rows of two parts as a single
 // collection.
 #pragma once
 
@@ -18,34 +18,34 @@
 
 namespace kith {
 
-// Whether a graph's distances must be those of its rows, or may be others, as those of compressed rows are.
+// Whether a graph's distances must be those of its rows, or may differ, such as those of compressed rows.
 enum class PartDistances : uint8_t { of_rows, any };
 
-// A graph that was built of other vectors than its rows.
+// Thrown for a graph that was built from vectors other than its rows.
 class OtherVectors : public InvalidArgument {
  public:
   using InvalidArgument::InvalidArgument;
 };
 
-// That they have as many rows, and neighbours, and can be compared.
+// Checks that the graph and its rows have equal sizes, neighbours, and a metric that fits.
 void check_part_shape(const GraphPart& part, std::string_view what);
-// That the graph is one, and of these rows: the distances of some edges are computed again. It lies anywhere, as they
-// do.
+// Checks that the graph is valid and belongs to these rows, by recomputing the distances of some edges. Both may be in
+// any memory.
 void check_part(const GraphPart& part, std::string_view what, PartDistances distances, const Resources& resources);
-// The same of rows in files, whose graph's distances are taken as they are: they must be those that Kith computes.
+// The same for rows in files; the graph's distances are used unchanged, so they must be those that Kith computes.
 void check_part(const GraphOfFile& part, std::string_view what, const Resources& resources);
-// That parts can be merged: the same k, metric, dimension and dtype.
+// Checks that parts can be merged: equal k, metric, dimension and dtype.
 void check_same(const GraphPart& a, const GraphPart& b);
 
-// Working lists of merges of graphs of k neighbours.
+// The length of working lists when merging graphs of k neighbours.
 int64_t merge_list_length(const GraphMergeParams& params, int64_t k);
-// Whether so many new rows are compared with all: they are few, or a recall of 1 asks for it.
+// Whether that many new rows are compared with all rows: if they are few, or the recall is 1.
 bool extends_exactly(int64_t fresh_rows, const GraphMergeParams& params);
-// As GraphMergeParams::validate(), for extensions, of which a recall of 1 may be asked.
+// Like GraphMergeParams::validate(), but for extensions, which allow a recall of 1.
 void validate_extension(const GraphMergeParams& params);
 
-// Both sets of rows, one after the other: as they lie where the second follows the first, else a copy on the device
-// that works. Rows that the CPU works on lie in host memory, others anywhere.
+// Two sets of rows as a single matrix: a view if the second directly follows the first in memory, else a copy on the
+// device that uses it. Rows used by the CPU must be in host memory; others may be anywhere.
 class JoinedRows {
  public:
   JoinedRows(const MatrixView& a, const MatrixView& b, Device device, const Resources& resources);

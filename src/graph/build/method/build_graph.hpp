@@ -1,4 +1,4 @@
-// A graph by the method that its parameters name or that takes least time, for who builds one inside a larger call.
+// Builds a graph by the method that its parameters name, or the fastest one, for use within larger calls.
 #pragma once
 
 #include <kith/knn_graph.hpp>
@@ -13,56 +13,56 @@
 
 namespace kith {
 
-// Fills `out`. A row that is refused is one of "base". Time and peaks are the caller's to report. `share`: of a rank among
-// several, on CPUs, which all fill theirs.
+// Builds into `out`. A rejected row is reported as one of "base". The caller reports time and peak memory. `share`: the
+// part of a rank among several, on CPUs; each fills its own `out`.
 GraphReport build_graph(const MatrixView& x, const NeighborsView& out, const KnnGraphParams& params,
                         const Resources& resources, const GraphBounds& most = {}, const GraphShare* share = nullptr);
-// knn_graph() with such a share, or none.
+// knn_graph() with an optional share.
 KnnGraph knn_graph_of(const MatrixView& x, const KnnGraphParams& params, const GraphShare* share,
                       const Resources& resources);
 GraphReport knn_graph_of(const MatrixView& x, const NeighborsView& out, const KnnGraphParams& params,
                          const GraphShare* share, const Resources& resources);
 
-// Which method is soonest on rows of which more and more is foreseen: before cells are learned, once they are, and once
-// all rows are cut into them. Exact search is soonest where it is even if one probe were enough, or if all cells were
-// alike, which makes the fewest pairs; both take products to tell as much of all rows as of the control rows.
+// Chooses the fastest method as more becomes known about the rows: before cells are learned, after that, and once all
+// rows are assigned to cells. Exact search is chosen early if it is faster than a single probe, or than cells of equal
+// size, which make the fewest pairs; both assume products to be as precise for all rows as for the control rows.
 class SoonestMethod {
  public:
-  // `builds`: the device that does.
+  // `builds`: the device that builds the graph.
   SoonestMethod(const GraphProblem& problem, const KnnGraphParams& params, DeviceKind builds);
 
-  // Cells with as many probes as they may make.
+  // Cells with the largest number of probes allowed.
   const CellsWish& wish() const { return wish_; }
-  // Whether NN-Descent may be soonest, and the probes that it begins with.
+  // Whether NN-Descent may be fastest, and the number of probes that it starts with.
   bool may_descend() const { return may_descend_; }
   int64_t begins() const { return begins_; }
-  // Whether all pairs are too many to be compared unasked.
+  // Whether comparing all pairs takes too long to be chosen by default.
   bool exact_is_refused() const;
 
-  // `blur` as CellsWork has it.
+  // `blur`: see CellsWork.
   GraphMethod before_cut(const ProbeForecast& forecast, double blur) const;
   GraphMethod after_cut(const ProbeForecast& forecast, int64_t pairs, double blur) const;
-  // Where all cells have as many rows.
+  // The work if all cells have the same size.
   CellsWork least_work(const ProbeForecast& forecast) const;
 
  private:
   GraphMethod soonest(const ProbeForecast& forecast, CellsWork work) const;
 
   const GraphProblem problem_;
-  const DeviceKind device_;  // whose costs decide
-  const bool blurs_;         // else it is judged by exact products
+  const DeviceKind device_;  // the device whose costs are compared
+  const bool blurs_;         // false: products are assumed to be exact
   CellsWish wish_;
   const int64_t begins_;
   bool may_descend_ = false;
 };
 
-// The device that builds a graph of such rows in host memory or files, where the caller leaves it to us.
+// The device that builds a graph of such rows in host memory or files, if the caller did not choose one.
 Device graph_device(const RowsInfo& x, const KnnGraphParams& params, const Resources& resources);
 
-// The cells that parameters of the method cells ask for in so many rows.
+// The settings of the method cells for these parameters and number of rows.
 CellsWish cells_wish(int64_t rows, const KnnGraphParams& params);
 
-// What comparing so many pairs of values amounts to, with the rows that a GPU has to be brought.
+// The cost of that many products, including copying the rows to a GPU.
 Counts graph_counts(const std::vector<MatrixView>& rows, double products);
 
 }  // namespace kith

@@ -1,4 +1,4 @@
-// A graph from disk on its way to a folder (graph_folder.hpp).
+// Writes a graph built from disk to a folder (graph_folder.hpp).
 #pragma once
 
 #include <kith/graph_folder.hpp>
@@ -15,7 +15,7 @@ namespace kith {
 
 class FolderSink final : public GraphSink {
  public:
-  // `exact_follows` where the recall is missed: then nothing is left of this graph.
+  // `exact_follows`: if the recall is missed, this graph is discarded.
   FolderSink(const GraphOutputShape& shape, Metric metric, std::string folder, const GraphFolderForm& form,
              bool exact_follows = false)
       : shape_(shape), metric_(metric), folder_(std::move(folder)), form_(form), exact_follows_(exact_follows) {}

@@ -1,12 +1,12 @@
-// A graph that several ranks build: in memory, each comparing its share of the rows (graph/lists/graph_share.hpp); or by
+// A graph built by several ranks: in memory, each comparing its share of the rows (graph/lists/graph_share.hpp); or by
 // cells, from disk.
 //
-// A graph by cells that several ranks, processes or devices of one, build in a work folder which all of them see.
+// For a graph by cells from disk, ranks (processes, or devices of a process) use a work folder that all of them see.
 //
-// Each is a part of the work (kith/work_part.hpp): steps and blocks are dealt out by what lies in the folder, so the
-// graph has the bytes of one process, and any number of ranks goes on with the work of others. Ranks exchange the
-// request and how it ended; all else passes through the folder. A rank that throws leaves a file that ends the others'
-// waiting.
+// Each is a part of the work (kith/work_part.hpp): steps and blocks are assigned by the contents of the folder, so the
+// result is that of a single process, and any number of ranks can continue the work of others. Ranks exchange the
+// request and the outcome; everything else goes through the folder. A rank that throws leaves a file that stops the
+// others from waiting.
 #pragma once
 
 #include <kith/communicator.hpp>
@@ -16,18 +16,18 @@
 
 namespace kith {
 
-// All ranks return the report. By other methods than `cells` it is built in memory, and rank 0 writes it. `work.part` is
-// not the caller's to choose.
+// All ranks return the report. With methods other than `cells` the graph is built in memory and written by rank 0.
+// `work.part` must not be set.
 GraphReport graph_on_ranks(Communicator& ranks, const VectorFile& x, const std::string& folder,
                            const KnnGraphParams& params, const GraphWork& work, const Resources& resources);
 
-// In memory, where all have the same rows in host memory, or read them, each on its CPU. All ranks have the whole graph
-// then.
+// In memory: all ranks must have, or read, the same rows in host memory, and work on their CPUs. All ranks return the
+// whole graph.
 KnnGraph graph_on_ranks(Communicator& ranks, const VectorFile& x, const KnnGraphParams& params,
                         const Resources& resources);
 KnnGraph graph_on_ranks(Communicator& ranks, const MatrixView& x, const KnnGraphParams& params,
                         const Resources& resources);
-// The same into arrays in host memory.
+// The same, into arrays in host memory.
 GraphReport graph_on_ranks(Communicator& ranks, const MatrixView& x, const NeighborsView& out,
                            const KnnGraphParams& params, const Resources& resources);
 

@@ -1,4 +1,4 @@
-// Where the steps of a graph on its way to a folder are kept, and rows of files that go to memory at once.
+// The folder in which the steps of building a graph are kept, and reading all rows of files into memory.
 #pragma once
 
 #include <kith/graph_of_files.hpp>
@@ -25,13 +25,13 @@ inline DiskWork disk_work(const std::string& folder, const GraphWork& work) {
   return {.disk = real_disk(), .folder = steps_folder(folder, work), .keep = work.keep, .part = work.part};
 }
 
-// The folder of work that is done, where nobody has named it; it stays where steps are kept, or parts are in it.
+// Removes the folder of finished work if the user did not name it, unless steps are kept or other parts use it.
 inline void remove_own_folder(const GraphWork& work, const std::string& folder) {
-  std::error_code ignored;  // an empty folder harms nobody
+  std::error_code ignored;  // leaving an empty folder is harmless
   if (work.folder.empty()) std::filesystem::remove(folder, ignored);
 }
 
-// All rows, in memory, or counted.
+// Reads all rows into memory, or counts that memory.
 inline MatrixBuffer all_rows(const VectorFile& x, const Resources& resources) {
   if (!only_counts(resources)) return read_rows(x, {}, x.dtype(), resources);
   const ReadMemory chunks = x.reserve_memory(resources);

@@ -1,14 +1,14 @@
-// Which method builds a graph soonest, and the parameters that nobody gave: pure functions of the problem and of what
-// is foreseen of its rows.
+// Chooses the fastest method of building a graph, and default parameters: pure functions of the problem and of what is
+// known about its rows.
 //
-// Costs on the CPU are in pairs compared by a product of one column, as exact search compares them; what lists, sorting
-// and gathering take is counted in the same unit, measured on twenty kinds of rows. On a GPU they are seconds of an
-// H200. Before anything is known of the rows, each is taken to need about as many probes as
+// Costs on the CPU are in units of a multiplication in exact search's products of pairs; the costs of lists, sorting
+// and gathering are in the same unit, measured on twenty kinds of rows. On a GPU they are seconds of an H200. Before
+// anything is known about the rows, each is assumed to need about
 //
 //   17 (rows / 100,000)^0.36 sqrt(0.01 / (1 - recall))
 //
-// where cells have 500 rows: measured on SIFT and GloVe. What these rows need is foreseen once they are cut into cells
-// (probe_forecast.hpp), and then decides.
+// probes of cells of 500 rows, as measured on SIFT and GloVe. Once the rows are assigned to cells, the forecast for
+// these rows (probe_forecast.hpp) is used instead.
 #pragma once
 
 #include <kith/device.hpp>
@@ -19,13 +19,13 @@
 
 namespace kith {
 
-// The most products of pairs, as many for each as it has columns, that are compared unasked: on the CPU all pairs of about
-// 1,250,000 rows of 128 columns, on a GPU of 12,500,000.
+// The most multiplications (pairs x columns) that are done without an explicit request: on the CPU those of all pairs
+// of about 1,250,000 rows of 128 columns, on a GPU of 12,500,000.
 struct GraphBounds {
   double cpu_products = 2e14;
   double gpu_products = 2e16;
-  // Whose costs and bounds choose; automatic: those of the device that builds. Who needs the same graph from every
-  // device names one.
+  // The device whose costs and bounds are used; automatic: the one that builds. Naming one gives the same graph on
+  // every device.
   DeviceKind judged = DeviceKind::automatic;
 
   DeviceKind judge(DeviceKind builds) const { return judged == DeviceKind::automatic ? builds : judged; }
@@ -39,11 +39,11 @@ struct GraphProblem {
   double recall = 0.99;
   GraphBounds most = {};
 
-  // How many pairs exact search compares.
+  // The number of pairs that exact search compares.
   double pairs() const { return static_cast<double>(rows) * static_cast<double>(rows); }
 };
 
-// Infinite where a method cannot do it.
+// Infinite for a method that cannot solve the problem.
 struct GraphCosts {
   double exact = 0;
   double cells = 0;
@@ -51,41 +51,41 @@ struct GraphCosts {
 
   double least() const { return std::min(exact, std::min(cells, nn_descent)); }
 };
-// What cells do: probes of every row, and the pairs that these compare in all.
+// The work of cells: probes per row, and the pairs compared in total.
 struct CellsWork {
   double probes = 0;
   double pairs = 0;
-  double ties = 0;   // pairs as near as the last neighbour of a row, beyond those that it keeps
-  double blur = 0;   // how much is left to keys, from 0 to 1, since products tell little of these rows
+  double ties = 0;   // pairs that tie with the last neighbour of a row, beyond those kept
+  double blur = 0;   // fraction of pairs that need keys, from 0 to 1, because products are too imprecise
 };
-// Where all cells have as many rows.
+// The work if all cells have the same size.
 CellsWork balanced_work(const GraphProblem& problem, double probes);
-// The work for rows like SIFT.
+// The work expected for rows like SIFT.
 CellsWork likely_work(const GraphProblem& problem);
 
-// On the CPU, or on a GPU.
+// Costs on the CPU or on a GPU.
 GraphCosts predict_graph_costs(const GraphProblem& problem, const CellsWork& work, DeviceKind device);
 
-// Whether so many pairs of rows are too many to be compared unasked.
+// Whether that many pairs of rows are too many to be compared without an explicit request.
 bool is_refused(const GraphProblem& problem, double pairs, DeviceKind device);
 
-// Before the rows are looked at: exact where nothing can be sooner, nn_descent where cells cannot compare, else cells,
-// which foresee more.
+// The choice before the rows are read: exact if nothing can be faster, nn_descent if cells do not support the metric,
+// else cells, whose forecast decides later.
 GraphMethod first_method(const GraphProblem& problem, DeviceKind device);
-// Once the work of cells is known. `descends`: rounds of NN-Descent would begin with most neighbours.
+// The choice once the work of cells is known. `descends`: NN-Descent would start with most neighbours found.
 GraphMethod choose_graph_method(const GraphProblem& problem, const CellsWork& work, bool descends, DeviceKind device);
 
-// Probes that a row may make by cells until exact search would have been done sooner, or until they are refused: for
-// cells that were chosen and not asked for.
+// The number of probes per row up to which cells are faster than exact search and not refused: for cells chosen by
+// default.
 int64_t affordable_probes(const GraphProblem& problem, int64_t cells, DeviceKind device);
 
-// About 500 rows each up to a million rows, three times as many at a hundred million, six times at a billion; more where
-// k is large.
+// Cells of about 500 rows up to a million rows, three times larger at a hundred million, six times at a billion; larger
+// still for large k.
 int64_t default_cells(int64_t rows, int64_t k);
-// How nn_descent starts.
+// The default start of nn_descent.
 GraphStart default_start(Metric metric);
-// Probes of its start by cells: about what the recall needs on data such as SIFT, so that rounds follow on harder data
-// alone: a pair of a round takes longer than one of cells, whose rows lie together.
+// The number of probes of its start by cells: about what the recall needs on data such as SIFT, so that only harder
+// data needs rounds: a pair takes longer in a round than in cells, whose rows are contiguous.
 int64_t start_probes(const GraphProblem& problem, int64_t cells);
 
 }  // namespace kith

@@ -1,17 +1,17 @@
-// Builds a graph for walks over rows: codes, cells, places, candidates (knn_graph), pruning and linking, entries.
+// Builds a search graph over rows: codes, cells, places, candidates (knn_graph), pruning and linking, entries.
 //
-// Deterministic: the same rows, degree and seed give the same bytes for any number of threads, and on a GPU, which
-// builds where the resources name one (walk_build_gpu.hpp).
+// Deterministic: the same rows, degree and seed give the same result for any number of threads, and on a GPU, which
+// builds if the resources name one (walk_build_gpu.hpp).
 //
-// For inner_product rows are joined as neighbours by l2 of x / |x|^2: rows that are the best answers to similar queries
-// are neighbours there (Zhou et al., "Moebius Transformation for Fast Inner Product Search on Graph", 2019). With one
-// more column that makes all rows equally long, the neighbours of long rows are short ones, and walks end there: a
-// recall of 0.62 where this has 0.99 (30,000 Gaussian rows of 24 columns, beam 64). Cells are of directions.
+// For inner_product, neighbours are those by l2 of x / |x|^2: rows that are the best answers to similar queries are
+// neighbours there (Zhou et al., "Moebius Transformation for Fast Inner Product Search on Graph", 2019). With an extra
+// column that makes all rows equally long instead, the neighbours of long rows are short ones, and walks end there: the
+// recall is 0.62 instead of 0.99 (30,000 Gaussian rows of 24 columns, beam 64). Cells are clusters of directions.
 //
-// Codes of four bits are for walks: cells and lists are made by codes of bytes, as without them; entries by walks.
+// Four-bit codes are only used by walks: cells and lists are made with byte codes in any case; entries by walks.
 //
 // Time: that of knn_graph() for 2 x degree neighbours (at least 96), as much again for pruning, and a small walk for
-// each row. Memory: 12 bytes for each of these candidates, beside the graph.
+// each row. Memory: 12 bytes for each of these candidates, besides the graph.
 #pragma once
 
 #include <kith/metric.hpp>
@@ -30,7 +30,7 @@ struct WalkGraphWish {
   Metric metric = Metric::l2;
   int64_t degree = 32;
   uint64_t seed = 0;
-  WalkBits bits = WalkBits::eight;  // of codes, where there are any
+  WalkBits bits = WalkBits::eight;  // of the codes, if any
   // rows x degree row numbers, kNoEdge behind the last of each: lists that were made elsewhere and are taken as they
   // are, as far as places have room. Null: lists are made.
   const uint32_t* start = nullptr;
@@ -39,15 +39,15 @@ struct WalkGraphWish {
   NeighborsView candidates = {};
 };
 
-// The others of each row that a build looks for.
+// The number of candidates of each row that a build uses.
 int64_t wanted_candidates(int64_t degree);
 
-// out.k nearest others of each place, wherever rows and results lie: by the method that is soonest on a CPU, so that
-// they are the same on every device.
+// The out.k nearest others of each place, with rows and results in any memory: by the method that is fastest on a CPU,
+// so that they are the same on every device.
 void find_candidates(const MatrixView& rows, Metric metric, uint64_t seed, const NeighborsView& out,
                      const Resources& resources);
 
-// Builds from rows in host memory, at least one. Where memory is only counted, what it returns has sizes alone.
+// Builds from at least one row in host memory. When memory is only counted, the result only has sizes.
 std::shared_ptr<const WalkGraph> build_walk_graph(const MatrixView& rows, const WalkGraphWish& wish,
                                                   const Resources& resources);
 

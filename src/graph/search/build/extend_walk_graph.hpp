@@ -1,13 +1,13 @@
-// Links rows into a graph that is there. The graph stays as it is, and another one is made, which shares with it what
-// has not changed: codes and rows are appended, and lists copied by the page (walk_lists.hpp).
+// Links new rows into an existing graph. The graph is not changed; a new one is made, which shares unchanged parts with
+// it: codes and rows are appended, and lists are copied by page (walk_lists.hpp).
 //
-// Each new row is searched for in the graph; those places and its nearest among the new rows are its candidates. They
-// are pruned, and every place that was chosen is offered who chose it, sorted by (place, key, who): a list with room
-// takes them, others are pruned. So threads do not matter. New places that a short walk does not find get edges as in
-// walk_entries.hpp. Rows with the code of a place that is there join it.
+// Each new row is searched for in the graph; the places found and its nearest among the new rows are its candidates.
+// They are pruned, and the row is offered to every place chosen, sorted by (place, key, row): a list with room takes
+// the offers, others are pruned. So the result does not depend on threads. New places that a short walk does not find
+// get edges as in walk_entries.hpp. Rows with the code of an existing place are added to it.
 //
-// Time: a walk and some hundred keys for each new row, and a copy of the lists that change with their pages; where rows
-// join places that are there, a pass over all rows. Memory: that of both graphs at most.
+// Time: a walk and a few hundred keys for each new row, and a copy of the pages of changed lists; if rows are added to
+// existing places, a pass over all rows. Memory: at most that of both graphs.
 #pragma once
 
 #include <kith/resources.hpp>
@@ -21,14 +21,14 @@
 
 namespace kith {
 
-// Whether so many rows behind the graph's are better linked than all built anew. By products they are not: the graph is
-// made of other values than its codes.
+// Whether linking that many new rows is better than a new build. Not for inner products, whose graph is built from
+// other values than its codes.
 bool can_extend(const WalkGraph& graph, int64_t rows);
 
-// `codes`: of the rows behind the graph's, as its coder makes them; `clipped`: of their values.
+// `codes`: of the new rows, made by the graph's coder; `clipped`: how many of their values were clipped.
 std::shared_ptr<const WalkGraph> extend_walk_graph(const WalkGraph& graph, const std::byte* codes, int64_t rows,
                                                    int64_t clipped, uint64_t seed, const Resources& resources);
-// What that takes at most, with the new graph.
+// The most memory that this takes, including the new graph.
 Footprint extend_footprint(const WalkGraph& graph, int64_t rows, const Resources& resources);
 
 }  // namespace kith

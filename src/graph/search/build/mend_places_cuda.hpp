@@ -1,5 +1,5 @@
-// Launches what finding entries (walk_entries.hpp) needs of a graph on a GPU beside walks: its connected parts, which
-// places their walks have missed, and lists that have changed on the host.
+// Launches the steps of finding entries (walk_entries.hpp) on a GPU other than walks: connected components, the places
+// that their walks missed, and updates of lists changed on the host.
 #pragma once
 
 #include "graph/search/build/walk_entries.hpp"
@@ -11,15 +11,15 @@
 
 namespace kith {
 
-// Enqueues: parts[i] becomes the smallest place that edges, taken both ways, join with place i.
+// Enqueues: parts[i] becomes the smallest place connected with place i by edges, taken in both directions.
 void launch_connected_parts(const uint32_t* edges, int64_t places, int64_t degree, uint32_t* parts,
                             cudaStream_t stream);
 
-// Enqueues: of the places that were walked to (task.queries.list), those that are not found go to `lost`, in any order,
-// and are counted. `lost` has room for all.
+// Enqueues: writes the places searched for (task.queries.list) but not found to `lost`, in any order, and counts them.
+// `lost` must have room for all.
 void launch_lost_places(const WalkTaskCuda& task, LostPlace* lost, uint32_t* count, cudaStream_t stream);
 
-// Enqueues: the lists of these places become `lists`, one after the other.
+// Enqueues: replaces the lists of these places by `lists`, which are contiguous.
 void launch_replace_lists(const uint32_t* places, const uint32_t* lists, int64_t count, int64_t degree, uint32_t* edges,
                           cudaStream_t stream);
 

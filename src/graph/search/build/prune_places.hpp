@@ -1,4 +1,4 @@
-// Pruning on all threads: a pruner with memory for each of them, and a loop over places.
+// Pruning on all threads: a pruner with memory for each thread, and a parallel loop over places.
 #pragma once
 
 #include <kith/resources.hpp>
@@ -16,7 +16,7 @@
 
 namespace kith {
 
-// For one thread.
+// The pruner of one thread.
 struct PruneRoom {
   PruneRoom(const WalkRows& rows, int64_t degree, int64_t most, const Resources& resources)
       : pruner(rows, degree, most, resources),
@@ -30,7 +30,7 @@ struct PruneRoom {
 
 class PruneRooms {
  public:
-  // `most`: candidates of a place. The rows must outlive this.
+  // `most`: largest number of candidates of a place. The rows must outlive this object.
   PruneRooms(const WalkRows& rows, int64_t degree, int64_t most, const Resources& resources) {
     for (int i = 0; i < resources.threads(); ++i) {
       rooms_.push_back(std::make_unique<PruneRoom>(rows, degree, most, resources));
@@ -42,7 +42,7 @@ class PruneRooms {
   std::vector<std::unique_ptr<PruneRoom>> rooms_;
 };
 
-// Calls work(i, slot) for each number below `count`, some at a time on a thread.
+// Calls work(i, slot) for each i below `count`, in chunks on all threads.
 template <typename Work>
 void for_places(int64_t count, int64_t together, std::string_view stage, const Resources& resources, const Work& work) {
   ProgressMeter meter(stage, count, resources);

@@ -1,4 +1,4 @@
-// When a candidate is dropped (prune.hpp), on the CPU and in kernels.
+// The rule for dropping a candidate (prune.hpp), for the CPU and kernels.
 #pragma once
 
 #include "core/host_device.hpp"
@@ -11,7 +11,7 @@ struct PruneRatio {
   double kept = 1;
   double place = 1;
 
-  // `between`: the key of a kept one and the candidate, `own`: of the place and the candidate, as numbers.
+  // `between`: the key between a kept candidate and this one; `own`: between the place and this one.
   KITH_HOST_DEVICE bool drops(double between, double own) const { return kept * between < place * own; }
 };
 

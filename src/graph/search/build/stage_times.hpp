@@ -1,4 +1,4 @@
-// How long the stages of a build took, told to the log as one line: for who wants to know where the time goes.
+// Logs how long the stages of a build took, on a single line.
 #pragma once
 
 #include <kith/resources.hpp>
@@ -13,7 +13,7 @@ namespace kith {
 
 class StageTimes {
  public:
-  // What was done since the last call.
+  // Ends a stage that began at the last call.
   void done(std::string_view stage) {
     const Clock::time_point now = Clock::now();
     line_ += fmt::format("{}{} {:.3f} s", line_.empty() ? "" : ", ", stage,

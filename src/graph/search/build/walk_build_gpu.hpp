@@ -1,9 +1,9 @@
-// The steps of build_walk_graph() that a GPU takes over, with the CPU's bytes: candidates, which stay there, pruning
-// and links, connected parts, and a walk towards every place. And those of extend_walk_graph(): walks towards new
-// places, and their links. No CUDA types; without CUDA there is none.
+// The steps of build_walk_graph() done by a GPU, with the same result as on the CPU: candidates, which stay there,
+// pruning and linking, connected components, and a walk to every place; and those of extend_walk_graph(): walks to new
+// places, and linking them. The interface has no CUDA types; not available without CUDA.
 //
-// Memory on the device: the codes and edges; while lists are made 12 bytes for each candidate and 16 for each edge,
-// beside what knn_graph() takes.
+// Device memory: the codes and edges; while lists are made, 12 bytes for each candidate and 16 for each edge, besides
+// the memory of knn_graph().
 #pragma once
 
 #include <kith/neighbors.hpp>
@@ -22,28 +22,28 @@ namespace kith {
 
 class WalkBuildGpu : public PlaceSearch {
  public:
-  // Fills `out` with the nearest others of each row; both lie on the device.
+  // Fills `out` with the nearest other rows of each row; both are in device memory.
   using FindCandidates = std::function<void(const MatrixView& rows, const NeighborsView& out, const Resources& used)>;
 
-  // link_places() of so many candidates of each place. `rows`: as the build compares them: the codes, or values.
+  // link_places() with that many candidates per place. `rows`: what the build compares: codes, or values.
   virtual HostArray<uint32_t> link(const WalkRows& rows, int64_t candidates, const FindCandidates& find,
                                    const Resources& resources) = 0;
-  // Lists that were made elsewhere.
+  // Takes lists made elsewhere.
   virtual void take_edges(const uint32_t* edges) = 0;
 
-  // Codes that follow those of the graph's places. They stay there.
+  // Takes codes that follow those of the graph's places; they are kept on the device.
   virtual void take_more(const WalkView& graph, const std::byte* codes, int64_t count) = 0;
-  // The beams of walks over the graph towards the codes that were taken: wish.beam places for each, kNoWalkPlace behind
-  // the last.
+  // The beams of walks over the graph to the codes that were taken: wish.beam places for each, padded with
+  // kNoWalkPlace.
   virtual HostArray<uint32_t> near_more(const WalkView& graph, int64_t count, const WalkWish& wish,
                                         const Resources& resources) = 0;
-  // Links the last `count` of so many places into the lists of the others; returns all lists. `candidates`: of each new
-  // place, as many places, -1 where there are no more.
+  // Links the last `count` of `places` into the lists of the others; returns all lists. `candidates`: the same number
+  // for each new place, padded with -1.
   virtual HostArray<uint32_t> link_more(int64_t places, int64_t count, const HostArray<int64_t>& candidates,
                                         const Resources& resources) = 0;
 };
 
-// `codes`: of all places, in host memory; `room`: for more of them. The resources name the device.
+// `codes`: of all places, in host memory; `room`: for that many more. The resources name the device.
 std::unique_ptr<WalkBuildGpu> make_walk_build_gpu(const WalkRows& codes, int64_t degree, const Resources& resources,
                                                   int64_t room = 0);
 
