@@ -135,7 +135,7 @@ class CollectionReads(ABC):
         wanted = str if reader.text_ids else (int, np.integer)
         if not isinstance(id, wanted) or isinstance(id, bool):
             return False
-        if not reader.text_ids and not -(2**63) <= int(id) < 2**63:  # type: ignore[call-overload]
+        if not reader.text_ids and not -(2**63) <= int(id) < 2**63:
             return False
         return all(reader.contains_each(as_item_ids(id, reader.text_ids)[0]))
 
