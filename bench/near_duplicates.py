@@ -1,4 +1,4 @@
-"""Near duplicates of many rows by the graph, beside the search of every row's range.
+"""Near duplicates of many rows by the graph and exactly, beside the search of every row's range.
 
     python bench/near_duplicates.py [--rows 500000] [--cols 128] [--threads 2]
 
@@ -46,6 +46,9 @@ def main() -> None:
     found, cpu, wall = timed(lambda: kith.near_duplicates(x, RADIUS, threads=options.threads))
     print(f"near_duplicates: {cpu:8.1f} s of processors, {wall:7.1f} s; found {np.isin(copies, found.dropped).mean():.4%} of the copies, "
           f"{found.dropped.size - np.isin(found.dropped, copies).sum()} others")
+
+    exact, cpu, wall = timed(lambda: kith.near_duplicates(x, RADIUS, exact=True, threads=options.threads))
+    print(f"... exact:       {cpu:8.1f} s of processors, {wall:7.1f} s; {exact.dropped.size - found.dropped.size} more than by the graph")
 
     sample = np.concatenate([copies[: SAMPLE // 2], np.setdiff1d(np.arange(SAMPLE), copies)[: SAMPLE // 2]])
     near, cpu, wall = timed(lambda: kith.range_search(x[sample], x, RADIUS, threads=options.threads))

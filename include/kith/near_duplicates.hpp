@@ -1,9 +1,9 @@
 // Near duplicates: rows that are joined by steps of at most a radius, in groups.
 //
 // The k-NN graph of the rows has nearly all such steps, and is built in a small part of the time of a search of all ranges
-// (docs/near-duplicates.md). `exact` finds all: on CPUs by k-means cells, whose borders rule out most pairs. Where these rule
-// out too little, and on GPUs, it compares every pair: the exact graph first, then the ranges of the rows that have all their
-// neighbours within the radius, for those may have more.
+// (docs/near-duplicates.md). `exact` finds all: on CPUs by k-means cells, whose borders rule out most pairs, or, of fewer
+// rows and where that rules out too little, by the ranges of all rows. On GPUs the exact graph comes first, then the ranges of
+// the rows that have all their neighbours within the radius, for those may have more.
 //
 // Memory: the graph, 12 k bytes a row, while it runs, or 60 bytes a row for cells; 8 bytes a row of labels. Exact: a block of
 // ranges beside them.

@@ -21,8 +21,11 @@
 namespace kith {
 namespace {
 
-constexpr int64_t kBlockRows = 4096;  // whose ranges are found at a time
-constexpr int64_t kCellRows = 4096;   // of fewer all pairs are soon compared
+constexpr int64_t kBlockRows = 4096;      // whose ranges are found at a time
+constexpr int64_t kMostBlockRows = 8192;  // where all rows' are
+constexpr int64_t kLeastBlockRows = 64;
+constexpr int64_t kManyFound = 1 << 24;   // by a block; the next is smaller
+constexpr int64_t kCellRows = 4096;       // of fewer all pairs are soon compared
 
 KnnGraph graph_of(const MatrixView& x, const NearDuplicateParams& params, const Resources& resources) {
   KnnGraphParams wanted;
@@ -35,11 +38,57 @@ KnnGraph graph_of(const MatrixView& x, const NearDuplicateParams& params, const 
   return knn_graph(x, wanted, resources).to(MemorySpace::host(), resources);
 }
 
-// A GPU compares all pairs sooner. Cells are where memory allows, beside what is counted.
-bool has_cells(const MatrixView& x, const NearDuplicateParams& params, const Resources& resources) {
-  if (!params.exact || !params.check_finite || x.rows() < kCellRows || only_counts(resources)) return false;
+// On a GPU the exact graph is soonest, wherever the rows lie.
+bool is_for_cpu(const Resources& resources) {
   const DeviceKind kind = resources.device().kind;
   return kind == DeviceKind::cpu || (kind == DeviceKind::automatic && cuda_devices().empty());
+}
+
+bool are_one_set(const RowSets& sets, int64_t rows) {
+  const uint32_t first = sets.find(0);
+  for (int64_t row = 1; row < rows; ++row) {
+    if (sets.find(static_cast<uint32_t>(row)) != first) return false;
+  }
+  return true;
+}
+
+// Each row against those behind it, a block of rows at a time, which is halved where its ranges have no room.
+void join_all(const MatrixView& x, const NearDuplicateParams& params, const RowSets& sets, const Resources& resources) {
+  const RangeParams wanted{.radius = params.radius, .metric = params.metric, .check_finite = false};
+  const Resources quiet = resources.with_progress({});
+  int64_t most = only_counts(resources) ? kLeastBlockRows : kMostBlockRows;
+  for (int64_t first = 0; first < x.rows();) {
+    const int64_t count = std::min(most, x.rows() - first);
+    RangeNeighbors found;
+    try {
+      found = range_search(x.slice(first, count), x.slice(first, x.rows() - first), wanted, quiet);
+    } catch (const OutOfMemory&) {
+      if (most == kLeastBlockRows) throw;
+      most /= 2;
+      continue;
+    }
+    const RangeView view = found.view();
+    for (int64_t i = 0; i < count; ++i) {
+      for (int64_t n = view.offsets[i]; n < view.offsets[i + 1]; ++n) {
+        sets.join(static_cast<uint32_t>(first + i), static_cast<uint32_t>(first + view.ids[n]));
+      }
+    }
+    first += count;
+    resources.report({"ranges", first, x.rows()});
+    resources.check_cancelled();
+    if (found.size() > kManyFound) most = std::max(kLeastBlockRows, most / 2);
+    if (found.size() > count && are_one_set(sets, x.rows())) return;
+  }
+}
+
+void join_exactly(const MatrixView& x, const NearDuplicateParams& params, const RowSets& sets,
+                  const Resources& resources) {
+  if (params.check_finite && !only_counts(resources)) {
+    refuse_not_finite("x", x, {0}, resources.with_progress({}));
+    const bool is_large = x.rows() >= kCellRows;
+    if (is_large && join_in_cells(x, {params.radius, params.metric, params.seed}, sets, resources)) return;
+  }
+  join_all(x, params, sets, resources);
 }
 
 void join_near(const KnnGraph& graph, float radius, const RowSets& sets, const Resources& resources) {
@@ -114,9 +163,9 @@ RowLabels near_duplicates(const MatrixView& x, const NearDuplicateParams& params
   const auto search = [&](const MatrixView& rows, const Resources& resources) {
     const RowSets sets(rows.rows(), resources);
     if (rows.rows() < 2) return sets.labels(resources);
-    if (has_cells(rows, params, resources)) {
-      refuse_not_finite("x", rows, {0}, resources);
-      if (join_in_cells(rows, {params.radius, params.metric, params.seed}, sets, resources)) return sets.labels(resources);
+    if (params.exact && is_for_cpu(resources)) {
+      join_exactly(rows, params, sets, resources);
+      return sets.labels(resources);
     }
     const KnnGraph graph = graph_of(rows, params, resources);
     join_near(graph, params.radius, sets, resources);

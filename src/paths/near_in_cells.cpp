@@ -134,6 +134,7 @@ class CellJoin {
         cells_(std::max<int64_t>(1, static_cast<int64_t>(std::sqrt(static_cast<double>(rows_.size()))))) {}
 
   bool run() {
+    if (rows_.size() < wanted_.many && 2 * rows_.size() > x_.rows()) return false;
     if (rows_.size() > 1) {
       learn_centres();
       if (!assign() || work_within() > most_work()) return false;
@@ -146,8 +147,8 @@ class CellJoin {
 
  private:
   int64_t row_bytes() const { return x_.cols() * size_of(x_.dtype()); }
-  // Comparisons after which all pairs would have been the better choice.
-  double most_work() const { return 0.5 * static_cast<double>(rows_.size()) * static_cast<double>(rows_.size()); }
+  // Comparisons after which all pairs would have been the better choice: each pair once, in larger blocks.
+  double most_work() const { return 0.125 * static_cast<double>(rows_.size()) * static_cast<double>(rows_.size()); }
 
   MatrixView gathered(std::span<const uint32_t> rows, MatrixBuffer& into) const {
     const MutableMatrixView out = into.mutable_view().slice(0, std::ssize(rows));

@@ -24,6 +24,7 @@ struct NearPairs {
   float radius = 0;  // in the metric's unit, and included
   Metric metric = Metric::l2;
   uint64_t seed = 0;  // of the centres, which change the time alone
+  int64_t many = 1 << 16;  // rows from which on cells are sooner than all pairs, where no more than half are equal to others
 };
 
 // Rows in host memory, all finite. False where comparing all pairs would be sooner, or has to be done since the metric has

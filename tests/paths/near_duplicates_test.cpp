@@ -74,6 +74,29 @@ TEST(NearDuplicates, OfEqualRowsAreOneGroup) {
   }
 }
 
+// Ranges of blocks that have no room are asked for again in smaller ones; the last error says what is missing.
+TEST(NearDuplicates, OfLittleMemoryAreTheSame) {
+  const auto x = make_floats(Shape::gaussian, 3000, 4, 2);
+  const NearDuplicateParams wanted{.radius = 0.6f, .exact = true};
+  const std::vector<int64_t> all = labels_of(near_duplicates(x.view(), wanted, on_cpu()));
+  EXPECT_EQ(labels_of(near_duplicates(x.view(), wanted, on_cpu(2, 2 << 20))), all);
+  EXPECT_THROW(near_duplicates(x.view(), wanted, on_cpu(2, 20'000)), OutOfMemory);
+}
+
+// Every row is near to every other: ranges end once all are one group. float64 rows lose their common offset first.
+TEST(NearDuplicates, OfADensePlaceAndOfDoubles) {
+  const auto x = make_floats(Shape::gaussian, 5000, 3, 3);
+  EXPECT_EQ(near_duplicates(x.view(), {.radius = 100, .exact = true}, on_cpu()).sets, 1);
+  std::vector<double> far;
+  for (int64_t i = 0; i < 300 * 3; ++i) far.push_back(1e6 + static_cast<double>(x.row(0)[i]));
+  const MatrixView doubles(reinterpret_cast<const std::byte*>(far.data()), DType::f64, {300, 3, 3});
+  const auto plain = MatrixView(x.row(0), 300, 3);
+  for (const int64_t limit : {kNoLimit, int64_t{1} << 22}) {
+    const RowLabels found = near_duplicates(doubles, {.radius = 0.3f, .exact = true}, on_cpu(2, limit));
+    EXPECT_EQ(labels_of(found), labels_of(near_duplicates(plain, {.radius = 0.3f, .exact = true}, on_cpu())));
+  }
+}
+
 // Copies of rows with a little noise: the graph finds all of them.
 TEST(NearDuplicates, ThatWerePlantedAreFound) {
   const auto plain = make_floats(Shape::gaussian, 5000, 16, 1);

@@ -66,7 +66,7 @@ int64_t agreements(const MatrixView& x, Metric metric) {
   for (const float radius : {0.0f, pairs.radius_of(0.01), pairs.radius_of(0.2), pairs.radius_of(0.5), pairs.radius_of(1)}) {
     SCOPED_TRACE(::testing::Message() << name_of(metric) << ", radius " << radius);
     const RowSets sets(x.rows(), on_cpu());
-    const bool finished = join_in_cells(x, {.radius = radius, .metric = metric}, sets, on_cpu());
+    const bool finished = join_in_cells(x, {.radius = radius, .metric = metric, .many = 0}, sets, on_cpu());
     const std::vector<int64_t> wanted = pairs.joined(radius);
     const std::vector<int64_t> found = labels_of(sets);
     if (finished) {
@@ -121,7 +121,7 @@ TEST(NearInCells, OfDensePlacesAndEqualRows) {
   for (const float radius : {0.0f, 0.02f, 0.5f}) {
     SCOPED_TRACE(radius);
     const RowSets sets(2000, on_cpu());
-    ASSERT_TRUE(join_in_cells(view, {.radius = radius}, sets, on_cpu()));
+    ASSERT_TRUE(join_in_cells(view, {.radius = radius, .many = 0}, sets, on_cpu()));
     EXPECT_EQ(labels_of(sets), pairs.joined(radius));
   }
 }
@@ -130,7 +130,7 @@ TEST(NearInCells, SeedsChangeNothing) {
   const auto x = make_floats(Shape::gaussian, 900, 3, 4);
   const auto found = [&](uint64_t seed) {
     const RowSets sets(900, on_cpu());
-    EXPECT_TRUE(join_in_cells(x.view(), {.radius = 0.1f, .seed = seed}, sets, on_cpu()));
+    EXPECT_TRUE(join_in_cells(x.view(), {.radius = 0.1f, .seed = seed, .many = 0}, sets, on_cpu()));
     return labels_of(sets);
   };
   const auto first = found(0);
@@ -143,11 +143,12 @@ TEST(NearInCells, GiveUpWhereAllPairsAreSooner) {
     const RowSets sets(900, on_cpu());
     return join_in_cells(x.view(), wanted, sets, on_cpu());
   };
-  EXPECT_TRUE(joins({.radius = 0.01f}));
-  EXPECT_FALSE(joins({.radius = 0.01f, .metric = Metric::chi_square}));
-  EXPECT_FALSE(joins({.radius = 1, .metric = Metric::cosine}));
+  EXPECT_TRUE(joins({.radius = 0.01f, .many = 0}));
+  EXPECT_FALSE(joins({.radius = 0.01f}));
+  EXPECT_FALSE(joins({.radius = 0.01f, .metric = Metric::chi_square, .many = 0}));
+  EXPECT_FALSE(joins({.radius = 1, .metric = Metric::cosine, .many = 0}));
   const RowSets sets(900, on_cpu());
-  EXPECT_FALSE(join_in_cells(x.view(), {.radius = 0.01f}, sets, on_cpu(2, 10'000)));
+  EXPECT_FALSE(join_in_cells(x.view(), {.radius = 0.01f, .many = 0}, sets, on_cpu(2, 10'000)));
 }
 
 }  // namespace
