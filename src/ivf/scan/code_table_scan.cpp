@@ -80,7 +80,7 @@ void CodeTableScan::load_rows(const ListRows& rows) {
       sure ? static_cast<float>(1.01 * static_cast<double>(format_.parts + 4) * kUnitRoundoff * most_norm_) : kInfinity;
 }
 
-// Codes and terms of vectors that lie apart, one after the other.
+// Gathers the codes and terms of vectors at arbitrary places into contiguous memory.
 void CodeTableScan::gather(const ListRows& rows) {
   constexpr int64_t kAhead = 8;  // vectors that are on their way
   const int64_t bytes = format_.bytes();
@@ -151,8 +151,8 @@ double CodeTableScan::most_steps(int64_t query, float limit, const ListHits& hit
   return steps_that_hold(query, hits.enough, false);
 }
 
-// Nothing is known yet. Each part of a sum is less than a step above its byte: so many vectors as are enough have
-// values below their steps and one for each part, and keys within the error of these. Norms are apart by so much.
+// For use before any limit is known. Each part of a sum is less than one step above its byte: `enough` vectors have
+// values below their steps plus one per part, and keys within the error of that. Norms add their range.
 double CodeTableScan::steps_that_hold(int64_t query, int64_t enough, bool with_terms) {
   const ByteTables& rounded = held_->rounded[held_->loaded[query].table];
   sum_codes(format_, codes_, rows_, bytes(query), held_->steps.data());
@@ -254,9 +254,9 @@ void CodeTableScan::load_scales() {
   norm_error_ = sure && all < kLargestSquaredNorm ? static_cast<float>(8 * kUnitRoundoff * largest_shift_) : kInfinity;
 }
 
-// What a value may be at most that has to be told: the limit, or where none is known what so many vectors as are enough
-// have, each part of a sum being less than a step above its byte. No key is below zero, so that those which would be
-// are equal. Infinite where bytes exclude nothing.
+// The largest value that must be reported: the limit or, if none is known, a bound that enough vectors stay below, with
+// each part of a sum less than one step above its byte. Keys are not negative, so values that would be below zero are
+// equal. Infinite if bytes rule out nothing.
 float CodeTableScan::most_scaled(int64_t query, float limit, const ListHits& hits) {
   const Loaded& own = held_->loaded[query];
   const ByteTables& rounded = held_->rounded[own.table];

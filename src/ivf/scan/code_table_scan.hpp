@@ -36,8 +36,8 @@ class CodeTableScan : public ListProduct {
   enum class Terms : uint8_t { none, added, divisors, scaled };
 
  public:
-  // `format`: parts of codes, as product codes have them, each with a table of 2^bits entries. `adds_norms`: those that
-  // lie behind the parts, as numbers.
+  // `format`: codes made of parts, such as product codes, each part with a table of 2^bits entries. `adds_norms`: adds
+  // the norms stored after the parts, as numbers.
   CodeTableScan(const CodeFormat& format, bool adds_norms, Terms terms, const ListProductShape& shape,
                 const Resources& resources);
 
@@ -55,13 +55,13 @@ class CodeTableScan : public ListProduct {
   virtual void read_scales(const uint8_t* /*codes*/, int64_t /*count*/, float* /*scales*/, float* /*shifts*/) const {}
   // Once a table is filled.
   void round_table(int64_t i);
-  // The lists of a call begin; and each with so many queries.
+  // Begin the lists of a call, and each list with its number of queries.
   void start_lists();
   Loaded& loaded(int64_t i) const { return held_->loaded[i]; }
   int64_t loaded_count() const { return firsts_.back(); }
   void end_list(int64_t queries) { firsts_.push_back(firsts_.back() + queries); }
-  // The table of a query of the batch, the same in every list: filled by fill(table) where there is none; those of the
-  // lists of a call stay. Not for whoever numbers tables otherwise.
+  // The table of a query of the batch, the same for every list: fill(table) computes it on first use, and it is kept
+  // for the lists of a call. Not for callers that number tables differently.
   template <typename Fill>
   int64_t table_of(uint32_t number, const Fill& fill) {
     const auto there = std::find(owners_.begin(), owners_.end(), int64_t{number});
@@ -126,7 +126,7 @@ class CodeTableScan : public ListProduct {
     PlacedArray<float> scales;    // of the vectors loaded, where codes have them,
     PlacedArray<float> inverses;  // 1 / scale, a NaN where that is nothing,
     PlacedArray<float> shifts;    // and shifts
-    PlacedArray<uint8_t> codes;  // of vectors that lie apart,
+    PlacedArray<uint8_t> codes;  // of vectors at arbitrary places,
     PlacedArray<float> terms;    // and their terms
   };
   const HostArrays<Arrays> held_;

@@ -39,8 +39,8 @@ bool compares_codes(const ListedVectors& vectors, const ListProductShape& shape,
   const IvfModel& model = vectors.model();
   const CodeFormat& format = model.codec->format();
   if (shape.few_queries == 0) return false;
-  // Preparing a query takes, for each list, as long as comparing this many vectors by their values, or decoding
-  // them. A query's tables take as long as decoding so many in all.
+  // Preparing a query takes as long, per list, as comparing or decoding this many vectors. A query's tables take as
+  // long as decoding this many vectors in total.
   if (shape.few_engine == ListEngine::bytes) {
     const int64_t fewest = !format.stores_values() ? 5 : format.dtype == DType::f32 ? 12 : 8;
     return vectors.screened() && kept >= fewest * model.lists();
@@ -139,7 +139,7 @@ void ListedVectors::prefetch(size_t segment, int64_t first, int64_t end) const {
   for (const float* const of_rows : {beside.terms, beside.scales, beside.spreads}) __builtin_prefetch(of_rows);
 }
 
-// Codes lie anywhere: all are on their way before the first is needed.
+// Codes are at arbitrary places: all are prefetched before the first is used.
 void ListedVectors::fetch(const uint32_t* places, int64_t count) const {
   constexpr int64_t kLine = 64;
   const int64_t fetched =
@@ -340,7 +340,7 @@ RowScorer ListScan::scorer(int64_t query) {
         score_by_norm(query, places + first, here, keys + first);
         continue;
       }
-      if (context_.vectors.has_stored_values()) {  // compared where they lie
+      if (context_.vectors.has_stored_values()) {  // compared in place
         context_.vectors.fetch(places + first, here);
         canonical_keys_cpu(context_.tables.kind(), canonical, context_.vectors.stored_values(), places + first, here,
                            keys + first);

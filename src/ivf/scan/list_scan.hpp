@@ -85,7 +85,7 @@ class ListedVectors {
   // Decodes the vectors at these places, one after the other, and puts their rows in place of the places. `norms`: what
   // their codes hold, where that is wanted.
   void decode(uint32_t* places, int64_t count, float* out, float* norms = nullptr) const;
-  // Whether the vectors lie in one segment as they were given: then those at all places are one matrix.
+  // Whether the vectors are stored unencoded in a single segment: then all of them form a matrix.
   bool has_stored_values() const;
   MatrixView stored_values() const;
   void fetch(const uint32_t* places, int64_t count) const;
@@ -108,8 +108,8 @@ class ListedVectors {
   ReusedVector<int64_t> bases_;
 };
 
-// Whether so many kept vectors of all lists are compared by their bytes or looked up (ListScan::compare), in less time
-// than by their values.
+// Whether comparing that many kept vectors of all lists by their bytes or by lookups (ListScan::compare) is faster than
+// by their values.
 bool compares_codes(const ListedVectors& vectors, const ListProductShape& shape, int64_t kept);
 
 // Held for a few hundred instructions, or while a full list is scored.
@@ -155,7 +155,7 @@ class ListScan : public InReusedMemory {
   // What a thread takes, with the products that it makes when it first needs them.
   static Footprint footprint(const IvfModel& model, const ListProductShape& shape, const Resources& resources);
 
-  // Tasks that can be done together: one of them, or as many as tables are filled for.
+  // Runs tasks that can be processed together: a single one, or as many as have tables.
   void run(const ListTask* tasks, int64_t count);
   // How many of the next `count` tasks can.
   static int64_t together(const ListProductShape& shape, const ListTask* tasks, int64_t count);
@@ -201,7 +201,7 @@ class ListScan : public InReusedMemory {
   ListTask task_;
   ReusedVector<ListQueries> lists_;  // that are scanned together
   int64_t unpolled_ = 0;             // values since the meter was last asked
-  const uint32_t* run_ = nullptr;    // places of the vectors in use, where they lie apart
+  const uint32_t* run_ = nullptr;    // places of the current vectors, if not contiguous
 };
 
 }  // namespace kith

@@ -39,7 +39,7 @@ class ListScreen final : public PreparedSegment {
   // What vectors of a list without a centre are taken from; codes of residuals have the centres' mean.
   const std::vector<float>& origin() const { return origin_; }
 
-  // From a place of the segment on; of scalar codes without their bytes, which are where they lie.
+  // The rows from a place of the segment on; without bytes for scalar codes, which are used in place.
   ByteRows rows(int64_t first, int64_t count) const;
   // Product codes alone have it.
   const float* terms(int64_t first) const { return terms_.data() + first; }

@@ -15,7 +15,7 @@
 
 namespace kith {
 
-inline constexpr int kLookupThreads = 256;  // as many as there are codewords
+inline constexpr int kLookupThreads = 256;  // one per codeword
 inline constexpr int kLookupCols = kNarrowSteps * 16;
 
 // Entries are sums over a part's columns, from step(sum, values[col], codeword's column) to the next; of the codewords
@@ -55,7 +55,7 @@ __device__ inline float look_up_four(const float* tables, uint32_t word) {
          (tables[512 + (word >> 16 & 255u)] + tables[768 + (word >> 24)]);
 }
 
-// For a code of a multiple of four bytes, aligned to as many as can be read at once.
+// For codes whose size is a multiple of four bytes, aligned for the widest possible reads.
 __device__ inline float look_up(const float* tables, const uint8_t* code, int64_t parts) {
   const auto bytes = static_cast<int>(parts);
   float sum = 0;

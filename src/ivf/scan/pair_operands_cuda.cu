@@ -1,10 +1,10 @@
-// The queries of wide vectors' lists, made ready for the products of a pass: for each pair of query and list the halves
-// of the query less the list's centre, with bounds of what their products say.
+// Prepares the queries of wide vectors' lists for the products of a pass: for each pair of query and list, the query
+// minus the list's centre as fp16, with error bounds of its products.
 //
-// A warp for every eight pairs, or one where they are few. In memory, since a row of queries is multiplied with every
-// tile of a list's vectors and would be rounded as often. For distances a query is left out whose reach ends before the
-// list begins, as in scan_queries_cuda.hpp; what stays lies together. Time is that of a read of the queries for each of
-// their lists, mostly from the second-level cache, and of one write of the halves.
+// One warp for eight pairs, or for each pair if they are few. The result is in memory, since a row of queries is
+// multiplied with every tile of a list's vectors and would otherwise be rounded each time. For distances, a query whose
+// reach does not extend to the list is dropped, as in scan_queries_cuda.hpp, and the others are compacted. Time: a read
+// of the queries for each of their lists, mostly from the L2 cache, and one write of the fp16 values.
 #include "ivf/scan/scan_lists_task_cuda.hpp"
 
 #include "core/divide.hpp"

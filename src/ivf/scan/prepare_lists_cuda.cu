@@ -72,7 +72,7 @@ __device__ double unit_factor(const DeviceListsView& lists, int64_t position, in
 __global__ void __launch_bounds__(kThreads) largest_kernel(DeviceListsView lists, int64_t code_bytes, float* largest) {
   const int cols = static_cast<int>(lists.codec.format.cols);
   const bool subtracts = lists.subtracts();
-  // Queries of length 1 are rounded to f32: halves that are much finer say no more, and squares must not be too large.
+  // Normalized queries are rounded to f32: a much finer fp16 scale gains nothing, and squares must not be too large.
   constexpr float kLeastUnit = 0x1p-12f;
   float mine = lists.unit ? kLeastUnit : 0.0f;
   const auto look = [&](float value) {
@@ -108,8 +108,8 @@ __global__ void __launch_bounds__(kThreads) largest_kernel(DeviceListsView lists
   if (threadIdx.x % 32 == 0 && mine > 0) raise(largest, mine);
 }
 
-// A thread for each half: of code `number`, step, quarter and column of its unit, in this order from the slowest; of
-// wide vectors as the codewords lie.
+// One thread per fp16 value, ordered by code `number`, step, quarter and column of its unit, the last varying fastest;
+// for wide vectors in the order of the codewords.
 __global__ void __launch_bounds__(kThreads)
     table_kernel(const __grid_constant__ DeviceListsView lists, int64_t count, const float* largest, uint16_t* table) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
@@ -232,7 +232,7 @@ __global__ void __launch_bounds__(kThreads)
   if (threadIdx.x % 32 == 0 && all != 0) atomicAdd(&shape->short_vectors, static_cast<uint32_t>(__popc(all)));
 }
 
-// The mean of so many centres, which is amid them well enough. A thread for each column.
+// The mean of the centres, used as their middle. One thread per column.
 __global__ void __launch_bounds__(kLookupThreads)
     middle_kernel(const __grid_constant__ DeviceListsView lists, const float* largest, float* middle) {
   constexpr int64_t kMostCentres = 1024;

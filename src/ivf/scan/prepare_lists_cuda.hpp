@@ -56,7 +56,7 @@ void launch_prepare_lists(const DeviceListsView& lists, const PreparedLists& pre
 struct SegmentShape {
   uint32_t longest;        // list
   uint32_t short_vectors;  // of less than a sixteenth of the largest |b| of their list; of distances only
-  // Whether bounds of lists would say little about so many vectors that bounds are better made by row.
+  // Whether bounds per list are useless for so many of the vectors that bounds per row are better.
   bool wants_row_terms(int64_t vectors) const { return int64_t{short_vectors} * 64 > vectors; }
 };
 

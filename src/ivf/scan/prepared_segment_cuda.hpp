@@ -1,8 +1,8 @@
-// A segment on a GPU, ready to be searched: its lists with the model's centres and code, and what the search computes
-// once for them (prepare_lists_cuda.hpp). Kept with the segment, so that all versions of an index share it. What lookup
-// tables want beside the lists (scan_cut.hpp) is made by the first search that looks codes up, where there is room.
-// Where most vectors have very many equal ones before them the others are kept once more (distinct_lists_cuda.hpp), for
-// searches that never find those.
+// A segment on a GPU, prepared for searches: its lists with the model's centres and codec, and data computed once for
+// them (prepare_lists_cuda.hpp). Kept with the segment, so that all versions of an index share it. The terms that
+// lookup tables need besides the lists (scan_cut.hpp) are made by the first search that uses them, if there is room. If
+// most vectors have very many equal predecessors, the others are stored again (distinct_lists_cuda.hpp), for searches
+// that can never return the former.
 #pragma once
 
 #include "cuda/device_array.hpp"
@@ -37,7 +37,7 @@ class PreparedSegmentCuda final : public PreparedSegment {
   };
   Scanned scanned(int64_t k, bool filtered) const;
 
-  // What lookups of product codes find beside the lists: what is kept, else what there is room for. Pure.
+  // The terms that lookups of product codes use: those already kept, else those that fit in memory. Pure.
   ScanTerm scan_term(const Resources& resources) const;
   // The same, made where it was not yet; waits until it is done. Codes are of a kind that suits_tables().
   ScanTerms scan_terms(const Resources& resources) const;

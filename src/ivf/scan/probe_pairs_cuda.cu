@@ -43,7 +43,7 @@ __device__ void count_pairs(const ProbePairsTask& task, int64_t query) {
       task.ranks[query * task.slots + slot] = rank;
     }
   }
-  // What lies past the last first slot begins where all values end.
+  // Entries after the last first slot begin at the end of all values.
   __syncwarp();
   for (int slot = lane; slot <= kMostFirstSlots; slot += 32) {
     const bool none = slot == kMostFirstSlots || slot >= task.slots || value_starts[slot] == 0xFFFFFFFFu;

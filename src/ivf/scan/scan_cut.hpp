@@ -1,10 +1,10 @@
-// How the search of lists on a GPU cuts its work: which vectors the first pass looks at, and what an item is.
+// How the search of lists on a GPU divides its work: the vectors of the first pass, and the items.
 //
 // A query's nearest lists, up to a number of vectors that is enough for a good threshold, are scanned first and all
-// their values kept: its first pairs. Of a list's vectors `kept_rows` are kept at most, whatever its length. Where a
-// query has many lists the first pass takes a sample of them, every so many tiles of 64 neighbouring vectors: the k-th
-// of a sample is a threshold too, a little wider, and comes for a part of the time. A sample of a long list is spread
-// over all of it.
+// their values are stored: its first pairs. At most `kept_rows` of a list's vectors are stored, whatever its length. If
+// a query has many lists, the first pass samples them, taking one of every few tiles of 64 consecutive vectors: the
+// k-th value of a sample is also a threshold, slightly wider, for a fraction of the time. A sample of a long list is
+// spread over all of it.
 //
 //   first pass           first pairs x (sampled) vectors up to kept_rows
 //   second pass, whole   later pairs x vectors up to kept_rows, and all pairs x the others
@@ -29,8 +29,8 @@ KITH_HOST_DEVICE inline uint32_t cut_into(uint32_t count, int each) {
 
 struct ScanCut {
   int64_t kept_rows = 0;   // of a list; a multiple of kSampleRows
-  int64_t first_rows = 0;  // a query's lists are scanned first until they have so many vectors
-  int sample_every = 1;    // of so many tiles the first pass takes one, at least
+  int64_t first_rows = 0;  // the first pass takes a query's lists until they have this many vectors
+  int sample_every = 1;    // the first pass takes at least one of this many tiles
   bool rescans = false;    // the second pass looks at all vectors, sampled or not
   int first_run_rows = 0;  // of an item of the first pass; a multiple of kSampleRows
   int later_run_rows = 0;  // of the second
@@ -38,7 +38,7 @@ struct ScanCut {
 
   KITH_HOST_DEVICE bool samples() const { return sample_every > 1 || rescans; }
 
-  // The first pass takes one of so many tiles of a list.
+  // The first pass takes one of this many tiles of a list.
   KITH_HOST_DEVICE uint32_t every_of(uint32_t length) const {
     if (!samples()) return 1;
     const uint32_t tiles = cut_into(length, static_cast<int>(kSampleRows));
@@ -61,7 +61,7 @@ struct ScanCut {
   }
 };
 
-// Where in a list the vector of this number is that a sample of every so many tiles takes.
+// The position in a list of a vector given its number in a sample of every `every`-th tile.
 KITH_HOST_DEVICE inline uint32_t sampled_row(uint32_t number, uint32_t every) {
   return number / kSampleRows * kSampleRows * every + number % kSampleRows;
 }
@@ -117,7 +117,7 @@ inline int64_t scan_term_floats(ScanTerm term, const CodeFormat& format, int64_t
   }
 }
 
-// What there is room for: the quicker one where it fits.
+// The term that fits in memory; the faster one if possible.
 inline ScanTerm scan_term_within(int64_t most_bytes, const CodeFormat& format, int64_t lists, int64_t vectors) {
   for (const ScanTerm term : {ScanTerm::of_vector, ScanTerm::of_list}) {
     if (4 * scan_term_floats(term, format, lists, vectors) <= most_bytes) return term;
@@ -151,8 +151,8 @@ inline bool has_half_table(const CodeFormat& format) {
          format.cols <= kNarrowSteps * 16;
 }
 
-// Wide vectors' codewords are copied as halves, by eight columns where these are of one part. For that a codeword of a
-// multiple of four columns lies among places of which the first eight are those of the eight columns that it begins in.
+// Wide vectors' codewords are copied as fp16, eight columns at a time if these belong to one part. For that, codewords
+// of a multiple of four columns are padded: their first eight places are those of the eight columns they begin in.
 KITH_HOST_DEVICE inline int64_t codeword_places(int64_t part_cols) {
   return part_cols % 8 == 4 ? (part_cols + 4 + 7) / 8 * 8 : part_cols;
 }

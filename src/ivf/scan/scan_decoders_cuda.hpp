@@ -28,7 +28,7 @@ struct DecoderInput {
 struct DecoderTraits {
   static constexpr bool kHasTable = false;  // of the codewords' halves in shared memory
   static constexpr bool kStaged = false;    // codes come from a copy in shared memory,
-  static constexpr int kStages = 0;         // of which there are so many,
+  static constexpr int kStages = 0;         // number of stages,
   static constexpr bool kPaired = false;    // and two steps are read at a time
   static constexpr bool kAlwaysFull = false;
   static constexpr int kFixedBytes = 0;

@@ -16,7 +16,7 @@ struct ScanItem {
   int queries;         // 0: no more items
   uint32_t first_row;  // in the list; of the first pass before it is spread over the list
   int rows;
-  uint32_t every;  // of so many tiles of the list the pass takes one
+  uint32_t every;  // the pass takes one of this many tiles of the list
 
   // Where in the list the vector of this number is, counted as first_row.
   __device__ uint32_t row_at(uint32_t number) const { return sampled_row(number, every); }
@@ -63,7 +63,7 @@ __device__ inline ScanItem make_item(const ScanListsTask& task, int64_t list, ui
   return item;
 }
 
-// The next item that nobody has; by a warp. Without any the item has no queries.
+// Takes the next free item; called by a warp. If there is none, the item has no queries.
 template <bool kFirst>
 __device__ inline ScanItem take_item(const ScanListsTask& task, uint32_t all_items) {
   uint32_t index = 0;

@@ -23,7 +23,7 @@ constexpr int kThreads = 256;
 constexpr int kBlocks = 4;  // of a multiprocessor
 constexpr int64_t kMostBooks = 32;
 
-// Where a query's tables lie: the entries, the length of each book's longest codeword, the scaled query's squared norm.
+// A query's tables: the entries, the largest codeword norm of each book, the squared norm of the scaled query.
 __device__ inline float* tables_of(const ScanListsTask& task, int64_t query) {
   return task.sum_tables + query * sum_table_floats(task.lists.codec.format);
 }

@@ -1,10 +1,10 @@
-// The scan of lists by lookup tables, for lists that hardly any queries share: decoding would serve one of them only.
+// Scans lists by lookup tables, for lists that few queries share: decoding would only serve one of them.
 //
-// A block takes a query with up to 32 of its lists. What it knows of each list, a warp finds; then tables lie in shared
-// memory, and lanes look vectors' codes up in them, two at a time. Tables are made once for the query where a term is
-// kept beside each vector or list (scan_cut.hpp), else for each list. Codewords are the halves of the other scans,
-// queries are f32: bounds are those of a query that was hardly moved. Bound by shared memory: about 3.5 cycles of it
-// for the lookups of 32 vectors in one part.
+// A block takes a query with up to 32 of its lists. A warp computes the data of each list; then tables are made in
+// shared memory, and lanes look up vectors' codes in them, two at a time. Tables are made once per query if a term is
+// stored with each vector or list (scan_cut.hpp), else for each list. Codewords are the fp16 values of the other scans,
+// queries are f32: bounds are those of a query that was hardly rounded. Bound by shared memory: about 3.5 cycles for
+// looking up one part of 32 vectors.
 #include "ivf/scan/scan_lists_task_cuda.hpp"
 
 #include "core/ordered_key.hpp"
@@ -32,7 +32,7 @@ struct TableSlot {
   uint32_t list;
   uint32_t first_row;
   uint32_t rows;  // to look at
-  uint32_t every;  // of so many tiles of the list the first pass takes one
+  uint32_t every;  // the first pass takes one of this many tiles of the list
   int64_t start;  // of the list
 };
 

@@ -83,9 +83,9 @@ struct ScanQuery {
   uint32_t value_start;
 };
 
-// The pairs' queries as products of wide vectors read them (pair_operands_cuda.cu), in the order of lists. In the
-// second pass those that are not left out lie together around where the list's later pairs begin: the first ones before
-// it.
+// The pairs' queries in the format of wide vectors' products (pair_operands_cuda.cu), in the order of lists. In the
+// second pass, the remaining ones are contiguous around the place where the list's later pairs begin: the first ones
+// before it.
 struct PairOperands {
   uint16_t* halves = nullptr;  // pairs x stride, less the list's centre and negated; zeros past the columns
   int64_t stride = 0;
@@ -102,7 +102,7 @@ struct ScanListsTask : ProbePairsTask {
   const float* reaches = nullptr;  // of the second pass, as the next: one for each query, ties included
   ListCandidates candidates = {};
   ErrorBounds* worst = nullptr;  // of each query, over its pairs; zeroed before
-  uint32_t* unsure = nullptr;    // of each query: set where bounds say nothing
+  uint32_t* unsure = nullptr;    // of each query: set if bounds rule out nothing
   uint32_t* counter = nullptr;   // zeroed before
   ProductEngine engine = ProductEngine::automatic;
   bool tables = false;          // by lookup tables instead
@@ -130,17 +130,17 @@ struct QueryForms {
 };
 void launch_query_forms(const ProbedLists& task, const QueryForms& forms, cudaStream_t stream);
 
-// The scan of inverted lists on matrix units: a list is decoded once for all the queries that visit it.
+// Scans inverted lists on tensor cores: a list is decoded once for all queries that visit it.
 //
-// An item is a run of a list's vectors and a group of its queries (scan_cut.hpp). The queries, less the list's centre,
-// lie in shared memory as halves (scan_queries_cuda.hpp); vectors are decoded to halves in registers
-// (scan_decoders_cuda.hpp), which are the matrix units' left operand. On Hopper products are those of warpgroups, 64
-// vectors with up to 64 queries at a time, elsewhere those of warps.
+// An item is a run of a list's vectors and a group of its queries (scan_cut.hpp). The queries, minus the list's centre,
+// are in shared memory as fp16 (scan_queries_cuda.hpp); vectors are decoded to fp16 in registers
+// (scan_decoders_cuda.hpp), as the tensor cores' left operand. On Hopper, products are computed by warpgroups, 64
+// vectors with up to 64 queries at a time; on other GPUs by warps.
 //
 //   first pass   writes the estimate (device_lists_cuda.hpp) of every pair of its items
-//   second pass  writes the vectors that the query's reach does not rule out, with bounds of their distance or key
+//   second pass  writes the vectors that the query's reach does not rule out, with bounds on their distance or key
 //
-// Time is that of the product, or of decoding where a list has few queries.
+// Time is that of the products, or of decoding if a list has few queries.
 
 // The kernels that scan lists: one for each kind of matrix product, and two by lookup tables. ivf_search_cuda.cpp
 // chooses.

@@ -26,8 +26,8 @@ namespace kith {
 
 namespace {
 
-// The vectors of an item as a warpgroup takes them, tiles of 64: where their codes lie, what is held of a tile ahead of
-// its use, and the copies that are made of stored vectors in shared memory.
+// A warpgroup's view of an item's vectors, in tiles of 64: the addresses of their codes, the registers that hold a tile
+// before its use, and the copies of stored vectors in shared memory.
 constexpr int kStagedBytes = 32 << 10;  // of a warpgroup: one tile of f32, two of f16
 static_assert(kSampleRows == kGroupRows, "a tile of the first pass lies together");
 
@@ -73,7 +73,7 @@ class StagedTiles {
     ++ahead_;
   }
   __device__ void begin_item() { ahead_ = 0; }
-  // An item that nobody scans: what was asked for is waited for and left.
+  // For an item that is not scanned: waits for outstanding copies and drops them.
   __device__ void skip_item() {
     for (; ahead_ > 0; --ahead_) {
       wait();
@@ -102,7 +102,7 @@ struct HeldTile {
   float terms[2];  // NaN for what a filter leaves out
 };
 
-// Where the tiles of an item's codes lie.
+// The addresses of an item's codes, by tile.
 template <bool kFirst>
 class ItemCodes {
  public:
@@ -158,7 +158,7 @@ class ItemTiles {
     terms[1] = lane_row_ + 8 <= last ? held.terms[1] : NAN;
   }
 
-  // Past the last tile it is the last one again, which nobody will use. Codes past the last are the last one's.
+  // Past the last tile, loads the last one again, unused. Codes past the last one are copies of it.
   __device__ void hold(int tile, HeldTile<Decoder>& held) const {
     tile = min(tile, (rows_ - 1) / kGroupRows);
     const int last = rows_ - 1 - tile * kGroupRows;
@@ -184,7 +184,7 @@ class ItemTiles {
   int lane_row_;
 };
 
-// Asks for the first tiles of the item after this one, as many as there are places for.
+// Starts copying the first tiles of the next item, as many as there are buffers for.
 template <bool kFirst, typename Staged>
 __device__ inline void ask_next_item(const ScanListsTask& task, const ScanItem& next, int64_t code_bytes,
                                      Staged& staged) {

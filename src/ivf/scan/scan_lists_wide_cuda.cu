@@ -91,12 +91,12 @@ struct Place {
   }
 };
 
-// Where a row's unit of 16 bytes lies in its chunk.
+// The offset of a row's 16-byte unit in its chunk.
 __device__ inline uint32_t unit_at(uint32_t chunk, int row, int unit) {
   return chunk + static_cast<uint32_t>(row * kRowBytes + ((unit ^ (row % 8)) * 16));
 }
 
-// Where the vectors of an item's tile lie: of either warpgroup 64 neighbours, and past the last one that one again.
+// The places of the vectors of an item's tile: 64 consecutive ones per warpgroup, repeating the last one at the end.
 class TileRows {
  public:
   template <bool kFirst>
@@ -129,7 +129,7 @@ class TileRows {
 
 __device__ inline int producer() { return static_cast<int>(threadIdx.x) - kMultipliers; }
 
-// Vectors whose halves lie in memory: a thread copies a unit of every 16th one.
+// Copies vectors stored as fp16: a thread copies a unit of every 16th one.
 class HalvesCopy {
  public:
   static constexpr bool kStores = false;  // by instructions that end before the next, not by copies under way
@@ -153,8 +153,8 @@ class HalvesCopy {
   int half_cols_;
 };
 
-// Codes of 8 bits: the codewords' halves, copied by their numbers from a table (scan_cut.hpp), eight columns at a time
-// where they are of one part, else so many as a part has together. A thread for each vector.
+// 8-bit codes: copies the codewords' fp16 values from a table (scan_cut.hpp), eight columns at a time if these belong
+// to one part, else kTogether columns. One thread per vector.
 template <int kTogether>
 class CodewordCopy {
  public:
@@ -322,8 +322,8 @@ class Producer {
  private:
   __device__ int chunks() const { return static_cast<int>(task_.operands.stride) / kWideChunkCols; }
 
-  // The next item that nobody has and that has queries; it is told to those that multiply. The number of the one after
-  // it is asked for meanwhile.
+  // Takes the next free item that has queries and passes it to the multiplying warps. Meanwhile, requests the number of
+  // the one after it.
   __device__ ScanItem take() {
     Barriers& barriers = *memory_.barriers;
     if (producer() < 32) {

@@ -1,9 +1,9 @@
-// The queries of an item, as a block of the scan of lists has them in shared memory: halves for the matrix units, with
-// the list's centre subtracted, and bounds of what their products say.
+// The queries of an item in a block's shared memory: as fp16 for the tensor cores, with the list's centre subtracted,
+// and error bounds of their products.
 //
-// For distances a query is left out whose reach ends before the list begins: where |x - c| is larger than the reach and
-// the list's radius together no vector of the list is within reach. Lists that lie far apart are then hardly scanned.
-// Norms that codes hold know no radius: with them all are scanned.
+// For distances, a query whose reach does not extend to the list is dropped: if |x - c| is larger than the reach plus
+// the list's radius, no vector of the list is within reach. For well separated lists this avoids most of the scan.
+// Norms stored in codes have no radius: all queries are scanned with them.
 #pragma once
 
 #include "core/slot.hpp"
@@ -42,7 +42,7 @@ struct ScanMemory {
   std::byte* table;
   std::byte* operands;
   float* origin;        // the centre, scaled; zeros where there is none, and past the columns
-  LoadedQuery* loaded;  // may lie where the scan itself has something else
+  LoadedQuery* loaded;  // may overlap memory that the scan itself uses
   ScanQuery* queries;
   float* limits;
   ScanItem* item;  // two, in turn
@@ -258,9 +258,9 @@ __device__ inline float bound_products(const ScanListsTask& task, uint32_t list,
   }
 }
 
-// Halves, bounds and limits of the item's queries, and the centre for the decoder; all threads, after a barrier that
-// the item before has passed. The last warp calls take() meanwhile, for the next item. Returns how many are to be
-// scanned, and ends with a barrier. memory.listed is 0 before, and after it once more.
+// Computes fp16 values, bounds and limits of the item's queries, and the centre for the decoder. All threads call it,
+// after a barrier that follows the previous item. Meanwhile, the last warp calls take() for the next item. Returns the
+// number of queries to scan, and ends with a barrier. memory.listed must be 0, and is 0 again afterwards.
 template <bool kFirst, typename Operands, typename Take>
 __device__ inline int load_queries(const ScanListsTask& task, const ScanItem& item, float scale,
                                    const Operands& operands, const ScanMemory& memory, const Take& take) {

@@ -178,7 +178,7 @@ class TileEnd {
         }
       }
     } else {
-      // Most tiles have none, and a test whether there is any takes fewer instructions than to say which.
+      // Most tiles have none, and testing for any takes fewer instructions than finding which.
       bool any = false;
       KITH_UNROLL
       for (int i = 0; i < kQueries / 2; i += 4) {

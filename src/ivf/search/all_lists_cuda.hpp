@@ -1,9 +1,9 @@
-// Searches of all lists on a GPU, where that is exact search of the vectors: of f32 as they were given, without a
-// filter. Exact search's kernels read each vector once for more queries than a scan of lists does, and have ways with
-// vectors that halves cannot tell apart (exact/vicinities_cuda.hpp).
+// Searches all lists on a GPU by exact search of the vectors, if these are stored as f32 and there is no filter. Exact
+// search's kernels read each vector once for more queries than a scan of lists does, and handle vectors that fp16
+// cannot distinguish (exact/vicinities_cuda.hpp).
 //
-// Vectors are copied to the places of their rows first, so that equal distances are in the order of rows. Memory beyond
-// the search's, which it does without where there is none: the vectors once more, and that of an exact search.
+// Vectors are first copied into row order, so that ties are in the order of rows. Takes memory in addition to the
+// search's, and is skipped if there is none: a copy of the vectors, and the memory of an exact search.
 #pragma once
 
 #include <kith/metric.hpp>
@@ -21,7 +21,7 @@ namespace kith {
 
 class PreparedSegmentCuda;
 
-// Whether exact search is sooner than a scan of so many lists by all of which so many queries look. Pure.
+// Whether exact search is faster than a scan of that many lists for that many queries. Pure.
 struct AllListsShape {
   int64_t queries = 0;
   int64_t k = 0;

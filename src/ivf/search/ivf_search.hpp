@@ -1,16 +1,16 @@
 // Search of an inverted file.
 //
-// What is found: the first k by (distance, row) of all vectors in the `probes` nearest lists of a query, where the
-// distance is that of knn() between the query and the vector that the index holds. Lists are ranked by (key of the
-// metric to the centre, list). Where these lists hold fewer than min(k, kept) kept vectors, further lists follow, just
-// as many as it takes; a range search keeps to its lists. A filter that keeps fewer rows than the probed lists would
-// hold has all lists searched (kept_decide). Tables, halves and bounds only rule out: the same bytes for any number of
-// threads, batch, segment, memory limit, processor and GPU.
+// The result: the first k by (distance, row) of all vectors in the `probes` nearest lists of a query, where the
+// distance is that of knn() between the query and the stored vector. Lists are ranked by (key of the metric to the
+// centre, list). If these lists hold fewer than min(k, kept) kept vectors, just as many further lists are searched as
+// needed; a range search only searches its lists. If a filter keeps fewer rows than the probed lists would hold, all
+// lists are searched (kept_decide). Tables, fp16 values and bounds only rule out vectors: the result is the same for
+// any number of threads, batch, segment, memory limit, processor and GPU.
 //
-// On the CPU queries are searched in batches: ranked, turned into (list, queries), and scanned list by list
-// (list_scan.hpp), the nearest lists of all queries first, so that later ones meet low thresholds.
+// On the CPU, batches of queries are ranked, turned into (list, queries), and scanned list by list (list_scan.hpp), the
+// nearest lists of all queries first, so that later lists benefit from low thresholds.
 //
-// Memory of a batch: 18 k + 1,100 bytes and 20 bytes a probe for each query, and a few hundred KB for each thread.
+// Memory of a batch: 18 k + 1,100 bytes and 20 bytes per probe for each query, and a few hundred KB for each thread.
 #pragma once
 
 #include <kith/neighbors.hpp>
@@ -37,45 +37,45 @@ struct IvfSearch {
   std::optional<float> most = {};  // in the place of k: all vectors with keys up to it (core/metric_unit.hpp)
   int64_t fewest = 0;              // kept vectors that a query's lists must hold; 0 where it is known that all do
   const uint32_t* sizes = nullptr;  // kept vectors of each list, on the host, where more than the given lists count
-  bool check_finite = false;       // of queries that nobody has looked at
+  bool check_finite = false;       // of queries not yet checked
   const int32_t* ranked = nullptr;  // on the CPU: each query's `probes` lists, nearest first; null: to be ranked
   bool extends = true;             // further lists follow where these hold too few; a shard's searches keep to theirs
   bool prepares = true;            // what later searches gain by may be kept beside the lists (list_screen.hpp)
 };
 
-// Whether all lists are searched where a filter keeps `kept` of `rows` rows: where these are fewer than the vectors
-// that `probes` of the lists hold on average, so that comparing them all takes no longer than passing over those lists.
-// A rule in counts, the same on every device; whoever calls a search of lists asks it first.
+// Whether all lists are searched if a filter keeps `kept` of `rows` rows: if these are fewer than the vectors that
+// `probes` lists hold on average, so that comparing all of them takes no longer than going over those lists. Depends on
+// counts only, so it is the same on every device; callers of a search of lists must check it first.
 constexpr bool kept_decide(int64_t kept, int64_t rows, int64_t probes, int64_t lists) {
   return kept * lists < rows * probes;
 }
 
-// Queries lie on the host, of any dtype, as the model's transforms leave them, and are checked; `out` lies there too.
-// `fewest` is counted here.
+// Queries are in host memory, of any dtype, already transformed, and are checked; `out` is in host memory too. `fewest`
+// is computed here.
 void search_ivf(const IvfModel& model, const std::vector<Segment>& segments, const MatrixView& queries,
                 const IvfSearch& search, const NeighborsView& out, const Resources& resources);
-// All vectors in range in the queries' lists, each query's sorted. OutOfMemory names the limit that would do.
+// All vectors in range in the queries' lists, sorted for each query. OutOfMemory names a sufficient limit.
 RangeNeighbors range_search_ivf(const IvfModel& model, const std::vector<Segment>& segments, const MatrixView& queries,
                                 const IvfSearch& search, const Resources& resources);
 
-// What these take at least for so many queries of `rows` vectors; a range search beside what it finds, of which there is
-// no telling before.
+// The least memory of these for that many queries of `rows` vectors; for a range search without its results, whose size
+// is not known in advance.
 Footprint search_ivf_footprint(const IvfModel& model, int64_t rows, const IvfSearch& search, bool filtered,
                                int64_t queries, const Resources& resources);
 
 // The lists of an index, ready for searches on a device.
 //
 // On a GPU every segment is searched by itself, and what was found in each is brought together: so an add costs its own
-// rows, and nothing is copied to make segments one. Memory there: the segments (list_segment.hpp), up to 4 bytes a vector
-// more that the first search computes (prepare_lists_cuda.hpp), the model (gpu_model_cuda.hpp); for a search what
-// plan_ivf_search says and 12 bytes a probe and up to 24 a neighbour for each query, as many queries at a time as there is
-// room for.
+// rows, and nothing is copied to make segments one. Memory there: the segments (list_segment.hpp), up to 4 bytes a
+// vector more that the first search computes (prepare_lists_cuda.hpp), the model (gpu_model_cuda.hpp); for a search
+// what plan_ivf_search says and 12 bytes a probe and up to 24 a neighbour for each query, as many queries at a time as
+// there is room for.
 class SearchableLists {
  public:
   virtual ~SearchableLists() = default;
 
-  // As search_ivf() and range_search_ivf(). Where the device is a GPU, queries may also be f32 in its memory, `out` may
-  // lie there, and a `fewest` of 0 saves a look at the lists' sizes. Both return when they are done.
+  // Like search_ivf() and range_search_ivf(). If the device is a GPU, queries may also be f32 in its memory, `out` may
+  // be there, and a `fewest` of 0 avoids reading the lists' sizes. Both return when the result is complete.
   virtual void search(const MatrixView& queries, const IvfSearch& search, const NeighborsView& out,
                       const Resources& resources) const = 0;
   virtual RangeNeighbors range_search(const MatrixView& queries, const IvfSearch& search,

@@ -1,5 +1,5 @@
-// How a segment of lists is searched on a GPU: a pure function of the shape of the search and the memory there is, so that
-// any machine can plan, and test plans, for any GPU.
+// How a segment of lists is searched on a GPU: a pure function of the shape of the search and the memory there is, so
+// that any machine can plan, and test plans, for any GPU.
 #pragma once
 
 #include "ivf/scan/scan_cut.hpp"
@@ -10,7 +10,7 @@
 
 namespace kith {
 
-// What there is to search.
+// The problem: sizes of the lists and of the search.
 struct IvfSearchShape {
   CodeFormat format;
   KeyKind kind = KeyKind::squared_l2;
@@ -25,7 +25,7 @@ struct IvfSearchShape {
   bool warpgroups = false;  // the device has Hopper's products
   bool repeats = false;     // equal vectors are known, and no filter is there
   bool row_terms = false;   // bounds can be made by row (device_lists_cuda.hpp)
-  bool unit = false;        // cosine by distances of vectors of length 1 (likewise)
+  bool unit = false;        // cosine by distances of normalized vectors (likewise)
   int sample_every = 0;  // of the first pass (scan_cut.hpp); 0: as the plan thinks best, 1: whole lists
   int tables = -1;       // 1: lookup tables where they can be; 0: products; negative: as the plan thinks best
   ScanTerm term = ScanTerm::none;  // what lookup tables of product codes find kept beside the lists, or there is room for

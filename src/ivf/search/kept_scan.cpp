@@ -109,7 +109,7 @@ class KeptScan {
     scan_rows_cpu(kind_, scanned(q), rows, values, q > 0 && is_product() ? nullptr : facts);
   }
 
-  // Each where it lies: rows apart are more than a core's own prefetching finds.
+  // Each vector in place: rows far apart are not covered by hardware prefetching.
   void scan_stored(int64_t first, int64_t count, float (*values)[kBlock], float* facts) const {
     constexpr int64_t kAheadBytes = 4096;
     const int64_t bytes = format_.bytes();

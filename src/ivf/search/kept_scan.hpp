@@ -1,8 +1,8 @@
-// Some vectors of all lists against few queries, one vector after the other: fast f32 sums over each, as it lies or
-// decoded, bound its key; the keys of those that may be among the k nearest are computed. Nothing is packed for
-// products, and no list is ranked.
+// Compares some vectors of all lists with a few queries, one vector at a time: fast f32 sums over each vector, in place
+// or decoded, bound its key; keys are computed for those that may be among the k nearest. Nothing is packed for
+// products, and lists are not ranked.
 //
-// Cost: a read of every vector, and about 0.1 ns a value and query. Memory: 12 bytes for each query and vector.
+// Cost: a read of every vector, and about 0.1 ns per value and query. Memory: 12 bytes for each query and vector.
 #pragma once
 
 #include <kith/neighbors.hpp>
@@ -16,7 +16,7 @@
 
 namespace kith {
 
-// Beyond so many queries, decoding all vectors for products takes less time.
+// For more queries than this, decoding all vectors for products is faster.
 inline constexpr int64_t kMostKeptScanQueries = 8;
 
 // The nearest of the vectors at these places; rows and distances to `out`, whose places beyond them are left alone.

@@ -300,7 +300,7 @@ class CudaBackend final : public ListsBackend {
     return static_cast<int64_t>(total);
   }
 
-  // On the host they count against what the caller has left: nobody knew how many they would be.
+  // In host memory they count against the caller's remaining limit, since their number was not known before.
   void hand_over(const HitMemory& memory, int64_t first, int64_t queries, int64_t total, RangeHits& hits) const {
     const HostArray<uint32_t> counts(queries, "the vectors in range", search_.resources);
     const HostArray<int64_t> places(queries, "the vectors in range", search_.resources);

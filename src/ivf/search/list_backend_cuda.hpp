@@ -37,9 +37,9 @@ struct RoundShape {
   int64_t k = 0;            // 0: hits in a range are wanted
   int64_t found_lists = 1;  // of neighbours: the best so far, those of one part, and the best of both
   bool stages = false;      // queries come by way of host memory
-  bool brings = false;      // queries do not lie on the device as they are
+  bool brings = false;      // queries must be copied to the device or converted
   bool may_be_short = false;
-  bool writes_singly = false;  // results lie on the device, in the places of queries that do not follow each other
+  bool writes_singly = false;  // results are in device memory, at the places of queries that are not contiguous
   int64_t ranked_lists = 0;    // of few queries, which one launch ranks (few_nearest_cuda.hpp); 0: as many queries are
   int multiprocessors = 0;
 };
@@ -128,7 +128,7 @@ struct CudaSearchData {
   std::vector<ScanTerms> terms;  // of each part
 };
 
-// Spare memory for one of so many segments: half is for what they keep, half for lookup terms.
+// The share of spare memory for one of that many segments: half for data kept with them, half for lookup terms.
 Resources sharing_spare(const Resources& resources, size_t segments);
 
 std::unique_ptr<ListsBackend> make_cuda_backend(const CudaSearchData& search, const ListsRound& round,

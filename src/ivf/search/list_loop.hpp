@@ -1,15 +1,15 @@
-// The loop of every search of lists, on every device: batches of queries, results out. What a device does for it:
+// The loop of every search of lists, on every device, over batches of queries. A device implements:
 //
-//   ListSearcher   lists on a device, ready for one search: plans rounds and begins them
-//   ListsBackend   a round: batches of queries, each of which looks at the nearest of so many ranked lists
+//   ListSearcher   lists on a device, prepared for a search: plans rounds and begins them
+//   ListsBackend   a round: batches of queries, each searching the nearest of a number of ranked lists
 //
 //     load(queries, numbers)   a batch of queries, as f32
 //     rank()                   each query's nearest lists; queries whose lists hold too few vectors are left out
 //     nearest(neighbors)       queries x k packed neighbours (core/ordered_key.hpp), sorted and padded
 //     within(hits)             all vectors in range
 //
-// Queries whose lists hold too few vectors are searched once more with four times as many ranked lists, of which each
-// takes the least number that hold enough; until none is left.
+// Queries whose lists hold too few vectors are searched again with four times as many ranked lists, each using the
+// least number of them that hold enough; until no such query is left.
 #pragma once
 
 #include <kith/error.hpp>
@@ -99,12 +99,12 @@ class ListSearcher {
                                               const Resources& planned) const = 0;
 };
 
-// The nearest rows of every query, and their distances in the metric's unit, where `out` lies. Queries on the host may
-// be of any dtype, those on a GPU are f32.
+// The nearest rows of every query, with distances in the metric's unit, in the memory of `out`. Queries in host memory
+// may be of any dtype, those on a GPU must be f32.
 void search_lists(const ListSearcher& searcher, const MatrixView& queries, const NeighborsView& out,
                   const Resources& resources);
 
-// All vectors in range in the queries' lists. OutOfMemory, naming the limit that would do, where there is no room for
+// All vectors in range in the queries' lists. Throws OutOfMemory, naming a sufficient limit, if there is no room for
 // them.
 RangeNeighbors range_search_lists(const ListSearcher& searcher, const MatrixView& queries, const Resources& resources);
 

@@ -21,7 +21,7 @@ namespace {
 constexpr int kRerankThreads = 128;
 constexpr int kWideThreads = 512;  // where there are fewer queries than multiprocessors
 constexpr int kWideHeld = 16;      // candidates of a thread then
-constexpr int kSlack = 64;  // one in so many may pass beyond k
+constexpr int kSlack = 64;  // up to k / kSlack may pass beyond k
 
 struct AllRows {
   __device__ int count(uint32_t, uint32_t) const { return 0; }

@@ -14,7 +14,7 @@ namespace kith {
 namespace {
 
 constexpr int kParts = 4;   // of a thread's values
-constexpr int kSlack = 32;  // one in so many may pass beyond k: the last halvings would only tell these apart
+constexpr int kSlack = 32;  // up to k / kSlack may pass beyond k: the last bisection steps would only separate these
 
 struct AllRows {
   __device__ int count(uint32_t, uint32_t) const { return 0; }
@@ -115,7 +115,7 @@ __global__ void __launch_bounds__(kThreads, (kHeld <= 20 ? 1280 : 1024) / kThrea
   uint32_t passing = 0;
   KITH_UNROLL
   for (int i = 0; i < kHeld; ++i) passing |= __uint_as_float(held[i]) <= widest ? 1u << i : 0u;
-  for (; passing != 0; passing &= passing - 1) {  // few, and so read once more
+  for (; passing != 0; passing &= passing - 1) {  // few, so reading them again is cheap
     const auto place = static_cast<uint32_t>((__ffs(static_cast<int>(passing)) - 1) * kThreads + thread);
     const float value = values[place];
     int slot = 0;

@@ -142,7 +142,7 @@ __global__ void __launch_bounds__(kThreads)
 }  // namespace
 
 bool suits_list_short(const ListRerankTask& task) {
-  constexpr int64_t kMostCols = 16'384;  // a query lies in shared memory beside the lists
+  constexpr int64_t kMostCols = 16'384;  // a query is in shared memory together with the lists
   const bool few = task.query_count <= kMostQueries && task.k <= kMostK;
   return task.candidates.entries == nullptr && few && task.lists.codec.format.cols <= kMostCols;
 }

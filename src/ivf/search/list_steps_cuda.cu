@@ -199,7 +199,7 @@ __global__ void __launch_bounds__(kThreads)
   const uint64_t last = elsewhere[query * task.k + task.k - 1];
   if (last == kPadding) return;
   const double reach = reach_of(task.lists.key(), last, operand_scale(*task.prepared.largest));
-  // Rounded up. Of queries that are unsure nobody reads it.
+  // Rounded up. Not read for queries marked unsure.
   if (reach < task.reaches[query]) task.reaches[query] = __double2float_ru(reach);
 }
 

@@ -63,12 +63,12 @@ void launch_list_select(const ListSelectTask& task, cudaStream_t stream);
 // padded. Cosine's stay as they are. Enqueues and returns.
 void launch_shorten_reaches(const ListSelectTask& task, const uint64_t* elsewhere, cudaStream_t stream);
 
-// From candidates of lists to neighbours: canonical keys of the decoded vectors, sorted. Where candidates are many the
-// k-th smallest estimate rules most of them out; four threads compute the canonical key of each of the others.
+// Turns candidates of lists into neighbours: computes canonical keys of the decoded vectors and sorts them. If there
+// are many, the k-th smallest estimate rules out most; four threads compute the canonical key of each other one.
 //
-// A warp for each query where queries are many, which spares barriers and hides one query's waits behind others' work;
-// a block for each where they are few, and for those that have too many candidates for a warp. Queries whose candidates
-// are too many for that too, or whose bounds say nothing, are left to launch_list_direct().
+// One warp per query if there are many queries, which avoids barriers and hides the latency of one query behind others;
+// a block per query if they are few, or have too many candidates for a warp. Queries with too many candidates for a
+// block, or whose bounds rule out nothing, are left to launch_list_direct().
 inline constexpr int64_t kMostListCandidates = 4096;  // of a query, that their k-th estimate is taken from
 
 struct ListRerankTask : ProbedLists {
@@ -88,14 +88,14 @@ struct ListRerankTask : ProbedLists {
 // Enqueues and returns.
 void launch_list_rerank(const ListRerankTask& task, cudaStream_t stream);
 
-// The search of lists without estimates, for queries that those leave: the canonical keys of all vectors of a query's
-// lists, of which the k smallest are kept.
+// Searches lists without estimates, for queries left by those: computes the canonical keys of all vectors of a query's
+// lists and keeps the k smallest.
 //
-// A list is skipped where the query's reach ends before it begins: |x - c| is larger than the reach and the list's
-// radius together. Where bounds are by row, so is a vector whose distance from c differs from the query's by more than
-// the reach: of norms over decades few vectors are compared. The k-th key so far is a reach too. The first queries
-// are shared by several blocks, each with every so many runs of vectors; the last of them to be done brings their lists
-// together. A block for each of the others. Bound by double arithmetic and decoding. What it needs of device memory:
+// A list is skipped if the query's reach does not extend to it: |x - c| is larger than the reach plus the list's
+// radius. If bounds are by row, a vector is skipped if its distance from c differs from the query's by more than the
+// reach: with norms over decades few vectors are compared. The k-th key so far is also a reach. The first queries are
+// each shared by several blocks, which take the runs of vectors in turn; the last one to finish merges their results.
+// The others get one block each. Bound by float64 arithmetic and decoding. Device memory:
 struct DirectMemory {
   uint32_t* arrived = nullptr;  // kSharedQueries, zeroed before
   uint64_t* parts = nullptr;    // direct_part_entries(k)
@@ -137,17 +137,17 @@ void launch_list_range(const ListRangeTask& task, cudaStream_t stream);
 void launch_group_hits(const ListRangeHits& hits, int64_t count, int64_t* starts, uint64_t* grouped,
                        cudaStream_t stream);
 
-// Adds to the count of each list of at least so many vectors how many of the probes are of it.
+// Adds to the count of each list of at least that many vectors the number of probes of it.
 void launch_count_probing(const uint64_t* probes, int64_t count, const DeviceListsView& lists, int64_t least,
                           uint32_t* counts, cudaStream_t stream);
-// The numbers of the queries that look at a list, in no order, after how many they are, which is 0 before.
+// Writes the number of queries that visit a list, which must be 0 before, then the queries' numbers in any order.
 void launch_list_probing(const uint64_t* probes, int64_t queries, int64_t slots, uint32_t list, uint32_t* found,
                          cudaStream_t stream);
-// Probes of lists that are marked become padding; `lists` marks, of which those that are not 0 say so.
+// Replaces probes of lists with nonzero `marks` by padding.
 void launch_leave_out_probes(const uint64_t* probes, int64_t count, const uint8_t* marks, uint64_t* out,
                              cudaStream_t stream);
-// What exact search found in one list, m x k numbers of its vectors and their keys, as packed neighbours with the rows
-// of these.
+// Packs the results of exact search in a single list, m x k numbers of its vectors and their keys, as neighbours with
+// the rows of these vectors.
 void launch_pack_found(const int64_t* ids, const float* keys, int64_t count, const uint32_t* rows, uint64_t* out,
                        cudaStream_t stream);
 // Lists of k neighbours of the queries with these numbers, m of them, from their places and back.
@@ -156,8 +156,8 @@ void launch_take_found(const uint64_t* from, const uint32_t* numbers, int64_t m,
 void launch_put_found(const uint64_t* from, const uint32_t* numbers, int64_t m, int64_t k, uint64_t* to,
                       cudaStream_t stream);
 
-// Stored f32 vectors to the places of their rows, of which there are so many. `filled` has a bit for each row, zero
-// before, and a word more, which is not zero where a row is beyond those or comes twice.
+// Copies stored f32 vectors into the order of their rows. `filled` has a bit for each row, initially zero, and an extra
+// word, which becomes nonzero if a row number is too large or occurs twice.
 void launch_place_vectors(const DeviceListsView& lists, int64_t rows, float* out, uint32_t* filled,
                           cudaStream_t stream);
 

@@ -258,7 +258,7 @@ class ListsOnCpu final : public SearchableLists {
     return resources.host_memory()->available() - least.host;
   }
   static bool is_limited(const Resources& resources) {
-    constexpr int64_t kPlenty = int64_t{1} << 50;  // no limit: nobody needs to count
+    constexpr int64_t kPlenty = int64_t{1} << 50;  // no limit: no need to count
     return resources.host_memory()->available() < kPlenty;
   }
 

@@ -1,5 +1,5 @@
-// The search of lists on a GPU, from what is asked to rounds of batches (list_backend_cuda.hpp): what it takes, and how
-// it is planned. Calls wait for their end, so that memory may be freed whenever nobody searches.
+// The search of lists on a GPU, from a request to rounds of batches (list_backend_cuda.hpp): its memory and its plan.
+// Calls wait until they are done, so that memory may be freed whenever no search is running.
 #include "core/byte_size.hpp"
 #include "core/divide.hpp"
 #include "core/footprint.hpp"
@@ -79,7 +79,7 @@ ListsCudaPlan CudaSearcher::plan_batch(const ListsRound& round, int64_t batch, b
 PlanWithin<ListsPlan> CudaSearcher::plan(const ListsRound& round, const PlanBudget& given) const {
   return plan_on_gpu(
       Device::cuda(data_.context->device()), given, [&](const DeviceInfo& gpu, const PlanBudget& budget) {
-        constexpr int64_t kSome = 256;  // so many that little is lost between arrays
+        constexpr int64_t kSome = 256;  // large enough that padding between arrays is negligible
         const int64_t most = std::min(budget.device, gpu.memory_free / 2);  // others may search beside it
         const int64_t wanted =
             std::clamp<int64_t>(kMostProbes / std::max<int64_t>(round.slots, data_.task.k), 1, round.queries);
@@ -161,7 +161,7 @@ class GpuListsCuda final : public SearchableLists {
   int64_t rows_ = 0;
 };
 
-// Lists that lie on the host: they are copied to the GPU, to stay there, where it has room, else searched in pieces.
+// Lists in host memory: copied to the GPU and kept there if it has room, else searched in pieces.
 class ListsForGpu final : public SearchableLists {
  public:
   ListsForGpu(int device, std::shared_ptr<const IvfModel> model, std::vector<SharedSegment> segments)

@@ -1,10 +1,10 @@
-// Long lists of f32 that many queries look at, searched on a GPU by exact search, as bases of their own. It reads a
-// vector once for more queries than a scan of lists does, and has ways with queries and rows that halves of one scale
-// cannot tell apart (exact/vicinities_cuda.hpp).
+// Searches long f32 lists that many queries visit on a GPU by exact search, each list as a base of its own. Exact
+// search reads a vector once for more queries than a scan of lists does, and handles queries and rows that fp16 with a
+// single scale cannot distinguish (exact/vicinities_cuda.hpp).
 //
-// A list's vectors lie in the order of their rows, so that what exact search finds in it is in the order of results.
-// Cost: an exact search of each such list for those queries that look at it. Memory beyond the search's, which it does
-// without where there is none: that of an exact search, 32 bytes a neighbour, and 8 a probe.
+// A list's vectors are in the order of their rows, so exact search's results for it are in the required order. Cost: an
+// exact search of each such list for the queries that visit it. Takes memory in addition to the search's, and is
+// skipped if there is none: that of an exact search, 32 bytes per neighbour, and 8 per probe.
 #pragma once
 
 #include <kith/metric.hpp>
@@ -40,8 +40,8 @@ DeviceArray<uint64_t> probes_without(const std::vector<LongList>& lists, const I
                                      const IvfSearchShape& shape, const std::shared_ptr<const DeviceContext>& context,
                                      const Resources& resources);
 
-// The lists of a search that are searched apart, if any: those so long, and looked at by so many, that exact search is
-// sooner. They come first: what they hold rules out much of the others.
+// The lists of a search that are searched separately, if any: those so long, and visited by so many queries, that exact
+// search is faster. They are searched first, since their results rule out many vectors of the others.
 class ListsApart {
  public:
   // Searches them, and waits. Where a list is long enough it waits, too, until it is known how many queries look at it.

@@ -27,10 +27,10 @@
 namespace kith {
 namespace {
 
-// Arrays of a segment whose pages the system may not move, so that copies from them run at the speed of the bus. Kept with
-// the segment, and given up before its arrays are.
+// Pinned arrays of a segment, so that copies from them run at the speed of the bus. Kept with the segment, and released
+// before its arrays are.
 //
-// Only arrays with pages of their own are pinned, and those wholly: a copy may not go over memory of which some is pinned.
+// Only arrays with pages of their own are pinned, as a whole: a copy must not cross memory that is partly pinned.
 class PinnedLists final : public PreparedSegment {
  public:
   explicit PinnedLists(const ListSegment& segment) {
@@ -61,7 +61,7 @@ class PinnedLists final : public PreparedSegment {
   std::vector<const void*> pinned_;
 };
 
-// Null where the lists lie in a mapped file.
+// Null if the lists are in a mapped file.
 std::shared_ptr<const PinnedLists> pinned_lists(int device, const SegmentCopies& segment, const ListSegment& here) {
   if (here.is_mapped()) return nullptr;
   const PreparedAs<PinnedLists> pinned;
@@ -205,8 +205,8 @@ struct PieceSize {
   bool overlaps = false;  // with the copy of the next one
 };
 
-// With the next piece beside it and a third of the memory left for batches of the search; the longest list at least. `footprint`
-// is that of a search of so many vectors, with these; `bytes` theirs alone.
+// The size of a piece that leaves room for the next piece and a third of the memory for the search's batches; at least
+// the longest list. `footprint`: of a search of that many vectors, including them; `bytes`: of the vectors alone.
 template <typename FootprintOf, typename BytesOf>
 PieceSize choose_piece(int64_t longest, int64_t all, int64_t available, const FootprintOf& footprint,
                        const BytesOf& bytes) {
