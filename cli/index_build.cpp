@@ -2,6 +2,7 @@
 #include <kith/distributed.hpp>
 #include <kith/error.hpp>
 #include <kith/graph_folder.hpp>
+#include <kith/index_work.hpp>
 #include <kith/vector_file.hpp>
 
 #include "exit_codes.hpp"
@@ -77,6 +78,18 @@ IndexInfo write_added(const Index& index, const VectorFile& base, const std::str
   return Index::load(out, {.mmap = true}, resources).info();
 }
 
+// The same in steps, the training among them, where `train` is needed. They are timed together.
+IndexInfo write_in_steps(const Index& index, const VectorFile& base, const std::string& ids_path, const std::string& out,
+                         const IndexWork& work, Times& times, const Resources& resources) {
+  {
+    const HostArray<int64_t> ids = read_index_ids(ids_path, base.rows(), resources);
+    const Stopwatch add;
+    save_added(index, base, {ids.data(), ids.size(), {}}, out, work, resources);
+    times.add = add.seconds();
+  }
+  return Index::load(out, {.mmap = true}, resources).info();
+}
+
 struct Grown {
   Grown(std::string done, std::string path) : command(std::move(done)), out(std::move(path)) {}
 
@@ -134,7 +147,17 @@ Report run_index_build(const IndexBuildOptions& options, const RunOptions& run) 
   if (run.ranks != nullptr && (!options.start.empty() || !is_kith_file(options.out))) {
     throw UsageError("kith-mpi index build writes .kith files, without --start");
   }
+  const bool in_steps = !options.work.empty();
+  if (options.keep_work && !in_steps) throw UsageError("--keep-work goes with --work");
+  if (in_steps && (run.ranks != nullptr || !options.start.empty() || !is_kith_file(options.out))) {
+    throw UsageError("--work is for .kith files, without --start, and for one process");
+  }
   grown.log = with_resources(run, [&](const Resources& resources) {
+    if (in_steps) {
+      const IndexWork work{options.work, options.keep_work, train ? &*train : &base};
+      grown.info = write_in_steps(index, base, options.ids, options.out, work, grown.times, resources);
+      return;
+    }
     if (run.ranks != nullptr) {
       const HostArray<int64_t> ids = read_index_ids(options.ids, base.rows(), resources);
       const IndexRows rows{base, {ids.data(), ids.size(), {}}, train ? &*train : nullptr};
@@ -175,7 +198,18 @@ Report run_index_add(const IndexAddOptions& options, const RunOptions& run) {
   if (options.replace && options.ids.empty()) throw UsageError("--replace goes by ids: give --ids");
   const VectorFile base(options.base);
   Grown grown("index add", out);
+  const bool in_steps = !options.work.empty();
+  if (options.keep_work && !in_steps) throw UsageError("--keep-work goes with --work");
+  if (in_steps && (options.out.empty() || options.replace || !is_kith_file(out) || !is_kith_file(options.index))) {
+    throw UsageError("--work is for .kith files, with --out and without --replace");
+  }
   grown.log = with_resources(run, [&](const Resources& resources) {
+    if (in_steps) {
+      const Index index = Index::load(options.index, {.mmap = true}, resources);
+      const IndexWork work{options.work, options.keep_work};
+      grown.info = write_in_steps(index, base, options.ids, out, work, grown.times, resources);
+      return;
+    }
     if (is_streamed(out, run) && is_kith_file(options.index) && !options.replace) {
       const Index index = Index::load(options.index, {.mmap = true}, resources);
       if (index.info().degree == 0) {  // what a graph index holds must fit into memory

@@ -21,6 +21,8 @@ struct IndexBuildOptions {
   std::string out;
   std::string factory;
   IndexParams params;
+  std::string work;  // folder for steps; empty: none
+  bool keep_work = false;
 };
 Report run_index_build(const IndexBuildOptions& options, const RunOptions& run);
 
@@ -30,6 +32,8 @@ struct IndexAddOptions {
   std::string ids;
   std::string out;       // empty: the index itself is replaced
   bool replace = false;  // vectors whose ids are there already
+  std::string work;      // folder for steps; empty: none
+  bool keep_work = false;
 };
 Report run_index_add(const IndexAddOptions& options, const RunOptions& run);
 

@@ -24,6 +24,13 @@ void offer_index_rows(OfferedCommand& command, std::string& base, std::string& i
   command.file("--ids", ids, "Their ids: one row or column of whole numbers (default: 0, 1, 2, ...)").without_default();
 }
 
+void offer_index_work(OfferedCommand& command, std::string& work, bool& keep) {
+  command
+      .file("--work", work, "Keep what is done in this folder, and go on there after a kill")
+      .without_default();
+  command.flag("--keep-work", keep, "Keep the files in it once the index is there");
+}
+
 ListsPlace parse_lists_place(const std::string& word) {
   if (word == "host") return ListsPlace::host;
   if (word == "disk") return ListsPlace::disk;
@@ -50,6 +57,7 @@ void offer_index_build(Commands& index) {
   command.count("--seed", options->params.seed, "Seed of the random numbers of the training");
   command.metric(options->params.metric);
   command.check_finite(options->params.check_finite);
+  offer_index_work(command, options->work, options->keep_work);
   command.run_options();
   command.on_ranks();
 }
@@ -62,6 +70,7 @@ void offer_add(Commands& index) {
   offer_index_rows(command, options->base, options->ids);
   command.file("--out", options->out, "Where the index goes (default: it replaces --index)").without_default();
   command.flag("--replace", options->replace, "Replace vectors whose ids are there already; without it they are refused");
+  offer_index_work(command, options->work, options->keep_work);
   command.run_options();
 }
 

@@ -22,6 +22,7 @@
 #include <kith/index_edges.hpp>
 #include <kith/index_graph.hpp>
 #include <kith/index_tune.hpp>
+#include <kith/index_work.hpp>
 #include <kith/kmeans.hpp>
 #include <kith/knn.hpp>
 #include <kith/knn_graph.hpp>

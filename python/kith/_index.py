@@ -399,6 +399,9 @@ class Index:
         x: SourceLike,
         ids: IdsLike | None = None,
         *,
+        work: PathLike | None = None,
+        keep_work: bool = False,
+        train: SourceLike | None = None,
         threads: SupportsIndex = 0,
         memory_limit: ByteSize | None = None,
         device_memory_limit: ByteSizes | None = None,
@@ -419,6 +422,15 @@ class Index:
             The vectors, as in `add`; an array is added by `add`.
         ids : array_like of int, (rows,), optional
             As in `add`. Ids of your own are kept in memory, up to 20 bytes each.
+        work : str or path-like, optional
+            A folder in which what is done is kept, on another disk perhaps: the same call after a kill goes on there, also with
+            another `memory_limit` or device, and ends with the same bytes. Other vectors or another index are refused with
+            what differs. The vectors are read once more at each start. Not for graph indexes.
+        keep_work : bool, default False
+            Keep the files in it once the index is there.
+        train : path, pattern, list of paths, or rows with slices, optional
+            What an index that needs training and has none is trained with first; with `work` the training is kept too. The
+            index itself stays as it is.
         threads, memory_limit, device_memory_limit, progress
             As in `knn`.
 
@@ -434,8 +446,15 @@ class Index:
         source = as_source(x)
         if source is None:
             raise TypeError("x is an array, which is in memory: add() it and save(); save_added() takes files")
+        learned = None if train is None else as_source(train)
+        if train is not None and learned is None:
+            raise TypeError("train is an array, which is in memory: train() with it; save_added() takes files")
+        keeps = flag(keep_work, "keep_work")
+        if keeps and work is None:
+            raise ValueError("keep_work goes with work")
+        kept = b"" if work is None else path_bytes(work, "work")
         with calling(self._device, threads, memory_limit, device_memory_limit, progress) as options:
-            self._index.save_added(source, names, file, options)
+            self._index.save_added(source, names, file, kept, keeps, learned, options)
 
     def edges(
         self, *, threads: SupportsIndex = 0, memory_limit: ByteSize | None = None

@@ -4,6 +4,7 @@
 // through the two slots below.
 #include <kith/index.hpp>
 #include <kith/index_graph.hpp>
+#include <kith/index_work.hpp>
 
 #include "array.hpp"
 #include "call.hpp"
@@ -440,10 +441,14 @@ void save(const BorrowingIndex& self, const nb::bytes& path, const CallOptions& 
 }
 
 void save_added(const BorrowingIndex& self, const nb::object& source, const std::optional<ConstIdList>& ids,
-                const nb::bytes& path, const CallOptions& options) {
+                const nb::bytes& path, const nb::bytes& work, bool keep, const nb::object& train,
+                const CallOptions& options) {
   const VectorFile file = vector_file_of(source);
+  std::optional<VectorFile> trained_on;
+  if (!train.is_none()) trained_on.emplace(vector_file_of(train));
+  const IndexWork steps{path_of(work), keep, trained_on ? &*trained_on : nullptr};
   Call call(options);
-  call.run([&] { self.index.save_added(file, ids_of(ids), path_of(path), call.resources()); });
+  call.run([&] { kith::save_added(self.index, file, ids_of(ids), path_of(path), steps, call.resources()); });
 }
 
 std::vector<std::string> paths_of(const nb::list& paths) {
@@ -611,9 +616,9 @@ void bind_index(nb::module_& module) {
            "The chosen search, whether it has the recall, and all that were measured.")
       .def("save", &save, nb::arg("path"), nb::arg("options"))
       .def("save_added", &save_added, nb::arg("source"), nb::arg("ids").noconvert().none(), nb::arg("path"),
-           nb::arg("options"),
+           nb::arg("work"), nb::arg("keep"), nb::arg("train").none(), nb::arg("options"),
            nb::sig("def save_added(self, source: object, ids: " KITH_PY_IDS
-                   " | None, path: bytes, options: CallOptions) -> None"))
+                   " | None, path: bytes, work: bytes, keep: bool, train: object | None, options: CallOptions) -> None"))
       .def("write_faiss", &write_faiss, nb::arg("path"), nb::arg("options"))
       .def("write_hnswlib", &write_hnsw, nb::arg("path"), nb::arg("options"))
       .def("edges", &edges, nb::arg("options"),

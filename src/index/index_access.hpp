@@ -9,12 +9,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <utility>
 
 namespace kith {
 
 class IdTable;
+class WorkFolder;
 struct IndexVersion;
 
 class IndexAccess {
@@ -36,6 +38,12 @@ class IndexAccess {
 
   // A new empty index with the same training, for the rows of an add. InvalidState for an index on disk.
   static Index without_rows(const Index& index, const Resources& resources);
+
+  // Index::save_added(), in steps where there is a folder; of `step_rows` rows at most.
+  static void save_added(const Index& index, const VectorFile& file, VectorView<const int64_t> ids,
+                         const std::string& path, WorkFolder* folder, int64_t step_rows, const Resources& given);
+  // The hashes of an index: of its files, or of what save() would write. It is trained, or needs no training.
+  static std::string fingerprint(const Index& index, const Resources& resources);
 
   // InvalidArgument for existing or invalid ids, as in add().
   static void check_new_ids(const Index& index, VectorView<const int64_t> ids, const Resources& resources);

@@ -120,7 +120,9 @@ void save(std::string_view kind, const Parts& parts, const std::string& path, co
   writer.add("about", SectionType::text, {static_cast<int64_t>(about.text.size())},
              {std::as_bytes(std::span(about.text))});
   add(writer);
-  if (produced.synced) {
+  if (produced.into != nullptr) {
+    writer.write_to(*produced.into, resources);
+  } else if (produced.synced) {
     writer.write(path, resources);
   } else {
     writer.write_unsynced(path, resources);
@@ -138,11 +140,13 @@ std::string_view kind_in_words(std::string_view kind) {
 
 class PartsReader {
  public:
-  PartsReader(const std::string& path, std::string_view kind, const Resources& resources, const LoadMode& mode = {})
-      : file_(path), resources_(resources), mode_(mode) {
+  // From a path, or a file that a disk has opened.
+  template <typename From>
+  PartsReader(const From& from, std::string_view kind, const Resources& resources, const LoadMode& mode = {})
+      : file_(from), resources_(resources), mode_(mode) {
     if (file_.kind() != kind) {
-      throw InvalidArgument(fmt::format("'{}' holds {}; give a .kith file of {}", path, kind_in_words(file_.kind()),
-                                        kind_in_words(kind)));
+      throw InvalidArgument(fmt::format("'{}' holds {}; give a .kith file of {}", file_.path(),
+                                        kind_in_words(file_.kind()), kind_in_words(kind)));
     }
   }
 
@@ -338,10 +342,10 @@ void read_graph(PartsReader& reader, IndexParts& parts) {
 }
 
 // Reads a file of one kind: the text about its parts, and the sections that read(reader, parts) reads.
-template <typename Parts, typename Read>
-Parts load(const std::string& path, std::string_view kind, const Resources& resources, const Read& read,
+template <typename Parts, typename From, typename Read>
+Parts load(const From& from, std::string_view kind, const Resources& resources, const Read& read,
            const LoadMode& mode = {}) {
-  PartsReader reader(path, kind, resources, mode);
+  PartsReader reader(from, kind, resources, mode);
   Parts parts;
   reader.naming_the_file([&] {
     parts = parse_about<Parts>(reader.about());
@@ -393,7 +397,7 @@ void save_parts(const IndexParts& parts, const std::string& path, const Resource
 
 void save_parts(const IndexParts& parts, const ProducedFile& produced, const std::string& path,
                 const Resources& resources) {
-  if (produced.synced) remove_left_beside(path);
+  if (produced.synced && produced.into == nullptr) remove_left_beside(path);
   const auto add_sections = [&](ContainerWriter& writer) {
     add_transforms(writer, parts.transforms);
     if (parts.lists) {
@@ -427,6 +431,10 @@ void save_parts(const IndexParts& parts, const ProducedFile& produced, const std
 
 IndexParts load_parts(const std::string& path, const Resources& resources, const LoadMode& mode) {
   return load<IndexParts>(path, "index", resources, read_index, mode);
+}
+
+IndexParts load_parts(const std::shared_ptr<const DiskFile>& file, const Resources& resources, const LoadMode& mode) {
+  return load<IndexParts>(file, "index", resources, read_index, mode);
 }
 
 int64_t load_bytes(const std::string& path, const Resources& resources, const LoadMode& mode) {

@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,7 @@ using ProducedSections = std::map<std::string, ContainerWriter::Produce>;
 struct ProducedFile {
   ProducedSections sections = {};
   bool synced = true;  // false for a file that only this process will read
+  DiskFile* into = nullptr;  // an empty file, in the place of a path; the caller syncs it
 };
 // The same with produced sections. `parts` is not checked, since its arrays are elsewhere.
 void save_parts(const IndexParts& parts, const ProducedFile& produced, const std::string& path,
@@ -42,6 +44,8 @@ struct LoadMode {
   bool verify = false;                  // check the hashes of mapped arrays
 };
 IndexParts load_parts(const std::string& path, const Resources& resources, const LoadMode& mode = {});
+// The same from a file that a disk has opened; nothing of it is mapped.
+IndexParts load_parts(const std::shared_ptr<const DiskFile>& file, const Resources& resources, const LoadMode& mode = {});
 // The most host memory that an index takes while it is made from such a file.
 int64_t load_bytes(const std::string& path, const Resources& resources, const LoadMode& mode = {});
 

@@ -16,6 +16,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <filesystem>
 #include <limits>
 #include <set>
@@ -26,6 +27,7 @@ namespace kith {
 namespace {
 
 constexpr size_t kMostRuns = 32;  // open at a time; then they are merged into one
+constexpr std::string_view kStepBeginning = "rows-";
 
 const Section& section_of(const ContainerFile& file, std::string_view name) {
   const Section* const section = file.find(name);
@@ -174,6 +176,68 @@ void check_joined_rows(int64_t rows, int64_t more) {
   throw Unsupported(fmt::format("an index of {} + {} rows; one index takes up to {}", rows, more, kMostJoined));
 }
 
+std::string StepRows::name() const { return fmt::format("{}{}-{}", kStepBeginning, first, end); }
+
+std::vector<StepRows> IndexRuns::find_steps(WorkFolder& folder) {
+  std::vector<StepRows> found;
+  for (const std::string& name : folder.names(kStepBeginning)) {
+    StepRows rows;
+    const char* const last = name.data() + name.size();
+    const auto first = std::from_chars(name.data() + kStepBeginning.size(), last, rows.first);
+    if (first.ptr != last) std::from_chars(first.ptr + 1, last, rows.end);
+    if (rows.name() == name && rows.first < rows.end && folder.find(name)) found.push_back(rows);
+  }
+  std::sort(found.begin(), found.end(), [](const StepRows& a, const StepRows& b) {
+    return a.first != b.first ? a.first < b.first : a.end > b.end;
+  });
+  int64_t at = 0;
+  std::erase_if(found, [&](const StepRows& rows) {
+    if (rows.first >= at) {
+      at = rows.end;
+      return false;
+    }
+    folder.remove(rows.name());
+    return true;
+  });
+  return found;
+}
+
+IndexRuns::Run IndexRuns::opened_step(const StepRows& rows, const Resources& resources) const {
+  const StepFile step = folder_->open(rows.name());
+  std::shared_ptr<const ContainerFile> file;
+  try {
+    file = std::make_shared<const ContainerFile>(step.as_file());
+    if (about_of(*file, resources).rows != rows.end - rows.first) file->corrupt("it has other rows than its name says");
+  } catch (const CorruptFile& damaged) {
+    throw DamagedStep(damaged.path(), rows.name(), damaged.offset(), damaged.what());
+  }
+  return {std::move(file), rows.first, rows.end - rows.first, rows.name()};
+}
+
+IndexParts IndexRuns::training_in(WorkFolder& folder, const StepRows& rows, const Resources& resources) {
+  try {
+    return load_parts(folder.open(rows.name()).as_file(), resources, {RowArrays::left_out, RowArrays::left_out});
+  } catch (const DamagedStep&) {
+    throw;
+  } catch (const CorruptFile& damaged) {
+    throw DamagedStep(damaged.path(), rows.name(), damaged.offset(), damaged.what());
+  }
+}
+
+void IndexRuns::add_step(const StepRows& rows, const Resources& resources) {
+  if (runs_.size() >= kMostRuns) join_runs(resources);
+  runs_.push_back(opened_step(rows, resources));
+  rows_ += runs_.back().rows;
+}
+
+IndexRuns::Run IndexRuns::written_step(const StepRows& rows, const std::function<void(DiskFile&)>& write,
+                                       const Resources& resources) {
+  StepWriter writer(*folder_, rows.name());
+  writer.add_file(write);
+  writer.commit();
+  return opened_step(rows, resources);
+}
+
 void IndexRuns::add_file(const std::string& path, const Resources& resources) {
   auto file = std::make_shared<const ContainerFile>(path);
   if (file->kind() != "index") throw InvalidArgument(fmt::format("'{}' holds no index", path));
@@ -231,39 +295,73 @@ std::string IndexRuns::spill_path() {
 
 void IndexRuns::spill(const IndexParts& parts, int64_t to_come, const Resources& resources) {
   if (runs_.size() >= kMostRuns) join_runs(resources);
-  const std::string path = spill_path();
-  save_parts(parts, ProducedFile{.sections = {}, .synced = false}, path, resources);
-  Run run{opened_and_removed(path), rows_, parts.rows};
+  Run run;
+  if (folder_ != nullptr) {
+    run = written_step({rows_, rows_ + parts.rows},
+                       [&](DiskFile& file) { save_parts(parts, ProducedFile{.into = &file}, path_, resources); }, resources);
+  } else {
+    const std::string path = spill_path();
+    save_parts(parts, ProducedFile{.sections = {}, .synced = false}, path, resources);
+    run = {opened_and_removed(path), rows_, parts.rows};
+  }
   const int64_t each = bytes_of_rows(*run.file) / std::max<int64_t>(parts.rows, 1) + 1;
-  refuse_full_disk(path_, each * (rows_ + parts.rows + 2 * to_come));
+  if (folder_ != nullptr) folder_->require_space(each * to_come);
+  refuse_full_disk(path_, each * (rows_ + parts.rows + (folder_ == nullptr ? 2 : 1) * to_come));
   runs_.push_back(std::move(run));
   rows_ += parts.rows;
 }
 
 // Merges the open runs into one. Users' files stay unchanged on the disk.
 void IndexRuns::join_runs(const Resources& resources) {
+  if (folder_ != nullptr) return join_steps(resources);
   const std::string path = spill_path();
-  write_runs(path, trained_(), nullptr, false, resources);
+  write_runs(runs_, path, trained_(), nullptr, nullptr, resources);
   Run joined{opened_and_removed(path), 0, rows_};
   runs_.clear();
   runs_.push_back(std::move(joined));
 }
 
-void IndexRuns::write(const IdTable& ids, IndexParts whole, const Resources& resources) const {
-  write_runs(path_, std::move(whole), &ids, true, resources);
+// The steps behind a user's files become one.
+void IndexRuns::join_steps(const Resources& resources) {
+  const auto first = std::find_if(runs_.begin(), runs_.end(), [](const Run& run) { return !run.step.empty(); });
+  const Runs steps(first, runs_.end());
+  if (steps.size() < 2) return;
+  const auto write = [&](DiskFile& file) { write_runs(steps, path_, trained_(), nullptr, &file, resources); };
+  Run joined = written_step({first->first_row, rows_}, write, resources);
+  for (const Run& run : steps) folder_->remove(run.step);
+  runs_.erase(first, runs_.end());
+  runs_.push_back(std::move(joined));
 }
 
-void IndexRuns::write_runs(const std::string& path, IndexParts whole, const IdTable* ids, bool synced,
+void IndexRuns::write(const IdTable& ids, IndexParts whole, const Resources& resources) const {
+  write_runs(runs_, path_, std::move(whole), &ids, nullptr, resources);
+}
+
+void IndexRuns::write_runs(Runs runs, const std::string& path, IndexParts whole, const IdTable* ids, DiskFile* into,
                            const Resources& resources) const {
-  whole.rows = rows_;
-  whole.next_id = ids == nullptr ? rows_ : ids->next_id();
-  ProducedFile file{.sections = {}, .synced = synced};
+  try {
+    write_file(runs, path, std::move(whole), ids, into, resources);
+  } catch (const CorruptFile& damaged) {
+    for (const Run& run : runs) {
+      if (run.step.empty() || run.file->path() != damaged.path()) continue;
+      throw DamagedStep(damaged.path(), run.step, damaged.offset(), damaged.what());
+    }
+    throw;
+  }
+}
+
+void IndexRuns::write_file(Runs runs, const std::string& path, IndexParts whole, const IdTable* ids, DiskFile* into,
+                           const Resources& resources) const {
+  whole.rows = 0;
+  for (const Run& run : runs) whole.rows += run.rows;
+  whole.next_id = ids == nullptr ? whole.rows : ids->next_id();
+  ProducedFile file{.sections = {}, .synced = ids != nullptr, .into = into};
 
   const auto in_order = [&](const std::string& name) {
     file.sections[name] = [&, name](const ContainerWriter::Put& put) {
       const int64_t buffer = stream_bytes(1, resources);
       Piece piece(buffer, put, resources);
-      for (const Run& run : runs_) {
+      for (const Run& run : runs) {
         if (run.rows == 0) continue;
         const Section& section = section_of(*run.file, name);
         SectionStream stream(*run.file, section, buffer, resources);
@@ -274,16 +372,16 @@ void IndexRuns::write_runs(const std::string& path, IndexParts whole, const IdTa
   };
   const auto by_list = [&](const std::string& name, int64_t each, bool numbers_rows) {
     file.sections[name] = [&, name, each, numbers_rows, lists = whole.lists->lists](const ContainerWriter::Put& put) {
-      const int64_t buffer = stream_bytes(2 * runs_.size(), resources);
+      const int64_t buffer = stream_bytes(2 * runs.size(), resources);
       Piece piece(buffer, put, resources);
       std::vector<ListSizes> sizes;
       std::vector<SectionStream> streams;
       std::vector<uint32_t> first_rows;
-      for (const Run& run : runs_) {
+      for (const Run& run : runs) {
         if (run.rows == 0) continue;
         sizes.emplace_back(*run.file, run.rows, buffer, resources);
         streams.emplace_back(*run.file, section_of(*run.file, name), buffer, resources);
-        first_rows.push_back(static_cast<uint32_t>(run.first_row));
+        first_rows.push_back(static_cast<uint32_t>(run.first_row - runs.front().first_row));
       }
       for (int64_t list = 0; list < lists; ++list) {
         for (size_t i = 0; i < streams.size(); ++i) {
@@ -306,7 +404,7 @@ void IndexRuns::write_runs(const std::string& path, IndexParts whole, const IdTa
     const int64_t lists = whole.lists->lists;
     HostArray<int64_t> offsets(lists + 1, "the lists' offsets", resources);
     std::fill(offsets.begin(), offsets.end(), int64_t{0});
-    for (const Run& run : runs_) {
+    for (const Run& run : runs) {
       if (run.rows == 0) continue;
       ListSizes sizes(*run.file, run.rows, stream_bytes(1, resources), resources);
       for (int64_t list = 0; list < lists; ++list) offsets[list + 1] += sizes.next();

@@ -6,6 +6,8 @@
 // read once from beginning to end per array. The result has the bytes of the file that one index in memory would
 // save.
 //
+// With a work folder runs are steps of it, which stay: rows-0-4096 has the rows from 0 to 4096.
+//
 // Disk: every array of the spilled rows twice. Memory: buffers, 8 bytes per list, and ids other than row numbers.
 #pragma once
 
@@ -15,21 +17,30 @@
 #include "index/index_parts.hpp"
 #include "io/container/container_file.hpp"
 #include "io/passing_files.hpp"
+#include "io/work_folder.hpp"
 
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 namespace kith {
 
+// Rows of the index that a step of the work folder has.
+struct StepRows {
+  int64_t first = 0;
+  int64_t end = 0;
+  std::string name() const;
+};
+
 class IndexRuns {
  public:
   // Runs are spilled beside the file at `path`. `trained()` returns the parts of the index without its rows.
-  IndexRuns(std::string path, std::function<IndexParts()> trained)
-      : path_(std::move(path)), trained_(std::move(trained)) {}
+  IndexRuns(std::string path, std::function<IndexParts()> trained, WorkFolder* folder = nullptr)
+      : path_(std::move(path)), trained_(std::move(trained)), folder_(folder) {}
 
   bool empty() const { return runs_.empty(); }
   int64_t rows() const { return rows_; }
@@ -38,6 +49,12 @@ class IndexRuns {
 
   // Adds a user's file. InvalidArgument if its training differs from that of earlier runs.
   void add_file(const std::string& path, const Resources& resources);
+  // The rows that steps have, in order, none twice; a step that others have become is removed.
+  static std::vector<StepRows> find_steps(WorkFolder& folder);
+  // The parts of an index that a step has, without its rows.
+  static IndexParts training_in(WorkFolder& folder, const StepRows& rows, const Resources& resources);
+  // The rows of a step, which follow those before. DamagedStep where it is not what was written.
+  void add_step(const StepRows& rows, const Resources& resources);
   // Spills rows from memory, without their ids. `to_come`: rows that will be spilled later; IoError if the disk has no
   // room for all of them.
   void spill(const IndexParts& parts, int64_t to_come, const Resources& resources);
@@ -50,10 +67,18 @@ class IndexRuns {
     std::shared_ptr<const ContainerFile> file;
     int64_t first_row = 0;
     int64_t rows = 0;
+    std::string step = {};  // of the work folder
   };
+  using Runs = std::span<const Run>;
 
-  void write_runs(const std::string& path, IndexParts whole, const IdTable* ids, bool synced,
+  // Neighbouring runs; as a step into a file.
+  void write_runs(Runs runs, const std::string& path, IndexParts whole, const IdTable* ids, DiskFile* into,
                   const Resources& resources) const;
+  void write_file(Runs runs, const std::string& path, IndexParts whole, const IdTable* ids, DiskFile* into,
+                  const Resources& resources) const;
+  Run written_step(const StepRows& rows, const std::function<void(DiskFile&)>& write, const Resources& resources);
+  Run opened_step(const StepRows& rows, const Resources& resources) const;
+  void join_steps(const Resources& resources);
   void join_runs(const Resources& resources);
   std::string spill_path();
   // Opens a spilled file and unlinks it.
@@ -61,6 +86,7 @@ class IndexRuns {
 
   const std::string path_;
   const std::function<IndexParts()> trained_;
+  WorkFolder* const folder_;
   std::optional<PassingFiles> spilled_;
   std::vector<Run> runs_;
   int64_t rows_ = 0;

@@ -49,6 +49,36 @@ bool is_sign(std::string_view name) { return name.starts_with(kDoneBeginning) ||
 
 std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
 
+// The first bytes of a file as a file of their own.
+class FileBeginning final : public DiskFile {
+ public:
+  explicit FileBeginning(DiskFile& file) : DiskFile(file.path()), to_(&file) {}
+  FileBeginning(std::shared_ptr<const DiskFile> file, int64_t bytes)
+      : DiskFile(file->path()), from_(std::move(file)), size_(bytes) {}
+
+  int64_t size() const override { return size_; }
+  void reserve(int64_t bytes) override { to_->reserve(bytes); }
+  void sync() override {}  // with the step
+  std::shared_ptr<const std::byte> map() const override { return from_->map(); }
+
+ protected:
+  int64_t read_some(int64_t offset, void* out, int64_t bytes) const override {
+    const int64_t some = std::clamp<int64_t>(size_ - offset, 0, bytes);
+    if (some > 0) from_->read(offset, out, some);
+    return some;
+  }
+  int64_t write_some(int64_t offset, const void* data, int64_t bytes) override {
+    to_->write(offset, data, bytes);
+    size_ = std::max(size_, offset + bytes);
+    return bytes;
+  }
+
+ private:
+  const std::shared_ptr<const DiskFile> from_;
+  DiskFile* const to_ = nullptr;
+  int64_t size_ = 0;
+};
+
 uint64_t table_hash(std::span<const uint64_t> table, const std::string& name, const StepEnd& end) {
   Xxh3 hash;
   hash.update(std::as_bytes(table));
@@ -175,6 +205,14 @@ void StepWriter::put(int64_t section, std::span<const std::byte> bytes) {
   table_[2 * at + 1] = xxh3(bytes);
 }
 
+void StepWriter::add_file(const std::function<void(DiskFile&)>& write) {
+  FileBeginning file(*file_);
+  write(file);
+  at_ = file.size();
+  table_.push_back(static_cast<uint64_t>(at_));
+  table_.push_back(0);  // the file has hashes of its own
+}
+
 void StepWriter::commit() {
   StepEnd end;
   end.sections = static_cast<uint64_t>(sections());
@@ -234,6 +272,10 @@ StepFile::StepFile(std::unique_ptr<DiskFile> file, std::string name, uint64_t wo
     const int64_t behind = at + 1 < begins_.size() ? begins_[at + 1] : offsets_.back();
     if (data_.back() == nullptr || data_.back()->size() != behind - begins_[at]) refuse("a part of the step is not there");
   }
+}
+
+std::shared_ptr<const DiskFile> StepFile::as_file() const {
+  return std::make_shared<const FileBeginning>(file_, bytes(0));
 }
 
 void StepFile::read(int64_t section, void* out) const { read(section, section + 1, out); }

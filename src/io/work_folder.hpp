@@ -92,6 +92,9 @@ class StepWriter {
   // thread.
   void lay_out(std::span<const int64_t> bytes);
   void put(int64_t section, std::span<const std::byte> bytes);
+  // Also instead of add(): one section that write(file) fills as an empty file of its own, whose format tells when it is
+  // damaged. It is read through StepFile::as_file() alone.
+  void add_file(const std::function<void(DiskFile&)>& write);
   int64_t sections() const { return static_cast<int64_t>(table_.size()) / 2; }
   void commit();
 
@@ -121,6 +124,8 @@ class StepFile {
   // Sections first .. end - 1, one behind the other: one read.
   void read(int64_t first, int64_t end, void* out) const;
   int64_t bytes(int64_t first, int64_t end) const { return offset(end) - offset(first); }
+  // What add_file() wrote, as the file that it was; nothing of it is verified here.
+  std::shared_ptr<const DiskFile> as_file() const;
   // The memory that the table of so many sections takes, which no limit counts by itself.
   static constexpr int64_t table_bytes(int64_t sections) { return 16 * sections; }
   // What a step of so many sections takes on the disk beside them.

@@ -103,6 +103,41 @@ def test_an_index(kith, many, trained, tmp_path, growth):
     assert [path.name for path in out.parent.iterdir()] == ["x.kith"]
 
 
+def build(files, out, *more):
+    return ["index", "build", "--base", files, "--factory", "IVF64,PQ12", "--out", out, "--device", "cpu", "--threads", 2,
+            *more]  # fmt: skip
+
+
+@pytest.mark.parametrize("growth", PATIENCE)
+def test_an_index_in_steps(kith, many, tmp_path, growth):
+    """The training and the rows that were coded stay: each run goes on where the one before was killed."""
+    (tmp_path / "out").mkdir()
+    truth, out, work = tmp_path / "truth.kith", tmp_path / "out" / "x.kith", tmp_path / "work"
+    kith.ok(*build(many, truth))
+    limits = [("--memory-limit", "26M"), ("--memory-limit", "30M"), ()]
+    kills = kill_again_and_again(kith, lambda run: build(many, out, "--work", work, *limits[run % 3]), growth)
+    assert kills >= 2 or kith.sanitized
+    assert truth.read_bytes() == out.read_bytes()
+    assert [path.name for path in out.parent.iterdir()] == ["x.kith"]
+    assert not list(work.iterdir())
+
+
+def test_other_work_of_an_index_is_refused(kith, many, trained, tmp_path):
+    work, out = tmp_path / "work", tmp_path / "x.kith"
+    kith.ok(*build(many, out, "--work", work, "--keep-work"))
+    assert {"manifest", "survey", "trained"} < {path.name for path in work.iterdir()}
+    told = kith.fails(2, *build(many, out, "--work", work, "--seed", 9))
+    assert "seed is 9, and was 0" in told
+    assert "holds other work" in kith.fails(2, *index(many, trained, out, "--work", work))
+    kith.ok(*build(many, out, "--work", work))
+    assert not list(work.iterdir())
+    assert "--keep-work goes with --work" in kith.fails(2, *build(many, out, "--keep-work"))
+    assert "with --out" in kith.fails(2, "index", "add", "--index", trained, "--base", many, "--work", work)
+    kith.ok(*index(many, trained, out, "--work", work))
+    kith.ok(*index(many, trained, tmp_path / "y.kith"))
+    assert out.read_bytes() == (tmp_path / "y.kith").read_bytes()
+
+
 def few_handles():
     resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
 

@@ -44,7 +44,27 @@ def test_a_file_under_a_limit_has_the_bytes_of_one_without(tmp_path: Path, rows:
         trained.save_added(tmp_path / "limited.kith", source, memory_limit=50_000)
     with pytest.raises(TypeError, match="is an array"):
         trained.save_added(tmp_path / "limited.kith", rows)  # type: ignore[arg-type]
+    work = tmp_path / "work"
+    for limit in (8_000_000, None):
+        trained.save_added(tmp_path / "steps.kith", source, work=work, keep_work=limit is not None, memory_limit=limit)
+        assert (tmp_path / "steps.kith").read_bytes() == (tmp_path / "whole.kith").read_bytes()
+        assert any(work.iterdir()) == (limit is not None)
+    with pytest.raises(ValueError, match="keep_work goes with work"):
+        trained.save_added(tmp_path / "steps.kith", source, keep_work=True)
     assert not list(tmp_path.glob(".kith*"))
+
+
+def test_the_training_is_a_step(tmp_path: Path, rows: Rows) -> None:
+    np.save(tmp_path / "x.npy", rows)
+    index = kith.Index("IVF16,PQ4", device="cpu")
+    index.save_added(tmp_path / "steps.kith", tmp_path / "x.npy", work=tmp_path / "work", train=tmp_path / "x.npy")
+    assert not index.trained
+    index.train(tmp_path / "x.npy")
+    index.add(tmp_path / "x.npy")
+    index.save(tmp_path / "whole.kith")
+    assert (tmp_path / "steps.kith").read_bytes() == (tmp_path / "whole.kith").read_bytes()
+    with pytest.raises(TypeError, match="train is an array"):
+        index.save_added(tmp_path / "steps.kith", tmp_path / "x.npy", train=rows)  # type: ignore[arg-type]
 
 
 def test_searches_on_disk(tmp_path: Path, rows: Rows, trained: kith.Index) -> None:
