@@ -77,7 +77,7 @@ void check_there(const CollectionDirectory& directory) {
                             kDatabaseName), directory.database(), ENOENT);
 }
 
-// Whether nobody can write here: then the database is opened as it lies, if its log is finished.
+// Whether the folder is read-only: then the database is opened as immutable, if its log is empty.
 bool must_be_immutable(const CollectionDirectory& directory) {
   Disk& disk = directory.disk();
   try {
@@ -180,7 +180,7 @@ CollectionView Collection::view() const {
 
 bool Collection::refresh(const Resources& resources) {
   if (closed()) throw InvalidState(fmt::format("'{}' was closed; open it again", path()));
-  if (impl_->mode == OpenMode::write) return false;  // nobody else writes
+  if (impl_->mode == OpenMode::write) return false;  // there is no other writer
   const StatePointer before = impl_->current();
   StatePointer next = load_and_pin(impl_->directory, before, impl_->mapped, resources);
   const bool changed = next != before;

@@ -67,7 +67,7 @@ int64_t VersionPin::oldest(Disk& disk, const std::string& folder, int64_t newest
     const std::string path = folder + "/" + name;
     if (!disk.exists(path)) continue;
     if (const std::unique_ptr<DiskLock> lock = disk.try_lock(path, LockKind::alone)) {
-      disk.remove(path);  // whoever held it is gone
+      disk.remove(path);  // its reader has exited
     } else {
       found = std::min(found, version);
     }

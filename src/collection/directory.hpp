@@ -1,4 +1,4 @@
-// What all handles and views of one opening share: the path, connections to read with, and the versions that readers hold.
+// Shared by all handles and views of an opened collection: the path, connections for reading, and readers' versions.
 #pragma once
 
 #include <kith/resources.hpp>
@@ -19,10 +19,10 @@ namespace kith {
 // The number of this process.
 int64_t this_process();
 
-// Tells writers of other processes that a version is looked at: a file in readers/ that is locked as long as this lives.
+// Tells writers in other processes that a version is in use: a file in readers/, locked while this object exists.
 class VersionPin {
  public:
-  // Null where the folder cannot be written: then nobody writes there.
+  // Null if the folder cannot be written to: then there is no writer.
   static std::unique_ptr<VersionPin> take(Disk& disk, const std::string& folder, int64_t version);
   ~VersionPin();
   VersionPin(const VersionPin&) = delete;
@@ -42,7 +42,7 @@ class VersionPin {
 
 class CollectionDirectory {
  public:
-  // `immutable`: nobody writes, and the folder may be read-only.
+  // `immutable`: there is no writer, and the folder may be read-only.
   CollectionDirectory(std::string path, CollectionEnvironment environment, bool immutable);
   ~CollectionDirectory();
 
@@ -55,7 +55,7 @@ class CollectionDirectory {
   std::string readers() const { return root_ + "/" + kReadersName; }
   std::string lock_file() const { return root_ + "/" + kLockName; }
 
-  // Calls use(database) with a connection that nobody else has, opened where all are in use.
+  // Calls use(database) with a connection used by no one else; opens a new one if all are in use.
   template <typename Use>
   auto reading(const Use& use) const {
     const Lease lease(*this);

@@ -10,12 +10,12 @@
 
 namespace kith {
 
-// The steps whose leaving out, or whose order, decides what a crash leaves: tests leave out one and expect to be caught.
+// The steps that determine the state after a crash: tests omit one and expect that this is detected.
 enum class DurableStep : uint8_t {
   none,
   sync_new_database,         // create, snapshot: the database before it gets its name
   sync_new_folder,           // and the folder with that name and segments/ in it
-  sync_parent_folder,        // and the folder that this one lies in
+  sync_parent_folder,        // and the parent folder
   sync_segment,              // a segment, and an index, before it gets its name
   sync_segments_folder,      // and the folder, before a transaction names it
 };

@@ -1,5 +1,5 @@
-// The newest rows become a segment, together with segments that are small or mostly removed; and what was removed is
-// forgotten once nobody can see it.
+// Makes a segment of the newest rows, together with segments that are small or mostly removed; and deletes removed
+// items once no reader can see them.
 #include <kith/error.hpp>
 
 #include "collection/writer.hpp"
@@ -27,7 +27,7 @@ void run_steps(const std::vector<std::function<void()>>& steps, int swapped) {
 
 }  // namespace
 
-// The rows of a source that are not kept: their items are forgotten once nobody sees them.
+// Drops the rows of a source that are not kept; their items are deleted once no reader sees them.
 void CollectionWriter::drop_rows(const std::vector<SegmentSource>& sources, Call& call) {
   Statement insert = db_->prepare("INSERT OR IGNORE INTO dropped VALUES(?)");
   for (const SegmentSource& source : sources) {
@@ -52,8 +52,8 @@ void CollectionWriter::fold(const Resources& resources) {
   give_pages_back();
 }
 
-// SQLite keeps the pages that a fold empties for the next newest rows; where a writer has done its work they are given back
-// to the file system, if they are more than a quarter of the file.
+// SQLite keeps the pages that a fold empties for the next newest rows; where a writer has done its work they are given
+// back to the file system, if they are more than a quarter of the file.
 void CollectionWriter::give_pages_back() {
   constexpr int64_t kShare = 4;
   if (db_->number("PRAGMA freelist_count") <= db_->number("PRAGMA page_count") / kShare) return;
@@ -73,8 +73,8 @@ void CollectionWriter::fold_now(const Resources& resources) {
     sources.push_back(source_of(part));
   }
   const bool has_newest = state_->parts.size() > state_->segments;
-  // Segments that are mostly dead, and then those that are at most twice what is written anyway, so that there are never
-  // many of them.
+  // Segments that are mostly dead, and then those that are at most twice what is written anyway, so that there are
+  // never many of them.
   std::vector<const StatePart*> others;
   int64_t budget = environment.rewrite_bytes;
   const auto take = [&](const StatePart& part) {
@@ -140,8 +140,8 @@ void CollectionWriter::fold_by_itself(int64_t at_bytes, const Resources& resourc
   }, resources);
 }
 
-// Items that were removed and whose vectors are gone stay as long as somebody looks at a version that sees them. First
-// says that from now on nobody may begin to look at such a version, then asks who does, then deletes.
+// Removed items without vectors are kept as long as a reader uses a version that contains them. First publishes that no
+// reader may open such a version any more, then checks which are in use, then deletes.
 void CollectionWriter::forget(const Resources& resources) {
   resources.check_cancelled();
   CollectionCounters counters = counters_;

@@ -52,7 +52,7 @@ ItemTable read_items(const CollectionState& state, const ItemIds& ids, const Res
   check_ids(ids, params.ids);
   const bool limited = is_limited(resources);
   const int64_t of_vectors = ids.size() * params.dimension * size_of(params.dtype);
-  // The ids once more, and the row of each.
+  // A copy of the ids, and the row of each.
   int64_t others = limited ? bytes_of_ids(ids) + ids.size() * static_cast<int64_t>(sizeof(int64_t)) : 0;
   ItemTable table;
   state.reading([&](Database& db) {

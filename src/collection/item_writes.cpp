@@ -95,7 +95,7 @@ CollectionWriter::Inserts CollectionWriter::inserts_of(int64_t rows) {
           kept("INSERT INTO newest VALUES" + times("(?, ?)"))};
 }
 
-// Items from `first` on, as many as the statements take; `newest`: their vectors too.
+// Inserts the items from `first` on that fit the statements; `newest`: their vectors too.
 void CollectionWriter::insert_rows(const CheckedItems& items, int64_t first, const Inserts& inserts, bool newest,
                                    const Call& call) {
   const size_t columns = state_->params->columns.size();
@@ -182,7 +182,7 @@ void CollectionWriter::remove_row(int64_t row, int64_t added, Call& call) {
   const bool was_newest = db_->changes() > 0;
   call.change.removed.push_back(row);
   if (was_newest) call.newest_bytes -= state_->params->dimension * size_of(state_->params->dtype);
-  if (was_newest && added == call.counters.version) {  // nobody has seen it
+  if (was_newest && added == call.counters.version) {  // no reader has seen it
     kept("DELETE FROM items WHERE _row = ?").bind(1, row).run();
     return;
   }

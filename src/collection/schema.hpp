@@ -1,4 +1,4 @@
-// The tables of collection.sqlite (docs/collection-schema.md describes them), and what they say of the collection as a whole.
+// The tables of collection.sqlite (see docs/collection-schema.md), and the collection's parameters and counters.
 #pragma once
 
 #include <kith/collection.hpp>

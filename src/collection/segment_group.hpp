@@ -1,8 +1,8 @@
-// Segments without an index, searched as one: a Flat index that shares the rows and copies of theirs. Rows that cannot be
-// among the k of all segments are left out sooner than by a search of each, which chooses its own k.
+// Segments without an index, searched as one: a Flat index that shares the rows and copies of theirs. Rows that cannot
+// be among the k of all segments are left out sooner than by a search of each, which chooses its own k.
 //
-// Row r of the group is place r - first(i) of its i-th segment. The segments' rows must ascend from each to the next, so
-// that equal distances are in the order of add.
+// Row r of the group is place r - first(i) of its i-th segment. The segments' rows must ascend from each to the next,
+// so that equal distances are in the order of add.
 #pragma once
 
 #include <kith/host_buffer.hpp>
@@ -31,7 +31,7 @@ class SegmentGroup {
   const Index& index() const { return index_; }
   int64_t rows() const { return first_.back(); }
   int64_t first(size_t i) const { return first_[i]; }
-  // Where a row of the group lies, as in found_places.hpp.
+  // The place of a row of the group, packed as in found_places.hpp.
   int64_t packed_place(int64_t row) const;
 
  private:

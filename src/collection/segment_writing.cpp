@@ -21,8 +21,8 @@ std::vector<int64_t> living_places(const StatePart& part) {
   return places;
 }
 
-// Calls use(source, place, run) for runs of neighbouring places of one source, `most` long at most, in the order of rows
-// over all sources. Each source ascends, so they are merged as they lie: nothing is kept for an item.
+// Calls use(source, place, run) for runs of consecutive places of a source, of at most `most`, in the order of rows
+// over all sources. Each source ascends, so they are merged directly, without memory per item.
 template <typename Use>
 void for_runs(const std::vector<SegmentSource>& sources, int64_t most, const Use& use) {
   constexpr int64_t kBehindAll = std::numeric_limits<int64_t>::max();

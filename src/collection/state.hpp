@@ -1,5 +1,5 @@
-// One version of a collection in memory: its segments, the newest rows, and which of them were removed. It never changes;
-// a write makes the next one from it, which shares what did not change.
+// One version of a collection in memory: its segments, the newest rows, and which of them were removed. It never
+// changes; a write makes the next one from it, which shares what did not change.
 #pragma once
 
 #include <kith/collection.hpp>
@@ -83,12 +83,12 @@ class CollectionState {
   // Rows that are stored nowhere any more since their items were removed; they ascend. Null: none.
   std::shared_ptr<const std::vector<int64_t>> gone;
 
-  // Where a row lies that is stored, living or not.
+  // Finds a stored row, removed or not.
   std::optional<RowAt> find(int64_t row) const;
   bool is_gone(int64_t row) const { return gone && std::binary_search(gone->begin(), gone->end(), row); }
-  // Calls use(part, place) for the living items among rows that `rows` gives to the function it is called with, which may
-  // be any that the database has: removed ones and those of later versions are passed over. Those that are stored nowhere,
-  // and are not known to be gone, go to `unknown`, for check_removed().
+  // Calls use(part, place) for the living items among rows that `rows` gives to the function it is called with, which
+  // may be any that the database has: removed ones and those of later versions are passed over. Those that are stored
+  // nowhere, and are not known to be gone, go to `unknown`, for check_removed().
   template <typename Rows, typename Use>
   void for_living(const Rows& rows, const Use& use, std::vector<int64_t>& unknown) const {
     size_t part = 0;  // of the row before: neighbours come together
@@ -157,7 +157,7 @@ class CollectionState {
   std::shared_ptr<const KeptItems> keep_where(const ItemFilter& filter, const std::vector<ColumnValue>& params_of,
                                               const Resources& resources) const;
   KeptItems no_items(const Resources& resources) const;
-  // Whether so many bytes more may be kept; what was kept before may have to go.
+  // Whether that many more bytes may be cached; may evict earlier entries.
   bool has_room(int64_t bytes) const;
 
   mutable std::mutex mutex_;

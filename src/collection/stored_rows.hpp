@@ -1,5 +1,5 @@
-// Vectors of neighbouring items that never change, with each one's row and id: a segment's file, or a block of the newest
-// rows in memory. A row is the number that an item got when it was added; a place is where it lies here. Rows ascend.
+// Immutable vectors of consecutive items, with the row and id of each: a segment's file, or a block of the newest rows
+// in memory. A row is the number that an item got when it was added; a place is its index here. Rows ascend.
 #pragma once
 
 #include <kith/collection.hpp>
@@ -39,7 +39,7 @@ class StoredRows {
   virtual void read_vector(int64_t place, void* out) const = 0;
   // Vectors and ids of places first .. first + count - 1, one behind the other.
   virtual void read_vectors(int64_t first, int64_t count, void* out) const = 0;
-  // All vectors where they lie; empty where they are not in memory, and are to be read.
+  // A view of all vectors; empty if they are not in memory and must be read.
   virtual MatrixView view() const = 0;
 
  protected:
@@ -91,7 +91,7 @@ struct RowBlock final : public StoredRows {
 // the values of vectors, rows and ids only by verify().
 class SegmentFile final : public StoredRows {
  public:
-  // `mapped`: used where it lies in the file; else read as it is needed.
+  // `mapped`: the file is mapped; otherwise it is read on demand.
   SegmentFile(Disk& disk, const std::string& folder, SegmentRow row, const CollectionParams& params, bool mapped);
 
   const SegmentRow& entry() const { return entry_; }

@@ -118,8 +118,8 @@ void check_expression(const std::string& where) {
 
 // What SQLite calls while a statement is prepared and runs.
 struct WhereStatement::Hooks {
-  // What SQLite asks while it prepares the statement. Items are read through one common table expression, whose name the
-  // expression cannot spell: so whatever it writes, and however it quotes it, it sees the columns of one item at a time.
+  // SQLite calls this while it prepares the statement. Items are read through a common table expression whose name the
+  // user's expression cannot contain: so, however it is written or quoted, it only sees the columns of one item.
   struct Allowed {
     std::string source;  // the name of that table expression
     std::string refused;
@@ -204,12 +204,12 @@ WhereStatement::WhereStatement(Database& db, const WhereQuery& query, const Reso
   const int made = sqlite3_create_function_v2(db.get(), "_take", 1, SQLITE_UTF8, hooks_.get(), nullptr, Hooks::take,
                                               [](sqlite3_context*) {}, nullptr);
   if (made != SQLITE_OK) db.fail(made, "use");
-  constexpr int kInstructions = 4096;  // between two looks at the clock
+  constexpr int kInstructions = 4096;  // between two checks of the time
   hooks_->watched.end = std::chrono::steady_clock::now() + time_limit_;
   sqlite3_set_authorizer(db.get(), Hooks::authorize, &hooks_->allowed);
   sqlite3_progress_handler(db.get(), kInstructions, Hooks::watch, &hooks_->watched);
   int code = prepare(exact_ ? "_removed = 0" : "true");
-  // Where no column is used the authorizer is told of a table without who reads it.
+  // If no column is used, SQLite calls the authorizer with a table but not with its reader.
   if (code == SQLITE_AUTH && !exact_) code = prepare_exact();
   if (code == SQLITE_OK) return;
   try {

@@ -21,8 +21,8 @@ void set_sync(Database& db, SyncMode sync) {
   db.run(sync == SyncMode::now ? "PRAGMA synchronous=FULL" : "PRAGMA synchronous=NORMAL");
 }
 
-// A batch of some megabytes stays in memory until its commit, and its log is moved into the database once for several of
-// them. SQLite's own 2 MB of pages and 1,000 pages of log have it write such a batch twice.
+// A batch of some megabytes stays in memory until its commit, and its log is moved into the database once for several
+// of them. SQLite's own 2 MB of pages and 1,000 pages of log have it write such a batch twice.
 void set_room(Database& db, const Resources& resources) {
   if (!is_limited(resources)) db.run("PRAGMA cache_size=-16384");
   db.run("PRAGMA wal_autocheckpoint=4000");
@@ -340,7 +340,7 @@ void CollectionWriter::close(const Resources& resources) {
         if (!state || (state == state_ && state.use_count() == 2)) continue;
         try {
           state->hold(directory_->pin(state->version));
-        } catch (const Error&) {  // then it may have to say that items were forgotten
+        } catch (const Error&) {  // then it may have to report that items were deleted
         }
         state->guard(false);
       }

@@ -1,5 +1,5 @@
-// What may change a collection: one of these at a time, over all processes, from open() to close(). Its parts: writer.cpp
-// has transactions and the handle's life, item_writes.cpp items, fold.cpp and compaction.cpp segments.
+// What may change a collection: one of these at a time, over all processes, from open() to close(). Its parts:
+// writer.cpp has transactions and the handle's life, item_writes.cpp items, fold.cpp and compaction.cpp segments.
 #pragma once
 
 #include <kith/collection.hpp>
@@ -70,7 +70,7 @@ class CollectionWriter {
   void remove_leftovers();
 
   void insert_items(CheckedItems& items, Call& call, const Resources& resources);
-  // Statements that insert so many items, and their vectors.
+  // Prepared statements that insert that many items, and their vectors.
   struct Inserts {
     int64_t rows;
     Statement& items;
