@@ -1,4 +1,4 @@
-// Rows of a block on a GPU: the places of rows that lie cell by cell, and their probes as places on the curve of cells.
+// Rows of a block on a GPU: the places of rows stored cell by cell, and their probes as positions on the curve.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -8,7 +8,7 @@
 
 namespace kith {
 
-// Rows of one cell, which lie together.
+// Rows of a cell, which are contiguous.
 struct CellRun {
   uint32_t first_row = 0;
   uint32_t first_place = 0;
@@ -19,7 +19,7 @@ struct CellRun {
 void launch_place_runs(const CellRun* runs, int64_t count, uint32_t* place_rows, uint32_t* row_places,
                        cudaStream_t stream);
 
-// Cells as they are stored, of 2 or 4 bytes each, become positions[cell]. Enqueues and returns.
+// Converts stored cells, of 2 or 4 bytes each, to positions[cell]. Enqueues and returns.
 void launch_probe_positions(const std::byte* stored, int64_t probe_bytes, int64_t count, const uint32_t* positions,
                             uint32_t* out, cudaStream_t stream);
 

@@ -1,5 +1,5 @@
-// An order of cells in which neighbours come near each other: the centres are halved again and again, along the line
-// between two that lie far apart. Blocks of cells that follow one another then have most of their pairs inside.
+// An order of cells that keeps near cells together: the centres are split in half recursively, along the line between
+// two that are far apart. Blocks of consecutive cells then contain most of their pairs.
 //
 // Cost: cells x log2(cells) x columns. Any order gives the same graph.
 #pragma once

@@ -1,5 +1,5 @@
-// The rows that cells are learned from, kept as a step of the work and read back as vectors that cells see, so that
-// k-means under a limit takes them for a file.
+// The sample from which cells are learned, stored as a step of the work and read back as the vectors used for cells, so
+// that k-means under a memory limit can read it like a file.
 #pragma once
 
 #include <kith/metric.hpp>
@@ -14,7 +14,7 @@
 
 namespace kith {
 
-// Rows in a section of such a step.
+// Rows per section of such a step.
 inline constexpr int64_t kSampleSection = 64;
 
 class CellSample final : public RowReader {

@@ -1,10 +1,10 @@
-// Finished lists on disk: a step for each block of places, in it the rows of the block by ascending number, so that all
-// are put together in the order of rows by reading every step from front to back.
+// Finished lists on disk: a step for each block of places, with the rows of the block in ascending order, so that all
+// can be merged in the order of rows by reading each step sequentially.
 //
-// A step is called after the place that its block begins with, and says where it ends: together they are a chain, whose
-// gaps are filled by blocks of any size, in any order.
+// A step is named after the first place of its block, and stores its end: together the steps form a chain, whose gaps
+// are filled by blocks of any size, in any order.
 //
-// Disk: 4 + 8 k bytes a row.
+// Disk: 4 + 8 k bytes per row.
 #pragma once
 
 #include <kith/metric.hpp>
@@ -22,52 +22,52 @@
 
 namespace kith {
 
-// What a block's step says of it.
+// A block, as described by its step.
 struct ListBlock {
   int64_t first = 0;  // place
   int64_t end = 0;
-  int64_t pairs = 0;  // that were compared
+  int64_t pairs = 0;  // number of pairs compared
 };
 
-// Where the finished lists of blocks go.
+// Receives the finished lists of blocks.
 struct ListFetch {
   const uint32_t* order = nullptr;  // the block's rows by their numbers
   int64_t at_once = 1;
-  // The lists of some of these, which are `rows`, one after the other, until the next call; no more than at_once.
+  // The lists of these `rows`, at most at_once of them, contiguous and valid until the next call.
   std::function<const uint64_t*(const uint32_t* rows, int64_t count)> lists;
 };
 class BlockLists {
  public:
   virtual ~BlockLists() = default;
-  // The block's rows have these numbers.
+  // Appends a block whose rows have these numbers.
   virtual void append(const ListBlock& block, const uint32_t* numbers, const ListFetch& fetch,
                       const Resources& resources) = 0;
 };
 
 class ListChain final : public BlockLists {
  public:
-  // Beginning of the names of its steps.
+  // The prefix of the names of its steps.
   static std::string beginning(int64_t probes);
 
-  // The steps of lists of k made with `probes` probes, in a collection of `rows` rows. Looks at what is there.
+  // The steps of lists of k made with `probes` probes, in a collection of `rows` rows. Reads the existing ones.
   ListChain(WorkFolder& folder, int64_t probes, int64_t k, int64_t rows);
 
-  // What others have added meanwhile.
+  // Reads what other processes have added since.
   void look();
-  // Places of a range that are done, and the first gap in it.
+  // The number of finished places of a range, and the first gap in it.
   int64_t done(const ListBlock& range) const;
   std::optional<ListBlock> gap(const ListBlock& range) const;
   bool complete() const { return !gap({0, rows_}); }
   int64_t pairs() const;
 
-  // A block in a gap.
+  // Appends a block in a gap.
   void append(const ListBlock& block, const uint32_t* numbers, const ListFetch& fetch,
               const Resources& resources) override;
-  // What a thread takes that writes or reads lists.
+  // The memory of a thread that writes or reads lists.
   static int64_t section_bytes(int64_t k);
-  // Once it is complete.
+  // Measures the recall; the chain must be complete.
   RecallEstimate measure(const ControlRows& control, const Resources& resources) const;
-  // The neighbours of all rows, in order, some at a time, on a thread of its own while the next ones are read.
+  // Passes the neighbours of all rows, in order and in pieces, on a separate thread while the next ones are read.
   void write(Metric metric, const Resources& resources,
              const std::function<void(const NeighborsView& part)>& sink) const;
   // Deletes all steps of the chain.
@@ -87,7 +87,7 @@ class ListChain final : public BlockLists {
   const int64_t probes_;
   const int64_t k_;
   const int64_t rows_;
-  std::vector<ListBlock> blocks_;  // by their places
+  std::vector<ListBlock> blocks_;  // ordered by place
 };
 
 }  // namespace kith

@@ -1,7 +1,7 @@
-// The probes of rows that lie cell by cell, where cells are so many that a row ranks kCellsRanked of them alone: those
-// whose centres are nearest to its own cell's (cell_partition.hpp).
+// The probes of rows stored cell by cell, if there are so many cells that a row only ranks kCellsRanked of them: those
+// with centres nearest to its own cell's (cell_partition.hpp).
 //
-// Cost: for each cell its distances to all others, and kCellsRanked distances a row.
+// Cost: for each cell its distances to all others, and kCellsRanked distances per row.
 #pragma once
 
 #include <kith/matrix_buffer.hpp>
@@ -20,7 +20,7 @@ namespace kith {
 
 class NearRanks {
  public:
-  // Rows of one cell.
+  // Consecutive rows of a cell.
   struct Run {
     uint32_t cell = 0;
     int64_t rows = 0;
@@ -31,15 +31,15 @@ class NearRanks {
   NearRanks(const NearRanks&) = delete;
   NearRanks& operator=(const NearRanks&) = delete;
 
-  // What a batch of so many rows takes.
+  // The memory of a batch of that many rows.
   Footprint footprint(int64_t rows) const;
   void take_memory(int64_t rows);
 
-  // Rows, run by run.
+  // Ranks rows, run by run.
   void rank(const MatrixView& rows, const std::vector<Run>& runs);
   const uint32_t* probes(int64_t row) const { return found_.data() + row * task_.probes; }
 
-  // On a GPU.
+  // The implementation on a GPU.
   class Device {
    public:
     virtual ~Device() = default;
@@ -54,7 +54,7 @@ class NearRanks {
   const CellRanking task_;
   const Resources resources_;
   MatrixBuffer chosen_;  // centres near a cell
-  MatrixBuffer memory_;  // rows as they look for others
+  MatrixBuffer memory_;  // the rows' vectors as queries
   HostArray<uint32_t> found_;
   std::unique_ptr<Device> device_;
 };

@@ -1,5 +1,5 @@
-// Where the rows of blocks come from: all rows of a collection in the order of their cells, cut into pieces, with their
-// numbers and probes. A CellStore has them on disk.
+// The source of the rows of blocks: all rows of a collection in the order of their cells, in pieces, with their numbers
+// and probes. A CellStore has them on disk.
 #pragma once
 
 #include <kith/resources.hpp>
@@ -12,7 +12,7 @@ namespace kith {
 class PieceLayout;
 struct StoredRecord;
 
-// Room for rows that are read: their vectors, packed, their numbers, and their probes in a record's form.
+// Memory for rows being read: their packed vectors, their numbers, and their probes in a record's format.
 struct RowPlanes {
   std::byte* rows = nullptr;
   uint32_t* numbers = nullptr;
@@ -24,7 +24,7 @@ class PieceSource {
   virtual ~PieceSource() = default;
   virtual const PieceLayout& layout() const = 0;
   virtual const StoredRecord& record() const = 0;
-  // Pieces first .. end - 1, by all threads; takes up to a MiB for each.
+  // Reads pieces first .. end - 1 on all threads; takes up to a MiB per thread.
   virtual void read(int64_t first, int64_t end, const RowPlanes& to, const Resources& resources) const = 0;
 };
 

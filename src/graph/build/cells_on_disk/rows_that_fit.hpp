@@ -1,5 +1,5 @@
-// How many rows a phase takes at a time: as many as leave a little of the limit free, for small arrays of the phase
-// itself that grow with them and for calls that it makes.
+// The number of rows that a phase processes at a time: as many as leave a little of the limit free, for the phase's own
+// small arrays that grow with them and for calls that it makes.
 #pragma once
 
 #include <kith/resources.hpp>

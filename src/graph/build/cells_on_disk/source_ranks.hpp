@@ -1,8 +1,8 @@
-// The cells of rows that are read from a source, a batch at a time: each row's own cell, which is the nearest, then the
-// nearest others by (distance, cell), of all cells. A GPU searches centres that stay there (source_ranks_cuda.cpp); the CPU
-// ranks values that it has computed of all cells.
+// The cells of rows read from a source in batches: each row's own cell, which is the nearest, then the nearest others
+// by (distance, cell), among all cells. A GPU searches centres kept in its memory (source_ranks_cuda.cpp); the CPU
+// ranks values computed for all cells.
 //
-// Cost: rows x cells distances, twice where a row looks for others with another vector than it is found by.
+// Cost: rows x cells distances, twice if a row has different vectors as a row and as a query.
 #pragma once
 
 #include <kith/matrix_buffer.hpp>
@@ -20,7 +20,7 @@
 
 namespace kith {
 
-// What is ranked, and how many probes are wanted.
+// What is ranked, and the number of probes.
 struct CellRanking {
   int64_t cols = 0;
   DType dtype = DType::f32;
@@ -37,19 +37,19 @@ class SourceRanks {
   SourceRanks(const SourceRanks&) = delete;
   SourceRanks& operator=(const SourceRanks&) = delete;
 
-  // The most rows that are worth a batch; what a batch takes.
+  // The most rows of a batch that are useful, and the memory of a batch.
   int64_t most_rows() const;
   Footprint footprint(int64_t rows) const;
-  // For batches of up to so many rows.
+  // Allocates memory for batches of up to that many rows.
   void take_memory(int64_t rows);
-  // The rows that should be ranked in one call, where sections have so many.
+  // The number of rows to rank in one call, given the rows of a section.
   int64_t at_once(int64_t section) const;
 
   void rank(const MatrixView& rows);
-  // The probes of the rows that were ranked last.
+  // The probes of a row of the last call.
   const uint32_t* probes(int64_t row) const { return found_.data() + row * task_.probes; }
 
-  // On a GPU.
+  // The implementation on a GPU.
   class Device {
    public:
     virtual ~Device() = default;
@@ -63,13 +63,13 @@ class SourceRanks {
   const CellRanking task_;
   const Resources resources_;
   const int64_t wanted_;
-  std::optional<CellRanks> near_;  // on the CPU, where more than the nearest is wanted
+  std::optional<CellRanks> near_;  // on the CPU, if more than the nearest cell is needed
   MatrixBuffer memory_;
   HostArray<uint32_t> found_;
   std::unique_ptr<Device> device_;
 };
 
-// `wanted`: cells that are searched for each row.
+// `wanted`: number of cells searched for each row.
 std::unique_ptr<SourceRanks::Device> make_source_ranks_cuda(const CellRanking& task, int64_t wanted, int64_t rows,
                                                             const Resources& resources);
 Footprint source_ranks_footprint_cuda(const CellRanking& task, int64_t wanted, int64_t rows, const Resources& resources);

@@ -1,9 +1,9 @@
-// What rounds of NN-Descent on a GPU keep in its memory beside the rows and the lists: pure arithmetic, so that any
-// machine can say what another needs.
+// The GPU memory of NN-Descent's rounds besides the rows and the lists: pure arithmetic, so that it can be computed on
+// any machine.
 //
-// Bytes a row: 16 p for samples, 16 for its join, 8 for each slot of its inbox, 8 for its list's end, 4 for its place
-// in the order of joins, 8 to 16 for each place of the list (KnownRows), and for metrics that are products 2
-// a value, rounded up to 128, and 16.
+// Bytes per row: 16 p for samples, 16 for its join, 8 for each slot of its inbox, 8 for its list's end, 4 for its place
+// in the order of joins, 8 to 16 for each place of the list (KnownRows), and for metrics based on products 2 per
+// value, rounded up to 128, and 16.
 #pragma once
 
 #include <kith/device.hpp>
@@ -20,7 +20,7 @@
 
 namespace kith {
 
-// The rows of a list lie in (1 << known_bits) buckets of kBucketRows, of whose places half stay empty.
+// The rows of a list are hashed to (1 << known_bits) buckets of kBucketRows places, half of them empty.
 inline constexpr int kBucketRows = 8;
 constexpr int known_bits(int64_t list_length) {
   int bits = 0;
@@ -44,21 +44,21 @@ struct DescentLayout : WorkspaceLayout {
   Slot<uint32_t> samples, sample_counts, joins;
   Slot<uint64_t> inbox, ends;
   Slot<uint32_t> known, order;
-  Slot<unsigned long long> pairs;    // counters of what is compared
+  Slot<unsigned long long> pairs;    // counters of compared pairs
   Slot<uint32_t> join_counts;        // of each size
   Slot<unsigned long long> entered;  // counters
 };
 
-// Whether joins are products of halves.
+// Whether joins use fp16 products.
 bool joins_are_products(KeyKind kind, int64_t cols);
 
-// Rows whose facts are looked at together while operands are made: whole tiles.
+// Rows whose operands are made together, in whole tiles.
 inline constexpr int64_t kFactRows = int64_t{1} << 20;
 
-// What fits the shared memory of a block: a list and as many offers, the samples of a join.
+// The limits of a block's shared memory: a list and as many offers; the samples of a join.
 int64_t longest_gpu_list(int64_t shared_bytes);
 int64_t most_gpu_samples(int64_t shared_bytes);
-// Unsupported, with what is allowed, where rounds on that device cannot be; nothing on the CPU.
+// Throws Unsupported, naming what is allowed, if the device cannot run such rounds; never for the CPU.
 void check_descent(const DescentRules& rules, int64_t list_length, Device device);
 
 }  // namespace kith

@@ -1,5 +1,5 @@
-// From values of products to offers: limits of the slots, which of the pairs left need a canonical key, the keys, and what
-// is offered.
+// From values of products to offers: the limits of slots, the choice of remaining pairs that need a canonical key, the
+// keys, and the offers.
 #pragma once
 
 #include "core/ordered_key.hpp"
@@ -10,10 +10,10 @@
 
 namespace kith {
 
-inline constexpr int kOffered = 0x8000;  // a bit beside the number of a pair that is needed
+inline constexpr int kOffered = 0x8000;  // a bit added to the number of a needed pair
 
-// Values up to which a pair may enter the list of a slot's sample and, unless every pair is offered, be its nearest:
-// the least are known.
+// Computes the values up to which a pair may enter the list of a slot's sample and, unless every pair is offered, be
+// its nearest, given the least values.
 template <int kThreads>
 __device__ inline void set_limits(const JoinBlock& join, const OperandFacts& others) {
 #pragma unroll 1
@@ -31,10 +31,10 @@ __device__ inline void set_limits(const JoinBlock& join, const OperandFacts& oth
   }
 }
 
-enum class Need : uint8_t { none, key, offer };  // nothing, a key to compare, or one that is offered as it is
+enum class Need : uint8_t { none, key, offer };  // nothing, a key to compare, or a key offered without comparison
 
-// What becomes of a pair that is left, alone in its slot, before its key is known: none where an offer would change
-// nothing. It is the one with the least value then, unless it has none: its other has no operand.
+// What to do with the only pair left in a slot, before its key is known: none if an offer would change nothing. It has
+// the slot's least value, unless the other sample has no operand.
 __device__ inline Need need_of(const JoinBlock& join, const LeftPair& pair, const OperandFacts& others) {
   const int sample = join.slots.sample_of(pair.slot);
   const uint32_t row = join.memory.ids()[sample];
@@ -53,14 +53,14 @@ __device__ inline void offer(const JoinBlock& join, int sample, uint64_t neighbo
   offer_to_list(join.task, join.memory.ids()[sample], join.memory.ends()[sample], neighbor);
 }
 
-// A key has been computed: what the sample is offered, or may be.
+// Takes a computed key as an offer, or a possible offer, to the sample.
 __device__ inline void take(const JoinBlock& join, int slot, int sample, float key, int other) {
   const uint64_t neighbor = pack_neighbor(ordered_key(key), join.memory.ids()[other]);
   if (join.task.all_pairs) return offer(join, sample, neighbor);
   lower_to(join.memory.nearest() + slot, neighbor);
 }
 
-// Chooses the candidate pairs whose keys are needed; all if a sample has several.
+// Chooses the candidate pairs that need keys; all of them if a sample has several.
 template <int kThreads>
 __device__ inline void choose_needed(const JoinBlock& join, int count, const OperandFacts& others, int* needed) {
 #pragma unroll 1
@@ -73,8 +73,8 @@ __device__ inline void choose_needed(const JoinBlock& join, int count, const Ope
   }
 }
 
-// Keys of `count` pairs, of those needed or, where there were too many, of all of the join, four threads to a pair; the threads
-// of a warp stay together.
+// Computes keys of `count` pairs: those needed or, if there were too many, all of the join; four threads per pair,
+// without divergence within a warp.
 template <bool kProducts, int kThreads>
 __device__ inline void compute_keys(const JoinBlock& join, int count, bool all) {
   const int width = join.counts().all() - join.first_column;

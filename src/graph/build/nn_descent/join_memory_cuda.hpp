@@ -17,7 +17,7 @@ struct LeftPair {
 
 extern __shared__ __align__(128) std::byte join_shared[];  // operands, then the rest
 
-// Room for so many samples, slots, and pairs that products may leave; more pairs, and all keys are computed.
+// The capacity for samples, slots, and pairs left by products; with more pairs, all keys are computed.
 struct JoinRoom {
   int samples;
   int slots;

@@ -1,10 +1,10 @@
-// The product of a tile of a join: 64 NEW samples with 128 samples, whose operands lie anywhere, on the matrix units of
-// every GPU from compute capability 8.0 on.
+// The product of a tile of a join: 64 NEW samples with 128 samples, whose operands are at arbitrary places, on the
+// tensor cores of all GPUs from compute capability 8.0 on.
 //
-// Operands are gathered in chunks of 128 bytes, as they lie (operand_layout.hpp), two chunks at a time, and swizzled anew
-// by their place in the tile. A warp multiplies 16 columns with all rows, of which those past the last are left out. A
-// block of 256 threads has all columns of a tile at a time. One of 128 has half of them: more such blocks are under way
-// together, and where all of a row is two chunks, products are cheap to make again.
+// Operands are gathered in chunks of 128 bytes in their stored layout (operand_layout.hpp), two chunks at a time, and
+// swizzled again by their place in the tile. A warp multiplies 16 columns with all valid rows. A block of 256 threads
+// computes all columns of a tile at once. A block of 128 computes half of them: more such blocks run concurrently, and
+// if a row is only two chunks, products are cheap to recompute.
 #pragma once
 
 #include "cuda/device_core.hpp"
@@ -24,8 +24,8 @@ inline constexpr int kPartColumns = kThreads / 32 * 16;
 inline constexpr int kJoinStageChunks = 2;
 inline constexpr int kJoinStageBytes = kJoinStageChunks * kChunkBytes;  // of a row
 
-// What a thread holds: of row group m and column group n, as mma.sync gives them. Value i lies in row i / 2 of the thread's
-// two of the group, and in column i % 2.
+// A thread's values of row group m and column group n, in the layout of mma.sync. Value i is in row i / 2 of the
+// thread's two rows of the group, and in column i % 2.
 inline constexpr int kRowGroups = kJoinRows / 16;
 using JoinProducts = float[kRowGroups][2][4];
 
@@ -43,7 +43,7 @@ struct JoinTile {
   int row_count = 0;
   int column_count = 0;
   bool rows_first = false;   // the rows are the first columns
-  bool rows_behind = false;  // they lie behind kJoinRows columns, of which there are no more; else in a place of their own
+  bool rows_behind = false;  // the rows follow kJoinRows columns, all of them valid; else they have their own memory
 
   __device__ int row_capacity() const { return rows_first || rows_behind ? kJoinColumns : kJoinRows; }
   // From the first column on, in bytes.
@@ -52,7 +52,7 @@ struct JoinTile {
   }
 };
 
-// Brings some chunks of so many rows to shared memory, chunk by chunk; `capacity` rows fit. Eight threads bring a chunk.
+// Copies some chunks of each row to shared memory, chunk by chunk; `capacity` rows fit. Eight threads copy a chunk.
 template <int kThreads>
 __device__ inline void gather_operands(const JoinOperands& operands, const uint32_t* ids, int count, int64_t first_chunk,
                                        int chunks, int capacity, uint32_t shared) {
@@ -122,15 +122,15 @@ __device__ __forceinline__ void multiply_chunks(uint32_t a_at, uint32_t a_chunk,
   }
 }
 
-// Adds the products of a stage that has come, whole chunks, which zeros fill up: columns from first_column of the tile on.
-// Values past the tile's rows and columns are anything.
+// Adds the products of a stage that has come, whole chunks, which zeros fill up: columns from first_column of the tile
+// on. Values past the tile's rows and columns are anything.
 __device__ inline void multiply_stage(const JoinTile& tile, int first_column, int chunks, uint32_t shared,
                                       JoinProducts& products) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   first_column += static_cast<int>(threadIdx.x) / 32 * 16;
   if (first_column >= tile.column_count) return;
-  // Rows a multiple of 16 apart have the same swizzle: a lane's own is the same in all groups. A step is two units farther,
-  // which the swizzle turns into bits that change.
+  // Rows a multiple of 16 apart have the same swizzle: a lane's own is the same in all groups. A step is two units
+  // farther, which the swizzle turns into bits that change.
   const auto b_row = static_cast<uint32_t>(first_column + lane % 8 + lane / 16 * 8);
   const auto a_row = static_cast<uint32_t>(lane % 16);
   const uint32_t b_at = shared + b_row * kChunkBytes + ((static_cast<uint32_t>(lane / 8 % 2) ^ b_row % 8) * 16);

@@ -1,7 +1,7 @@
-// The samples of a join, NEW ones first, where the nearest of each are looked for, and how large the join is.
+// The samples of a join, NEW ones first, the slots for the nearest of each, and the size of a join.
 //
-// A slot is where the nearest of a sample is looked for: the nearest NEW one of a NEW sample, its nearest OLD one, the
-// nearest NEW one of an OLD sample. In a merge NEW ones meet OLD ones alone, and a sample has one slot.
+// A slot holds the nearest sample found for a sample: the nearest NEW or OLD one of a NEW sample, or the nearest NEW
+// one of an OLD sample. In a merge NEW samples only meet OLD ones, and each sample has one slot.
 #pragma once
 
 #include "core/host_device.hpp"
@@ -15,12 +15,12 @@ struct JoinCounts {
   int old = 0;
 
   KITH_HOST_DEVICE constexpr int all() const { return fresh + old; }
-  // Whether anybody meets; `across`: in a merge, where NEW ones meet OLD ones alone.
+  // Whether any samples meet; `across`: in a merge, where NEW samples only meet OLD ones.
   KITH_HOST_DEVICE constexpr bool meet(bool across) const { return fresh > 0 && (old > 0 || (!across && fresh > 1)); }
   KITH_HOST_DEVICE constexpr int pairs(bool across) const {
     return (across ? 0 : fresh * (fresh - 1) / 2) + fresh * old;
   }
-  // In one word, as kernels hand them on: neither is above 2^16.
+  // Both in one word, as passed between kernels; neither is above 2^16.
   KITH_HOST_DEVICE constexpr uint32_t packed() const {
     return static_cast<uint32_t>(fresh) | static_cast<uint32_t>(old) << 16;
   }
@@ -31,30 +31,30 @@ KITH_HOST_DEVICE constexpr JoinCounts unpack_counts(uint32_t packed) {
 
 struct JoinSlots {
   JoinCounts counts;
-  int apart = 0;  // slots of NEW samples for NEW ones, which come first
+  int apart = 0;  // number of slots of NEW samples for NEW ones, which come first
 
   KITH_HOST_DEVICE constexpr JoinSlots(JoinCounts met, bool across) : counts(met), apart(across ? 0 : met.fresh) {}
 
   KITH_HOST_DEVICE constexpr int count() const { return apart + counts.all(); }
-  // Slot of a NEW sample, for its nearest of the kind of `other`.
+  // The slot of a NEW sample for its nearest of the kind of `other`.
   KITH_HOST_DEVICE constexpr int new_slot(int sample, int other) const {
     return other < counts.fresh ? sample : apart + sample;
   }
   KITH_HOST_DEVICE constexpr int old_slot(int sample) const { return apart + sample; }
-  // Slot of any sample, for its nearest NEW one.
+  // The slot of any sample for its nearest NEW one.
   KITH_HOST_DEVICE constexpr int slot_for_new(int sample) const {
     return sample < counts.fresh ? sample : old_slot(sample);
   }
-  // The sample whose slot it is.
+  // The sample that a slot belongs to.
   KITH_HOST_DEVICE constexpr int sample_of(int slot) const { return slot < apart ? slot : slot - apart; }
 
-  // Slots of all joins with up to 2 p of each kind.
+  // The most slots of a join with up to 2 p samples of each kind.
   KITH_HOST_DEVICE static constexpr int64_t most(int64_t p) { return 6 * p; }
 };
 
-// How large a join is: small ones, of which some warps have one (small_join_cuda.cu), and others. A join compares one set of
-// samples with another: in a merge NEW ones with OLD ones, of which the fewer are the rows of the product; else NEW ones
-// with all.
+// The size of a join: small ones are processed by one or two warps (small_join_cuda.cu). A join compares two sets of
+// samples: in a merge NEW with OLD ones, the smaller set being the rows of the product; otherwise NEW ones with all
+// samples.
 struct JoinShape {
   int first_row = 0;
   int rows = 0;
@@ -70,12 +70,12 @@ KITH_HOST_DEVICE constexpr JoinShape shape_of(const JoinCounts& counts, bool acr
 
 inline constexpr int kSmallColumns = 64;
 
-// Small joins have up to 16 or 32 rows, and are one warp's or two warps'.
+// Small joins have up to 16 or 32 rows and are processed by one or two warps.
 enum class JoinSize : uint8_t { one_warp, two_warps, large };
 inline constexpr int kJoinSizes = 3;
 
 KITH_HOST_DEVICE constexpr int small_rows(JoinSize size) { return size == JoinSize::one_warp ? 16 : 32; }
-// That fit: samples and slots, of which there are no more.
+// The most samples, which is also the most slots.
 KITH_HOST_DEVICE constexpr int small_samples(JoinSize size) { return kSmallColumns + small_rows(size); }
 
 KITH_HOST_DEVICE constexpr JoinSize size_of(const JoinShape& shape) {

@@ -1,10 +1,10 @@
-// Which pairs of a join a product of halves cannot rule out, and a bound below the key of one. candidate_window.hpp has the
-// proof; each row of a join is a query in its turn, and the others are its base: their facts are the largest of the join.
-// Every row of inner_product has a scale of its own, by which the others' values are divided again.
+// Which pairs of a join a product of halves cannot rule out, and a bound below the key of one. candidate_window.hpp has
+// the proof; each row of a join is a query in its turn, and the others are its base: their facts are the largest of the
+// join. Every row of inner_product has a scale of its own, by which the others' values are divided again.
 //
 // There are many limits to a join and its threads wait for them, so they are computed in f32: what each of the few
-// operations rounds, 2^-24 of its terms, is covered by kJoinSlack of the largest of these, far less than the halves' own
-// window.
+// operations rounds, 2^-24 of its terms, is covered by kJoinSlack of the largest of these, far less than the halves'
+// own window.
 #pragma once
 
 #include "core/host_device.hpp"
@@ -102,7 +102,7 @@ KITH_HOST_DEVICE inline float key_limit(const JoinWindow& window, float most) {
     if (!(fabsf(reach) + window.error < static_cast<float>(kLargestReach) * window.row.scale)) return HUGE_VALF;
     return reach + window.error + (fabsf(reach) + window.error) * kJoinSlack + kTinyValue;
   }
-  const float key = fmaxf(most, 0.0f);  // below zero lies nothing
+  const float key = fmaxf(most, 0.0f);  // keys are not negative
   const float distance = window.kind == KeyKind::l2 ? key : sqrtf(window.kind == KeyKind::cosine ? 2 * key : key);
   return limit_within(window, distance * window.row.scale);
 }

@@ -1,7 +1,7 @@
-// A k-NN graph by NN-Descent: a neighbour's neighbour is likely a neighbour. Rounds of joins improve lists that begin
-// anywhere, until the recall that is wanted is reached or little changes.
+// A k-NN graph by NN-Descent: a neighbour's neighbour is likely a neighbour. Rounds of joins improve initial lists of
+// any quality until the requested recall is reached or little changes.
 //
-// Cost: up to 2 p (p - 1) + 4 p^2 distances a row and round, fewer as fewer neighbours are new.
+// Cost: up to 2 p (p - 1) + 4 p^2 distances per row and round, fewer as fewer neighbours are new.
 #pragma once
 
 #include <kith/knn_graph.hpp>
@@ -34,21 +34,21 @@ namespace kith {
 // row (join_rules.hpp). In a merge of two sets only pairs across them meet, NEW with OLD: OLD samples are of the row's
 // own set, and those of the other are passed over.
 //
-// Memory: 16 p + 8 slots bytes a row beside the lists.
+// Memory: 16 p + 8 slots bytes per row besides the lists.
 class DescentSteps {
  public:
   virtual ~DescentSteps() = default;
   virtual void sample(int64_t round, ProgressMeter& meter) = 0;
-  // Returns the pairs compared.
+  // Returns the number of pairs compared.
   virtual int64_t join(int64_t round, ProgressMeter& meter) = 0;
-  // Returns the neighbours that entered.
+  // Returns the number of neighbours that entered lists.
   virtual int64_t merge(ProgressMeter& meter) = 0;
 };
 
-// What is given must outlive it.
+// The arguments must outlive the result.
 std::unique_ptr<DescentSteps> make_descent_steps_cpu(const PairRows& rows, const DescentRules& rules,
                                                      WorkingLists& lists, const Resources& resources);
-// The lists lie on a GPU.
+// The lists must be in GPU memory.
 std::unique_ptr<DescentSteps> make_descent_steps_cuda(GraphLists& lists, const DescentRules& rules);
 
 struct DescentWish {
@@ -57,13 +57,13 @@ struct DescentWish {
   DescentRules rules;
   int64_t iterations = 20;       // at most
   double delta = 0.001;          // stops when fewer than delta n k neighbours entered in a round
-  std::optional<double> recall = {};  // stops the rounds; none: they end by themselves
+  std::optional<double> recall = {};  // ends the rounds when reached; empty: until they converge
 };
 
-// The wish of a call by its parameters: what is not given has its default, the same for graphs that are built, merged and of
-// a metric of the user's.
+// The wish of a call by its parameters: what is not given has its default, the same for graphs that are built, merged
+// and of a metric of the user's.
 
-// Room for more than k, so that neighbours' neighbours are many.
+// More than k, so that there are many neighbours of neighbours.
 inline int64_t default_list_length(int64_t k) { return std::max<int64_t>(64, round_up(k + k / 4, 32)); }
 inline int64_t default_samples(int64_t list_length) { return std::clamp<int64_t>(list_length / 2, 1, 32); }
 inline constexpr int64_t kDefaultIterations = 20;
@@ -86,10 +86,10 @@ DescentWish descent_wish(const Params& params, Metric metric, int64_t k, int64_t
   return wish;
 }
 
-// What a report says of them.
+// Writes the settings of rounds to a report.
 void put_rounds(const DescentWish& wish, int64_t list_length, GraphReport& report);
 
-// Improves lists that hold something.
+// Improves lists that are not empty.
 BuildOutcome run_descent(GraphLists& lists, const DescentWish& wish, const Resources& resources);
 
 }  // namespace kith

@@ -1,5 +1,5 @@
-// The products of a join of two warps (small_join_cuda.cu) in shared memory, and what they say of its samples; and how
-// a warp reads and multiplies operands.
+// The products of a join by two warps (small_join_cuda.cu) in shared memory, and their evaluation for its samples; and
+// how a warp reads and multiplies operands.
 #pragma once
 
 #include "core/ordered_key.hpp"
@@ -21,7 +21,7 @@ inline constexpr int kSmallTileColumns = 32;
 // From one row of products to the next: 8 banks apart, so that the matrix units' values are stored without conflicts.
 inline constexpr int kProductStride = kSmallColumns + 8;
 
-// Where the lane's first unit of a row is, of four that neighbouring lanes have; the second of a chunk is 64 bytes away.
+// The address of the lane's first unit of a row, of four in neighbouring lanes; a chunk's second unit is 64 bytes away.
 struct UnitAt {
   const std::byte* from = nullptr;  // null: there is no such row
   int to_second = 0;
@@ -118,8 +118,8 @@ __device__ __forceinline__ void drop_small_selves(const SmallJoin& join) {
 
 __device__ inline uint32_t least_key(float least) { return least < HUGE_VALF ? ordered_key(least) : kNanKey; }
 
-// The least values of the slots: of a row among the columns of each kind, of a column among all rows; of NEW columns
-// beside NEW rows the rows say it. A thread has a column.
+// The least values of the slots: of a row among the columns of each kind, of a column among all rows; NEW columns with
+// NEW rows are covered by the rows. One thread per column.
 __device__ __forceinline__ void note_small(const SmallJoin& join) {
   uint32_t* const least = join.block.memory.least();
   const int column = static_cast<int>(threadIdx.x);
