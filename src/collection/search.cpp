@@ -81,11 +81,12 @@ auto places_in(size_t part) {
   return [part](int64_t place) { return packed(part, place); };
 }
 
-// Segments without an index whose rows ascend, if all of them have their copies for searches.
+// Segments without an index whose rows ascend, if all of them have their copies for searches. On GPUs each is searched by
+// itself.
 std::shared_ptr<const SegmentGroup> segments_as_one(const CollectionState& state, const Resources& resources) {
   std::vector<size_t> parts;
   SegmentGroup::Flats flats;
-  if (is_limited(resources)) return nullptr;
+  if (is_limited(resources) || searches_copies(resources)) return nullptr;
   int64_t rows = 0;
   for (size_t p = 0; p < state.segments; ++p) {
     const StatePart& part = state.parts[p];

@@ -53,13 +53,12 @@ constexpr int64_t kIndexQueries = 64;
 // An index in memory takes up to so many times its file.
 constexpr int64_t kLoadedShare = 3;
 
-// A GPU searches copies of its own, which an index keeps and makes when it is first searched there.
+}  // namespace
+
 bool searches_copies(const Resources& resources) {
   const DeviceKind kind = resources.device().kind;
   return kind == DeviceKind::cuda || (kind == DeviceKind::automatic && !cuda_devices().empty());
 }
-
-}  // namespace
 
 std::shared_ptr<const Index> Segment::flat(int64_t queries, const Resources& resources) const {
   const MatrixView view = file_->view();

@@ -21,6 +21,9 @@ struct SegmentIndex {
   HostBuffer counted;
 };
 
+// Whether a GPU may search: it has copies of its own, which an index keeps and makes when it is first searched there.
+bool searches_copies(const Resources& resources);
+
 class Segment {
  public:
   Segment(std::shared_ptr<const CollectionDirectory> directory, std::shared_ptr<const SegmentFile> file, Metric metric)
