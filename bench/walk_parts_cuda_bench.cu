@@ -1,6 +1,7 @@
 // Where the time of one query of a graph index on a GPU goes: the parts of its walk by the clock of the multiprocessor
 // (the first warp's, which every other one waits for), how often each comes, and beside that whole calls: an empty
-// kernel, the walk alone, the walk and the second look.
+// kernel, the walk alone, the search. And how long walks of 1 to 1,000 queries take in every form that suits them
+// (walk_task_cuda.hpp), for widths of 2, 4 and 8: walk_form() should choose the least.
 //
 //   walk_parts_cuda_bench [--rows 1000000] [--cols 128] [--beam 48] [--width 2] [--queries 400]
 #define KITH_WALK_PART_ENDS(part) kith::bench::part_ends(kith::WalkPart::part);
@@ -44,6 +45,7 @@ __device__ inline void part_ends(WalkPart part) {
 #include "graph/search/build/build_walk_graph.hpp"
 #include "graph/search/walk/walk_ahead_cuda.hpp"
 #include "graph/search/walk/walk_cuda.hpp"
+#include "graph/search/walk/walk_steps_cuda.hpp"
 #include "index/graph_gpu.hpp"
 
 #include <algorithm>
@@ -56,8 +58,6 @@ __device__ inline void part_ends(WalkPart part) {
 using namespace kith;
 
 namespace {
-
-constexpr int kTimedWarps = kWalkMostWarps;
 
 __device__ long long nanoseconds_now() {
   long long now = 0;
@@ -72,8 +72,8 @@ __global__ void tell_kernel(volatile uint32_t* to, uint32_t value) {
   *to = value;
 }
 
-template <int kHeld>
-__global__ void __launch_bounds__(kTimedWarps * 32, 1)
+template <int kWarps, typename Walk>
+__global__ void __launch_bounds__(kWarps * 32, 1)
     timed_kernel(const __grid_constant__ WalkTaskCuda task, const __grid_constant__ InlineQueries given,
                  bench::WalkTicks* out) {
   extern __shared__ __align__(16) std::byte memory[];
@@ -85,7 +85,7 @@ __global__ void __launch_bounds__(kTimedWarps * 32, 1)
     own.last = clock64();
   }
   const DeviceRowsView queries = given.rows(task.queries);
-  WalkAhead<kTimedWarps, kHeld>(task, memory, counts).run(queries, blockIdx.x);
+  Walk(task, memory, counts).run(queries, blockIdx.x);
   if (threadIdx.x != 0) return;
   own.nanoseconds = nanoseconds_now() - begin;
   *out = own;
@@ -106,6 +106,35 @@ double median_of(int64_t calls, const Call& call) {
   }
   std::sort(times.begin(), times.end());
   return times[times.size() / 2];
+}
+
+// Microseconds of walks in each form that suits them, `queries` lying on the device.
+void time_forms(WalkTaskCuda task, const std::byte* queries, int multiprocessors, cudaStream_t stream) {
+  static constexpr WalkForm kForms[] = {{16, false}, {8, true}, {8, false}, {4, true},
+                                        {4, false},  {2, true}, {2, false}};
+  constexpr int64_t kCalls = 40;
+  uint32_t* const near_cells = task.near_cells;
+  for (const int width : {2, 4, 8}) {
+    for (const int64_t count : {1, 10, 100, 1000}) {
+      task.width = width;
+      task.queries.count = count;
+      task.near_cells = count >= kFewestRanked ? near_cells : nullptr;
+      task.rank_slices = rank_slices(count);
+      std::printf("width %d, %4ld queries, us by warps (a: ahead):", width, static_cast<long>(count));
+      const WalkForm chosen = walk_form(task, multiprocessors);
+      for (const WalkForm& form : kForms) {
+        if (!form.suits(task) || count * form.warps > int64_t{multiprocessors} * 64) continue;
+        const double time = median_of(kCalls, [&](int64_t i) {
+          task.queries.data = queries + i * count * task.cols;
+          launch_walks(task, {}, form, stream);
+          cudaStreamSynchronize(stream);
+        });
+        const bool is_chosen = form.warps == chosen.warps && form.ahead == chosen.ahead;
+        std::printf(" %d%s %.1f%s", form.warps, form.ahead ? "a" : "", time, is_chosen ? "*" : "");
+      }
+      std::printf("\n");
+    }
+  }
 }
 
 }  // namespace
@@ -129,7 +158,8 @@ int main(int argc, char** argv) {
   options.device = Device::cuda(0);
   const Resources gpu(options);
   const bench::Rows base = bench::made_rows(count, cols, 1, false);
-  const bench::Rows queries = bench::made_rows(calls, cols, 2, false);
+  constexpr int64_t kFormQueries = 40000;  // other ones in every call
+  const bench::Rows queries = bench::made_rows(std::max(calls, kFormQueries), cols, 2, false);
   const auto graph = build_walk_graph(base.view(), {.degree = 32}, gpu);
   const WalkGraphOnGpu there(graph, 0, gpu);
 
@@ -137,6 +167,7 @@ int main(int argc, char** argv) {
   GpuBytes found(kWidestBeam * 4, 0, gpu);
   GpuBytes ticks(sizeof(bench::WalkTicks), 0, gpu);
   WalkTaskCuda task = there.task();
+  task.plain = true;
   task.queries.dtype = DType::u8;
   task.queries.stride = cols;
   task.queries.count = 1;
@@ -149,10 +180,6 @@ int main(int argc, char** argv) {
   cudaDeviceProp device;
   cudaGetDeviceProperties(&device, 0);
   const WalkForm form = walk_form(task, device.multiProcessorCount);
-  if (!form.ahead || form.warps != kTimedWarps) {
-    std::printf("such a walk does not look ahead\n");
-    return 1;
-  }
   WalkTaskCuda timed = task;
   timed.seen = form.seen(timed);
   timed.layout = form.layout(timed);
@@ -162,10 +189,16 @@ int main(int argc, char** argv) {
   const auto bring = [&](int64_t i) { std::memcpy(given.values, queries.view().row(i), static_cast<size_t>(cols)); };
   cudaStream_t stream = nullptr;
   cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
-  auto* const kernel = beam <= 64 ? timed_kernel<2> : timed_kernel<4>;
+  auto* const kernel = !form.ahead  ? timed_kernel<kWalkMostWarps, WalkSteps<kWalkMostWarps, false>>
+                       : beam <= 64 ? timed_kernel<kWalkAheadWarps, WalkAhead<kWalkAheadWarps, 2>>
+                                    : timed_kernel<kWalkAheadWarps, WalkAhead<kWalkAheadWarps, 4>>;
+  if (form.warps != (form.ahead ? kWalkAheadWarps : kWalkMostWarps)) {
+    std::printf("no parts are known of such a walk\n");
+    return 1;
+  }
   allow_all_shared_memory(kernel);
   std::vector<bench::WalkTicks> all;
-  const Grid grid = Grid::of(1, kTimedWarps * 32).with_shared(timed.layout.bytes);
+  const Grid grid = Grid::of(1, form.warps * 32).with_shared(timed.layout.bytes);
   const auto timed_call = [&](int64_t i) {
     bring(i);
     launch(kernel, grid, stream, timed, given, reinterpret_cast<bench::WalkTicks*>(ticks.data()));
@@ -201,7 +234,7 @@ int main(int argc, char** argv) {
   });
   const double walk = median_of(calls, [&](int64_t i) {
     bring(i);
-    launch_walks(task, given, device.multiProcessorCount, stream);
+    launch_walks(task, given, form, stream);
     cudaStreamSynchronize(stream);
   });
   GraphRowsOnGpu::Wish wish;
@@ -221,7 +254,7 @@ int main(int argc, char** argv) {
   std::printf(
       "calls, us: an empty kernel %.1f, two %.1f, one with a walk's arguments %.1f, one that tells the host %.1f\n",
       empty, two, with_arguments, polled);
-  std::printf("calls, us: a walk %.1f (with clocks %.1f), with the second look %.1f\n", walk, whole_timed, searched);
+  std::printf("calls, us: a walk %.1f (with clocks %.1f), its search %.1f\n", walk, whole_timed, searched);
 
   static const char* const kNames[kWalkParts] = {"code",    "cell keys", "nearest cells", "entries", "begin", "choose",
                                                  "collect", "enter",     "ask",           "wait",    "lists", "write"};
@@ -232,8 +265,9 @@ int main(int argc, char** argv) {
     for (const long long ticks_of : one.ticks) cycles += static_cast<double>(ticks_of);
   }
   const auto queries_timed = static_cast<double>(all.size());
-  std::printf("beam %ld, a walk: %.1f us in the kernel, %.0f cycles in all parts (%.2f a nanosecond)\n",
-              static_cast<long>(beam), nanoseconds / queries_timed / 1e3, cycles / queries_timed, cycles / nanoseconds);
+  std::printf("beam %ld, a walk of %d warps%s: %.1f us in the kernel, %.0f cycles in all parts (%.2f a nanosecond)\n",
+              static_cast<long>(beam), form.warps, form.ahead ? " ahead" : "", nanoseconds / queries_timed / 1e3,
+              cycles / queries_timed, cycles / nanoseconds);
   for (int part = 0; part < kWalkParts; ++part) {
     double sum = 0;
     double times = 0;
@@ -244,5 +278,19 @@ int main(int argc, char** argv) {
     std::printf("  %-13s %5.1f x %6.0f cycles = %6.2f us\n", kNames[part], times / queries_timed,
                 times > 0 ? sum / times : 0.0, sum / queries_timed * nanoseconds / cycles / 1e3);
   }
+
+  constexpr int64_t kMostQueries = 1000;
+  const GpuBytes asked(queries.bytes.data(), kFormQueries * cols, 0, gpu);
+  GpuBytes near_cells(kMostQueries * ranked_words(kRankSlices) * 4, 0, gpu);
+  GpuBytes ids(kMostQueries * out.k() * 8, 0, gpu);
+  GpuBytes distances(kMostQueries * out.k() * 4, 0, gpu);
+  GpuBytes failed(kMostQueries, 0, gpu);
+  task.near_cells = reinterpret_cast<uint32_t*>(near_cells.data());
+  task.results.ids = reinterpret_cast<int64_t*>(ids.data());
+  task.results.distances = reinterpret_cast<float*>(distances.data());
+  task.results.failed = reinterpret_cast<uint8_t*>(failed.data());
+  task.results.k = task.results.fewest_rows = out.k();
+  task.results.candidates = plan.candidates;
+  time_forms(task, asked.data(), device.multiProcessorCount, stream);
   return 0;
 }

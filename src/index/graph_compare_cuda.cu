@@ -11,6 +11,7 @@
 #include "cuda/ptx.hpp"
 #include "cuda/shared_memory.hpp"
 #include "cuda/warp.hpp"
+#include "graph/search/walk/walk_results_cuda.hpp"
 #include "index/after_walk.hpp"
 #include "kernels/distance/row_sum_cuda.hpp"
 #include "kernels/rerank/candidate_key_cuda.hpp"
@@ -95,13 +96,6 @@ __device__ double load_any_query(const GraphCompareTask& task, const DeviceRowsV
   return inverse;
 }
 
-// What a squared distance of integers, as walks order it, is reported as.
-__device__ float key_of_square(KeyKind kind, uint32_t ordered) {
-  const auto square = static_cast<double>(static_cast<int32_t>(ordered ^ kSignBit));
-  return kind == KeyKind::l2 ? canonical_key<KeyKind::l2>(square, 0, 0)
-                             : canonical_key<KeyKind::squared_l2>(square, 0, 0);
-}
-
 template <typename Reader>
 __global__ void __launch_bounds__(kCompareThreads)
     graph_compare_kernel(const __grid_constant__ GraphCompareTask task, const __grid_constant__ InlineQueries given,
@@ -167,10 +161,11 @@ __global__ void __launch_bounds__(kCompareThreads)
           const RowsAtPlace rows = rows_at(task.rows, found[first + at]);
           row = kept_row(rows, start + i - (at == 0 ? 0 : ends[at - 1]), task.kept_bits);
         }
-        const float key =
-            known ? key_of_square(task.kind, task.found_keys[query * task.most + first + at])
-                  : code_key(keys, reader, values, inverse_q, task.vectors + row * task.code_bytes, nullptr);
-        if (thread % kRowThreads == 0) list[have + i] = pack_neighbor(ordered_key(key), row);
+        const uint32_t key =
+            known
+                ? ordered_key_of_square(task.kind, task.found_keys[query * task.most + first + at])
+                : ordered_key(code_key(keys, reader, values, inverse_q, task.vectors + row * task.code_bytes, nullptr));
+        if (thread % kRowThreads == 0) list[have + i] = pack_neighbor(key, row);
       }
       start += some;
       have += some;

@@ -23,12 +23,12 @@ namespace {
 
 constexpr int64_t kMostTogether = int64_t{1} << 16;  // queries
 constexpr int64_t kBatchShare = 8;                   // of the memory left: what a batch takes
-constexpr int64_t kSmallBatch = int64_t{16} << 20;  // bytes that a device has, whatever else it does
+constexpr int64_t kSmallBatch = int64_t{16} << 20;   // bytes that a device has, whatever else it does
 constexpr uint32_t kNoBadQuery = 0xFFFFFFFFU;
 
 struct GraphBatchShape {
   int64_t row_bytes = 0;  // of a query that comes to the device; 0: they lie there
-  int64_t most = 0;       // places of a walk
+  int64_t found = 0;      // places of a walk that a second look follows
   int64_t known = 0;      // 1: their keys are those of the results
   int64_t k = 0;
   int64_t results = 0;  // 1: they go to the host by way of the device
@@ -43,9 +43,9 @@ struct GraphBatchLayout : WorkspaceLayout {
         queries(take<std::byte>(batch, shape.row_bytes)),
         near_cells(take<uint32_t>(batch, shape.ranked)),
         hidden(take<uint32_t>(batch, shape.hidden)),
-        found(take<uint32_t>(batch, shape.most)),
-        found_keys(take<uint32_t>(batch, shape.known * shape.most)),
-        found_count(take<uint32_t>(batch)),
+        found(take<uint32_t>(batch, shape.found)),
+        found_keys(take<uint32_t>(batch, shape.known * shape.found)),
+        found_count(take<uint32_t>(batch, shape.found > 0 ? 1 : 0)),
         failed(take<uint8_t>(batch)),
         ids(take<int64_t>(batch, shape.results * shape.k)),
         distances(take<float>(batch, shape.results * shape.k)) {}
@@ -137,13 +137,24 @@ class GraphSearcherCuda {
   }
   bool queries_come() const { return queries_.space().host_readable(); }
 
-  GraphBatchShape shape_of() const {
+  // Places that a walk is asked for.
+  int64_t most_places() const {
     const GraphPlan& plan = search_.plan;
+    return std::min(plan.walk.kept > 0 ? plan.walk.kept : plan.walk.beam, plan.candidates);
+  }
+  bool keys_are_known() const {
+    return search_.rows.codec == nullptr && search_.graph.graph().coder.keys_are_exact(queries_.dtype());
+  }
+  // Whether walks leave nothing to a second look. No query is refused then: bytes are finite.
+  bool writes_results() const {
+    return keys_are_known() && search_.kept == nullptr && most_places() <= kMostWalkResults;
+  }
+
+  GraphBatchShape shape_of() const {
     GraphBatchShape shape;
     shape.row_bytes = queries_come() ? queries_.cols() * size_of(queries_.dtype()) : 0;
-    shape.most = std::min(plan.walk.kept > 0 ? plan.walk.kept : plan.walk.beam, plan.candidates);
-    const bool as_they_are = search_.rows.codec == nullptr;
-    shape.known = as_they_are && search_.graph.graph().coder.keys_are_exact(queries_.dtype()) ? 1 : 0;
+    shape.found = writes_results() ? 0 : most_places();
+    shape.known = keys_are_known() ? 1 : 0;
     shape.k = out_.k;
     shape.results = out_.space.host_readable() && !by_page_ ? 1 : 0;
     shape.kept_words = search_.kept == nullptr ? 0 : KeptRows::words_for(search_.stored);
@@ -200,8 +211,11 @@ class GraphSearcherCuda {
     const DeviceRowsView queries = bring(first, count, page);
     uint32_t* const bad_query = &page.words()->bad_row;
     if (search_.hidden != nullptr) context_->copy_values(at(layout_.hidden), search_.hidden + first, count);
-    launch_walks(walk_task(queries, bad_query), inline_, multiprocessors_, context_->stream());
-    launch_graph_compare(compare_task(queries, first, bad_query, page), inline_, context_->stream());
+    const GraphCompareTask then = compare_task(queries, first, bad_query, page);
+    WalkTaskCuda task = walk_task(queries, bad_query);
+    if (writes_results()) task.results = results_of(then);
+    launch_walks(task, inline_, walk_form(task, multiprocessors_), context_->stream());
+    if (!writes_results()) launch_graph_compare(then, inline_, context_->stream());
     if (shape_.results == 0 && by_page_) return;
     context_->copy_values(failed_.data(), at(layout_.failed), count);
     if (shape_.results == 0) return;
@@ -221,12 +235,28 @@ class GraphSearcherCuda {
     task.width = static_cast<int>(search_.plan.walk.width);
     task.kept = static_cast<int>(search_.plan.walk.kept);
     task.kept_bits = search_.kept == nullptr ? nullptr : at(layout_.kept);
-    task.most = shape_.most;
+    task.plain = search_.graph.graph().coder.keys_are_exact(queries_.dtype());
+    task.most = most_places();
     task.found = at(layout_.found);
     if (shape_.known > 0) task.found_keys = at(layout_.found_keys);
     task.found_count = at(layout_.found_count);
     task.bad_query = bad_query;
     return task;
+  }
+
+  // What the second look would write.
+  static WalkResults results_of(const GraphCompareTask& then) {
+    WalkResults results;
+    results.ids = then.ids;
+    results.distances = then.distances;
+    results.failed = then.failed;
+    results.after_few = static_cast<uint8_t>(AfterWalk::wider);
+    results.k = then.k;
+    results.candidates = then.candidates;
+    results.fewest_rows = then.fewest_rows;
+    results.kind = then.kind;
+    results.exit = then.exit;
+    return results;
   }
 
   GraphCompareTask compare_task(const DeviceRowsView& queries, int64_t first, uint32_t* bad_query,
@@ -242,7 +272,7 @@ class GraphSearcherCuda {
     task.found = at(layout_.found);
     if (shape_.known > 0) task.found_keys = at(layout_.found_keys);
     task.found_count = at(layout_.found_count);
-    task.most = shape_.most;
+    task.most = most_places();
     task.fewest = search_.plan.fewest_kept;
     task.candidates = search_.plan.candidates;
     task.k = out_.k;
@@ -266,7 +296,7 @@ class GraphSearcherCuda {
   // After a wait.
   void deliver(int64_t first, int64_t count, const PinnedPage& page, QueriesLeft& left) const {
     const PageResults paged(page.down(), count, out_.k);
-    const uint32_t bad = *paged.report;
+    const uint32_t bad = writes_results() ? kNoBadQuery : *paged.report;
     if (bad != kNoBadQuery && search_.check_finite) throw_not_finite("query", first + int64_t{bad});
     const uint8_t* const who = by_page_ ? paged.failed : failed_.data();
     for (int64_t i = 0; i < count; ++i) left.add(first + i, static_cast<AfterWalk>(who[i]));

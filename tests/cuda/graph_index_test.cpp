@@ -155,6 +155,96 @@ TEST_F(CudaGraphIndexSmall, HardRows) {
   expect_as_on_cpu(graph_index(rows.view()), rows.view().slice(5990, 30), {.k = 10, .beam = 20}, "6,000 equal rows");
 }
 
+// Walks of bytes write results themselves, and few queries have sixteen warps each where steps are wide.
+TEST_F(CudaGraphIndexSmall, BytesOfAnyWidthAndBatch) {
+  for (const int64_t cols : {1, 2, 3, 5, 17, 100, 129, 768, 2048}) {
+    const auto rows = make_bytes(5200, cols, 1, cols < 20 ? 40 : 255);
+    const auto queries = make_bytes(1000, cols, 2, cols < 20 ? 40 : 255);
+    const Index index = graph_index(rows.view(), cols % 2 == 0 ? "Graph32" : "Graph16",
+                                    cols % 3 == 0 ? Metric::sqeuclidean : Metric::l2);
+    const std::string what = std::to_string(cols) + " columns of bytes";
+    for (const int64_t count : {1, 7, 100, 1000}) {
+      for (const int64_t width : {2, 8}) {
+        expect_as_on_cpu(index, queries.view().slice(0, count), {.k = 10, .beam = 24, .width = width},
+                         what + ", " + std::to_string(count) + " queries, width " + std::to_string(width));
+      }
+    }
+    expect_as_on_cpu(index, queries.view().slice(0, 9), {.k = 30, .beam = 11, .width = 8}, what + ", k above the beam");
+    expect_as_on_cpu(index, queries.view().slice(0, 9), {.k = 1, .refine = 1, .beam = 20, .width = 8}, what + ", one");
+  }
+  const auto wide = make_bytes(9000, 24, 3);
+  for (const char* const factory : {"Graph64", "Graph128"}) {
+    const Index index = graph_index(wide.view(), factory);
+    for (const int64_t width : {1, 8, 16, 64}) {
+      expect_as_on_cpu(index, wide.view().slice(0, 30), {.k = 5, .beam = 15, .width = width},
+                       std::string(factory) + " of bytes, width " + std::to_string(width));
+    }
+  }
+  const auto unsigned_rows = make_bytes(9000, 30, 4);
+  Matrix<int8_t> with_sign(9000, 30);
+  for (size_t i = 0; i < with_sign.values.size(); ++i) {
+    with_sign.values[i] = static_cast<int8_t>(unsigned_rows.values[i] - 128);
+  }
+  const Index index = graph_index(with_sign.view());
+  for (const int64_t count : {1, 100, 1000}) {
+    expect_as_on_cpu(index, with_sign.view().slice(0, count), {.beam = 40, .width = 8}, "i8");
+  }
+  // As many places as a walk can look at for its results, and more.
+  for (const int64_t k : {32, 33}) {
+    expect_as_on_cpu(index, with_sign.view().slice(0, 9), {.k = k, .beam = kMostWalkResults / 32 * k, .width = 8},
+                     "i8, k = " + std::to_string(k));
+  }
+}
+
+TEST_F(CudaGraphIndexSmall, BytesWithManyRowsAtAPlaceAndEqualDistances) {
+  // Few different rows, thousands of times each, and distances that many share.
+  for (const uint32_t largest : {1U, 2U, 4U, 8U}) {
+    const auto rows = make_bytes(9000, 5, 1, largest);
+    const auto queries = make_bytes(200, 5, 2, largest);
+    for (const Metric metric : {Metric::l2, Metric::sqeuclidean}) {
+      const Index index = graph_index(rows.view(), "Graph16", metric);
+      const std::string what = "bytes up to " + std::to_string(largest);
+      for (const int64_t k : {1, 10, 100}) {
+        expect_as_on_cpu(index, queries.view(), {.k = k, .beam = 10}, what + ", k = " + std::to_string(k));
+        expect_as_on_cpu(index, queries.view().slice(0, 3), {.k = k, .refine = 1, .beam = 10, .width = 8}, what);
+      }
+    }
+  }
+  // Squares that differ, and roots, or squares as floats, that do not.
+  Matrix<uint8_t> rows(6000, 1200);
+  Matrix<uint8_t> queries(40, 1200);
+  const auto fine_rows = make_bytes(6000, 400, 1, 3);
+  const auto fine_queries = make_bytes(40, 400, 2, 3);
+  for (int64_t i = 0; i < 6000; ++i) std::memcpy(rows.row(i), fine_rows.row(i), 400);
+  for (int64_t i = 0; i < 40; ++i) {
+    std::memcpy(queries.row(i), fine_queries.row(i), 400);
+    std::memset(queries.row(i) + 400, 255, 800);
+  }
+  for (const Metric metric : {Metric::l2, Metric::sqeuclidean}) {
+    const Index index = graph_index(rows.view(), "Graph32", metric);
+    expect_as_on_cpu(index, queries.view(), {.k = 20, .beam = 40}, "distances that round alike");
+    expect_as_on_cpu(index, queries.view(), {.k = 20, .beam = 40, .width = 8}, "distances that round alike, width 8");
+  }
+}
+
+TEST_F(CudaGraphIndexSmall, BytesBehindTheGraphAndFilters) {
+  const auto rows = make_bytes(9000, 24, 1, 30);
+  const auto queries = make_bytes(120, 24, 2, 30);
+  Index index = graph_index(rows.view().slice(0, 8800));
+  index.add(rows.view().slice(8800, 200), Ownership::copy, on_cpu());
+  EXPECT_EQ(index.info().unlinked, 200);
+  std::vector<uint8_t> mask(9000);
+  for (size_t i = 0; i < mask.size(); i += 2) mask[i] = 1;
+  const RowFilter filter = RowFilter::mask(mask.data(), 9000);
+  for (const int64_t width : {2, 8}) {
+    expect_as_on_cpu(index, queries.view(), {.beam = 30, .width = width}, "bytes, some behind the graph");
+    expect_as_on_cpu(index, queries.view(), {.filter = filter, .beam = 20, .width = width}, "bytes with a filter");
+  }
+  const int64_t gone[] = {3, 77, 8900};
+  index.remove({gone, 3, {}}, on_cpu());
+  expect_as_on_cpu(index, queries.view(), {.beam = 30, .width = 8}, "bytes, some removed");
+}
+
 TEST_F(CudaGraphIndexSmall, FewRows) {
   for (const int64_t count : {1, 2, 15, 300, 4095, 4096}) {
     const auto rows = make_floats(Shape::gaussian, count, 8, 1);

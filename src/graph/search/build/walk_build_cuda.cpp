@@ -140,7 +140,7 @@ class WalkBuildCuda final : public WalkBuildGpu {
       task.beam = static_cast<int>(wish.beam);
       task.width = static_cast<int>(wish.width);
       task.most = wish.beam;
-      launch_walks(task, {}, multiprocessors_, context_->stream());
+      launch_walks(task, {}, walk_form(task, multiprocessors_), context_->stream());
       context_->copy_values(near.data() + first * wish.beam, at(layout_->found), some * wish.beam);
       context_->copy_values(counts.data() + first, at(layout_->found_count), some);
       context_->synchronize();
@@ -196,7 +196,7 @@ class WalkBuildCuda final : public WalkBuildGpu {
       const int64_t count = std::min(layout_->together, total - first);
       context_->fill(at(layout_->lost_count), 0, 1);
       const WalkTaskCuda task = walk_task(graph, first, count);
-      launch_walks(task, {}, multiprocessors_, context_->stream());
+      launch_walks(task, {}, walk_form(task, multiprocessors_), context_->stream());
       launch_lost_places(task, at(layout_->lost), at(layout_->lost_count), context_->stream());
       uint32_t some = 0;
       context_->copy_values(&some, at(layout_->lost_count), 1);
@@ -282,6 +282,7 @@ class WalkBuildCuda final : public WalkBuildGpu {
     task.centre_norms = at(layout_->centre_norms);
     task.offsets = at(layout_->offsets);
     task.widest = 1024;  // above all codes: none is moved
+    task.plain = true;
     task.queries = {codes_.data(), DType::i8, task.stride, count};
     task.queries.list = at(layout_->sought) + first;
     task.cols = graph.rows.values.cols();

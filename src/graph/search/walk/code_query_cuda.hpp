@@ -96,4 +96,30 @@ class CodedQuery {
   bool bytes_ = true;
 };
 
+// The code of a query whose bytes are that (WalkTaskCuda::plain), by one warp: calls use(i, word) for the i-th four
+// bytes, with zeros up to the stride; returns the squared norm.
+template <typename Use>
+KITH_DEVICE_INLINE uint32_t visit_plain_code(const WalkTaskCuda& task, const DeviceRowsView& queries, int64_t query,
+                                             const Use& use) {
+  const auto* const row = reinterpret_cast<const uint8_t*>(row_bytes_at(queries, query));
+  const auto cols = static_cast<int>(task.cols);
+  const bool aligned = is_aligned(row, 4);
+  const uint32_t turned = queries.dtype == DType::u8 ? 0x80U : 0U;  // less 128, as a signed byte
+  uint32_t norm = 0;
+  for (int first = 4 * lane_index(); first < task.stride; first += 128) {
+    uint32_t word = 0;
+    if (aligned && first + 4 <= cols) {
+      word = load_vector<uint32_t>(row + first) ^ turned * 0x01010101U;
+    } else {
+      KITH_UNROLL
+      for (int i = 0; i < 4; ++i) {
+        if (first + i < cols) word |= (row[first + i] ^ turned) << (8 * i);
+      }
+    }
+    use(first / 4, word);
+    norm += static_cast<uint32_t>(__dp4a(static_cast<int>(word), static_cast<int>(word), 0));
+  }
+  return warp_sum(norm);
+}
+
 }  // namespace kith

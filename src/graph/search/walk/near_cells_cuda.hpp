@@ -130,7 +130,7 @@ class NearCells : public NextBeam<kWarps, kFilters, kPacked> {
       near.size = static_cast<int>(min(static_cast<int64_t>(task_.cells), kNearCells));
       if (thread() < near.size) near.now[thread()] = ranked[thread()] << 1;
       sync();
-    } else if (kWarps < kWalkMostWarps || task_.cells > kMostWalkCells || !rank_cells_at_once(near)) {
+    } else if (!walk_ranks_at_once(kWarps) || task_.cells > kMostWalkCells || !rank_cells_at_once(near)) {
       rank_cells(near);
     }
   }

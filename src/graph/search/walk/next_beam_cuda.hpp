@@ -11,7 +11,8 @@ namespace kith {
 inline constexpr int kBeamBit = 1;  // for the beam, in WalkCounts::twice
 inline constexpr int kKeptBit = 2;
 inline constexpr uint64_t kOpenedBit = 1;
-inline constexpr int kShortList = 128;  // up to which warps look through a list
+inline constexpr int kShortList = 128;  // up to which several lanes look through a list for one entry
+inline constexpr int kNoFirst = 0x7FFFFFFF;
 
 // Best entries so far, sorted: the beam, the kept places, the nearest cells. All threads know the same of it.
 struct SortedList {
@@ -72,7 +73,7 @@ class NextBeam : public WalkBlock<kWarps, kPacked> {
 
   __device__ void ready_turn(int turn) const {
     counts_.fresh[0][turn] = counts_.fresh[1][turn] = 0;
-    counts_.first[turn] = 0x7FFFFFFF;
+    counts_.first[turn] = kNoFirst;
     counts_.twice[turn] = 0;
   }
 
@@ -98,38 +99,56 @@ class NextBeam : public WalkBlock<kWarps, kPacked> {
     put(list, entry, to, bit);
     if (twice) atomicOr(&counts_.twice[turn_], bit);
   }
-  // The same by a warp, which looks at 32 entries at a time: sooner for short lists.
-  KITH_DEVICE_INLINE void move_fresh_by_warp(const SortedList& list, const FreshEntries& from, int count, int i,
-                                             int bit) const {
-    const uint64_t entry = from.entries[i];
-    int to = 0;
-    bool twice = false;
-#pragma unroll 1
-    for (int start = 0; start < list.size; start += 32) {
-      const int j = start + lane();
-      const uint64_t other = j < list.size ? list.now[j] & ~kOpenedBit : kPadding;
-      to += __popc(__ballot_sync(kAllLanes, other < entry));
-    }
-#pragma unroll 1
-    for (int start = 0; start < count; start += 32) {
-      const int j = start + lane();
-      const uint64_t other = j < count ? from.entries[j] : kPadding;
-      to += __popc(__ballot_sync(kAllLanes, other < entry));
-      twice |= other == entry && j != i;
-    }
-    twice = __any_sync(kAllLanes, twice);
-    if (lane() != 0) return;
-    put(list, entry, to, bit);
-    if (twice) atomicOr(&counts_.twice[turn_], bit);
-  }
   __device__ void put(const SortedList& list, uint64_t entry, int to, int bit) const {
     if (to >= list.capacity) return;
     list.next[to] = entry;
     if (bit == kBeamBit) atomicMin(&counts_.first[turn_], to);
   }
 
+  // The same for all entries, some lanes for each: sooner than a thread each where lists are short and warps many.
+  KITH_DEVICE_INLINE void move_by_lanes(const SortedList& list, const FreshEntries& from, int bit) const {
+    constexpr int kEntryLanes = kWarps > 8 ? 8 : 4;
+    constexpr int kOfWarp = 32 / kEntryLanes;
+    constexpr int kOneSame = 1 << 16;  // above all places
+    const int count = *from.count;
+    const int opened = bit == kBeamBit ? last_ : -1;
+    const int part = lane() % kEntryLanes;
+#pragma unroll 1
+    for (int start = warp() * kOfWarp; start < list.size + count; start += kThreads / kEntryLanes) {
+      const int i = start + lane() / kEntryLanes;
+      const bool there = i < list.size + count;
+      const bool is_fresh = there && i >= list.size;
+      const uint64_t stored = !there ? kPadding : is_fresh ? from.entries[i - list.size] : list.now[i];
+      const uint64_t entry = stored & ~kOpenedBit;
+      int sum = 0;
+#pragma unroll 4
+      for (int j = part; j < count; j += kEntryLanes) {
+        const uint64_t other = from.entries[j];
+        sum += other < entry ? 1 : 0;
+        sum += other == entry ? kOneSame : 0;
+      }
+      if (is_fresh) {
+#pragma unroll 4
+        for (int j = part; j < list.size; j += kEntryLanes) sum += list.now[j] < entry ? 1 : 0;
+      }
+      KITH_UNROLL
+      for (int apart = 1; apart < kEntryLanes; apart *= 2) sum += __shfl_xor_sync(kAllLanes, sum, apart);
+      const int before = sum % kOneSame;
+      const int to = is_fresh ? before : i + before;
+      const bool moves = there && part == 0 && to < list.capacity;
+      if (moves) list.next[to] = i <= opened ? entry | kOpenedBit : stored;
+      const bool twice = there && sum / kOneSame != (is_fresh ? 1 : 0);
+      const int first = __reduce_min_sync(kAllLanes, moves && is_fresh ? to : kNoFirst);
+      const bool some_twice = __any_sync(kAllLanes, twice);
+      if (lane() != 0) continue;
+      if (bit == kBeamBit && first != kNoFirst) atomicMin(&counts_.first[turn_], first);
+      if (some_twice) atomicOr(&counts_.twice[turn_], bit);
+    }
+  }
+
   // All entries of the list, and fresh ones, move to the other half. All threads, between two waits.
   KITH_DEVICE_INLINE void move_all(const SortedList& list, const FreshEntries& from, int bit) const {
+    if (kWarps >= 4 && list.size <= kShortList) return move_by_lanes(list, from, bit);
     const int count = *from.count;
     const int opened = bit == kBeamBit ? last_ : -1;
 #pragma unroll 1
@@ -145,14 +164,8 @@ class NextBeam : public WalkBlock<kWarps, kPacked> {
       if (to < list.capacity) list.next[to] = i <= opened ? entry | kOpenedBit : list.now[i];
       if (twice) atomicOr(&counts_.twice[turn_], bit);
     }
-    if (kWarps >= 4 && list.size <= kShortList) {
-      // Those warps first that have no entries of the list.
 #pragma unroll 1
-      for (int i = kWarps - 1 - warp(); i < count; i += kWarps) move_fresh_by_warp(list, from, count, i, bit);
-    } else {
-#pragma unroll 1
-      for (int i = thread(); i < count; i += kThreads) move_fresh(list, from, count, i, bit);
-    }
+    for (int i = thread(); i < count; i += kThreads) move_fresh(list, from, count, i, bit);
   }
   __device__ void swap(SortedList& list, int size) const {
     uint64_t* const before = list.now;

@@ -67,7 +67,11 @@ __global__ void __launch_bounds__(kRankThreads)
     int8_t* const to = rank_codes + i * row_bytes;
     bool ranked = false;
     uint32_t norm = 0;
-    if (query < queries.count) {
+    if (query < queries.count && task.plain) {
+      auto* const words = reinterpret_cast<uint32_t*>(to);
+      norm = visit_plain_code(task, queries, query, [&](int at, uint32_t word) { words[at] = word; });
+      ranked = true;
+    } else if (query < queries.count) {
       const CodedQuery coded(task, queries, query);
       ranked = coded.finite() && coded.bytes();
       norm = coded.visit([&](int col, int level) { to[col] = static_cast<int8_t>(ranked ? level : 0); });

@@ -1,4 +1,4 @@
-// The steps of a walk for few queries, which have the GPU to themselves and wait for memory above all.
+// Narrow steps of a walk for few queries, which have the GPU to themselves and wait for memory above all.
 //
 // A walk of many steps, each of which waits for a list and then for codes, is slow however wide the GPU is. So lists
 // are compared ahead: of the nearest places that were not opened, not those of the next step alone. One warp then takes

@@ -24,6 +24,7 @@ struct WalkCounts {
   int doubles;      // entries of a list that are there twice
   int opened;
   int last;
+  uint32_t norm;                      // squared, of the query
   uint32_t bound;                     // of the keys of the nearest cells
   uint64_t near;                      // lists of places before it are likely to be asked for
   uint32_t places[kWalkLargestStep];  // that are opened, where a step takes several rounds; or whose lists are compared
@@ -56,8 +57,15 @@ class WalkBlock {
   __device__ T* at(int64_t offset) const {
     return reinterpret_cast<T*>(memory_ + offset);
   }
-  // The query's code; every warp knows all of it, the first one writes. False where a value is not finite.
+  // The query's code, which the first warp writes. False where a value is not finite. loaded() follows after a wait.
   KITH_DEVICE_INLINE bool load(const DeviceRowsView& queries, int64_t query) {
+    if (!kPacked && task_.plain) {
+      if (warp() != 0) return true;
+      auto* const words = at<uint32_t>(task_.layout.query);
+      const uint32_t norm = visit_plain_code(task_, queries, query, [&](int i, uint32_t word) { words[i] = word; });
+      if (lane() == 0) counts_.norm = norm;
+      return true;
+    }
     const CodedQuery coded(task_, queries, query);
     if (!coded.finite()) return false;
     bytes_ = coded.bytes();
@@ -69,8 +77,11 @@ class WalkBlock {
         at<int16_t>(task_.layout.query)[col] = static_cast<int16_t>(level);
       }
     });
-    if (task_.kind == WalkKind::products) norm_ = 0;
     return true;
+  }
+  KITH_DEVICE_INLINE void loaded() {
+    if (!kPacked && task_.plain) norm_ = counts_.norm;
+    if (task_.kind == WalkKind::products) norm_ = 0;
   }
 
   // Calls use(true, number, key) for `count` codes, as compare_codes() does. Those of centres are bytes; those of

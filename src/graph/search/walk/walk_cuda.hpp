@@ -8,9 +8,9 @@
 
 namespace kith {
 
-// Enqueues. Chooses seen and layout; fills task.near_cells where there is room for them. `given` holds the queries
-// where they go with the launch.
-void launch_walks(WalkTaskCuda task, const InlineQueries& given, int multiprocessors, cudaStream_t stream);
+// Enqueues. Chooses seen and layout; fills task.near_cells where there is room for them. `form` suits the task;
+// walk_form() has the one that takes least time. `given` holds the queries where they go with the launch.
+void launch_walks(WalkTaskCuda task, const InlineQueries& given, const WalkForm& form, cudaStream_t stream);
 
 // Fills task.near_cells: a part of launch_walks().
 void launch_rank_cells(const WalkTaskCuda& task, const InlineQueries& given, cudaStream_t stream);

@@ -5,6 +5,7 @@
 
 #include "cuda/ptx.hpp"
 #include "graph/search/walk/near_cells_cuda.hpp"
+#include "graph/search/walk/walk_results_cuda.hpp"
 
 namespace kith {
 
@@ -29,6 +30,7 @@ class WalkStart : public NearCells<kWarps, kFilters, kPacked> {
   using Cells::lane;
   using Cells::last_;
   using Cells::load;
+  using Cells::loaded;
   using Cells::ready_turn;
   using Cells::sync;
   using Cells::task_;
@@ -52,6 +54,7 @@ class WalkStart : public NearCells<kWarps, kFilters, kPacked> {
       return false;
     }
     sync();
+    loaded();
     ptx::wait_for_kernel_before();  // which has ranked cells; and the next kernel may take its place
     KITH_WALK_PART_ENDS(code)
     begin(query);
@@ -113,7 +116,7 @@ class WalkStart : public NearCells<kWarps, kFilters, kPacked> {
       if (probe == SeenTable::kProbes) break;
       before = atomicCAS(slots + task_.seen.slot_after(own, probe), kNoEdge, place);
     }
-    slots[own] = place;
+    atomicExch(slots + own, place);
     return true;
   }
 
@@ -168,6 +171,15 @@ class WalkStart : public NearCells<kWarps, kFilters, kPacked> {
   }
 
   KITH_DEVICE_INLINE void write(int64_t query) const {
+    if (!kPacked && task_.results.ids != nullptr) {
+      static_assert(kRound >= kMostWalkResults);
+      if (warp() != 0) return;
+      // What fresh entries had is free, and the other half of the beam.
+      auto* const keys = this->template at<uint32_t>(task_.layout.fresh);
+      auto* const ends = reinterpret_cast<int*>(keys + kMostWalkResults);
+      WalkResultsWriter(task_, beam_.next, keys, ends).write(query, beam_.now, beam_.size);
+      return;
+    }
     // No reference to one of both: the compiler would keep the walk in memory for it.
     const bool filtered = this->filtered();
     const uint64_t* const entries = filtered ? kept_.now : beam_.now;

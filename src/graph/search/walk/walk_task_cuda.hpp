@@ -6,8 +6,10 @@
 
 #include "core/divide.hpp"
 #include "core/host_device.hpp"
+#include "core/result_exit.hpp"
 #include "graph/search/graph/walk_cells.hpp"
 #include "graph/search/graph/walk_view.hpp"
+#include "kernels/distance/canonical.hpp"
 #include "rows/device_rows.hpp"
 
 #include <algorithm>
@@ -22,9 +24,14 @@ constexpr int walk_round(int warps) { return warps == 1 ? 128 : 256; }
 // Unseen places that a warp puts together before it compares them.
 constexpr int walk_staged(int warps) { return warps == 1 ? 64 : 32; }
 inline constexpr int64_t kWalkShared = 96 << 10;  // that a block has on every GPU from compute capability 8.0 on
-inline constexpr int kWalkMostWarps = 8;          // of a query
+inline constexpr int kWalkMostWarps = 16;         // of a query
+inline constexpr int kWalkAheadWarps = 8;         // of one that looks ahead
 inline constexpr int kWalkOpened = 16;            // lists of a round, at most
 inline constexpr int kWalkLargestStep = 64;       // kWidestStep of walk.hpp
+// Whether a walk that ranks cells for itself computes the keys of all at once.
+constexpr bool walk_ranks_at_once(int warps) { return warps >= 8; }
+// Places that a walk can look at for its results.
+inline constexpr int64_t kMostWalkResults = 128;
 // Lists that are asked for at a time. (One query with eight warps: 4 lists are as soon as 8.)
 constexpr int walk_lists_ahead(int warps) { return warps > 4 ? 8 : 4; }
 // Lists that were compared ahead and are kept, a power of two: 16 KB of them, or 8.
@@ -52,13 +59,16 @@ struct SeenTable {
   static constexpr int kFewestSlotBits = 11;
   static constexpr int kMostSlotBits = 13;
 
-  // `places`: of the graph.
-  static SeenTable of(int64_t places, int64_t beam, int64_t degree, bool whole) {
-    const int likely = std::bit_width(static_cast<uint64_t>(beam * degree)) + (whole ? 1 : 0);
+  // `places`: of the graph. Sixteen warps have a multiprocessor's memory to themselves: a larger table, which hardly
+  // ever forgets.
+  static SeenTable of(int64_t places, int64_t beam, int64_t degree, int warps) {
+    const bool whole = warps > 1;
+    const int more = whole ? (warps == kWalkMostWarps ? 2 : 1) : 0;
+    const int likely = std::bit_width(static_cast<uint64_t>(beam * degree)) + more;
     const int bits = std::bit_width(static_cast<uint64_t>(places));
     SeenTable table;
     table.whole = whole;
-    table.slot_bits = std::clamp(likely, kFewestSlotBits, kMostSlotBits);
+    table.slot_bits = std::clamp(likely, kFewestSlotBits, warps == kWalkMostWarps ? kMostSlotBits + 1 : kMostSlotBits);
     if (!whole) table.slot_bits = std::max(table.slot_bits, bits - kMostTagBits);
     table.tag_bits = whole ? 32 - table.slot_bits : std::max(bits - table.slot_bits, 0);
     return table;
@@ -92,7 +102,7 @@ struct WalkLayout {
         fresh_kept(take(kept_places > 0 ? walk_round(warps) * 8 : 0)),
         ranks(take(walk_round(warps) * 4)),
         staged(take(int64_t{warps} * (walk_staged(warps) + kWalkOpened) * 4)),
-        cell_keys(take(warps == kWalkMostWarps ? kMostWalkCells * 4 : 0)),
+        cell_keys(take(walk_ranks_at_once(warps) ? kMostWalkCells * 4 : 0)),
         query(take(stride * 2)),
         seen(take(table.bytes())) {}
 
@@ -124,6 +134,20 @@ struct WalkLayout {
   }
 };
 
+// What a walk writes where its keys are the vectors' squared distances: no second look (index/graph_compare_cuda.hpp)
+// follows. Nothing is filtered.
+struct WalkResults {
+  int64_t* ids = nullptr;  // queries x k, padded; null: the places are written
+  float* distances = nullptr;
+  uint8_t* failed = nullptr;  // of each query: `after_few` where it has found fewer than fewest_rows, else 0
+  uint8_t after_few = 0;
+  int64_t k = 0;
+  int64_t candidates = 0;  // rows that are looked at: those at the first places, until there are so many
+  int64_t fewest_rows = 0;
+  KeyKind kind = KeyKind::l2;
+  ResultExit exit = ResultExit(Metric::l2);
+};
+
 struct WalkTaskCuda {
   // The graph (WalkView). Codes have `stride` bytes, a multiple of 16; packed ones, of places and of the tail, half of
   // it (kernels/distance/nibble_keys_cpu.hpp).
@@ -141,12 +165,13 @@ struct WalkTaskCuda {
   const uint32_t* entry_offsets = nullptr;
   const uint32_t* entries = nullptr;
   const uint32_t* centre_norms = nullptr;  // squared
-  PlaceRows rows;                          // for the filter
+  PlaceRows rows;
   // How queries are coded (walk_coder.hpp).
   const float* offsets = nullptr;
   double inverse_step = 1;
   double widest = 127;
   bool unit_length = false;
+  bool plain = false;  // bytes of queries, u8 less 128, are their codes
   // Queries of any dtype, and what is wanted.
   DeviceRowsView queries;
   int64_t cols = 0;
@@ -167,6 +192,7 @@ struct WalkTaskCuda {
   uint32_t* found_keys = nullptr;  // of these places, in the order of ordered_key(); null: nobody asks
   uint32_t* found_count = nullptr;
   uint32_t* bad_query = nullptr;
+  WalkResults results;
   SeenTable seen;
   WalkLayout layout;
   int ahead = 0;  // lists that are asked for at a time, by walks that compare them ahead
@@ -193,36 +219,45 @@ struct WalkForm {
   SeenTable seen(const WalkTaskCuda& task) const {
     // A walk ahead remembers only what was near enough for the beam.
     constexpr int kFewer = 4;
-    return SeenTable::of(task.places, task.beam, ahead ? task.degree / kFewer : task.degree, warps > 1);
+    return SeenTable::of(task.places, task.beam, ahead ? task.degree / kFewer : task.degree, warps);
   }
   WalkLayout layout(const WalkTaskCuda& task) const {
     WalkLayout layout(task.beam, task.kept, task.stride, warps, seen(task));
     if (ahead) layout.add_ahead(task.degree, warps);
     return layout;
   }
+  // Whether such walks can be made.
+  bool suits(const WalkTaskCuda& task) const {
+    if (layout(task).bytes > kWalkShared) return false;
+    if (!ahead) return true;
+    return warps >= 2 && warps <= kWalkAheadWarps && task.kept_bits == nullptr && task.beam <= kWalkAheadBeam &&
+           task.width <= walk_lists_ahead(warps) &&
+           int64_t{task.width} * round_up(task.degree, 32) <= walk_round(warps);
+  }
 };
 
-// As many warps as keep the device busy. (1,000 queries on an H200, beam 48, ahead: 0.29 ms with two warps each, 0.38 with
-// four; 0.33 with two that do not look ahead.)
+// As many warps as keep the device busy: a pure function of the number of queries, what is asked for, and the device.
+// (1,000 queries on an H200, beam 48, ahead: 0.29 ms with two warps each, 0.38 with four; 0.33 with two that do not
+// look ahead.) A step whose lists give sixteen warps enough to compare does not look ahead: to go over what was
+// compared is one warp's work, and takes longer than to wait for memory.
 inline WalkForm walk_form(const WalkTaskCuda& task, int multiprocessors) {
   constexpr int64_t kWarpsTogether = 16;  // of a multiprocessor, about
+  constexpr int64_t kEnough = 128;        // edges of a step
   const int64_t each = int64_t{multiprocessors} * kWarpsTogether / std::max<int64_t>(1, task.queries.count);
-  const WalkForm form{each >= kWalkMostWarps ? kWalkMostWarps : each >= 4 ? 4 : each >= 2 ? 2 : 1, false};
-  const WalkForm ahead{form.warps, true};
-  const int64_t fresh = int64_t{task.width} * round_up(task.degree, 32);
-  const bool suits = task.kept_bits == nullptr && task.beam <= kWalkAheadBeam &&
-                     task.width <= walk_lists_ahead(ahead.warps) && fresh <= walk_round(ahead.warps);
-  if (form.warps >= 2 && suits && ahead.layout(task).bytes <= kWalkShared) return ahead;
-  return form;
+  const int warps = each >= kWalkAheadWarps ? kWalkAheadWarps : each >= 4 ? 4 : each >= 2 ? 2 : 1;
+  const bool most = each >= kWalkMostWarps && WalkForm{kWalkMostWarps, false}.suits(task);
+  if (most && int64_t{task.width} * task.degree >= kEnough) return {kWalkMostWarps, false};
+  if (const WalkForm ahead{warps, true}; ahead.suits(task)) return ahead;
+  return {most ? kWalkMostWarps : warps, false};
 }
 
-// Whether a block has room for such a walk, whatever its warps.
+// Whether a block has room for such a walk, with one warp or with eight.
 inline bool suits_walk_cuda(int64_t places, int64_t beam, int64_t kept, int64_t degree, int64_t stride) {
-  const auto fits = [&](bool whole) {
-    const SeenTable table = SeenTable::of(places, beam, degree, whole);
-    return WalkLayout(beam, kept, stride, kWalkMostWarps, table).bytes <= kWalkShared;
+  const auto fits = [&](int warps) {
+    const SeenTable table = SeenTable::of(places, beam, degree, warps);
+    return WalkLayout(beam, kept, stride, kWalkAheadWarps, table).bytes <= kWalkShared;
   };
-  return fits(true) && fits(false);
+  return fits(1) && fits(kWalkAheadWarps);
 }
 
 }  // namespace kith
