@@ -245,6 +245,22 @@ TEST_F(CudaGraphIndexSmall, BytesBehindTheGraphAndFilters) {
   expect_as_on_cpu(index, queries.view(), {.beam = 30, .width = 8}, "bytes, some removed");
 }
 
+TEST_F(CudaGraphIndexSmall, PlacesThatWereForgottenComeAgain) {
+  // Walks that see most of the graph, so that tables of seen places forget some: with 16, 8, 4 and 2 warps for a query.
+  const auto rows = make_bytes(9000, 16, 1, 20);
+  const auto queries = make_bytes(600, 16, 2, 20);
+  for (const char* const factory : {"Graph32", "Graph32x4"}) {
+    const Index index = graph_index(rows.view(), factory);
+    for (const int64_t count : {20, 140, 300, 600}) {
+      for (const int64_t beam : {40, 150}) {
+        expect_as_on_cpu(
+            index, queries.view().slice(0, count), {.beam = beam, .width = 8},
+            std::string(factory) + ", " + std::to_string(count) + " queries, beam " + std::to_string(beam));
+      }
+    }
+  }
+}
+
 TEST_F(CudaGraphIndexSmall, FewRows) {
   for (const int64_t count : {1, 2, 15, 300, 4095, 4096}) {
     const auto rows = make_floats(Shape::gaussian, count, 8, 1);

@@ -1,6 +1,7 @@
 // The beam of a walk on a GPU, and how the next one is made of it: every entry of the beam and every fresh one counts
 // how many are before it, and moves there, into the beam's other half. Where one is there twice (the table of seen
-// places has forgotten it) that is noticed, and done again with care.
+// places has forgotten it) that is noticed, and done again with care. Until then an entry that sees its double does not
+// move, so that no two threads write to one place.
 #pragma once
 
 #include "core/ordered_key.hpp"
@@ -96,8 +97,11 @@ class NextBeam : public WalkBlock<kWarps, kPacked> {
       to += from.entries[j] < entry ? 1 : 0;
       twice |= from.entries[j] == entry && j != i;
     }
-    put(list, entry, to, bit);
-    if (twice) atomicOr(&counts_.twice[turn_], bit);
+    if (twice) {
+      atomicOr(&counts_.twice[turn_], bit);
+    } else {
+      put(list, entry, to, bit);
+    }
   }
   __device__ void put(const SortedList& list, uint64_t entry, int to, int bit) const {
     if (to >= list.capacity) return;
@@ -135,9 +139,9 @@ class NextBeam : public WalkBlock<kWarps, kPacked> {
       for (int apart = 1; apart < kEntryLanes; apart *= 2) sum += __shfl_xor_sync(kAllLanes, sum, apart);
       const int before = sum % kOneSame;
       const int to = is_fresh ? before : i + before;
-      const bool moves = there && part == 0 && to < list.capacity;
-      if (moves) list.next[to] = i <= opened ? entry | kOpenedBit : stored;
       const bool twice = there && sum / kOneSame != (is_fresh ? 1 : 0);
+      const bool moves = there && part == 0 && !twice && to < list.capacity;
+      if (moves) list.next[to] = i <= opened ? entry | kOpenedBit : stored;
       const int first = __reduce_min_sync(kAllLanes, moves && is_fresh ? to : kNoFirst);
       const bool some_twice = __any_sync(kAllLanes, twice);
       if (lane() != 0) continue;
@@ -161,7 +165,7 @@ class NextBeam : public WalkBlock<kWarps, kPacked> {
         to += from.entries[j] < entry ? 1 : 0;
         twice |= from.entries[j] == entry;
       }
-      if (to < list.capacity) list.next[to] = i <= opened ? entry | kOpenedBit : list.now[i];
+      if (!twice && to < list.capacity) list.next[to] = i <= opened ? entry | kOpenedBit : list.now[i];
       if (twice) atomicOr(&counts_.twice[turn_], bit);
     }
 #pragma unroll 1
