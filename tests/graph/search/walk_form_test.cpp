@@ -22,17 +22,32 @@ WalkTaskCuda task_of(int64_t queries, int width, int degree, int beam = 40) {
 
 TEST(WalkForm, FewQueriesWithWideStepsHaveSixteenWarpsEach) {
   for (const int64_t queries : {1, 10, 100, 132}) {
-    const WalkForm form = walk_form(task_of(queries, 8, 32), kMultiprocessors);
-    EXPECT_EQ(form.warps, 16) << queries;
-    EXPECT_FALSE(form.ahead) << queries;
-    const WalkForm narrow = walk_form(task_of(queries, 2, 32), kMultiprocessors);
-    EXPECT_EQ(narrow.warps, 8) << queries;
-    EXPECT_TRUE(narrow.ahead) << queries;
+    for (const int width : {2, 4, 8}) {
+      const WalkForm form = walk_form(task_of(queries, width, 32), kMultiprocessors);
+      EXPECT_EQ(form.warps, 16) << queries << " queries, width " << width;
+      EXPECT_FALSE(form.ahead) << queries << " queries, width " << width;
+    }
   }
+  EXPECT_EQ(walk_form(task_of(1, 4, 16), kMultiprocessors).warps, 16);
+  EXPECT_EQ(walk_form(task_of(1, 1, 64), kMultiprocessors).warps, 16);
   EXPECT_EQ(walk_form(task_of(133, 8, 32), kMultiprocessors).warps, 8);
   EXPECT_EQ(walk_form(task_of(1000, 4, 32), kMultiprocessors).warps, 2);
   EXPECT_TRUE(walk_form(task_of(1000, 4, 32), kMultiprocessors).ahead);
   EXPECT_EQ(walk_form(task_of(10000, 2, 32), kMultiprocessors).warps, 1);
+}
+
+TEST(WalkForm, StepsOfFewerThan64EdgesLookAheadWithEightWarps) {
+  struct Step {
+    int width;
+    int degree;
+  };
+  for (const int64_t queries : {1, 10, 100, 132}) {
+    for (const Step step : {Step{2, 16}, Step{3, 16}, Step{1, 32}, Step{1, 48}}) {
+      const WalkForm form = walk_form(task_of(queries, step.width, step.degree), kMultiprocessors);
+      EXPECT_EQ(form.warps, 8) << queries << " queries, " << step.width << " lists of " << step.degree;
+      EXPECT_TRUE(form.ahead) << queries << " queries, " << step.width << " lists of " << step.degree;
+    }
+  }
 }
 
 TEST(WalkForm, HasRoomWhereverAWalkHas) {

@@ -239,11 +239,12 @@ struct WalkForm {
 // As many warps as keep the device busy: a pure function of the number of queries, what is asked for, and the device.
 // (1,000 queries on an H200, beam 48, ahead: 0.29 ms with two warps each, 0.38 with four; 0.33 with two that do not
 // look ahead.) A step whose lists give sixteen warps enough to compare does not look ahead: to go over what was
-// compared is one warp's work, and takes longer than to wait for memory. (One query, beam 40: 0.064 ms with width 4 and
-// 0.060 with 8, where eight warps that look ahead take 0.080 and 0.078.)
+// compared is one warp's work, and takes longer than to wait for memory. (One query, lists of 32, beam 40, where eight
+// warps look ahead and where sixteen do not, in us of walk_parts_cuda_bench: 84 and 81 with width 2, 76 and 61 with 4,
+// 75 and 56 with 8; a hundred queries: 110 and 95, 96 and 72, 95 and 67.)
 inline WalkForm walk_form(const WalkTaskCuda& task, int multiprocessors) {
   constexpr int64_t kWarpsTogether = 16;  // of a multiprocessor, about
-  constexpr int64_t kEnough = 128;        // edges of a step
+  constexpr int64_t kEnough = 64;         // edges of a step
   const int64_t each = int64_t{multiprocessors} * kWarpsTogether / std::max<int64_t>(1, task.queries.count);
   const int warps = each >= kWalkAheadWarps ? kWalkAheadWarps : each >= 4 ? 4 : each >= 2 ? 2 : 1;
   const bool most = each >= kWalkMostWarps && WalkForm{kWalkMostWarps, false}.suits(task);
