@@ -1,9 +1,9 @@
-// The cells of a walked graph: their centres, among which a walk finds where to begin, and the cell of each row.
+// The cells of a search graph: their centres, which determine where a walk begins, and the cell of each row.
 //
-// Centres are means (k-means on a sample), rounded to codes as rows are; for metrics in which a mean says nothing they
-// are rows, drawn by the seed. A row belongs to the centre nearest to it, exactly.
+// Centres are means (k-means on a sample), rounded to codes like rows; for metrics in which means are not useful they
+// are rows drawn with the seed. A row belongs to the centre nearest to it, exactly.
 //
-// Time: rows x cells keys. Memory: 4 bytes a row, and 12 while it is made.
+// Time: rows x cells keys. Memory: 4 bytes per row, and 12 during construction.
 #pragma once
 
 #include <kith/metric.hpp>
@@ -20,7 +20,7 @@ namespace kith {
 inline constexpr int64_t kRowsPerWalkCell = 300;
 inline constexpr int64_t kMostWalkCells = 1024;
 
-// The metric that keys of such rows are of.
+// The metric of the keys of such rows.
 Metric metric_of(const WalkRows& rows);
 
 class WalkCells {
@@ -28,7 +28,7 @@ class WalkCells {
   WalkCells(const WalkRows& rows, uint64_t seed, const Resources& resources);
 
   int64_t count() const { return count_; }
-  // In the form of the rows.
+  // The centres in the format of the rows.
   WalkRows centres() const;
   const uint32_t* labels() const { return labels_.data(); }
   HostArray<std::byte> take_centres() && { return std::move(centres_); }

@@ -1,7 +1,7 @@
-// A graph for walks (walk.hpp), with all that it needs: codes, lists, cells and the rows at each place. Immutable; one
-// that grew out of another shares what has not changed with it.
+// A search graph (walk.hpp) with everything that a walk needs: codes, lists, cells and the rows at each place.
+// Immutable; a graph made from another shares unchanged parts with it.
 //
-// Memory of a row: its code (walk_coder.hpp), 4 x degree bytes of neighbours, and 8 for its place.
+// Memory per row: its code (walk_coder.hpp), 4 x degree bytes of neighbours, and 8 for its place.
 #pragma once
 
 #include <kith/resources.hpp>
@@ -21,9 +21,9 @@ inline constexpr int64_t kDegreeStep = 16;
 inline constexpr int64_t kMostDegree = 128;
 
 struct WalkFacts {
-  int64_t clipped = 0;  // values of rows that codes do not reach
-  int64_t parts = 0;    // connected, taking edges both ways
-  int64_t lost = 0;     // places that a small walk towards them does not find
+  int64_t clipped = 0;  // number of clipped values of rows
+  int64_t parts = 0;    // connected components, with edges in both directions
+  int64_t lost = 0;     // places not found by a small walk to them
 };
 
 struct WalkGraph {
@@ -42,7 +42,7 @@ struct WalkGraph {
   int64_t bytes() const {
     return order.bytes() + codes.bytes() + edges.bytes() + centres.bytes() + entry_offsets.bytes() + entries.bytes();
   }
-  // With codes of so many rows that came later.
+  // Includes the codes of that many rows added later.
   WalkView view(const std::byte* tail, int64_t tail_rows) const {
     WalkView view;
     view.rows = coder.rows_of(codes.data(), order.places());

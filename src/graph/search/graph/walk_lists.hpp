@@ -1,10 +1,10 @@
-// The lists of neighbours of a walked graph. The graphs that grow out of one another share them: lists lie in pages of
+// The lists of neighbours of a search graph. A graph and those made from it share them: lists are stored in pages of
 // kPageLists, and a page is copied when one of its lists changes.
 //
-// A graph that was built or loaded has all lists in one array, as has one most of whose pages would be copies: a walk
-// finds a list there without a look at a table. So the copies are half of the lists at most.
+// A graph that was built or loaded has all lists in one array, and so has one most of whose pages would be copies: a
+// walk then finds a list without reading a table. So at most half of the lists are copies.
 //
-// Memory: 4 bytes for each neighbour; where there are copies, those, and 24 bytes for each page.
+// Memory: 4 bytes per neighbour; if there are copies, those, and 24 bytes per page.
 #pragma once
 
 #include <kith/resources.hpp>
@@ -22,22 +22,22 @@ namespace kith {
 class WalkLists {
  public:
   WalkLists() = default;
-  // All in one array, places x degree.
+  // All lists in one array, places x degree.
   WalkLists(HostArray<uint32_t> lists, int64_t places, int64_t degree);
 
   int64_t places() const { return places_; }
   int64_t degree() const { return degree_; }
-  // Bytes of this version, as if it shared none.
+  // The size of this version, including shared pages.
   int64_t bytes() const;
-  // All of them where they lie in one array, else null.
+  // All lists, if they are in one array, else null.
   const uint32_t* flat() const { return table_.empty() ? flat_of() : nullptr; }
   const uint32_t* of(int64_t place) const {
     if (table_.empty()) return flat_of() + place * degree_;
     return table_[static_cast<size_t>(place / kPageLists)] + place % kPageLists * degree_;
   }
-  // Copied one after the other.
+  // Copies all lists into one array.
   void copy_to(uint32_t* to, const Resources& resources) const;
-  // Sets edges or pages, and the degree.
+  // Sets the view's edges or pages, and its degree.
   void show_in(WalkView& view) const;
 
  private:
@@ -49,27 +49,27 @@ class WalkLists {
   int64_t places_ = 0;
   int64_t degree_ = 0;
   Page together_;                       // the lists of the first places
-  std::vector<Page> copies_;            // of each page; null: it lies in together_. Empty where all do
-  std::vector<const uint32_t*> table_;  // where each page lies; empty as well
+  std::vector<Page> copies_;            // of each page; null: the page is in together_. Empty if all are
+  std::vector<const uint32_t*> table_;  // the address of each page; empty as well
 };
 
-// Lists that grow out of others, which stay as they are. One thread at a time, but for writing to lists that are there
-// to be changed.
+// A changeable version of lists; the original is not changed. For one thread at a time, except for writing to lists
+// that were made changeable.
 class ChangedLists {
  public:
-  // With room for lists behind those that are there, `places` in all.
+  // Adds room for new lists after the existing ones, `places` in total.
   ChangedLists(const WalkLists& before, int64_t places, const Resources& resources);
 
-  // The lists of these places, ascending, may be written to, as may those of the new places.
+  // Makes the lists of these places, ascending, changeable; those of new places already are.
   void change(const std::vector<uint32_t>& some);
-  // All lists, those of the new places too, become these.
+  // Replaces all lists, including those of new places.
   void replace(HostArray<uint32_t> lists);
-  // One of those.
+  // A changeable list.
   uint32_t* changed(uint32_t place) const { return const_cast<uint32_t*>(lists_.of(place)); }
-  // The list of a place, which may be written to from now on.
+  // Makes the list of a place changeable, and returns it.
   uint32_t* change(uint32_t place);
 
-  // What walks see, as long as change() is not called.
+  // Sets the lists of a view; valid until the next change().
   void show_in(WalkView& view) const { lists_.show_in(view); }
 
   WalkLists take() &&;
@@ -82,8 +82,8 @@ class ChangedLists {
   const Resources& resources_;
   const int64_t before_;  // places
   WalkLists lists_;
-  std::vector<bool> own_;  // pages that no other version has
-  bool all_own_ = false;   // all lists lie together, and no other version has them
+  std::vector<bool> own_;  // pages not shared with another version
+  bool all_own_ = false;   // all lists are in one array, not shared with another version
 };
 
 }  // namespace kith

@@ -1,9 +1,9 @@
-// What a walk over a graph goes among, and how near a query is to it.
+// The vectors of a search graph's nodes, and their keys to a query.
 //
-// Places are the nodes of a walked graph. Each has a code of signed bytes, or of four bits a column that stand for such
-// (kernels/distance/nibble_keys_cpu.hpp), or, for metrics that codes do not serve, the values of its row. A key is a
-// u32 whose order is that of nearness: an integer sum over codes with its sign bit turned, or a canonical key
-// (core/ordered_key.hpp). So a walk compares (key, place) as integers, and whoever computes the keys finds the same.
+// Places are the nodes of a search graph. Each has a code of signed bytes, or of four bits per column that encode such
+// (kernels/distance/nibble_keys_cpu.hpp), or, for metrics without codes, the values of its row. A key is a u32 that
+// ascends with distance: an integer sum over codes with its sign bit flipped, or a canonical key
+// (core/ordered_key.hpp). So a walk compares (key, place) as integers, with the same result on every device.
 #pragma once
 
 #include <kith/view.hpp>
@@ -28,13 +28,13 @@ enum class WalkKind : uint8_t {
 struct WalkRows {
   WalkKind kind = WalkKind::squares;
   KeyKind key = KeyKind::l2;  // of canonical
-  MatrixView values;          // codes: i8, padded as kernels/distance/byte_keys_cpu.hpp wants it
-  bool packed = false;        // codes of four bits a column: values has their bytes
+  MatrixView values;          // codes: i8, padded as byte_keys_cpu.hpp requires
+  bool packed = false;        // four-bit codes; `values` has their bytes
 
   int64_t count() const { return values.rows(); }
   int64_t row_bytes() const { return values.row_stride() * size_of(values.dtype()); }
   WalkRows with(const MatrixView& others) const { return {kind, key, others, packed}; }
-  // The columns of a code, with those that it is padded by.
+  // The padded number of columns of a code.
   int64_t code_columns() const { return packed ? 2 * row_bytes() : row_bytes(); }
 };
 
@@ -43,23 +43,23 @@ inline constexpr uint32_t kNoWalkPlace = 0xFFFFFFFFU;
 struct WalkQuery {
   ByteKeyQuery code;
   CanonicalQuery canonical;
-  uint32_t hidden = kNoWalkPlace;  // a place that the walk does not see
+  uint32_t hidden = kNoWalkPlace;  // a place that the walk ignores
 };
 
 inline constexpr uint32_t kSignBit = 0x80000000U;
 
-// Keys that are squares grow as the square of the distance: what pruning compares.
+// Whether keys are proportional to squared distances, which pruning compares.
 inline bool keys_are_squares(const WalkRows& rows) {
   return rows.kind != WalkKind::canonical || rows.key == KeyKind::squared_l2 || rows.key == KeyKind::cosine;
 }
 
-// The number that a key stands for; exact.
+// The numeric value of a key; exact.
 KITH_HOST_DEVICE inline double value_of_key(WalkKind kind, uint32_t key) {
   if (kind == WalkKind::canonical) return static_cast<double>(key_of_ordered(key));
   return static_cast<double>(static_cast<int32_t>(key ^ kSignBit));
 }
 
-// A place as a query; `floats` has room for as many as values has columns, and is used where codes are no bytes.
+// A place as a query; `floats` has room for the columns of `values`, and is used if codes are not bytes.
 inline WalkQuery query_of_place(const WalkRows& rows, int64_t place, float* floats) {
   WalkQuery query;
   if (rows.packed) {
@@ -77,7 +77,7 @@ inline WalkQuery query_of_place(const WalkRows& rows, int64_t place, float* floa
   return query;
 }
 
-// Squared norm of the code of bytes at a place.
+// The squared norm of the byte code of a place.
 inline uint32_t squared_code_norm(const WalkRows& rows, int64_t place) {
   const auto* const code = reinterpret_cast<const int8_t*>(rows.values.row(place));
   uint32_t norm = 0;
@@ -85,7 +85,7 @@ inline uint32_t squared_code_norm(const WalkRows& rows, int64_t place) {
   return norm;
 }
 
-// The keys of a query with the rows at these places.
+// Computes the keys of a query to these places.
 inline void walk_keys(const WalkRows& rows, const WalkQuery& query, const uint32_t* places, int64_t count,
                       uint32_t* keys) {
   if (rows.kind == WalkKind::canonical) {
