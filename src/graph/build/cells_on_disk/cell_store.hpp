@@ -1,14 +1,14 @@
-// All rows on disk in the order of their cells (cell_curve.hpp), ascending within each, with their numbers, and beside
-// them their probes: what blocks are compared from.
+// All rows on disk in the order of their cells (cell_curve.hpp), ascending within each, with their numbers, and with
+// their probes in a separate step: the input for comparing blocks.
 //
-// It is written in two passes over the source. The first finds the cell of every row, and where all cells are ranked
-// its probes too, and counts the rows of cells: then the place of every row is known. The second brings rows there, a
-// few of each cell at a time: a piece, with a hash of its own. Pieces are what is read, so that a block may begin and
-// end anywhere in a cell. Where there are so many cells that a row ranks those near its own alone, probes are ranked
-// after that, cell by cell.
+// It is written in two passes over the source. The first finds the cell of every row, its probes too if all cells are
+// ranked, and counts the rows of cells, which determines the place of every row. The second writes rows there, a few of
+// each cell at a time: a piece, with a hash of its own. Pieces are the unit of reading, so that a block may begin and
+// end anywhere in a cell. If there are so many cells that a row only ranks those near its own, probes are ranked
+// afterwards, cell by cell.
 //
-// Disk: the rows, 4 bytes and the probes (2 bytes each, 4 where there are more than 65,536 cells); while it is made the
-// probes once more, or 4 bytes. Memory of the second pass: a piece of every cell.
+// Disk per row: the row, 4 bytes and the probes (2 bytes each, 4 for more than 65,536 cells); during construction the
+// probes again, or 4 bytes. Memory of the second pass: a piece of every cell.
 #pragma once
 
 #include <kith/metric.hpp>
@@ -33,7 +33,7 @@
 
 namespace kith {
 
-// What a row takes in the store.
+// The layout of a row in the store.
 struct StoredRecord {
   int64_t row_bytes = 0;
   int64_t probes = 0;
@@ -45,7 +45,7 @@ struct StoredRecord {
   int64_t numbered_bytes() const { return row_bytes + 4; }
   int64_t all_probes_bytes() const { return probes * probe_bytes; }
 
-  // A piece of so many rows: the rows, then their numbers.
+  // A piece has its rows, then their numbers.
   const std::byte* numbers(const std::byte* piece, int64_t rows) const { return piece + rows * row_bytes; }
   uint32_t cell(const std::byte* probes_of_row, int64_t probe) const {
     if (probe_bytes == 2) {
@@ -67,46 +67,46 @@ struct StoredRecord {
   }
 };
 
-// Rows of a piece, at most.
+// The most rows of a piece.
 int64_t most_piece_rows(const StoredRecord& record);
 
-// Which pieces there are: those of each cell, in the order of cells.
+// The pieces of each cell, in the order of cells.
 class PieceLayout {
  public:
   PieceLayout() = default;
-  // `order`: the cell at each place of the curve; sizes: rows of each cell.
+  // `order`: the cell at each position of the curve; `sizes`: the number of rows of each cell.
   PieceLayout(std::span<const uint32_t> order, std::span<const int64_t> sizes, int64_t rows_per_piece);
 
   int64_t cells() const { return static_cast<int64_t>(order_.size()); }
   int64_t pieces() const { return first_piece_.back(); }
   int64_t rows_per_piece() const { return rows_per_piece_; }
-  // The place on the curve of the cell that a piece is of.
+  // The position on the curve of a piece's cell.
   int64_t position(int64_t piece) const;
   uint32_t cell(int64_t position) const { return order_[static_cast<size_t>(position)]; }
   int64_t first_piece(int64_t position) const { return first_piece_[static_cast<size_t>(position)]; }
-  // Places of rows: of a piece's first row, or of all rows before it.
+  // The place of a piece's first row, which is the number of rows before it.
   int64_t place(int64_t piece) const;
   int64_t rows_of_cell(int64_t position) const {
     return first_place_[static_cast<size_t>(position) + 1] - first_place_[static_cast<size_t>(position)];
   }
-  // Rows of the largest cell.
+  // The number of rows of the largest cell.
   int64_t largest_cell() const;
-  // The piece that begins at a place, and -1 where none does.
+  // The piece that begins at a place; -1 if none does.
   int64_t piece_at(int64_t place) const;
   int64_t rows(int64_t piece) const { return place(piece + 1) - place(piece); }
-  // The end of pieces from one on, up to `end`, that have no more rows than these; one piece at least.
+  // The end of the longest run of pieces from `first`, up to `end`, with at most this many rows; at least one piece.
   int64_t pieces_within(int64_t first, int64_t end, int64_t rows) const;
-  // The same backwards: the first of pieces before `end`.
+  // The same backwards: the first piece of such a run before `end`.
   int64_t pieces_before(int64_t end, int64_t first, int64_t rows) const;
 
  private:
   int64_t rows_per_piece_ = 1;
   std::vector<uint32_t> order_;
-  std::vector<int64_t> first_piece_{0};  // one more than cells
+  std::vector<int64_t> first_piece_{0};  // cells + 1
   std::vector<int64_t> first_place_{0};
 };
 
-// How cells are ranked for all rows of a source.
+// The parameters of ranking cells for all rows of a source.
 struct SourceRanking {
   const VectorFile& x;
   MatrixView centres;  // f32
@@ -115,19 +115,19 @@ struct SourceRanking {
   int64_t probes = 1;
 
   int64_t cells() const { return centres.rows(); }
-  // Else those near the own one alone.
+  // Otherwise only those near the row's own cell.
   bool ranks_all() const;
 };
-// Steps first .. end - 1.
+// The steps first .. end - 1.
 struct StepRange {
   int64_t first = 0;
   int64_t end = 0;
 };
-// The steps in which the first pass is made: the rows of some hashes of the source each, so that every step verifies what
-// it reads, and processes share them.
+// The steps of the first pass: each covers the rows of some hashes of the source, so that every step verifies the rows
+// that it reads, and processes can share the steps.
 class ProbeSteps {
  public:
-  // `rows` of a step, 0 for those of a hash. Steps that are no whole hashes, in tests, do not verify.
+  // `rows` of a step, 0: those of a hash. Steps that are not whole hashes, in tests, do not verify.
   ProbeSteps(const VectorFile& x, int64_t probes, int64_t rows);
 
   int64_t count() const;
@@ -138,36 +138,36 @@ class ProbeSteps {
     return beginning(probes_) + std::to_string(first(step)) + "-" + std::to_string(rows(step));
   }
   static std::string beginning(int64_t probes) { return "found-" + std::to_string(probes) + "-"; }
-  // Those of the source that the rows of some steps have.
+  // The hashes of the source for the rows of some steps.
   std::vector<uint64_t> hashes(const StepRange& range, const std::vector<uint64_t>& all) const;
 
  private:
   int64_t all_;
   int64_t probes_;
-  int64_t hashed_;  // rows of a hash
+  int64_t hashed_;  // rows per hash
   int64_t each_;
 };
-// The steps of what follows: a store is there with both. Where memory is only counted there is no folder.
+// The later steps: a store is complete with both. Without a folder when memory is only counted.
 struct StoreNames {
   std::string rows;
   std::string near;
 
   explicit StoreNames(int64_t probes);
 };
-// Consecutive steps of the first pass. In each the cells of its rows in their order, where all are ranked their probes,
-// and last its rows of each cell. The meter counts rows.
+// Writes consecutive steps of the first pass. Each has the cells of its rows in order, their probes if all cells are
+// ranked, and finally the number of rows of each cell. The meter counts rows.
 void write_found(WorkFolder* folder, const ProbeSteps& steps, const StepRange& range, const SourceRanking& task,
                  const std::vector<uint64_t>& hashes, ProgressMeter& meter, const Resources& resources);
-// The second pass: rows, and where they are known, before these, their probes.
+// The second pass: writes the rows, preceded by their probes if these are known.
 void write_rows(WorkFolder* folder, const StoreNames& names, const ProbeSteps& steps, const SourceRanking& task,
                 std::span<const uint32_t> order, const std::vector<uint64_t>& hashes, const Resources& resources);
-// Probes where they are not.
+// Ranks and writes probes that are not known.
 void write_near(WorkFolder* folder, const StoreNames& names, const SourceRanking& task, std::span<const uint32_t> order,
                 const Resources& resources);
 
 class CellStore final : public PieceSource {
  public:
-  // `near`: none while it is made.
+  // `near`: empty during construction.
   CellStore(StepFile rows, std::optional<StepFile> near, std::span<const uint32_t> order, const StoredRecord& record,
             const Resources& resources);
 
@@ -175,14 +175,14 @@ class CellStore final : public PieceSource {
   const StoredRecord& record() const override { return record_; }
   void read(int64_t first, int64_t end, const RowPlanes& to, const Resources& resources) const override;
 
-  // Pieces first .. end - 1, of record().bytes() a row: all with their numbers, then all probes. Returns these.
+  // Reads pieces first .. end - 1, record().bytes() per row: all with numbers, then all probes. Returns the latter.
   const std::byte* read(int64_t first, int64_t end, std::byte* out) const;
   void read_rows(int64_t first, int64_t end, void* out) const { rows_.read(first + 1, end + 1, out); }
-  // Their vectors alone, packed, by all threads, with memory for a piece of each at least.
+  // Reads only their vectors, packed, on all threads; `memory`: for at least a piece per thread.
   void read_vectors(int64_t first, int64_t end, const HostArray<std::byte>& memory, std::byte* rows,
                     const Resources& resources) const;
   void read_near(int64_t first, int64_t end, void* out) const { near_->read(first, end, out); }
-  // body(rows of the piece, its bytes, its probes), for each of the pieces that were read.
+  // Calls body(rows of the piece, its bytes, its probes) for each piece that was read.
   template <typename Body>
   void for_pieces(int64_t first, int64_t end, const std::byte* read, const std::byte* probes, const Body& body) const {
     for (int64_t piece = first; piece < end; ++piece) {
@@ -192,7 +192,7 @@ class CellStore final : public PieceSource {
       probes += rows * record_.all_probes_bytes();
     }
   }
-  // The pairs that the first `counted` probes of every row compare.
+  // The number of pairs compared by the first `counted` probes of every row.
   int64_t count_pairs(int64_t counted, const Resources& resources) const;
 
  private:
