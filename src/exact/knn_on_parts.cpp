@@ -64,12 +64,15 @@ void deal_rows(const SharedKnn& job, const PartSearch& search, const NeighborsVi
   join_parts(found, job.metric, out, resources);
 }
 
-// Parts of CPUs read the rows where they lie: many queries are divided, so that each part keeps the first k of its queries
-// once. Under a limit rows are, which takes less memory.
+// Parts of CPUs read the rows where they lie: many queries are divided, so that the first k of each are looked for once.
+// Rows are divided for fewer, since each part that searches a row makes it ready for products, and under a limit, which
+// takes less memory.
 bool moves_nothing(const SearchShape& shape, const Resources& resources) {
-  constexpr int64_t kManyQueries = 64;  // of a part: the rows are made ready for products once for them
+  constexpr int64_t kManyQueries = 64;   // of a part
+  constexpr int64_t kRowsPerQuery = 64;  // more take longer to be made ready than the first k to be looked for again
   const std::vector<DeviceParts> devices = resources.devices();
-  return shape.queries >= kManyQueries * resources.parts() && !resources.host_memory()->promised() &&
+  return shape.queries >= std::max(kManyQueries * resources.parts(), shape.rows / kRowsPerQuery) &&
+         !resources.host_memory()->promised() &&
          std::all_of(devices.begin(), devices.end(),
                      [](const DeviceParts& one) { return one.device.kind == DeviceKind::cpu; });
 }
