@@ -50,6 +50,8 @@ def matrix(array: Any, name: str) -> npt.NDArray[Any]:
 
 def _array(path: str) -> Any:
     """A mapped .npy file that holds what the library does not read; None for others, and for damaged ones, of which it says more."""
+    if not os.path.isfile(path):  # numpy would wait for a pipe's writer
+        return None
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
     except (ValueError, OSError):
