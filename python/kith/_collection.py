@@ -546,4 +546,5 @@ def _host_vectors(x: VectorsLike, dimension: int) -> npt.NDArray[Any]:
     matrix, _ = as_vectors(x, "vectors")
     if isinstance(matrix, DeviceArray):
         raise TypeError("vectors lie in a GPU's memory; a collection takes them from the host (torch: x.cpu(), cupy: x.get())")
-    return narrow(matrix)
+    rows: npt.NDArray[Any] = narrow(matrix)
+    return rows

@@ -268,7 +268,9 @@ def test_an_index_given_as_vectors_is_called_by_its_name():
 def test_vectors_of_merged_and_extended_graphs_have_their_names(tmp_path):
     x = np.random.default_rng(1).standard_normal((30, 3)).astype(np.float32)
     graph = kith.knn_graph(x, 4)
-    with pytest.raises(TypeError, match="^x2 is a str"):
+    with pytest.raises(ValueError, match="^x2 names a file: give out"):
         kith.merge_graphs(graph, x, graph, "x.fbin")
-    with pytest.raises(TypeError, match="^new is the path of a .kith file"):
+    with pytest.raises(ValueError, match="^new names a file: give out"):
         kith.extend_graph(graph, x, tmp_path / "new.kith")
+    with pytest.raises(ValueError, match="^x2 has 0 axes"):
+        kith.merge_graphs(graph, x, graph, {})
