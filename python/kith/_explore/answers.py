@@ -84,8 +84,7 @@ class Answers:
         return {"first": first, "rows": len(self._given), "items": [self._card(row) for row in rows]}
 
     def spread(self, count: int) -> dict[str, Any]:
-        """Rows evenly spread over all: what the first page shows."""
-        self._work.page_asks()
+        """Rows evenly spread over all."""
         total = len(self._given)
         count = min(count, total)
         rows = sorted({round(place * (total - 1) / max(1, count - 1)) for place in range(count)})

@@ -29,8 +29,6 @@ from kith._transform import PCA
 
 NEIGHBOURS = 20  # in the graph that is computed
 _LEARNT_FROM = 20_000  # rows that principal components are learnt from
-_PATIENCE = 1.0  # seconds that the first page has for its first question, and
-_FIRST_PAGE = 0.3  # for its pictures, before the work takes the processors
 _MOST_BITS = 1 << 30  # of hashes whose bits are taken apart for clusters and the map
 
 
@@ -72,30 +70,20 @@ class Work:
         self._closed = False
         self._jobs = Jobs()
         self._bar = _Bar()
-        self._asked = threading.Event()
-        self._awaited = threading.Event()
         self._thread = threading.Thread(target=self._run, name="kith explore", daemon=True)
 
     def start(self) -> None:
         self._thread.start()
 
-    def page_asks(self) -> None:
-        """The first page has come so far that it asks for items."""
-        self._asked.set()
-
     def close(self) -> None:
         """Ends what is being computed, at its next word of progress."""
         self._closed = True
-        self._awaited.set()
-        self._asked.set()
         self._jobs.close()
         if self._thread.is_alive():
             self._thread.join(timeout=10)
 
     def wait(self, timeout: float | None = None) -> bool:
         """Until all stages have ended; whether they have."""
-        self._awaited.set()
-        self._asked.set()
         with self._changed:
             return self._changed.wait_for(self._all_ended, timeout)
 
@@ -180,8 +168,6 @@ class Work:
         return all(stage.state not in ("waiting", "running") for stage in self.stages.values())
 
     def _run(self) -> None:
-        if self._asked.wait(_PATIENCE):
-            self._awaited.wait(_FIRST_PAGE)
         with suppress(Exception):  # a search that the page asks for says what is wrong
             # The first batch prepares the index: single searches, which are made before there is a graph, are faster then.
             self.index.search(self.given.x[:32], 1)
