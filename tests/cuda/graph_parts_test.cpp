@@ -27,7 +27,6 @@ using reference::make_floats;
 using reference::Shape;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using ::testing::Not;
 
 class CudaGraphParts : public ::testing::Test {
  protected:
@@ -100,29 +99,13 @@ TEST_F(CudaGraphParts, ReadAndWriteTheGpusMemory) {
 
 TEST_F(CudaGraphParts, MergePairsAsOneDevice) {
   const auto rows = make_floats(Shape::gaussian, 1500, 8, 3);
-  std::vector<GraphPart> parts;
-  for (const int64_t first : {0, 300, 1000}) {
-    const MatrixView some = rows.view().slice(first, first == 0 ? 300 : first == 300 ? 700 : 500);
-    parts.push_back({knn_graph(some, {.k = 6, .method = GraphMethod::exact}, on("cpu")), some});
-  }
+  const std::vector<GraphPart> parts = graphs_to_merge(rows.view());
   const KnnGraph expected = merge_graphs(parts, {}, on("cpu"));
   const KnnGraph merged = merge_graphs(parts, {}, on("cuda:0/2"));
   EXPECT_EQ(found_in(merged.ids(), merged.distances(), 9000), found_in(expected.ids(), expected.distances(), 9000));
 }
 
-TEST_F(CudaGraphParts, RefusedRowsAreThoseThatOneDeviceNames) {
-  auto rows = make_floats(Shape::gaussian, 900, 4, 1);
-  rows.values[4 * 850] = NAN;
-  rows.values[4 * 100] = NAN;
-  for (const GraphMethod method : {GraphMethod::exact, GraphMethod::cells, GraphMethod::ggm}) {
-    try {
-      (void)knn_graph(rows.view(), by(method, 5), on("cuda:0/3"));
-      ADD_FAILURE() << "nothing was refused";
-    } catch (const InvalidArgument& error) {
-      EXPECT_THAT(error.what(), AllOf(HasSubstr("x row 100"), Not(HasSubstr("part")))) << name_of(method);
-    }
-  }
-}
+TEST_F(CudaGraphParts, RefusedRowsAreThoseThatOneDeviceNames) { expect_refused_rows(on("cuda:0/3")); }
 
 TEST_F(CudaGraphParts, AreCancelledAtAnyTime) {
   const auto rows = make_floats(Shape::gaussian, 2500, 8, 1);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <kith/error.hpp>
+#include <kith/graph_merge.hpp>
 #include <kith/index.hpp>
 #include <kith/kmeans.hpp>
 #include <kith/knn.hpp>
@@ -16,9 +17,11 @@
 #include "reference/data.hpp"
 #include "reference/taken_params.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <bit>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <limits>
@@ -358,6 +361,34 @@ inline void expect_index(const std::string& factory, const Resources& one, const
   for (Index& index : placed) index.remove({gone.data(), 5, {}}, either);
   keep.resize(kRows - 5);
   compare("after a removal");
+}
+
+// Graphs of three pieces of 1,500 rows, of different lengths, to be merged.
+inline std::vector<GraphPart> graphs_to_merge(const MatrixView& rows) {
+  std::vector<GraphPart> parts;
+  for (const int64_t first : {0, 300, 1000}) {
+    const MatrixView some = rows.slice(first, first == 0 ? 300 : first == 300 ? 700 : 500);
+    parts.push_back({knn_graph(some, {.k = 6, .method = GraphMethod::exact}, on("cpu")), some});
+  }
+  return parts;
+}
+
+// The first row that is refused is named, whichever part met it.
+inline void expect_refused_rows(const Resources& many) {
+  auto rows = reference::make_floats(reference::Shape::gaussian, 900, 4, 1);
+  rows.values[4 * 850] = NAN;
+  rows.values[4 * 100] = NAN;
+  for (const GraphMethod method : {GraphMethod::exact, GraphMethod::cells, GraphMethod::ggm}) {
+    KnnGraphParams params{.k = 4, .method = method};
+    if (method == GraphMethod::ggm) params.shards = 5;
+    try {
+      (void)knn_graph(rows.view(), params, many);
+      ADD_FAILURE() << "nothing was refused";
+    } catch (const InvalidArgument& error) {
+      using ::testing::HasSubstr;
+      EXPECT_THAT(error.what(), ::testing::AllOf(HasSubstr("x row 100"), ::testing::Not(HasSubstr("part")))) << name_of(method);
+    }
+  }
 }
 
 }  // namespace kith::shared

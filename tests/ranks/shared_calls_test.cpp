@@ -56,32 +56,14 @@ TEST(SharedCalls, GraphsHaveTheBytesOfOneDevice) {
 
 TEST(SharedCalls, MergedGraphsHaveTheBytesOfOneDevice) {
   const auto rows = make_floats(Shape::gaussian, 1500, 8, 3);
-  std::vector<GraphPart> parts;
-  for (const int64_t first : {0, 300, 1000}) {
-    const MatrixView some = rows.view().slice(first, first == 0 ? 300 : first == 300 ? 700 : 500);
-    parts.push_back({knn_graph(some, {.k = 6, .method = GraphMethod::exact}, on("cpu")), some});
-  }
+  const std::vector<GraphPart> parts = graphs_to_merge(rows.view());
   const KnnGraph expected = merge_graphs(parts, {}, on("cpu"));
   const KnnGraph merged = merge_graphs(parts, {}, on("cpu/2"));
   EXPECT_EQ(found_in(merged.ids(), merged.distances(), 9000), found_in(expected.ids(), expected.distances(), 9000));
   EXPECT_EQ(told_by(merged.report()), told_by(expected.report()));
 }
 
-TEST(SharedCalls, AGraphOfRowsThatAreRefusedNamesThoseOfOneDevice) {
-  auto rows = make_floats(Shape::gaussian, 900, 4, 1);
-  rows.values[4 * 850] = NAN;
-  rows.values[4 * 100] = NAN;
-  for (const GraphMethod method : {GraphMethod::exact, GraphMethod::cells, GraphMethod::ggm}) {
-    KnnGraphParams params{.k = 4, .method = method};
-    if (method == GraphMethod::ggm) params.shards = 5;
-    try {
-      (void)knn_graph(rows.view(), params, on("cpu/3"));
-      ADD_FAILURE() << "nothing was refused";
-    } catch (const InvalidArgument& error) {
-      EXPECT_THAT(error.what(), AllOf(HasSubstr("x row 100"), Not(HasSubstr("part")))) << name_of(method);
-    }
-  }
-}
+TEST(SharedCalls, AGraphOfRowsThatAreRefusedNamesThoseOfOneDevice) { expect_refused_rows(on("cpu/3")); }
 
 // Rounds, waves and steps hear of it, whichever part is told: nobody hangs.
 TEST(SharedCalls, AGraphIsCancelledAtAnyTime) {
