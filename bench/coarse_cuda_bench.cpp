@@ -74,8 +74,8 @@ class Stages {
         base_operands_(bytes(operand_bytes(rows, chunks_))),
         terms_(bytes(operand_tiles(rows) * kOperandTile * 4)),
         centre_(bytes(cols * 4)),
-        base_facts_(sizeof(BaseFacts)),
-        query_facts_(bytes(query_count) * sizeof(QueryFacts)),
+        base_bounds_(sizeof(BaseBounds)),
+        query_bounds_(bytes(query_count) * sizeof(QueryOperand)),
         minima_(bytes(query_count * part_count(rows, 2) * 4)),
         thresholds_(bytes(query_count * 4)),
         key_limits_(bytes(query_count * 4)),
@@ -102,7 +102,7 @@ class Stages {
     const DeviceBytes lists(bytes(queries_.count * k * 8));
     const auto time = [&](const auto& call) { return timer_.of(runs, call).median; };
     const double rounding = time([&] {
-      launch_query_operands(task(queries_, query_operands_), {query_facts_.as<QueryFacts>(), nullptr, 0}, stream);
+      launch_query_operands(task(queries_, query_operands_), {query_bounds_.as<QueryOperand>(), nullptr, 0}, stream);
     });
     KnnWindowTask window;
     window.kind = KeyKind::squared_l2;
@@ -111,8 +111,8 @@ class Stages {
     window.k = k;
     window.minima = minima_.as<float>();
     window.groups = part_count(base_.count, each);
-    window.query_facts = query_facts_.as<QueryFacts>();
-    window.base_facts = base_facts_.as<BaseFacts>();
+    window.query_bounds = query_bounds_.as<QueryOperand>();
+    window.base_bounds = base_bounds_.as<BaseBounds>();
     window.thresholds = thresholds_.as<float>();
     window.key_limits = key_limits_.as<uint32_t>();
     const double product = time([&] {
@@ -182,7 +182,7 @@ class Stages {
             KeyKind::squared_l2,
             OperandType::half,
             centre_.as<float>(),
-            base_facts_.as<BaseFacts>(),
+            base_bounds_.as<BaseBounds>(),
             operands.as<std::byte>()};
   }
 
@@ -204,8 +204,8 @@ class Stages {
   DeviceBytes base_operands_;
   DeviceBytes terms_;
   DeviceBytes centre_;
-  DeviceBytes base_facts_;
-  DeviceBytes query_facts_;
+  DeviceBytes base_bounds_;
+  DeviceBytes query_bounds_;
   DeviceBytes minima_;
   DeviceBytes thresholds_;
   DeviceBytes key_limits_;

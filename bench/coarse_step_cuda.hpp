@@ -29,15 +29,15 @@ class Coarse {
         base_operands_(bytes_of(operand_bytes(lists, chunks_))),
         terms_(bytes_of(operand_tiles(lists) * kOperandTile, 4)),
         centre_(bytes_of(cols, 4)),
-        base_facts_(sizeof(BaseFacts)),
+        base_bounds_(sizeof(BaseBounds)),
         query_operands_(bytes_of(operand_bytes(most_queries, chunks_))),
-        query_facts_(bytes_of(most_queries, sizeof(QueryFacts))),
+        query_bounds_(bytes_of(most_queries, sizeof(QueryOperand))),
         thresholds_(bytes_of(most_queries, 4)),
         key_limits_(bytes_of(most_queries, 4)),
         failed_(bytes_of(most_queries + 1, 4)),
         memory_(bytes_of(coarse_bytes(most_queries, lists, 2, 4096))),
         stream_(stream) {
-    check(cudaMemset(base_facts_.as<void>(), 0, sizeof(BaseFacts)));
+    check(cudaMemset(base_bounds_.as<void>(), 0, sizeof(BaseBounds)));
     launch_sample(task(base_, base_operands_), stream_);
     launch_base_operands(task(base_, base_operands_), {terms_.as<void>(), nullptr}, stream_);
   }
@@ -45,7 +45,7 @@ class Coarse {
   void run(const float* queries, int64_t count, int64_t probes, uint64_t* out) const {
     const DeviceRowsView rows{queries, DType::f32, cols_, count};
     check(cudaMemsetAsync(failed_.as<void>(), 0, 4, stream_));
-    launch_query_operands(task(rows, query_operands_), {query_facts_.as<QueryFacts>(), nullptr, 0}, stream_);
+    launch_query_operands(task(rows, query_operands_), {query_bounds_.as<QueryOperand>(), nullptr, 0}, stream_);
     CoarseKnnTask coarse;
     coarse.engine = product_engine(device_.compute_capability);
     coarse.multiprocessors = device_.multiprocessors;
@@ -56,8 +56,8 @@ class Coarse {
                        count,
                        lists_,
                        chunks_};
-    coarse.query_facts = query_facts_.as<QueryFacts>();
-    coarse.base_facts = base_facts_.as<BaseFacts>();
+    coarse.query_bounds = query_bounds_.as<QueryOperand>();
+    coarse.base_bounds = base_bounds_.as<BaseBounds>();
     coarse.rows_per_minimum = plan_coarse(probes, lists_).rows_per_minimum;
     coarse.thresholds = thresholds_.as<float>();
     coarse.key_limits = key_limits_.as<uint32_t>();
@@ -88,7 +88,7 @@ class Coarse {
             KeyKind::squared_l2,
             OperandType::half,
             centre_.as<float>(),
-            base_facts_.as<BaseFacts>(),
+            base_bounds_.as<BaseBounds>(),
             operands.as<std::byte>()};
   }
 
@@ -100,9 +100,9 @@ class Coarse {
   DeviceBytes base_operands_;
   DeviceBytes terms_;
   DeviceBytes centre_;
-  DeviceBytes base_facts_;
+  DeviceBytes base_bounds_;
   DeviceBytes query_operands_;
-  DeviceBytes query_facts_;
+  DeviceBytes query_bounds_;
   DeviceBytes thresholds_;
   DeviceBytes key_limits_;
   DeviceBytes failed_;

@@ -142,7 +142,7 @@ void measure_rows(const Comparison& comparison, const Settings& settings, const 
         KMeans model(kmeans);
         model.fit(x, {}, r);
         std::vector<uint32_t> words(4096 * kCols);
-        check(cudaMemcpy(words.data(), model.centres().data(), words.size() * 4, cudaMemcpyDefault));
+        check(cudaMemcpy(words.data(), model.snapshot().centres.data(), words.size() * 4, cudaMemcpyDefault));
         centres = 1469598103934665603u;
         for (const uint32_t word : words) centres = (centres ^ word) * 1099511628211u;
       },

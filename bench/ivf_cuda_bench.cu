@@ -189,7 +189,8 @@ class Bench {
     means.fit(view(rows_.as<void>(), sample_, kCols, kCols), {}, resources_);
     std::vector<int32_t> labels(bytes_of(settings_.rows));
     means.predict(view(rows_.as<void>(), settings_.rows, kCols, kCols), labels.data(), nullptr, resources_);
-    const auto* const centres = static_cast<const float*>(means.centres().data());
+    const KMeansSnapshot fitted = means.snapshot();
+    const auto* const centres = static_cast<const float*>(fitted.centres.data());
     centres_ = std::make_unique<DeviceBytes>(std::vector<float>(centres, centres + settings_.lists * kCols));
     labels_ = std::make_unique<DeviceBytes>(labels);
     std::vector<int64_t> offsets(bytes_of(settings_.lists + 1));
@@ -233,7 +234,8 @@ class Bench {
       params.compute_labels = false;
       KMeans means(params);
       means.fit(view(residuals.as<float>() + part * kPartCols, sample, kPartCols, kCols), {}, resources_);
-      const auto* const words = static_cast<const float*>(means.centres().data());
+      const KMeansSnapshot fitted = means.snapshot();
+      const auto* const words = static_cast<const float*>(fitted.centres.data());
       codewords.insert(codewords.end(), words, words + 256 * kPartCols);
     }
     const DeviceBytes words(codewords);

@@ -157,7 +157,7 @@ class Accuracy {
   void coded(const Made& quantizer, Measured& measured, const Encode& encode) const {
     MatrixBuffer codes(DType::u8, base_.rows(), quantizer.code_bytes(), "codes", Resources());
     measured.encoding = timed([&] { encode(codes.mutable_view()); });
-    measured.decoded = MatrixBuffer(DType::f32, base_.rows(), quantizer.cols(), "decoded", Resources());
+    measured.decoded = MatrixBuffer(DType::f32, base_.rows(), quantizer.dimension(), "decoded", Resources());
     quantizer.decode(codes.view(), measured.decoded.mutable_view());
   }
 

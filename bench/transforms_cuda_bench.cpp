@@ -46,7 +46,7 @@ void run(const Options& options) {
     const auto begin = std::chrono::steady_clock::now();
     transform.train(x, resources);
     const double train = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    const int64_t out = transform.out();
+    const int64_t out = transform.dimension_out();
     const DeviceBytes made(static_cast<size_t>(rows * out) * 4);
     const MutableMatrixView y(made.as<float>(), DType::f32, {rows, out, out}, MemorySpace::cuda(0));
     const Times times =

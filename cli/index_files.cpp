@@ -64,10 +64,10 @@ void write_index(const Index& index, const std::string& path, const Resources& r
 
 std::string index_text(const IndexInfo& info, bool with_memory) {
   std::string text = fmt::format("{}, metric {}: {} vectors of {} values ({}){}\n", info.factory, name_of(info.metric),
-                                 info.rows, info.dimension, name_of(info.dtype), info.trained ? "" : ", not trained");
+                                 info.size, info.dimension, name_of(info.dtype), info.trained ? "" : ", not trained");
   if (info.lists > 1) {
     const std::string filled =
-        info.rows > 0 && info.filled < info.lists ? fmt::format(" ({} filled)", info.filled) : "";
+        info.size > 0 && info.filled < info.lists ? fmt::format(" ({} filled)", info.filled) : "";
     text += fmt::format("{} lists{}, imbalance {:.3f}, the longest of {} vectors\n", info.lists, filled, info.imbalance,
                         info.longest);
   }
@@ -104,7 +104,7 @@ JsonObject index_json(const IndexInfo& info) {
   for (const auto& [name, bytes] : info.parts) parts.number(name, bytes);
   JsonObject json;
   json.text("factory", info.factory).text("metric", name_of(info.metric)).flag("trained", info.trained);
-  json.number("rows", info.rows).number("dimension", info.dimension).text("dtype", name_of(info.dtype));
+  json.number("size", info.size).number("dimension", info.dimension).text("dtype", name_of(info.dtype));
   json.number("lists", info.lists).real("imbalance", info.imbalance).number("longest_list", info.longest);
   json.number("filled_lists", info.filled);
   if (info.degree > 0) {

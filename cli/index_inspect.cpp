@@ -43,7 +43,7 @@ Report run_index_convert(const IndexConvertOptions& options, const RunOptions& r
   const double seconds = total.seconds();
   Report report;
   report.text = fmt::format("wrote {}: {}, {} vectors of {} values, {} in {:.3f} s\n", options.output, info.factory,
-                            info.rows, info.dimension, format_bytes(bytes_of_file(options.output)), seconds);
+                            info.size, info.dimension, format_bytes(bytes_of_file(options.output)), seconds);
   JsonObject result;
   result.text("input", options.input).text("output", options.output).object("index", index_json(info));
   JsonObject timings;

@@ -63,7 +63,7 @@ Report run_index_merge(const IndexMergeOptions& options, const RunOptions& run) 
   const double seconds = total.seconds();
   Report report;
   report.text = index_text(info) + fmt::format("{} vectors of {} came to {} of {} in {:.3f} s\nwrote {}\n", added,
-                                               options.other, info.rows - added, options.index, seconds, options.out);
+                                               options.other, info.size - added, options.index, seconds, options.out);
   for (const std::string& line : log) report.text += line + "\n";
   JsonObject result;
   result.text("index_file", options.index).text("other", options.other).number("added", added);

@@ -35,7 +35,7 @@ Report run_index_remove(const IndexRemoveOptions& options, const RunOptions& run
   });
   Report report;
   report.text = fmt::format("removed {} of {} ids, {} vectors are left\nwrote {}\n", removed, file.rows() * file.cols(),
-                            info.rows, out);
+                            info.size, out);
   JsonObject result;
   result.text("index", options.index).text("ids", options.ids).number("removed", removed).text("out", out);
   result.object("left", index_json(info));
@@ -87,7 +87,7 @@ Report run_index_range(const IndexRangeOptions& options, const RunOptions& run) 
   });
   Report report;
   report.text = fmt::format("{} queries, {} of {} vectors, radius {}, metric {}\n{} vectors in range: {:.3f} s\nwrote {}\n",
-                            queries.rows(), info.factory, info.rows, options.params.radius, name_of(info.metric),
+                            queries.rows(), info.factory, info.size, options.params.radius, name_of(info.metric),
                             found.size(), search_seconds, options.out_offsets + ", " + options.out_ids);
   for (const std::string& line : log) report.text += line + "\n";
   JsonObject result;

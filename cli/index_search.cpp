@@ -108,7 +108,7 @@ Report run_index_search(const IndexSearchOptions& options, const RunOptions& run
       "{} queries, {} of {} vectors, k = {}{}, metric {}\n"
       "{}device {}, {} threads: {:.3f} s, {} queries/s\n"
       "wrote {}\n",
-      queries.rows(), info.factory, info.rows, options.params.k, probes, name_of(info.metric), run.ranks_text(), device,
+      queries.rows(), info.factory, info.size, options.params.k, probes, name_of(info.metric), run.ranks_text(), device,
       threads,
       search_seconds, rate_text(rate), written);
   for (const std::string& line : log) report.text += line + "\n";

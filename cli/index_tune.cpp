@@ -76,7 +76,7 @@ Report run_index_tune(const IndexTuneOptions& options, const RunOptions& run) {
   Report report;
   report.text =
       fmt::format("{} of {} vectors, {} queries, k = {}, metric {}\n{}{}: recall {:.4f} +- {:.4f}, {}\nwrote {}\n",
-                  info.factory, info.rows, queries.rows(), options.params.k, name_of(info.metric), table_text(tuned),
+                  info.factory, info.size, queries.rows(), options.params.k, name_of(info.metric), table_text(tuned),
                   parameters_text(tuned.chosen), tuned.chosen.recall, tuned.chosen.standard_error,
                   tuned.reached ? "the fewest comparisons with the recall"
                                 : fmt::format("the highest: none has {}", options.params.recall),

@@ -35,8 +35,7 @@ MatrixBuffer read_weights(const std::string& path, int64_t rows, const Resources
   return weights;
 }
 
-void write_labels(const KMeans& model, IdFileWriter& writer) {
-  const VectorView<const int32_t> labels = model.labels();
+void write_labels(const VectorView<const int32_t>& labels, IdFileWriter& writer) {
   constexpr int64_t kAtOnce = 8192;
   int64_t ids[kAtOnce];
   for (int64_t first = 0; first < labels.size; first += kAtOnce) {
@@ -108,8 +107,9 @@ Report run_kmeans(const KMeansOptions& options, const RunOptions& run) {
     run.ranks == nullptr ? model.fit(data, input, resources) : fit(model, *run.ranks, data, input, resources);
     seconds = work.seconds();
     if (!centres_file) return;
-    centres_file->append(model.centres());
-    if (labels_file) write_labels(model, *labels_file);
+    const KMeansSnapshot fitted = model.snapshot();
+    centres_file->append(fitted.centres);
+    if (labels_file) write_labels(fitted.labels, *labels_file);
     // Syncs both files first, so that both are replaced or neither.
     centres_file->sync();
     if (labels_file) labels_file->sync();

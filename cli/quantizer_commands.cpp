@@ -21,7 +21,7 @@ namespace {
 
 struct Described {
   std::string name;
-  int64_t cols = 0;
+  int64_t dimension = 0;
   int64_t code_bytes = 0;
 };
 
@@ -30,7 +30,7 @@ Described described(const Quantizer& quantizer) {
   what.name = name_of(quantizer);
   std::visit(
       [&](const auto& made) {
-        what.cols = made.cols();
+        what.dimension = made.dimension();
         what.code_bytes = made.code_bytes();
       },
       quantizer);
@@ -39,7 +39,7 @@ Described described(const Quantizer& quantizer) {
 
 JsonObject json_of(const Described& what) {
   JsonObject json;
-  json.text("name", what.name).number("cols", what.cols).number("code_bytes", what.code_bytes);
+  json.text("name", what.name).number("dimension", what.dimension).number("code_bytes", what.code_bytes);
   return json;
 }
 
@@ -69,7 +69,7 @@ Report report_of(std::string_view command, const VectorFile& in, const std::stri
                  double seconds, const std::vector<std::string>& log) {
   Report report;
   report.text = fmt::format("{}: {} rows, {} of {} values in {} bytes: {:.3f} s\nwrote {}\n", command, in.rows(),
-                            what.name, what.cols, what.code_bytes, seconds, out);
+                            what.name, what.dimension, what.code_bytes, seconds, out);
   for (const std::string& line : log) report.text += line + "\n";
   JsonObject result;
   result.object("input", describe_vectors(in)).object("quantizer", json_of(what)).text("out", out);
@@ -122,9 +122,9 @@ Report run_encode(const CodeOptions& options, const RunOptions& run) {
   const Quantizer quantizer = quantizer_in(options, "--data");
   const Described what = described(quantizer);
   const VectorFile data(options.in);
-  if (data.cols() != what.cols) {
+  if (data.cols() != what.dimension) {
     throw InvalidArgument(fmt::format("{} holds rows of {} values, and {} encodes {}", options.in, data.cols(),
-                                      options.quantizer, what.cols));
+                                      options.quantizer, what.dimension));
   }
   VectorFileWriter codes(options.out, DType::u8, data.rows(), what.code_bytes);
   const std::vector<std::string> log = with_resources(run, [&](const Resources& resources) {
@@ -144,9 +144,9 @@ Report run_decode(const CodeOptions& options, const RunOptions& run) {
     throw InvalidArgument(fmt::format("{} holds rows of {} {} values, and codes of {} are {} bytes", options.in,
                                       codes.cols(), name_of(codes.dtype()), options.quantizer, what.code_bytes));
   }
-  VectorFileWriter vectors(options.out, DType::f32, codes.rows(), what.cols);
+  VectorFileWriter vectors(options.out, DType::f32, codes.rows(), what.dimension);
   const std::vector<std::string> log = with_resources(run, [&](const Resources& resources) {
-    decode_to(codes, vectors, what.cols, resources, [&](const MatrixView& rows, const MutableMatrixView& out) {
+    decode_to(codes, vectors, what.dimension, resources, [&](const MatrixView& rows, const MutableMatrixView& out) {
       std::visit([&](const auto& made) { made.decode(rows, out, resources); }, quantizer);
     });
   });

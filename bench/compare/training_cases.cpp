@@ -114,7 +114,7 @@ void add_transform(const Machine& machine, const std::string& steps, const Fit& 
                          std::make_shared<kith::VectorTransform>(kith::VectorTransformParams{.steps = steps});
                      transform->train(machine.rows(DType::f32, train.rows, train.cols)->view(), machine.resources());
                      const Rows rows = machine.rows(DType::f32, applied, train.cols, 2);
-                     const Rows out = machine.empty(DType::f32, applied, transform->out());
+                     const Rows out = machine.empty(DType::f32, applied, transform->steps().back().out);
                      return [=, &machine] { transform->apply(rows->view(), out->mutable_view(), machine.resources()); };
                    }});
 }

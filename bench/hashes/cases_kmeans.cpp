@@ -7,12 +7,13 @@ namespace {
 using namespace kith;
 
 void hash_fit(Hash& hash, const KMeans& kmeans) {
-  hash.add(kmeans.centres());
-  hash.bytes(kmeans.labels().data, kmeans.labels().size * 4);
-  for (int64_t i = 0; i < kmeans.counts().size; ++i) hash.real(kmeans.counts()[i]);
-  hash.real(kmeans.objective());
-  hash.add(kmeans.history());
-  hash.number(kmeans.iterations());
+  const KMeansSnapshot fit = kmeans.snapshot();
+  hash.add(fit.centres);
+  hash.bytes(fit.labels.data, fit.labels.size * 4);
+  for (int64_t i = 0; i < fit.counts.size; ++i) hash.real(fit.counts[i]);
+  hash.real(fit.objective);
+  hash.add(fit.history);
+  hash.number(fit.iterations);
 }
 
 void hash_prediction(Hash& hash, const KMeans& kmeans, const MatrixView& rows, const Resources& resources) {
@@ -117,7 +118,7 @@ void fit_case(Case& c) {
   if (c.draws.chance(20)) {
     c.call("set_centres", [&](Hash& hash) {
       KMeans other(params);
-      other.set_centres(kmeans.centres(), c.resources);
+      other.set_centres(kmeans.snapshot().centres, c.resources);
       hash_prediction(hash, other, data.rows.view(), c.resources);
     });
   }

@@ -19,9 +19,9 @@ std::vector<uint8_t> codes_of(const Quantizer& quantizer, const MatrixView& rows
 template <typename Quantizer>
 void hash_decoded(Hash& hash, const Quantizer& quantizer, const std::vector<uint8_t>& codes, int64_t rows,
                   const Resources& resources) {
-  std::vector<float> out(static_cast<size_t>(rows * quantizer.cols()));
+  std::vector<float> out(static_cast<size_t>(rows * quantizer.dimension()));
   quantizer.decode(MatrixView(codes.data(), rows, quantizer.code_bytes()),
-                   MutableMatrixView(out.data(), rows, quantizer.cols()), resources);
+                   MutableMatrixView(out.data(), rows, quantizer.dimension()), resources);
   hash.add(out);
 }
 
@@ -75,7 +75,7 @@ void train(Case& c, Quantizer& quantizer, const Rows& x, const Resources& resour
       quantizer.train(x.view(), resources);
     }
     hash.add(quantizer.values());
-    hash.number(quantizer.cols());
+    hash.number(quantizer.dimension());
     hash.number(quantizer.code_bytes());
   });
 }

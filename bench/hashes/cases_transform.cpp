@@ -26,12 +26,12 @@ std::string draw_step(Draws& draws, int64_t& cols) {
 
 void hash_applied(Hash& hash, const VectorTransform& transform, const MatrixView& rows, bool back,
                   const Resources& resources) {
-  std::vector<float> there(static_cast<size_t>(rows.rows() * transform.out()));
-  transform.apply(rows, MutableMatrixView(there.data(), rows.rows(), transform.out()), resources);
+  std::vector<float> there(static_cast<size_t>(rows.rows() * transform.dimension_out()));
+  transform.apply(rows, MutableMatrixView(there.data(), rows.rows(), transform.dimension_out()), resources);
   if (!back) return hash.add(there);
-  std::vector<float> here(static_cast<size_t>(rows.rows() * transform.in()));
-  transform.reverse(MatrixView(there.data(), rows.rows(), transform.out()),
-                    MutableMatrixView(here.data(), rows.rows(), transform.in()), resources);
+  std::vector<float> here(static_cast<size_t>(rows.rows() * transform.dimension_in()));
+  transform.reverse(MatrixView(there.data(), rows.rows(), transform.dimension_out()),
+                    MutableMatrixView(here.data(), rows.rows(), transform.dimension_in()), resources);
   hash.add(here);
 }
 
@@ -58,8 +58,8 @@ void transform_case(Case& c) {
       transform.train(x.view(), c.resources);
     }
     hash.add(transform.steps());
-    hash.number(transform.in());
-    hash.number(transform.out());
+    hash.number(transform.dimension_in());
+    hash.number(transform.dimension_out());
   });
   if (!transform.trained()) return;
   c.call("apply", [&](Hash& hash) { hash_applied(hash, transform, x.view(), false, c.resources); });

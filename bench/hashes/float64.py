@@ -293,7 +293,7 @@ def transform(case: Case) -> None:
 
     def train() -> Any:
         made.train(x, threads=case.run.threads)
-        return made.columns_out
+        return made.dimension_out
 
     if case.call("train", train) is None:
         return

@@ -133,7 +133,7 @@ class Hash {
     text(info.factory);
     text(kith::name_of(info.metric));
     number(info.trained);
-    number(info.rows);
+    number(info.size);
     number(info.dimension);
     text(kith::name_of(info.dtype));
     number(info.lists);

@@ -1,4 +1,4 @@
-// A number for each row, in a file: weights, or the bytes of a mask.
+// Files with one number per row: weights, or the bytes of a mask.
 #pragma once
 
 #include <kith/export.hpp>
@@ -9,8 +9,8 @@
 
 namespace kith {
 
-// Reads a file of one column or one row, or an .npy of one axis, whole; the result has one column. The formats, and the
-// errors, are those of vector_file.hpp.
+// Reads a whole file with one column or one row, or an .npy with one axis; the result has one column. Formats and
+// errors are those of vector_file.hpp.
 KITH_EXPORT MatrixBuffer read_column(const std::string& path, const Resources& resources = Resources());
 
 }  // namespace kith

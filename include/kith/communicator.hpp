@@ -1,10 +1,10 @@
-// How ranks, processes or threads that work on one call, talk to each other.
+// Communication between ranks: processes or threads that work on one call together.
 //
-// An engine (MPI, mpi4py, threads) derives from Communicator and gives a few primitives; sizes beyond what an engine's
-// counts hold are cut into pieces here. The functions of kith/distributed.hpp take a Communicator; kith-mpi brings the
-// engine for MPI, and run_ranks() one of threads.
+// An engine (MPI, mpi4py, threads) derives from Communicator and implements a few primitives; messages larger than its
+// counts allow are split here. The functions of kith/distributed.hpp take a Communicator. kith-mpi has the engine for
+// MPI, run_ranks() one for threads.
 //
-// All ranks call the same functions in the same order. A Communicator is used by one thread of its rank at a time.
+// All ranks call the same functions in the same order. Only one thread of a rank uses its Communicator at a time.
 #pragma once
 
 #include <kith/export.hpp>
@@ -19,10 +19,10 @@ namespace kith {
 
 class KITH_EXPORT Communicator {
  public:
-  // Most bytes of one message of an engine: counts of MPI end at 2^31 - 1.
+  // Largest message of an engine, in bytes: MPI's counts end at 2^31 - 1.
   static constexpr int64_t kPieceBytes = int64_t{1} << 30;
 
-  // InvalidArgument unless at least one byte.
+  // InvalidArgument for less than one byte.
   explicit Communicator(int64_t piece_bytes = kPieceBytes);
   virtual ~Communicator();
   Communicator(const Communicator&) = delete;
@@ -30,29 +30,29 @@ class KITH_EXPORT Communicator {
 
   virtual int rank() const = 0;  // 0 .. size() - 1
   virtual int size() const = 0;
-  virtual std::string host() const;  // the name of this rank's machine, for errors
-  virtual std::string name() const;  // what errors call this rank: "rank 2 on HOST"
+  virtual std::string host() const;  // the name of this rank's machine, for error messages
+  virtual std::string name() const;  // this rank in error messages: "rank 2 on HOST"
 
   // Returns once all ranks have called it.
   virtual void barrier() = 0;
 
-  // Messages of one rank to another arrive in their order. A send may return before it is received, or may not.
+  // Messages from one rank to another arrive in order. A send may or may not return before it is received.
   void send(int to, const void* data, int64_t bytes);
   void receive(int from, void* data, int64_t bytes);
-  // What `root` has at `data` is then there on all ranks.
+  // Copies the bytes at `data` of `root` to all ranks.
   void broadcast(int root, void* data, int64_t bytes);
-  // The ranks' parts one after the other, in the order of the ranks: at `all` of the root, or of every rank. `bytes`
-  // has each rank's size, the same list on all ranks. `own` may be that part of `all`.
+  // Concatenates the ranks' parts, in the order of the ranks, at `all` of the root or of every rank. `bytes` has the
+  // size of each part and is the same on all ranks. `own` may point to its place in `all`.
   void gather(int root, const void* own, std::span<const int64_t> bytes, void* all);
   void all_gather(const void* own, std::span<const int64_t> bytes, void* all);
 
-  // Steps 0 .. count - 1 of unlike cost, dealt out: after all ranks have called begin_steps(), next_step() is one that
-  // no rank has had, or -1 when there is none. Engines that cannot ask rank 0 while it works deal them out in turns.
+  // Distributes steps 0 .. count - 1 of unequal cost: after all ranks have called begin_steps(), next_step() returns a
+  // step that no rank has had yet, or -1. Engines that cannot ask rank 0 while it works assign steps in turn.
   virtual void begin_steps(int64_t count);
   virtual int64_t next_step();
 
  protected:
-  // At most the constructor's piece_bytes, and at least one byte.
+  // `bytes` is between 1 and the constructor's piece_bytes.
   virtual void send_piece(int to, const void* data, int64_t bytes) = 0;
   virtual void receive_piece(int from, void* data, int64_t bytes) = 0;
   virtual void broadcast_piece(int root, void* data, int64_t bytes) = 0;
@@ -63,22 +63,22 @@ class KITH_EXPORT Communicator {
   int64_t next_ = 0;
 };
 
-// Runs work(communicator) on so many threads, each of them a rank, and returns when all are done; rank 0 is the calling
-// thread. Where one throws, the others are woken and leave their calls; what was thrown first is thrown here. Devices
-// of one process are such ranks.
+// Runs work(communicator) on `size` threads, each of them a rank, and returns when all are done; rank 0 is the
+// calling thread. If one throws, the others are woken and leave their calls, and the first exception is rethrown
+// here.
 KITH_EXPORT void run_ranks(int size, const std::function<void(Communicator&)>& work,
                            int64_t piece_bytes = Communicator::kPieceBytes);
 
-// Marks errors that all ranks throw: of the types of kith/error.hpp beside this.
+// A second base class of errors that all ranks throw, beside their type in kith/error.hpp.
 struct KITH_EXPORT AgreedByAll {
   virtual ~AgreedByAll() = default;
 };
 
-// Throws on all ranks what one of them brings; `own` is null where this rank has no error. With one rank it is thrown
-// as it is.
+// Throws on all ranks the error that one of them has; `own` is null on a rank without one. With a single rank the error
+// is rethrown unchanged.
 KITH_EXPORT void agree(Communicator& ranks, const std::exception_ptr& own);
 
-// This rank among those on its host, told apart by name: its place, and how many there are.
+// This rank's place among the ranks with the same host name, and their number.
 struct HostPlace {
   int place = 0;
   int count = 1;

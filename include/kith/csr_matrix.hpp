@@ -1,4 +1,4 @@
-// A sparse rows x rows matrix of distances: those of row i are entries offsets[i] .. offsets[i + 1] - 1.
+// A sparse rows x rows matrix of distances, in compressed rows: row i has the entries offsets[i] .. offsets[i + 1] - 1.
 #pragma once
 
 #include <kith/host_buffer.hpp>

@@ -1,6 +1,6 @@
-// Exact search, and k-NN graphs, on a GPU by a metric of your own, compiled in your file by nvcc (C++20).
+// Exact search and k-NN graphs on a GPU by a metric of your own, compiled in your source file by nvcc (C++20).
 //
-// The metric is that of kith/custom_metric.hpp, with functions for the device, and is copied there as it is:
+// The metric is as in kith/custom_metric.hpp, with functions for the device, to which it is copied bytewise:
 //
 //   struct Canberra {
 //     __host__ __device__ float init() const { return 0; }
@@ -12,17 +12,18 @@
 //   };
 //   kith::Neighbors found = kith::knn_by_cuda(Canberra{}, queries, base, {.k = 10});
 //
-// Vectors lie in host memory or in that of the GPU; results come in host memory. Results are the same in every run and
-// under any memory limit, and the same as knn_by's on the CPU where both compilers do the same arithmetic: with nvcc's
-// -fmad=false and, for the CPU, -ffp-contract=off. Cost: every pair of a query and a row; memory: a tile of 64 MiB of
-// distances at most, and the k best of each query.
+// Vectors are in host memory or in that of the GPU, results in host memory. Results are the same in every run and under
+// any memory limit. They equal those of knn_by() on the CPU if both compilers do the same arithmetic: with -fmad=false
+// for nvcc and -ffp-contract=off for the CPU. Cost: every pair of a query and a row. Memory: a tile of at most 64 MiB
+// of distances, and the k best of each query.
 //
-// A graph by NN-Descent wants a metric that says it is symmetric, `static constexpr bool symmetric = true;`:
+// Graphs are built by NN-Descent, which needs a symmetric metric that says so, `static constexpr bool symmetric =
+// true;`:
 //
 //   kith::CustomGraph graph = kith::knn_graph_by_cuda(Canberra{}, x, {.k = 15, .recall = 0.99});
 //
-// It is the same in every run, and the CPU's under the same conditions. Memory: 64 MiB of distances at most beside the rows,
-// the lists and what rounds of nn_descent keep.
+// The graph is the same in every run, and equals the CPU's under the same conditions. Memory: at most 64 MiB of
+// distances beside the rows, the lists and the working memory of nn_descent.
 #pragma once
 
 #include <kith/custom_metric_cuda.hpp>
@@ -169,7 +170,8 @@ Neighbors knn_by_cuda(const M& metric, const MatrixView& queries, const MatrixVi
   return custom::knn_cuda({&metric, &custom::tile_distances<M>}, queries, base, params, resources);
 }
 
-// `x` in host memory or in that of the GPU. InvalidArgument where the metric is not symmetric after all, naming two rows.
+// `x` in host memory or in that of the GPU. InvalidArgument where the metric is not symmetric after all, naming two
+// rows.
 template <SymmetricMetric M>
 CustomGraph knn_graph_by_cuda(const M& metric, const MatrixView& x, const CustomGraphParams& params = {},
                               const Resources& resources = Resources()) {

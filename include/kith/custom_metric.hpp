@@ -1,6 +1,6 @@
-// Exact search, and k-NN graphs, by a metric of your own, compiled in your file.
+// Exact search and k-NN graphs by a metric of your own, compiled in your source file.
 //
-// A metric says how a distance is accumulated over the columns; smaller is nearer:
+// A metric defines how a distance is accumulated over the columns; smaller is nearer:
 //
 //   struct Canberra {
 //     float init() const { return 0; }
@@ -12,17 +12,17 @@
 //   };
 //   kith::Neighbors found = kith::knn_by(Canberra{}, queries, base, {.k = 10});
 //
-// Values of every dtype come as f32, columns in ascending order, so a distance is the same in every run and for any
-// number of threads. Sixteen rows go side by side, which a compiler turns into vector instructions where step() has no
-// branches that it cannot. init, step and finish are called from several threads at once.
+// Values of every dtype are passed as f32, columns in ascending order, so a distance is the same in every run and for
+// any number of threads. Sixteen rows are processed side by side, which compilers vectorise unless step() has branches
+// that they cannot remove. init, step and finish are called from several threads at once.
 //
-// A graph by NN-Descent compares few pairs, and wants a metric that says it is symmetric, `static constexpr bool symmetric =
-// true;`, which is looked at on some pairs:
+// Graphs are built by NN-Descent, which compares few pairs. It needs a symmetric metric that says so by `static
+// constexpr bool symmetric = true;`, which is checked on some pairs:
 //
 //   kith::CustomGraph graph = kith::knn_graph_by(Canberra{}, x, {.k = 15, .recall = 0.99});
 //
-// Host inputs and outputs, on the CPU; kith/custom_metric.cuh does both on a GPU. Cost: every pair of a query and a
-// row. Memory: the k best of each query, and a few rows for each thread.
+// Inputs and outputs are in host memory, and the CPU does the work; kith/custom_metric.cuh is for GPUs. Cost of a
+// search: every pair of a query and a row. Memory: the k best of each query, and a few rows per thread.
 #pragma once
 
 #include <kith/export.hpp>
@@ -49,7 +49,7 @@ concept AccumulatedMetric = requires(const M& metric, float value) {
 template <typename M>
 concept SymmetricMetric = AccumulatedMetric<M> && M::symmetric;
 
-// As in KnnGraphParams, of nn_descent, which begins with random rows here.
+// As in KnnGraphParams for nn_descent, which starts from random neighbours here.
 struct CustomGraphParams {
   int64_t k = 15;
   double recall = 0.99;  // below 1
@@ -64,7 +64,7 @@ struct CustomGraphParams {
   KITH_EXPORT void validate() const;
 };
 
-// The k nearest others of every row, nearest first, by (distance, row), and how they were found.
+// For every row its k nearest other rows, by (distance, row), and how they were found.
 struct CustomGraph {
   Neighbors neighbors;
   GraphReport report;
@@ -73,14 +73,14 @@ struct CustomGraph {
 struct CustomKnnParams {
   int64_t k = 10;
   bool check_finite = true;  // refuse NaN and infinities, naming the row; a NaN distance comes last
-  RowFilter filter = {};     // the rows that may be found; without one, all
+  RowFilter filter = {};     // the rows that may be found; default: all
 };
 
 namespace custom {
 
 inline constexpr int64_t kPanelRows = 16;
 
-// The distances of a query to the rows of a panel: column c of row i lies at c * kPanelRows + i.
+// Computes the distances of a query to the rows of a panel, where column c of row i is at c * kPanelRows + i.
 struct PanelMetric {
   const void* metric = nullptr;
   void (*distances)(const void* metric, const float* query, const float* panel, int64_t cols, float* out) = nullptr;
@@ -111,8 +111,8 @@ Neighbors knn_by(const M& metric, const MatrixView& queries, const MatrixView& b
   return custom::knn({&metric, &custom::panel_distances<M>}, queries, base, params, resources);
 }
 
-// The same bytes for any number of threads and memory limit. Where all others fit a working list all are compared.
-// InvalidArgument where the metric is not symmetric after all, naming two rows.
+// The same bytes for any number of threads and any memory limit. If a working list has room for all other rows, all
+// pairs are compared. InvalidArgument that names two rows if the metric turns out not to be symmetric.
 template <SymmetricMetric M>
 CustomGraph knn_graph_by(const M& metric, const MatrixView& x, const CustomGraphParams& params = {},
                          const Resources& resources = Resources()) {

@@ -1,7 +1,8 @@
-// What kith/custom_metric.cuh and the library say to each other; no CUDA types, so that both can be compiled apart.
+// The interface between kith/custom_metric.cuh and the library. It has no CUDA types, so that the two are compiled
+// separately.
 //
-// The library brings vectors to the GPU, plans tiles under the memory limits, selects and keeps lists; the caller's code
-// writes the distances of a tile, or of many small sets.
+// The library copies vectors to the GPU, plans tiles under the memory limits, selects neighbours and keeps lists; the
+// caller's code computes the distances of a tile, or of many small sets.
 #pragma once
 
 #include <kith/custom_metric.hpp>
@@ -15,7 +16,7 @@
 
 namespace kith::custom {
 
-// Vectors in a GPU's memory: row i is row list[i] - first_listed of the data where there is a list, else row i.
+// Vectors in a GPU's memory: row i is row list[i] - first_listed of the data; without a list it is row i.
 struct DeviceRows {
   const void* data = nullptr;
   DType dtype = DType::f32;
@@ -40,9 +41,9 @@ struct TileMetric {
   void (*distances)(const void* metric, const DeviceTile& tile, void* stream) = nullptr;
 };
 
-// Small sets of rows of one collection, each compared with itself. Set s has its numbers from numbers[s * most_rows] on,
-// counts[s].rows of them, of which the first counts[s].queries are queries. The distance of query q and row r > q goes to
-// distances[(s * most_queries + q) * most_rows + r]; others are left as they are, or are anything.
+// Small sets of rows of one collection. Set s lists counts[s].rows row numbers from numbers[s * most_rows] on, of which
+// the first counts[s].queries are queries. The distance of query q and row r > q goes to distances[(s * most_queries +
+// q) * most_rows + r]; other entries may have any value.
 struct SetCounts {
   int32_t queries = 0;
   int32_t rows = 0;
@@ -64,11 +65,11 @@ struct GraphMetric {
   void (*distances)(const void* metric, const DeviceSets& sets, void* stream) = nullptr;
 };
 
-// Queries and base in host memory or in that of the GPU that searches: the one that the resources name, or for
+// Queries and base in host memory or in that of the GPU that searches, which is the one that the resources name, or for
 // `automatic` the one that holds the data, or the first. Unsupported in a build without CUDA.
 KITH_EXPORT Neighbors knn_cuda(const TileMetric& metric, const MatrixView& queries, const MatrixView& base,
                                const CustomKnnParams& params, const Resources& resources);
-// Likewise; the graph comes in host memory.
+// The same for a graph, which is returned in host memory.
 KITH_EXPORT CustomGraph knn_graph_cuda(const GraphMetric& metric, const MatrixView& x, const CustomGraphParams& params,
                                        const Resources& resources);
 

@@ -1,4 +1,4 @@
-// The types a vector's values can be stored in.
+// The types of a vector's values.
 #pragma once
 
 #include <kith/export.hpp>
@@ -8,7 +8,7 @@
 
 namespace kith {
 
-// f64 alone is no type that Kith computes with or stores: calls that take vectors narrow it to f32 (kith/view.hpp).
+// f64 is accepted as input only: calls that take vectors narrow it to f32 (kith/view.hpp).
 enum class DType : uint8_t { f32, f16, bf16, u8, i8, f64 };
 
 // Bytes of one value.
@@ -17,7 +17,7 @@ KITH_EXPORT int64_t size_of(DType dtype);
 // "f32", "f16", "bf16", "u8", "i8", "f64".
 KITH_EXPORT std::string_view name_of(DType dtype);
 
-// The other way round, of what is stored: all but f64. Throws InvalidArgument listing the names.
+// Parses the name of a stored dtype, all but f64. InvalidArgument that lists the names for any other.
 KITH_EXPORT DType parse_dtype(std::string_view name);
 
 }  // namespace kith

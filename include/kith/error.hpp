@@ -1,4 +1,4 @@
-// The exceptions that Kith throws. Their text says what was given, what is allowed and what to do.
+// The exceptions that Kith throws. Messages say what was given, what is allowed and what to do.
 #pragma once
 
 #include <kith/export.hpp>
@@ -14,25 +14,25 @@ class KITH_EXPORT Error : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// A value, shape, dtype or name that the called function does not accept.
+// An argument that the function does not accept: a value, shape, dtype or name.
 class KITH_EXPORT InvalidArgument : public Error {
  public:
   using Error::Error;
 };
 
-// The object is not in a state for this call (committing a file before all rows were written, for instance).
+// The object is not ready for this call: committing a file before all rows were written, for instance.
 class KITH_EXPORT InvalidState : public Error {
  public:
   using Error::Error;
 };
 
-// A sensible request that this build or this device cannot serve.
+// A valid request that this build or this device cannot serve.
 class KITH_EXPORT Unsupported : public Error {
  public:
   using Error::Error;
 };
 
-// The operating system refused a read or write. `code` is its errno, 0 where there is none.
+// The operating system refused an operation on a file. `code` is the errno, or 0.
 class KITH_EXPORT IoError : public Error {
  public:
   IoError(const std::string& what, std::string path, int code) : Error(what), path_(std::move(path)), code_(code) {}
@@ -44,7 +44,7 @@ class KITH_EXPORT IoError : public Error {
   int code_;
 };
 
-// A file could be read but does not hold what its format promises; `offset` is where that was seen.
+// A file was read but violates its format, at `offset`.
 class KITH_EXPORT CorruptFile : public Error {
  public:
   CorruptFile(const std::string& what, std::string path, int64_t offset)
@@ -57,8 +57,8 @@ class KITH_EXPORT CorruptFile : public Error {
   int64_t offset_;
 };
 
-// A memory limit, or the memory itself, is too small; `bytes_needed` is the limit that would do for a search, a graph or
-// a k-means whose plan was refused, and else what the refused step wanted.
+// A memory limit, or the memory itself, is too small. `bytes_needed` is a limit with which the whole call works if it
+// was refused before work began, otherwise the size of the allocation that failed.
 class KITH_EXPORT OutOfMemory : public Error {
  public:
   OutOfMemory(const std::string& what, int64_t bytes_needed) : Error(what), bytes_needed_(bytes_needed) {}

@@ -1,4 +1,4 @@
-// Marks what the shared library shows to the outside; everything else stays hidden.
+// Marks the symbols that the shared library exports; all others are hidden.
 #pragma once
 
 #define KITH_EXPORT __attribute__((visibility("default")))

@@ -1,4 +1,4 @@
-// What a file of vectors or ids is, told from its name and header without reading its values.
+// Format, dtype and shape of a file of vectors or ids, from its name and header.
 #pragma once
 
 #include <kith/dtype.hpp>
@@ -16,7 +16,7 @@ enum class FileContent : uint8_t { vectors, ids };
 struct FileInfo {
   std::string format;  // "fbin", "npy", "hdf5", ...
   FileContent content = FileContent::vectors;
-  std::string dtype;  // as it is stored: "f32", "f16", "bf16", "u8", "i8"; "i32" or "i64" for ids
+  std::string dtype;  // as stored: "f32", "f16", "bf16", "u8", "i8"; "i32" or "i64" for ids
   int64_t rows = 0;
   int64_t cols = 0;
   int64_t file_bytes = 0;
@@ -24,19 +24,19 @@ struct FileInfo {
 
 KITH_EXPORT FileInfo file_info(const std::string& path);
 
-// "vectors" or "ids" by the extension, or by the dtype in an .npy or HDF5 file.
+// Vectors or ids, by the extension, or by the dtype of an .npy or HDF5 file.
 KITH_EXPORT FileContent content_of(const std::string& path);
 
-// What the extension alone says; nothing where a file of this name may hold either. There need be no file.
+// The same by the extension alone; none if files of this name may hold either. The file need not exist.
 KITH_EXPORT std::optional<FileContent> content_by_extension(const std::string& path);
 
-// The dtype in which a file of this name holds vectors: what its extension says, else the one given.
+// The dtype of vectors in a file of this name: the one that its extension implies, or else `otherwise`.
 KITH_EXPORT DType dtype_in(const std::string& path, DType otherwise);
 
-// The path without the dataset that may stand behind an HDF5 file's name. Takes any path.
+// The path without the "::dataset" of an HDF5 file; other paths are returned unchanged.
 KITH_EXPORT std::string file_of(const std::string& path);
 
-// The files that VectorFile(path) reads: the path, or, of a pattern, all that match, in the order of their names.
+// The files that VectorFile(path) reads: the path, or all matches of a pattern, in the order of their names.
 KITH_EXPORT std::vector<std::string> files_of(const std::string& path);
 
 }  // namespace kith

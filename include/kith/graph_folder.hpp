@@ -1,6 +1,6 @@
-// A k-NN graph in a folder: ids.npy (int64, or int32) and distances.npy (f32), rows x k, and report.json with the metric, how the
-// graph was made, and two hashes by which graphs are told apart. The report is written last: a folder without it holds no
-// whole graph.
+// A k-NN graph in a folder: ids.npy (int64 or int32) and distances.npy (f32), both rows x k, and report.json with the
+// metric, how the graph was made, and two hashes that identify it. The report is written last: a folder without it does
+// not hold a complete graph.
 #pragma once
 
 #include <kith/export.hpp>
@@ -12,8 +12,8 @@
 
 namespace kith {
 
-// XXH3-64 of all ids as int64 and of all distances as f32, in row order. Two graphs with the same hashes are the same
-// bytes, wherever and however they were built.
+// XXH3-64 of all ids as int64, and of all distances as f32, in row order. Graphs with equal hashes have equal bytes,
+// wherever and however they were built.
 struct GraphHashes {
   uint64_t ids = 0;
   uint64_t distances = 0;
@@ -21,14 +21,14 @@ struct GraphHashes {
 };
 KITH_EXPORT GraphHashes hash_graph(const KnnGraph& graph, const Resources& resources = Resources());
 
-// What a folder keeps of a graph: less than all where disks are small.
+// Smaller forms of a folder, for small disks.
 struct GraphFolderForm {
-  bool ids_only = false;   // no distances.npy; such a folder is read with IdFile, not loaded
-  bool int32_ids = false;  // ids.npy holds int32, half as many bytes; they are read when it is loaded, not mapped
+  bool ids_only = false;   // without distances.npy; such a folder can be read with IdFile, but not loaded
+  bool int32_ids = false;  // ids.npy of int32, half the size; loading reads them instead of mapping
   bool operator==(const GraphFolderForm&) const = default;
 };
 
-// What report.json says that a graph depends on. Hashes are those of all ids as int64 and all distances in any form.
+// The identifying part of report.json. The hashes do not depend on the form.
 struct GraphFolderInfo {
   Metric metric = Metric::l2;
   int64_t rows = 0;
@@ -36,17 +36,17 @@ struct GraphFolderInfo {
   GraphHashes hashes;
   GraphFolderForm form = {};
 };
-// CorruptFile for a report that is none, InvalidArgument for a folder without one, Unsupported for a newer version.
+// CorruptFile for an invalid report, InvalidArgument for a folder without one, Unsupported for a newer version.
 KITH_EXPORT GraphFolderInfo graph_folder_info(const std::string& folder);
 
-// Makes the folder where it is not there; a graph in it is replaced.
+// Creates the folder if it does not exist, and replaces a graph in it.
 KITH_EXPORT void save_graph_folder(const KnnGraph& graph, const std::string& folder,
                                    const Resources& resources = Resources());
 KITH_EXPORT void save_graph_folder(const KnnGraph& graph, const std::string& folder, const GraphFolderForm& form,
                                    const Resources& resources = Resources());
 
-// The arrays are mapped (mapped_vectors.hpp says what that asks of the files), also under a memory limit, which does
-// not count mapped pages. Throws InvalidArgument for what is no graph or has ids only, CorruptFile where the report is not that of the arrays.
+// Maps the arrays (see mapped_vectors.hpp), even under a memory limit, against which mapped pages do not count.
+// InvalidArgument for an invalid graph and for a folder with ids only, CorruptFile if report and arrays do not match.
 KITH_EXPORT KnnGraph load_graph_folder(const std::string& folder, const Resources& resources = Resources());
 
 }  // namespace kith

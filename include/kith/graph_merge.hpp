@@ -1,14 +1,14 @@
-// Graphs made of graphs: of two sets or of many, with new rows, or better than before.
+// Merging graphs of several sets of rows, adding rows to a graph, and improving a graph.
 //
-// Merging (GGM, Algorithm 3 of "Large-scale approximate k-NN graph construction on GPU"): rows of both sets get random
-// neighbours of the other set in place of the far half of their lists, rounds of NN-Descent compare pairs across the sets
-// alone, and what was set aside is merged in last. The parts' graphs hold neighbours of their own part alone; the result
-// counts rows through: those of the first part, then those of the next.
+// Merging (GGM, Algorithm 3 of "Large-scale approximate k-NN graph construction on GPU"): in the lists of both sets,
+// random rows of the other set replace the far half; rounds of NN-Descent compare only pairs across the sets; the
+// replaced neighbours are merged in at the end. The parts' graphs contain neighbours of their own part only. Rows of
+// the result are numbered consecutively: those of the first part, then those of the next.
 //
-// Rows may lie in host memory or in that of a CUDA device, which then works, and so may graphs, each for itself. What comes of
-// it lies on the device where all rows do, else on the host; or in the caller's arrays, rows x k, on the host or the device
-// that works. The same input, parameters and seed give the same bytes on every device, for any number of threads and memory
-// limit. OutOfMemory names a memory limit with which the whole call would do.
+// Rows and graphs may each be in host memory or in that of a CUDA device, which then does the work. The result is on
+// the device if all rows are, otherwise on the host, or in the caller's rows x k arrays on the host or the device that
+// works. The same input, parameters and seed give the same bytes on every device, for any number of threads and any
+// memory limit. OutOfMemory names a memory limit with which the whole call works.
 #pragma once
 
 #include <kith/export.hpp>
@@ -23,7 +23,7 @@
 namespace kith {
 
 struct GraphMergeParams {
-  double recall = 0.99;  // below 1, but for extend_graph; as in KnnGraphParams
+  double recall = 0.99;  // as in KnnGraphParams; 1 only in extend_graph()
   uint64_t seed = 0;
   std::optional<int64_t> samples = {};      // as for nn_descent
   std::optional<int64_t> list_length = {};  // the same
@@ -40,20 +40,20 @@ struct GraphPart {
   MatrixView x;
 };
 
-// InvalidArgument for graphs of different k or metric, rows of different type or dimension, and a graph that is not of
-// its rows.
+// InvalidArgument for graphs of different k or metric, rows of different dtype or dimension, and a graph that does not
+// belong to its rows.
 KITH_EXPORT KnnGraph merge_graphs(const KnnGraph& graph1, const MatrixView& x1, const KnnGraph& graph2,
                                   const MatrixView& x2, const GraphMergeParams& params = {},
                                   const Resources& resources = Resources());
-// Many, pair by pair, each pair once and from the parts' own graphs.
+// Merges all pairs of parts, each pair once and from the parts' own graphs.
 KITH_EXPORT KnnGraph merge_graphs(const std::vector<GraphPart>& parts, const GraphMergeParams& params = {},
                                   const Resources& resources = Resources());
 
 KITH_EXPORT GraphReport merge_graphs(const std::vector<GraphPart>& parts, const NeighborsView& out,
                                      const GraphMergeParams& params, const Resources& resources = Resources());
 
-// The graph of x and, after its rows, of `fresh`. Up to 4,096 new rows are compared with all, more are merged; with a recall
-// of 1 any number is compared with all.
+// The graph of x followed by the rows of `fresh`. Up to 4,096 new rows are compared with all rows; more are merged,
+// unless the recall is 1.
 KITH_EXPORT KnnGraph extend_graph(const KnnGraph& graph, const MatrixView& x, const MatrixView& fresh,
                                   const GraphMergeParams& params = {}, const Resources& resources = Resources());
 KITH_EXPORT GraphReport extend_graph(const KnnGraph& graph, const MatrixView& x, const MatrixView& fresh,

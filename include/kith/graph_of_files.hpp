@@ -1,5 +1,5 @@
-// The k-NN graph of vectors in files: one, several by a pattern, or rows from elsewhere (VectorFile). knn_graph() reads
-// all rows into memory, which counts against the limit; knn_graph_folder() need not.
+// The k-NN graph of vectors in files, or of any other VectorFile. knn_graph() reads all rows into memory, which counts
+// against the limit; knn_graph_folder() can work from disk.
 #pragma once
 
 #include <kith/export.hpp>
@@ -22,44 +22,47 @@ KITH_EXPORT KnnGraph knn_graph(const VectorFile& x, const KnnGraphParams& params
 KITH_EXPORT GraphReport knn_graph(const VectorFile& x, const NeighborsView& out, const KnnGraphParams& params,
                                   const Resources& resources = Resources());
 
-// Where work that does not fit in memory is kept, and what the graph's folder keeps.
+// Work on disk, and the form of the result.
 struct GraphWork {
-  std::string folder;  // empty: "work" in the graph's folder; one that is named is used without a limit too
-  bool keep = false;   // its files, once the graph is there
+  std::string folder;  // for intermediate files; empty: "work" in the graph's folder. If given, it is always used
+  bool keep = false;   // do not delete the intermediate files at the end
   GraphFolderForm form = {};
-  WorkPart part = {};  // of several processes, by `cells`: all name the same folders, and work from disk whatever the limit
+  WorkPart part = {};  // one of several processes, by `cells`: all use the same folders and always work from disk
 };
 
-// The graph goes to a folder (graph_folder.hpp), the same bytes under any limit. Where the limits on host and device have
-// no room for the rows and the graph, `exact` (or a recall of 1) goes over the files block by block, `cells` works from disk, on the CPU or on a GPU, and `ggm` from disk, two shards at a time: the same call goes on after
-// a kill, also with another limit or device, and its files are deleted at the end. `automatic` chooses among exact and
-// cells as it does in memory. Changed vectors, other parameters and a second process in the work folder are refused, but
-// for other parts of the same work: part 1 writes the graph, and all return its report once it is there. `nn_descent`,
-// also where it is what these rows want, needs the memory that its OutOfMemory names.
+// Writes the graph to a folder (graph_folder.hpp), the same bytes under any limit. If rows and graph do not fit the
+// limits on host and device, work is done from disk: `exact` (or a recall of 1) goes over the files block by block,
+// `cells` works on the CPU or a GPU, and `ggm` on two shards at a time. `automatic` chooses between exact and cells as
+// it does in memory. `nn_descent`, also when `automatic` would need it for these rows, takes the memory that its
+// OutOfMemory names.
+//
+// After a kill the same call continues, also with another limit or device; the work's files are deleted at the end.
+// Changed vectors, other parameters, and a second process in the work folder are refused, except other parts of the
+// same work. Part 1 writes the graph, and all parts return its report.
 KITH_EXPORT GraphReport knn_graph_folder(const VectorFile& x, const std::string& folder,
                                          const KnnGraphParams& params = {}, const Resources& resources = Resources());
 KITH_EXPORT GraphReport knn_graph_folder(const VectorFile& x, const std::string& folder, const KnnGraphParams& params,
                                          const GraphWork& work, const Resources& resources = Resources());
 
-// Whether that is done in steps whatever the limit: where they are asked for, by a folder or to be kept, and where some are
-// there to go on with.
+// Whether knn_graph_folder() would work from disk whatever the limit: if a work folder is given, if its files are to be
+// kept, or if there are some to continue from.
 KITH_EXPORT bool keeps_graph_steps(const std::string& folder, const GraphWork& work);
 
-// Files of vectors, and their graph: one in memory, or a mapped one (load_graph_folder), which no limit counts.
+// Files of vectors and their graph: in memory, or mapped (load_graph_folder), which no limit counts.
 struct GraphOfFile {
   KnnGraph graph;
   VectorFile x;
 };
 
-// As merge_graphs (graph_merge.hpp), to a folder, with the same bytes under any limit that has room for the two largest
-// parts: where all of more than two do not fit, pairs are merged one after the other, with steps in a work folder as above.
+// merge_graphs() (graph_merge.hpp) into a folder, with the same bytes under any limit that has room for the two largest
+// parts. If there are more parts and not all fit, pairs are merged one by one, with files in a work folder as above.
 KITH_EXPORT GraphReport merge_graphs_folder(const std::vector<GraphOfFile>& parts, const std::string& folder,
                                             const GraphMergeParams& params, const GraphWork& work = {},
                                             const Resources& resources = Resources());
 
-// As extend_graph (graph_merge.hpp), to a folder, with the same bytes. New rows that are compared with all, up to 4,096 of
-// them or any number at a recall of 1, are so from disk, under any limit, with steps in a work folder as above; the report
-// has no recall then, and the graph's distances must be those that Kith computes. More are merged in memory.
+// extend_graph() (graph_merge.hpp) into a folder, with the same bytes. Up to 4,096 new rows, or any number at a recall
+// of 1, are compared with all rows from disk, under any limit, with files in a work folder as above; the report then
+// has no recall, and the graph's distances must be those that Kith computes. More are merged in memory.
 KITH_EXPORT GraphReport extend_graph_folder(const GraphOfFile& old, const VectorFile& fresh, const std::string& folder,
                                             const GraphMergeParams& params = {}, const GraphWork& work = {},
                                             const Resources& resources = Resources());

@@ -1,7 +1,7 @@
-// How many of the true neighbours a graph has: some rows are searched exactly in the vectors that it was built of.
+// The recall of a graph, measured by exact searches for `rows` of its rows, which is the cost.
 //
-// A neighbour counts as found where it is no farther than the true k-th, by the vectors and not by what distances the graph
-// tells: so ties count, and graphs of codes are measured like others. Cost: an exact search of `rows` queries.
+// A neighbour counts as found if it is no farther than the true k-th, by the distance of the vectors rather than the
+// one in the graph: ties count, and graphs built from codes are measured like others.
 #pragma once
 
 #include <kith/export.hpp>
@@ -15,13 +15,13 @@
 namespace kith {
 
 struct GraphRecallParams {
-  int64_t rows = 1000;  // to look at, drawn by the seed; all where there are fewer
+  int64_t rows = 1000;  // sample size; all rows if there are fewer
   uint64_t seed = 0;
 
   KITH_EXPORT void validate() const;
 };
 
-// InvalidArgument for a graph without rows, and where x has another number of them. Both lie anywhere.
+// InvalidArgument for a graph without rows and if x has another number of them. Both may be in any memory.
 KITH_EXPORT GraphRecall measure_recall(const KnnGraph& graph, const MatrixView& x, const GraphRecallParams& params = {},
                                        const Resources& resources = Resources());
 

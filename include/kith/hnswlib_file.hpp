@@ -1,4 +1,4 @@
-// Graph indexes in hnswlib's files, both ways: what it has built is searched here, and the other way round.
+// Reading and writing graph indexes in hnswlib's files.
 #pragma once
 
 #include <kith/export.hpp>
@@ -10,15 +10,15 @@
 
 namespace kith {
 
-// An index of floats that hnswlib has saved. The file does not say its metric: l2, sqeuclidean, inner_product or cosine
-// (whose vectors it keeps at length 1). The lowest layer becomes a Graph index, its labels ids; what was marked as
-// deleted is removed. Unsupported for lists of more than 128, CorruptFile for a damaged file: every link is checked,
-// but the file has no checksum.
+// An index of floats that hnswlib saved. The file does not name its metric: l2, sqeuclidean, inner_product or cosine
+// (for which hnswlib stores vectors of length 1). The lowest layer becomes a Graph index and labels become ids; vectors
+// marked as deleted are dropped. Unsupported for more than 128 neighbours per vector; CorruptFile for a damaged file:
+// all links are checked, but the file has no checksum.
 KITH_EXPORT Index read_hnswlib(const std::string& path, Metric metric, const Resources& resources = Resources());
 
-// A file that hnswlib loads, searches and adds to: M is half of the graph's degree, ids are labels, and the upper
-// layers are drawn by the index's seed. Unsupported for other indexes than graphs over f32 vectors of these four
-// metrics.
+// A file that hnswlib can load, search and add to: M is half of the graph's degree, ids become labels, and the index's
+// seed draws the upper layers. Only for graph indexes of f32 vectors with one of these four metrics, otherwise
+// Unsupported.
 KITH_EXPORT void write_hnswlib(const Index& index, const std::string& path, const Resources& resources = Resources());
 
 }  // namespace kith

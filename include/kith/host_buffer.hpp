@@ -1,4 +1,4 @@
-// Host memory that Kith owns: 64-byte aligned, uninitialised, and counted against the memory limit it came from.
+// Host memory that Kith owns: 64-byte aligned, uninitialised, and counted against the limit of its Resources.
 #pragma once
 
 #include <kith/export.hpp>
@@ -15,7 +15,7 @@ namespace kith {
 class KITH_EXPORT HostBuffer {
  public:
   HostBuffer() = default;
-  // Throws OutOfMemory, naming `purpose`, when the limit or the machine has no room left.
+  // OutOfMemory that names `purpose` if the limit or the machine has no room.
   HostBuffer(int64_t bytes, std::string_view purpose, const Resources& resources);
   ~HostBuffer() { release(); }
   HostBuffer(HostBuffer&& other) noexcept { swap(other); }

@@ -1,4 +1,4 @@
-// Which parameters of a search reach a recall: what Index::tune() measures and returns.
+// The result of Index::tune(): which search parameters reach which recall.
 #pragma once
 
 #include <kith/export.hpp>
@@ -8,19 +8,19 @@
 
 namespace kith {
 
-// Parameters of a search, as in SearchParams, and what searches with them were measured to find. 0: an index of that
-// kind has no such parameter.
+// Search parameters, as in SearchParams, and how searches with them did. A parameter that the kind of index lacks is
+// 0.
 struct TunedSearch {
   int64_t beam = 0;
   int64_t width = 0;
   int64_t probes = 0;
   int64_t refine = 0;
-  double recall = 0;          // the mean, over queries, of the share of the true k nearest that was found
+  double recall = 0;          // share of the true k nearest that was found, mean over the queries
   double standard_error = 0;  // of that mean
-  // Vectors, codes and centres that a query was compared with, on average. Counted on the CPU, so that it says the same
-  // on every device.
+  // Vectors, codes and centres that a query was compared with, on average. Counted on the CPU, and so the same on all
+  // devices.
   double compared = 0;
-  double seconds = 0;  // of a query, in batches as they were asked for; 0 in a table that was loaded from a file
+  double seconds = 0;  // per query, in batches of TuneParams::batch; 0 in a table that was loaded from a file
 
   friend bool operator==(const TunedSearch&, const TunedSearch&) = default;
 };
@@ -28,19 +28,19 @@ struct TunedSearch {
 struct TuneParams {
   int64_t k = 10;
   double recall = 0.95;  // above 0 and at most 1
-  int64_t batch = 0;     // queries that are searched at a time, for `seconds`; 0: all
+  int64_t batch = 0;     // queries searched at once when `seconds` is measured; 0: all
 
   // Throws InvalidArgument, naming the parameter, its value and what is allowed.
   KITH_EXPORT void validate() const;
 };
 
-// All that was measured, by ascending `compared`; a part of the index and of its file.
+// All measurements, by ascending `compared`. Part of the index and of its file.
 struct TuneTable {
-  int64_t k = 0;     // neighbours that were asked for
-  int64_t rows = 0;  // that the index had then
+  int64_t k = 0;     // neighbours per query
+  int64_t rows = 0;  // size of the index at that time
   std::vector<TunedSearch> searches;
 
-  // The search that has this recall with the fewest comparisons; null where none has it.
+  // The search that reaches this recall with the fewest comparisons; null if none does.
   const TunedSearch* find(double recall) const {
     for (const TunedSearch& one : searches) {
       if (one.recall >= recall) return &one;
@@ -52,8 +52,8 @@ struct TuneTable {
 };
 
 struct TuneReport {
-  TunedSearch chosen;    // the one with the recall, or, where none has it, the one with the highest
-  bool reached = false;  // whether it has the recall that was asked for
+  TunedSearch chosen;    // the cheapest that reaches the recall, or the one with the highest recall
+  bool reached = false;  // whether `chosen` reaches it
   TuneTable table;
 };
 

@@ -1,19 +1,19 @@
-/* Kith for C, and for every language that calls C (docs/c-api.md).
+/* Kith for C, and for every language that can call C (docs/c-api.md).
  *
- * Functions return a status; kith_last_message() says what was wrong, as Kith's C++ exceptions do. No exception leaves
- * this API. Handles are opaque and are given back by their ..._free(), which takes NULL too. Handles may be shared by
- * threads as the C++ objects behind them may: searches from any number of threads, and writers take turns.
+ * Functions return a status; kith_last_message() explains a failure with the message of Kith's C++ exception. No
+ * exception crosses this API. Handles are opaque and are released by their ..._free() functions, which accept NULL.
+ * Threads may share handles: any number may search at once, and concurrent writers take turns.
  *
- * A struct begins with its size, `struct_size = sizeof(the struct)`: later versions add fields at the end, and a
- * program that was compiled with fewer goes on working. In parameters 0 or NULL is the default, so
+ * Every struct begins with its size, `struct_size = sizeof(the struct)`. Later versions add fields at the end, and
+ * programs compiled with fewer fields keep working. In parameters, 0 or NULL is the default, so
  *
  *   kith_search_params params = {.struct_size = sizeof(params), .probes = 16};
  *
- * is complete, and NULL for a whole struct of parameters means all defaults. Switches are 0 (the default), KITH_ON or
- * KITH_OFF. Names (metrics, devices, factory strings) are those of C++, Python and the program. Memory stays the
- * caller's: nothing that is passed in is kept after the call.
+ * is complete, and NULL for a struct of parameters means all defaults. Switches are 0 (the default), KITH_ON or
+ * KITH_OFF. Names (of metrics, devices, indexes) are those of C++, Python and the program. Kith keeps no pointer to the
+ * caller's memory after a call.
  *
- * `resources` comes last and may be NULL: all threads, no memory limit, the device left to Kith. */
+ * `resources` is the last argument and may be NULL: all threads, no memory limit, a device of Kith's choice. */
 #ifndef KITH_KITH_H
 #define KITH_KITH_H
 
@@ -32,23 +32,23 @@ extern "C" {
 
 typedef enum kith_status {
   KITH_OK = 0,
-  KITH_INVALID_ARGUMENT = 1, /* a value, shape, dtype or name that the function does not accept; NULL among them */
-  KITH_INVALID_STATE = 2,    /* the object is not ready for this call: an index that is not trained */
-  KITH_UNSUPPORTED = 3,      /* a sensible request that this build or this device cannot serve */
+  KITH_INVALID_ARGUMENT = 1, /* a value, shape, dtype or name that the function does not accept, or NULL */
+  KITH_INVALID_STATE = 2,    /* the object is not ready for this call: an untrained index, for instance */
+  KITH_UNSUPPORTED = 3,      /* a valid request that this build or this device cannot serve */
   KITH_IO_ERROR = 4,
   KITH_CORRUPT_FILE = 5,
-  KITH_OUT_OF_MEMORY = 6, /* kith_last_bytes_needed() names the limit that would do */
+  KITH_OUT_OF_MEMORY = 6, /* kith_last_bytes_needed() is a limit that would be enough */
   KITH_DEVICE_ERROR = 7,
   KITH_CANCELLED = 8,
   KITH_INTERNAL_ERROR = 9 /* anything else; please report it */
 } kith_status;
 
-/* The message of this thread's last call that did not return KITH_OK; "" before one. Valid until the next such call. */
+/* The message of this thread's last failed call; "" if there was none. Valid until the next failed call. */
 KITH_C_API const char* kith_last_message(void);
-KITH_C_API int64_t kith_last_bytes_needed(void);             /* 0 unless that call returned KITH_OUT_OF_MEMORY */
+KITH_C_API int64_t kith_last_bytes_needed(void);             /* 0 unless it returned KITH_OUT_OF_MEMORY */
 KITH_C_API const char* kith_status_name(kith_status status); /* "KITH_OK" */
 
-KITH_C_API const char* kith_version(void); /* "0.1.0", of the library that runs */
+KITH_C_API const char* kith_version(void); /* of the running library: "0.1.0" */
 
 #define KITH_ON 1
 #define KITH_OFF (-1)
@@ -79,7 +79,7 @@ typedef struct kith_matrix {
   int32_t reserved;   /* 0, as everywhere */
 } kith_matrix;
 
-/* The same where Kith writes. */
+/* The same for output. */
 typedef struct kith_mutable_matrix {
   size_t struct_size;
   void* data;
@@ -92,7 +92,7 @@ typedef struct kith_mutable_matrix {
   int32_t reserved;
 } kith_mutable_matrix;
 
-/* Where a search writes: two row-major queries x k arrays of the caller's. Ids are -1 where there are fewer than k. */
+/* The caller's output arrays for a search, row-major, queries x k. If fewer than k are found, ids are -1 at the end. */
 typedef struct kith_neighbors {
   size_t struct_size;
   int64_t* ids;
@@ -103,18 +103,18 @@ typedef struct kith_neighbors {
   int32_t cuda_index;
 } kith_neighbors;
 
-/* Which rows may be found. In an index, KITH_FILTER_ROWS lists ids. */
+/* The rows that a search may return. For an index, KITH_FILTER_ROWS lists ids. */
 typedef enum kith_filter_form {
   KITH_FILTER_NONE = 0,
-  KITH_FILTER_MASK = 1, /* data: a byte for each row; not 0: kept */
-  KITH_FILTER_BITS = 2, /* data: a bit for each row, the lowest of a byte first */
+  KITH_FILTER_MASK = 1, /* data: one byte per row; not 0: kept */
+  KITH_FILTER_BITS = 2, /* data: one bit per row, the lowest of a byte first */
   KITH_FILTER_ROWS = 3  /* data: int64_t, the rows to keep, in any order */
 } kith_filter_form;
 
 typedef struct kith_filter {
   size_t struct_size;
   const void* data; /* host memory */
-  int64_t size;     /* rows of a mask or of bits, or how many are listed */
+  int64_t size;     /* rows of a mask or of bits, or entries of a list */
   int32_t form;     /* kith_filter_form */
   int32_t reserved;
 } kith_filter;
@@ -138,7 +138,7 @@ typedef struct kith_resource_options {
   kith_progress_callback progress;
   kith_cancel_callback cancel;
   kith_log_callback log;
-  void* context;   /* handed to all three */
+  void* context;   /* passed to all three callbacks */
   int32_t threads; /* 0: one per hardware thread */
   int32_t reserved;
 } kith_resource_options;
@@ -160,13 +160,13 @@ typedef struct kith_knn_params {
 KITH_C_API kith_status kith_knn(const kith_matrix* queries, const kith_matrix* base, const kith_knn_params* params,
                                 const kith_neighbors* out, const kith_resources* resources);
 
-/* All rows within a radius, which is included. The result is Kith's: see it with kith_range_view_of(), then free it. */
+/* All rows within a radius, inclusive. Read the result through kith_range_view_of(), then free it. */
 typedef struct kith_range kith_range;
 
-/* Query q found entries offsets[q] .. offsets[q + 1] - 1. Valid until the kith_range is freed. */
+/* The results of query q are entries offsets[q] .. offsets[q + 1] - 1. Valid until the kith_range is freed. */
 typedef struct kith_range_view {
   size_t struct_size;
-  const int64_t* offsets; /* queries + 1 */
+  const int64_t* offsets; /* queries + 1 values */
   const int64_t* ids;
   const float* distances;
   int64_t queries;
@@ -185,56 +185,56 @@ typedef struct kith_index kith_index;
 typedef struct kith_index_params {
   size_t struct_size;
   const char* metric;    /* NULL: "l2" */
-  int64_t expected_rows; /* for "IVF" without a number; 0: the training rows */
+  int64_t expected_rows; /* sets the number of lists of "IVF" without a number; 0: the training rows */
   uint64_t seed;
   int32_t check_finite;
-  int32_t prepare; /* keep a copy laid out for searches; on unless KITH_OFF */
+  int32_t prepare; /* keep a second copy laid out for faster searches; on unless KITH_OFF */
 } kith_index_params;
 
 typedef struct kith_search_params {
   size_t struct_size;
   const kith_filter* filter;
-  int64_t probes;        /* IVF: lists that are looked at */
-  int64_t refine;        /* RFlat, Refine: refine * k candidates are compared again */
-  int64_t beam;          /* Graph */
-  int64_t width;         /* Graph */
-  double recall;         /* instead of these: what tune() found for it */
-  int32_t filter_strict; /* a listed id that the index does not have is refused; off unless KITH_ON: passed over */
+  int64_t probes;        /* IVF: how many lists to scan */
+  int64_t refine;        /* RFlat, Refine: how many candidates to compare again, in multiples of k */
+  int64_t beam;          /* Graph: see kith/index.hpp */
+  int64_t width;         /* Graph: see kith/index.hpp */
+  double recall;         /* instead of probes or beam: use the parameters that were measured to reach it */
+  int32_t filter_strict; /* refuse listed ids that the index does not have; off unless KITH_ON: they are ignored */
   int32_t reserved;
 } kith_search_params;
 
 typedef struct kith_index_info {
   size_t struct_size;
-  const char* factory; /* these two are valid while the index is */
+  const char* factory; /* these two are valid as long as the index */
   const char* metric;
-  int64_t size; /* rows that are there */
-  int64_t dimension;
+  int64_t size;       /* vectors that it holds */
+  int64_t dimension;  /* 0 before the first training or add */
   int64_t lists;      /* 0 without lists */
-  int64_t code_bytes; /* of a vector */
-  int64_t degree;     /* of a graph; 0 without one */
+  int64_t code_bytes; /* per vector */
+  int64_t degree;     /* of the graph; 0 without one */
   int64_t host_bytes;
   int64_t device_bytes;
   int32_t trained; /* 0 or 1 */
-  int32_t dtype;   /* of the vectors that were given first */
+  int32_t dtype;   /* of the first vectors added */
 } kith_index_info;
 
 /* factory: "Flat", "IVF4096,PQ32", "Graph32,SQ8", "OPQ16,IVF1024,PQ16,RFlat", ... (docs/indexes.md) */
 KITH_C_API kith_status kith_index_new(const char* factory, const kith_index_params* params, kith_index** out);
 KITH_C_API kith_status kith_index_load(const char* path, kith_index** out, const kith_resources* resources);
 KITH_C_API kith_status kith_index_save(const kith_index* index, const char* path, const kith_resources* resources);
-/* Another index with the same vectors, which both share; what is added to one is not seen by the other. */
+/* Another index that shares all vectors with this one; later changes to one do not affect the other. */
 KITH_C_API kith_status kith_index_clone(const kith_index* index, kith_index** out, const kith_resources* resources);
 KITH_C_API void kith_index_free(kith_index* index);
 
 KITH_C_API kith_status kith_index_train(kith_index* index, const kith_matrix* rows, const kith_resources* resources);
-/* ids: one for each row, or NULL and 0: rows are numbered on. Rows are copied. */
+/* ids: one per row, or NULL and 0 for consecutive ids. Rows are copied. */
 KITH_C_API kith_status kith_index_add(kith_index* index, const kith_matrix* rows, const int64_t* ids, int64_t id_count,
                                       const kith_resources* resources);
 /* From a file that may be larger than the memory limit. */
 KITH_C_API kith_status kith_index_train_file(kith_index* index, const char* path, const kith_resources* resources);
 KITH_C_API kith_status kith_index_add_file(kith_index* index, const char* path, const int64_t* ids, int64_t id_count,
                                            const kith_resources* resources);
-/* removed: how many were there; may be NULL. Unknown ids are no error. */
+/* removed: receives how many vectors were removed; may be NULL. Unknown ids are ignored. */
 KITH_C_API kith_status kith_index_remove(kith_index* index, const int64_t* ids, int64_t id_count, int64_t* removed,
                                          const kith_resources* resources);
 KITH_C_API kith_status kith_index_compact(kith_index* index, const kith_resources* resources);
@@ -242,11 +242,11 @@ KITH_C_API kith_status kith_index_compact(kith_index* index, const kith_resource
 KITH_C_API kith_status kith_index_search(const kith_index* index, const kith_matrix* queries,
                                          const kith_search_params* params, const kith_neighbors* out,
                                          const kith_resources* resources);
-/* Reads filter and probes of params; ignores the rest. */
+/* Uses filter and probes of params, and ignores the rest. */
 KITH_C_API kith_status kith_index_range_search(const kith_index* index, const kith_matrix* queries, float radius,
                                                const kith_search_params* params, kith_range** out,
                                                const kith_resources* resources);
-/* The vectors of these ids as the index keeps them: id_count x dimension. */
+/* The stored vectors of these ids, decoded: id_count x dimension. */
 KITH_C_API kith_status kith_index_reconstruct(const kith_index* index, const int64_t* ids, int64_t id_count,
                                               const kith_mutable_matrix* out, const kith_resources* resources);
 KITH_C_API kith_status kith_index_get_info(const kith_index* index, kith_index_info* out);
@@ -257,13 +257,13 @@ typedef struct kith_kmeans kith_kmeans;
 
 typedef struct kith_kmeans_params {
   size_t struct_size;
-  const char* init;              /* "kmeans++" (NULL), "random", or "given": the centres that fit() is handed */
+  const char* init;              /* "kmeans++" (NULL), "random", or "given": the `centres` of kith_kmeans_fit() */
   int64_t clusters;              /* 0: 8 */
   int64_t iterations;            /* at most; 0: 25 */
   int64_t n_init;                /* 0: 1 */
-  int64_t max_points_per_centre; /* train on a sample; 0: on all rows */
-  int64_t batch_size;            /* of mini-batches; 0: Lloyd */
-  double tol;                    /* 0: 1e-4; below 0: none */
+  int64_t max_points_per_centre; /* train on a sample of this many rows per centre; 0: on all rows */
+  int64_t batch_size;            /* rows per mini-batch; 0: whole passes (Lloyd) */
+  double tol;                    /* 0: 1e-4; negative: none */
   uint64_t seed;
   int32_t spherical;
   int32_t check_finite;
@@ -280,14 +280,15 @@ typedef struct kith_kmeans_info {
 
 KITH_C_API kith_status kith_kmeans_new(const kith_kmeans_params* params, kith_kmeans** out);
 KITH_C_API void kith_kmeans_free(kith_kmeans* kmeans);
-/* weights: one for each row, or NULL and 0. centres: clusters x cols for init "given", else NULL. */
+/* weights: one per row, or NULL and 0. centres: clusters x dimension for init "given", else NULL. */
 KITH_C_API kith_status kith_kmeans_fit(kith_kmeans* kmeans, const kith_matrix* rows, const float* weights,
                                        int64_t weight_count, const kith_matrix* centres,
                                        const kith_resources* resources);
-/* The nearest centre of each row and its distance, `count` (the rows) of each; either may be NULL. Host memory. */
+/* The nearest centre of each row and its distance, in arrays of `count` values (the number of rows) in host memory;
+ * either may be NULL. */
 KITH_C_API kith_status kith_kmeans_predict(const kith_kmeans* kmeans, const kith_matrix* rows, int32_t* labels,
                                            float* distances, int64_t count, const kith_resources* resources);
-/* Copies them: f32, clusters x dimension, host memory. */
+/* Copies the centres: f32 or f64, clusters x dimension, host memory. */
 KITH_C_API kith_status kith_kmeans_centres(const kith_kmeans* kmeans, const kith_mutable_matrix* out);
 KITH_C_API kith_status kith_kmeans_get_info(const kith_kmeans* kmeans, kith_kmeans_info* out);
 
@@ -297,9 +298,9 @@ typedef struct kith_quantizer kith_quantizer;
 
 typedef struct kith_quantizer_info {
   size_t struct_size;
-  const char* name;   /* valid while the quantizer is */
-  int64_t dimension;  /* 0 before training, and so is */
-  int64_t code_bytes; /* of a vector */
+  const char* name;   /* valid as long as the quantizer */
+  int64_t dimension;  /* 0 before training */
+  int64_t code_bytes; /* per vector; 0 before training */
   int32_t trained;    /* 0 or 1 */
 } kith_quantizer_info;
 
@@ -336,13 +337,13 @@ typedef struct kith_graph_params {
 
 typedef struct kith_graph_info {
   size_t struct_size;
-  const char* method; /* these two are valid while the graph is; "given" for a graph that was loaded */
+  const char* method; /* these two are valid as long as the graph; "given" for a loaded graph */
   const char* metric;
   int64_t rows;
   int64_t k;
   double recall;   /* estimated; -1: unknown */
-  double seconds;  /* that it took */
-  int32_t reached; /* the recall that was asked for: 0 or 1 */
+  double seconds;  /* of the build */
+  int32_t reached; /* whether the requested recall was reached: 0 or 1 */
 } kith_graph_info;
 
 /* Row i's neighbours are ids[i * k] .. ids[i * k + k - 1], nearest first. Valid until the graph is freed. */
@@ -352,13 +353,13 @@ typedef struct kith_graph_rows {
   const float* distances;
   int64_t rows;
   int64_t k;
-  int32_t space; /* kith_space: where the vectors lay */
+  int32_t space; /* kith_space, that of the vectors */
   int32_t cuda_index;
 } kith_graph_rows;
 
 KITH_C_API kith_status kith_graph_new(const kith_matrix* rows, const kith_graph_params* params, kith_graph** out,
                                       const kith_resources* resources);
-/* Two files, of ids and of distances, or a folder and NULL. A folder knows its metric: give NULL. */
+/* Files of ids and of distances, or a folder and NULL. metric: NULL for a folder, which stores its own. */
 KITH_C_API kith_status kith_graph_load(const char* ids_or_folder, const char* distances, const char* metric,
                                        kith_graph** out, const kith_resources* resources);
 KITH_C_API kith_status kith_graph_save(const kith_graph* graph, const char* ids_or_folder, const char* distances,
@@ -380,16 +381,16 @@ typedef struct kith_file_info {
 } kith_file_info;
 
 KITH_C_API kith_status kith_file_get_info(const char* path, kith_file_info* out);
-/* Fills `out`, of the file's columns and host memory, with rows from `first` on, converted to its dtype. */
+/* Fills `out`, with the file's columns and in host memory, with the rows from `first` on, converted to its dtype. */
 KITH_C_API kith_status kith_read_vectors(const char* path, int64_t first, const kith_mutable_matrix* out,
                                          const kith_resources* resources);
-/* The extension says the format; written under a temporary name and renamed. */
+/* The extension determines the format. Written under a temporary name and renamed. */
 KITH_C_API kith_status kith_write_vectors(const char* path, const kith_matrix* rows, const kith_resources* resources);
-/* out: room for count x cols of the file. */
+/* out: room for count x (the file's columns) ids. */
 KITH_C_API kith_status kith_read_ids(const char* path, int64_t first, int64_t count, int64_t* out,
                                      const kith_resources* resources);
 
-/* ---- in C, for short --------------------------------------------------------------------------------------------- */
+/* ---- shorthands -------------------------------------------------------------------------------------------------- */
 
 /* Contiguous rows in host memory. */
 static inline kith_matrix kith_rows(const void* data, kith_dtype dtype, int64_t rows, int64_t cols) {

@@ -1,13 +1,13 @@
-// Exact k-nearest-neighbour search: for every query the k rows of the base that are nearest by the metric.
+// Exact k-nearest-neighbour search: for every query the k nearest rows of the base.
 //
-// Exact means: the rows returned are the first k of all rows ordered by (distance, row), where a distance is computed
-// in float64 from the stored values and rounded once to f32. Fast arithmetic only decides which rows cannot be among
-// them. The same input gives the same bytes on every device, for any number of threads and under any memory limit.
+// The result is the first k of all rows by (distance, row), where a distance is computed in float64 from
+// the stored values and rounded once to f32. Faster arithmetic is used only to rule rows out. The same
+// input gives the same bytes on every device, for any number of threads and any memory limit.
 //
-// Queries, base and results may lie in host memory or, each for itself, in that of the CUDA device that searches. The
-// call waits for the device and returns when the result is complete; where results lie on the device and
-// resources.stream is set, when they are complete in the order of that stream. After an exception the caller's result
-// arrays may hold anything.
+// Queries, base and results may each be in host memory or in that of the CUDA device that searches. The
+// call returns when the result is complete; if results are on the device and resources.stream is set,
+// complete in the order of that stream. If it throws, the contents of the caller's result arrays are
+// undefined.
 #pragma once
 
 #include <kith/export.hpp>
@@ -26,8 +26,8 @@ namespace kith {
 struct KnnParams {
   int64_t k = 10;
   Metric metric = Metric::l2;
-  bool check_finite = true;  // refuse NaN and infinities, naming the row; without it a NaN distance comes last
-  RowFilter filter = {};     // the rows that may be found; without one, all
+  bool check_finite = true;  // refuse NaN and infinities, naming the row; off, NaN distances come last
+  RowFilter filter = {};     // the rows that may be found; default: all
 
   KITH_EXPORT void validate() const;
 };
@@ -39,8 +39,8 @@ KITH_EXPORT Neighbors knn(const MatrixView& queries, const MatrixView& base, con
 KITH_EXPORT void knn(const MatrixView& queries, const MatrixView& base, const NeighborsView& out,
                      const KnnParams& params, const Resources& resources = Resources());
 
-// From files that may be larger than memory: both are read in pieces that fit the host memory limit. `sink` gets the
-// results of consecutive queries, in order; what it is given lives until it returns.
+// From files that may be larger than memory; both are read in pieces that fit the host memory limit. `sink` receives
+// the results of consecutive queries, in order, valid until it returns.
 using NeighborsSink = std::function<void(int64_t first_query, const NeighborsView& part)>;
 KITH_EXPORT void knn(const VectorFile& queries, const VectorFile& base, const NeighborsSink& sink,
                      const KnnParams& params, const Resources& resources = Resources());

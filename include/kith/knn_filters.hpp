@@ -1,5 +1,5 @@
-// Exact search with a filter for each query: queries with equal filters are searched together, and results are the bytes
-// of a loop over the queries.
+// Exact search with one filter per query. Queries with equal filters are searched together; the results are the same
+// bytes as in a loop over the queries.
 #pragma once
 
 #include <kith/export.hpp>
@@ -13,8 +13,8 @@
 
 namespace kith {
 
-// `filters`: one for each query. InvalidArgument that names the query where one is for another number of rows, or where
-// params.filter is given too. Otherwise as in kith/knn.hpp.
+// `filters`: one per query. InvalidArgument that names the query if a filter is for another number of rows, and if
+// params.filter is given as well. Otherwise as in kith/knn.hpp.
 KITH_EXPORT Neighbors knn(const MatrixView& queries, const MatrixView& base, std::span<const RowFilter> filters,
                           const KnnParams& params = {}, const Resources& resources = Resources());
 // The same into the caller's arrays.

@@ -1,9 +1,9 @@
-// The k-NN graph of a collection: for every row its k nearest other rows.
+// The k-NN graph of a set of vectors: for every row its k nearest other rows.
 //
-// Neighbours are in the order of knn(), by (distance, row); a row is never its own neighbour, but its duplicates are
-// its neighbours. Where there are fewer than k other rows the rest is id -1, as in Neighbors. Vectors, and the arrays
-// that the second function fills, may lie in host memory or, each for itself, in that of the CUDA device that searches,
-// as in knn(), on resources.stream. The KnnGraph that the first function returns lies where the vectors do.
+// Neighbours are ordered as by knn(), by (distance, row). A row is never its own neighbour, but its duplicates are its
+// neighbours. With fewer than k other rows, lists are padded with id -1, as in Neighbors. Vectors and caller's arrays
+// may each be in host memory or in that of the CUDA device that searches, as in knn(), ordered on resources.stream. A
+// returned KnnGraph is stored where the vectors are.
 #pragma once
 
 #include <kith/csr_matrix.hpp>
@@ -25,67 +25,67 @@
 namespace kith {
 
 enum class GraphMethod : uint8_t {
-  automatic,   // what is soonest on these rows for the recall that is wanted
-  exact,       // the distances of all pairs
-  cells,       // a row is compared with the rows of the k-means cells nearest to it
-  nn_descent,  // neighbours' neighbours are compared, in rounds
-  ggm,         // the graph of each shard of the rows by nn_descent, and all of them merged, pair by pair (graph_merge.hpp)
+  automatic,   // the fastest method for these rows and this recall
+  exact,       // compares all pairs
+  cells,       // compares a row with the rows of the k-means cells nearest to it
+  nn_descent,  // compares neighbours of neighbours, in rounds
+  ggm,         // builds a graph of each shard of the rows by nn_descent and merges all pairs of them (graph_merge.hpp)
 };
 
 KITH_EXPORT std::string_view name_of(GraphMethod method);
 // "auto", "exact", "cells", "nn_descent", "ggm"; throws InvalidArgument listing the names.
 KITH_EXPORT GraphMethod parse_graph_method(std::string_view name);
 
-// What NN-Descent begins with.
+// The first neighbours of NN-Descent.
 enum class GraphStart : uint8_t { automatic, random, cells };
 // "auto", "random", "cells".
 KITH_EXPORT std::string_view name_of(GraphStart start);
 KITH_EXPORT GraphStart parse_graph_start(std::string_view name);
 
-// Which compared pairs NN-Descent offers to lists: the nearest of each sample alone, or all.
+// Which of the compared pairs NN-Descent offers to the lists: the nearest of each sample only, or all.
 enum class GraphUpdate : uint8_t { selective, all };
 // "selective", "all".
 KITH_EXPORT std::string_view name_of(GraphUpdate update);
 KITH_EXPORT GraphUpdate parse_graph_update(std::string_view name);
 
-// Parameters that are not given follow from the rows, their columns, k, the metric and the recall, never from the device:
-// the same parameters and seed give the same bytes everywhere. Only what `automatic` chooses may differ by device.
+// Defaults of optional parameters depend on rows, columns, k, metric and recall, never on the device: the same
+// parameters and seed give the same bytes everywhere. Only the choice of `automatic` may differ between devices.
 struct KnnGraphParams {
   int64_t k = 15;
   Metric metric = Metric::l2;
   GraphMethod method = GraphMethod::automatic;
   bool check_finite = true;  // refuse NaN and infinities, naming the row
-  // The share of the true neighbours to be found, estimated on 1,000 rows drawn by the seed. `automatic` reaches it unless
-  // too many pairs would have to be compared; a method that is named ends at its limit. Then the report says so. 1: exact.
+  // The share of true neighbours to find, estimated on 1,000 rows drawn by the seed; 1: exact. `automatic` reaches it
+  // unless that would take too many comparisons, a method that is named may stop below it. The report tells.
   double recall = 0.99;
   uint64_t seed = 0;
 
-  // For cells: how many there are, and how many each row is compared with at most.
+  // For cells: their number, and with how many of them a row is compared at most.
   std::optional<int64_t> cells = {};
   std::optional<int64_t> probes = {};
 
-  // For nn_descent; all but `start` and `update` for ggm too.
+  // For nn_descent, and for ggm all but `start` and `update`.
   std::optional<GraphStart> start = {};
-  std::optional<int64_t> samples = {};      // new and old neighbours of a list that meet in a round, each
+  std::optional<int64_t> samples = {};      // neighbours of a list that a round compares, new ones and as many old ones
   std::optional<int64_t> list_length = {};  // of the working lists, at least k
-  std::optional<int64_t> iterations = {};   // at most
-  std::optional<double> delta = {};         // ends when at most delta rows k neighbours have entered in a round
+  std::optional<int64_t> iterations = {};   // rounds, at most
+  std::optional<double> delta = {};         // stop after a round that changed at most delta * rows * k neighbours
   std::optional<GraphUpdate> update = {};
 
-  // For ggm: equal shards of consecutive rows; memory holds two. Default: one for every 160,000,000 / list_length rows.
+  // For ggm: shards of consecutive rows; two are in memory at a time. Default: one per 160,000,000 / list_length rows.
   std::optional<int64_t> shards = {};
 
   KITH_EXPORT void validate() const;
 };
 
-// A handle to neighbours that nobody changes: copies share them. They lie on the host, in Kith's memory, the caller's or
-// a mapped file, or in the memory of a CUDA device. 12 bytes per row and neighbour.
+// A handle to immutable neighbours, which copies share. They are in host memory (Kith's, the caller's or a mapped file)
+// or in that of a CUDA device: 12 bytes per row and neighbour.
 class KnnGraph {
  public:
   KnnGraph() = default;
-  // A graph of neighbours that were found elsewhere; validate() checks them.
+  // A graph of neighbours that were found elsewhere. They are not checked; validate() does that.
   KITH_EXPORT KnnGraph(Neighbors neighbors, Metric metric, const Resources& resources = Resources());
-  // The same of memory that `owner` keeps; rows and k are the view's. On a device it is not looked at.
+  // The same for memory that `owner` keeps alive; rows and k are those of the view.
   KITH_EXPORT KnnGraph(const NeighborsView& neighbors, std::shared_ptr<const void> owner, Metric metric,
                        const Resources& resources = Resources());
 
@@ -99,33 +99,33 @@ class KnnGraph {
   // How it was made.
   KITH_EXPORT const GraphReport& report() const;
 
-  // Throws InvalidArgument, naming the first row that breaks a rule: every id is another row of the graph, none is there
-  // twice, -1 stands at the end of a row alone, and distances are numbers, nearest first.
+  // InvalidArgument that names the first row to break a rule: ids are other rows of the graph, without duplicates; -1
+  // only at the end of a row; distances are numbers in ascending order, nearest first.
   KITH_EXPORT void validate(const Resources& resources = Resources()) const;
 
-  // The same graph in host memory, or in that of a CUDA device: a copy, unless it lies there.
+  // The same graph in host memory or in that of a CUDA device; copies it unless it is there already.
   KITH_EXPORT KnnGraph to(MemorySpace space, const Resources& resources = Resources()) const;
 
-  // What follows reads the graph on the host: one on a device is copied for it. Each first makes sure, as validate()
+  // The functions below work on the host, to which they copy a graph of a device. Each first checks, as validate()
   // does, that ids are rows.
 
-  // How many rows have each row as their neighbour: int64, rows() of them.
+  // For each row, the number of rows that have it as a neighbour: rows() values of int64.
   KITH_EXPORT HostBuffer in_degrees(const Resources& resources = Resources()) const;
-  // Rows that edges join, taken both ways.
+  // Connected components, with edges in both directions.
   KITH_EXPORT RowLabels components(const Resources& resources = Resources()) const;
 
-  // Row i holds those whose neighbour it is; its neighbours and those; its neighbours whose neighbour it is. Where an edge
-  // and the one back tell two distances, the nearer one counts.
+  // reversed(): row i holds the rows that have i as a neighbour. symmetric(): these and i's neighbours. mutual(): those
+  // in both. If the two directions of an edge have different distances, the smaller one is used.
   KITH_EXPORT CsrMatrix reversed(const Resources& resources = Resources()) const;
   KITH_EXPORT CsrMatrix symmetric(const Resources& resources = Resources()) const;
   KITH_EXPORT CsrMatrix mutual(const Resources& resources = Resources()) const;
 
-  // Without the rows themselves and without padding.
+  // The neighbours without padding, as a sparse matrix of distances.
   KITH_EXPORT CsrMatrix to_csr(const Resources& resources = Resources()) const;
-  // What umap-learn and cuML take as a precomputed graph: k + 1 columns, the row itself first at distance 0, in the
-  // metric's unit. InvalidArgument for inner_product, which is no distance, and where a row has fewer than k others.
+  // A precomputed graph for umap-learn and cuML: k + 1 columns, the row itself first at distance 0, in the metric's
+  // unit. InvalidArgument for inner_product, which is not a distance, and if a row has fewer than k neighbours.
   KITH_EXPORT Neighbors to_umap(const Resources& resources = Resources()) const;
-  // The weights, 0 to 1, with which UMAP and scanpy join rows, symmetric; where to_umap() throws, so does this.
+  // The symmetric weights between 0 and 1 that UMAP and scanpy give to edges; throws as to_umap() does.
   KITH_EXPORT CsrMatrix connectivities(const Resources& resources = Resources()) const;
 
  private:

@@ -1,16 +1,16 @@
-// Local search quantizer (LSQ): a vector becomes a sum of codewords, one of each of several codebooks, all as long as
-// the vector (Martinez, Clement, Hoos and Little, "Revisiting additive quantization", 2016; Martinez, Hoos and Little,
-// "Solving multi-codebook quantization in the GPU", 2016). At the same bytes its error is well below that of product
-// codes; encoding takes longer.
+// Local search quantizer (LSQ): approximates a vector by a sum of codewords, one from each of several codebooks, all of
+// the vector's full dimension (Martinez, Clement, Hoos and Little, "Revisiting additive quantization", 2016; Martinez,
+// Hoos and Little, "Solving multi-codebook quantization in the GPU", 2016). For codes of the same size its error is
+// well below that of product quantization; encoding takes longer.
 //
-// Codes are found by iterated local search: some codes are perturbed, each is made the best for the others in turn, and
-// the result is kept where it is nearer. More rounds never raise the error of a vector; 16 rounds continued by 16 are
-// 32 rounds. For given codebooks, seed and rounds the codes are the same bytes on CPUs and GPUs, for any number of
-// threads, batch or memory limit: a code is chosen by exact cost, ties to the smaller, and draws depend on (seed, row
+// Codes are found by iterated local search: a round perturbs some codes, optimises each given the others, and keeps the
+// result if its error is smaller. More rounds never increase the error of a vector, and 16 rounds continued by 16 equal
+// 32. For given codebooks, seed and rounds the codes are the same bytes on CPUs and GPUs, for any number of threads,
+// batch size or memory limit: costs are exact, ties go to the smaller code, and random numbers depend on (seed, row
 // number, round).
 //
-// Training is reproducible on each device; from one to the other codebooks differ in their last bits. Trained codebooks
-// lie on a grid of a power of two on which sums of them are exact.
+// Training is reproducible on each device; codebooks trained on different devices differ in their last bits. Trained
+// codebooks are rounded to multiples of a power of two, so that their sums are exact.
 #pragma once
 
 #include <kith/export.hpp>
@@ -24,14 +24,14 @@
 
 namespace kith {
 
-// Where training begins: product codes behind a rotation, k-means of residuals, or codes drawn at random.
+// The first codes of training: product codes after a rotation, k-means of residuals, or random.
 enum class AdditiveStart : uint8_t { opq, residual, random };
 KITH_EXPORT std::string_view name_of(AdditiveStart start);
 // "opq", "residual", "random"; throws InvalidArgument listing the names.
 KITH_EXPORT AdditiveStart parse_additive_start(std::string_view name);
 
-// Where encoding begins: each codebook's best code given those before it, codes drawn at random, or the codes that are
-// there.
+// The first codes of encoding: greedy (the best code of each book given the books before it), random, or the contents
+// of the output array.
 enum class CodeStart : uint8_t { greedy, random, given };
 KITH_EXPORT std::string_view name_of(CodeStart start);
 // "greedy", "random", "given".
@@ -45,23 +45,23 @@ KITH_EXPORT SweepOrder parse_sweep_order(std::string_view name);
 
 struct LocalSearchParams {
   int64_t codebooks = 8;  // 1 to 128
-  int bits = 8;           // of a code, 1 to 8: 2^bits codewords in each codebook
+  int bits = 8;           // per codebook, 1 to 8: 2^bits codewords each
 
-  int64_t rounds = 25;              // of training: codebooks for codes, codes for codebooks
-  int64_t train_search_rounds = 8;  // of local search in each of these
+  int64_t rounds = 25;              // of training; each updates the codebooks, then the codes
+  int64_t train_search_rounds = 8;  // of local search in each round of training
   AdditiveStart train_start = AdditiveStart::opq;
-  // Lambda of the objective, added to how often a codeword is used: keeps codewords that few rows use near the mean, so that
-  // other rows than those of training are coded better; above 0.
+  // Lambda of the objective, added to the use count of each codeword; above 0. Keeps rarely used codewords near the
+  // mean, so that vectors outside the training set are encoded better.
   double regularization = 10;
-  // Moves codewords at random while training, by less and less. At first sums of codewords move by about this multiple of
-  // their distance from the rows; 0: not at all.
+  // Random moves of the codewords during training, which fade out. At first they shift sums of codewords by about this
+  // multiple of the sums' distance from the rows; 0: none.
   double anneal = 0.35;
 
   int64_t sweeps = 4;     // over the codebooks in a round of local search
-  int64_t perturbed = 0;  // codes at the start of a round; 0: 4 of up to 10 codebooks, 2 of more
+  int64_t perturbed = 0;  // codes perturbed at the start of a round; 0: 4, or 2 if there are more than 10 codebooks
   SweepOrder order = SweepOrder::fixed;
 
-  uint64_t seed = 0;  // of training
+  uint64_t seed = 0;  // for training
   bool check_finite = true;  // refuse NaN and infinities, naming the row
 
   int64_t perturbed_codes() const {
@@ -72,38 +72,38 @@ struct LocalSearchParams {
 };
 
 struct LocalSearchEncoding {
-  int64_t rounds = 16;     // 0: the start is the answer
-  int64_t from_round = 0;  // the number of the first, to continue an earlier call
-  int64_t first_row = 0;   // the number of the first row, where rows are encoded in several calls
+  int64_t rounds = 16;     // 0: returns the start
+  int64_t from_round = 0;  // number of the first round, to continue an earlier call
+  int64_t first_row = 0;   // number of the first row, if several calls encode parts of one set
   CodeStart start = CodeStart::greedy;
   uint64_t seed = 0;
 
   KITH_EXPORT void validate() const;
 };
 
-// Given more than 1,048,576 rows, train() uses a sample. Fewer rows than codewords of a book are InvalidArgument; fewer than 39
-// for each are warned of. A line of each round's objective goes to the log. Where training is cancelled, the codebooks of
-// the last complete round stay. A vector has (codebooks * bits + 7) / 8 bytes; values() are the codebooks, and decode()
-// adds their codewords up in the order of the books. lookup_table() takes inner_product alone: squared distances to a sum
-// of codewords are no sums (Unsupported).
+// Given more than 1,048,576 rows, train() uses a sample. Fewer rows than codewords in a book are InvalidArgument; fewer
+// than 39 per codeword are warned about. The objective of each round is logged. If training is cancelled, the codebooks
+// of the last complete round stay. A code has (codebooks * bits + 7) / 8 bytes. values() are the codebooks; decode()
+// adds up their codewords in the order of the books. lookup_table() is Unsupported for squared distances: the distance
+// to a sum of codewords is not a sum of terms per codeword.
 class KITH_EXPORT LocalSearchQuantizer : public VectorQuantizer {
  public:
   // Throws InvalidArgument for parameters that make no sense.
   explicit LocalSearchQuantizer(LocalSearchParams params);
 
-  // Takes codebooks that were trained before: codebooks x 2^bits x columns, one after the other, in host memory. They
-  // decode as they are; for encoding they are rounded to their grid.
+  // Uses codebooks that were trained before: codebooks x 2^bits x dimension values, contiguous, in host memory.
+  // Decoding uses them unchanged, encoding rounded to multiples of a power of two.
   void set_values(const VectorView<const float>& codebooks);
   // |X - C B|^2 + lambda |C|^2 after each round of the last training.
   std::vector<double> history() const;
 
   const LocalSearchParams& params() const { return params_; }
 
-  // As LocalSearchEncoding() says, or as it is given. `codes` are read too where the start is given.
+  // Without an `encoding`, its defaults apply. CodeStart::given reads the first codes from `codes`.
   using VectorQuantizer::encode;
   void encode(const MatrixView& rows, const MutableMatrixView& codes, const LocalSearchEncoding& encoding,
               const Resources& resources = Resources()) const;
-  // encoding.first_row is the number of the file's first row; to `out` codes go only from a start that is not given.
+  // encoding.first_row is the number of the file's first row. A sink cannot be combined with CodeStart::given.
   void encode(const VectorFile& rows, const MutableMatrixView& codes, const LocalSearchEncoding& encoding,
               const Resources& resources = Resources()) const;
   void encode(const VectorFile& rows, const CodesSink& out, const LocalSearchEncoding& encoding,

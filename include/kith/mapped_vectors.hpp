@@ -1,14 +1,14 @@
-// A file of vectors as a view: its pages come from the disk when they are touched, and leave memory when others need
-// it.
+// A mapped file of vectors as a view: pages are read from the disk when they are touched, and evicted when memory is
+// scarce.
 //
-// Files whose rows lie at fixed places can be mapped: fvecs, bvecs, the bin formats, .npy, plain IDX, and HDF5 datasets
-// stored in one piece. Compressed ones are InvalidArgument: read them. The rows of fvecs and bvecs files are apart by
-// their headers, which the view's row_stride passes over; of these headers only the first and the last are checked.
+// Files with rows at fixed offsets can be mapped: fvecs, bvecs, the bin formats, .npy, plain IDX, and contiguous HDF5
+// datasets. Compressed files are InvalidArgument; read them instead. The view's row_stride skips the row headers of
+// fvecs and bvecs, of which only the first and the last are checked.
 //
-// While a file is mapped it must keep its length and its content: where another program cuts it short, touching the
-// lost pages ends this process with SIGBUS, which no library can prevent. Replacing it by rename, as Kith's writers do,
-// is safe. Mapped pages belong to no memory limit: with a limit on the host's memory the file is read into a buffer
-// that counts, and nothing is mapped.
+// While a file is mapped its length and content must not change. If another program truncates it, touching the lost
+// pages ends this process with SIGBUS, which no library can prevent. Replacing it by rename, as Kith's writers do, is
+// safe. Mapped pages do not count against memory limits. Under a limit on host memory the file is therefore read into a
+// buffer, which counts, instead of mapped.
 #pragma once
 
 #include <kith/export.hpp>
@@ -29,7 +29,7 @@ class KITH_EXPORT MappedVectors {
 
   // Valid as long as this object.
   MatrixView view() const;
-  // False where a memory limit made it read the file instead.
+  // False if the file was read because of a memory limit.
   bool is_mapped() const;
 
  private:

@@ -1,4 +1,4 @@
-// A matrix that Kith owns: a HostBuffer with a shape and a dtype. Rows lie one after the other.
+// A matrix in memory that Kith owns: a HostBuffer with a shape and a dtype. Rows are contiguous.
 #pragma once
 
 #include <kith/host_buffer.hpp>

@@ -1,4 +1,4 @@
-// Where a pointer's memory lies.
+// The memory that a pointer refers to.
 #pragma once
 
 #include <cstdint>

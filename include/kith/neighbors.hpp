@@ -1,5 +1,5 @@
-// The result of a k-NN search: for each query k row ids, nearest first, and their distances in the metric's unit.
-// Where there are fewer than k rows the rest is id -1 with the distance of nothing: +inf, or -inf for inner_product.
+// The result of a k-NN search: for each query k row ids, nearest first, and their distances in the metric's unit. With
+// fewer than k rows, results are padded with id -1 and distance +inf, or -inf for inner_product.
 #pragma once
 
 #include <kith/host_buffer.hpp>
@@ -10,8 +10,8 @@
 
 namespace kith {
 
-// Where a search writes: two row-major queries x k arrays that the caller owns, both in host memory or both in that of
-// the CUDA device that searches.
+// Output arrays of the caller's: two row-major queries x k arrays, both in host memory or both in that of the CUDA
+// device that searches.
 struct NeighborsView {
   int64_t* ids = nullptr;
   float* distances = nullptr;

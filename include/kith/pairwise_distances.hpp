@@ -1,8 +1,8 @@
-// All distances between two sets of vectors, in the metric's unit: those that knn() reports, bit by bit.
+// All distances between two sets of vectors, in the metric's unit, with the bits that knn() reports.
 //
-// Every one is computed in float64: for the k nearest knn() is much faster. Memory: rows x cols of the result alone,
-// and on a GPU a tile of up to 64 MiB. x, y and the result may lie in host memory or, each for itself, in that of the
-// CUDA device that computes; the result is complete when the call returns.
+// All are computed in float64; to find the k nearest, knn() is much faster. Memory: the result, and on a GPU a tile of
+// up to 64 MiB. x, y and the result may each be in host memory or in that of the CUDA device that computes; the result
+// is complete when the call returns.
 #pragma once
 
 #include <kith/export.hpp>
@@ -18,7 +18,7 @@ struct PairwiseParams {
   bool check_finite = true;  // refuse NaN and infinities, naming the row
 };
 
-// Row i, column j: the distance of x's row i and y's row j, as f32.
+// Row i, column j: the distance between row i of x and row j of y, as f32.
 KITH_EXPORT MatrixBuffer pairwise_distances(const MatrixView& x, const MatrixView& y, const PairwiseParams& params = {},
                                             const Resources& resources = Resources());
 

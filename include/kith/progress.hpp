@@ -1,4 +1,4 @@
-// How a long operation tells how far it is, and how it is told to stop.
+// Progress reports, log entries and cancellation of long operations.
 #pragma once
 
 #include <kith/export.hpp>
@@ -17,15 +17,15 @@ struct Progress {
   int64_t total = 0;
 };
 
-// Called on the thread that called Kith, at most every 50 ms and once at the end of a stage. Threads that share a
-// Resources share its sinks too, which then are called by several at once.
+// Called on the thread that called Kith, at most every 50 ms and once at the end of a stage. If several threads use one
+// Resources, its sinks may be called concurrently.
 using ProgressSink = std::function<void(const Progress&)>;
 
-// precision: a warning, too: rounding f64 vectors to f32 may change which of them are nearest.
+// precision: a warning that rounding f64 vectors to f32 may change which of them are nearest.
 enum class LogLevel : uint8_t { debug, info, warning, precision };
 using LogSink = std::function<void(LogLevel, std::string_view)>;
 
-// Copies share one flag. Any thread may request; the running call throws Cancelled soon after.
+// Copies share one flag. Any thread may request cancellation; the running call then soon throws Cancelled.
 class CancelToken {
  public:
   CancelToken() : flag_(std::make_shared<std::atomic<bool>>(false)) {}

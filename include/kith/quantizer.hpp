@@ -1,4 +1,4 @@
-// A quantizer by its name, as factory strings have it, and in a .kith file (docs/file-formats.md).
+// Quantizers by the names that factory strings use, and their .kith files (docs/file-formats.md).
 #pragma once
 
 #include <kith/export.hpp>
@@ -22,10 +22,10 @@ using Quantizer = std::variant<ProductQuantizer, ScalarQuantizer, LocalSearchQua
 KITH_EXPORT Quantizer make_quantizer(std::string_view name, uint64_t seed = 0, bool check_finite = true);
 KITH_EXPORT std::string name_of(const Quantizer& quantizer);
 
-// InvalidState for one that is not trained. A temporary file is filled, synced and renamed.
+// InvalidState for an untrained one. Written to a temporary file, which is synced and renamed.
 KITH_EXPORT void save_quantizer(const VectorQuantizer& quantizer, const std::string& path,
                                 const Resources& resources = Resources());
-// InvalidArgument for a file that holds something else, CorruptFile for a damaged one.
+// InvalidArgument for a file of something else, CorruptFile for a damaged one.
 KITH_EXPORT Quantizer load_quantizer(const std::string& path, const Resources& resources = Resources());
 
 }  // namespace kith

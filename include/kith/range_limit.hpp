@@ -1,4 +1,4 @@
-// Which memory limit a range search in files needs to keep all that it finds.
+// The memory limit that a range search in files needs to keep all of its results.
 #pragma once
 
 #include <kith/export.hpp>
@@ -8,8 +8,8 @@
 
 namespace kith {
 
-// Call after a range search in files ran out of memory while its results were kept, once these are freed: searches
-// again, counting only, and throws an OutOfMemory that names a limit which holds all results.
+// Call when a range search in files ran out of memory because its sink keeps all results, after freeing these: searches
+// again, only counting, and throws an OutOfMemory that names a limit with room for all.
 [[noreturn]] KITH_EXPORT void throw_kept_range_limit(const VectorFile& queries, const VectorFile& base,
                                                      const RangeParams& params, const Resources& resources);
 

@@ -1,14 +1,14 @@
 // Exact range search: for every query all rows of the base within a radius, nearest first.
 //
-// The radius is in the metric's unit and included: distance <= radius, or >= for inner_product. Distances are those
-// that knn() reports, and rows are ordered as there, by (distance, row). Rows are counted before memory for the result
-// is taken; where the limit has no room for them the call goes on counting and is OutOfMemory with the bytes it needs.
-// A row found takes up to 24 bytes while results are put together and 12 in the end.
+// The radius is in the metric's unit and inclusive: distance <= radius, or >= for inner_product. Distances and order
+// are those of knn(): by (distance, row). Results are counted before their memory is allocated; if they do not fit the
+// limit, the call counts the rest and throws OutOfMemory with the bytes needed. A result takes 12 bytes, and up to 24
+// while results are assembled.
 //
-// Queries and base may lie in host memory or, each for itself, in that of the CUDA device that searches. So may the
-// result, by RangeParams::result_space; there a row found takes up to 24 bytes more of the device's memory while
-// results are put together, or that of the host where the device has no room. It is complete when the call returns; in
-// a device's memory in the order of the resources' stream, where that is the caller's.
+// Queries and base may each be in host memory or in that of the CUDA device that searches, and so may the result
+// (RangeParams::result_space). On a device a result takes up to 24 bytes more while results are assembled, or the host
+// does that if the device has no room. The result is complete when the call returns; in a device's memory, in the order
+// of the resources' stream, if they name one.
 #pragma once
 
 #include <kith/export.hpp>
@@ -25,25 +25,25 @@
 
 namespace kith {
 
-// Memory of the caller's for the parts of a result on a device: so many values of so many bytes each (8 for offsets and
-// ids, 4 for distances). Called when it is known how many rows were found, on the thread that searches; what it returns
-// is kept as long as the result.
+// Allocates device memory for `count` values of `bytes_each` bytes (8 for offsets and ids, 4 for distances).
+// Called on the searching thread once the number of results is known; the result keeps what it returns
+// alive.
 using RangeAllocator = std::function<std::shared_ptr<void>(int64_t count, int64_t bytes_each)>;
 
 struct RangeParams {
   float radius = 0;
   Metric metric = Metric::l2;
-  bool check_finite = true;  // refuse NaN and infinities, naming the row; without it a NaN distance is never in range
-  RowFilter filter = {};     // the rows that may be found; without one, all
-  MemorySpace result_space = MemorySpace::host();  // or the memory of the CUDA device that searches
-  RangeAllocator allocate = {};                    // of memory there; without one it is Kith's own
+  bool check_finite = true;  // refuse NaN and infinities, naming the row; off, NaN distances are never in range
+  RowFilter filter = {};     // the rows that may be found; default: all
+  MemorySpace result_space = MemorySpace::host();  // or that of the CUDA device that searches
+  RangeAllocator allocate = {};                    // for results on a device; default: Kith's own memory
 
   KITH_EXPORT void validate() const;
 };
 
-// The rows found for query q are entries offsets[q] .. offsets[q + 1] - 1 of ids and distances. In host memory.
+// Results in host memory; those of query q are entries offsets[q] .. offsets[q + 1] - 1 of ids and distances.
 struct RangeView {
-  const int64_t* offsets = nullptr;  // queries + 1, the first is 0
+  const int64_t* offsets = nullptr;  // queries + 1 values, the first is 0
   const int64_t* ids = nullptr;
   const float* distances = nullptr;
   int64_t queries = 0;
@@ -54,7 +54,7 @@ struct RangeView {
 class RangeNeighbors {
  public:
   RangeNeighbors() = default;
-  // Room for `found` rows of all queries together.
+  // Room for `found` results of all queries together.
   RangeNeighbors(int64_t queries, int64_t found, const Resources& resources)
       : offsets_((queries + 1) * static_cast<int64_t>(sizeof(int64_t)), "the ranges' offsets", resources),
         ids_(found * static_cast<int64_t>(sizeof(int64_t)), "the ids of the rows in range", resources),
@@ -80,18 +80,18 @@ class RangeNeighbors {
   HostBuffer offsets_;
   HostBuffer ids_;
   HostBuffer distances_;
-  std::shared_ptr<void> on_device_[3];  // in the place of these
+  std::shared_ptr<void> on_device_[3];  // the three arrays of a result on a device
   int64_t queries_ = 0;
-  int64_t found_ = 0;  // on a device
+  int64_t found_ = 0;  // results on a device
   MemorySpace space_;
 };
 
 KITH_EXPORT RangeNeighbors range_search(const MatrixView& queries, const MatrixView& base, const RangeParams& params,
                                         const Resources& resources = Resources());
 
-// From files that may be larger than memory, and with results that may be: only the rows of as many queries as fit are
-// kept at a time. `sink` gets the results of consecutive queries, in order; what it is given
-// lives until it returns.
+// From files that may be larger than memory, with results that may be too: those of as many queries as fit
+// are kept at a time. `sink` receives the results of consecutive queries, in order, valid until it
+// returns.
 using RangeSink = std::function<void(int64_t first_query, const RangeView& part)>;
 KITH_EXPORT void range_search(const VectorFile& queries, const VectorFile& base, const RangeSink& sink,
                               const RangeParams& params, const Resources& resources = Resources());

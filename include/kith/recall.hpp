@@ -1,4 +1,4 @@
-// How good found neighbours are, measured against the true ones. Two measures that must not be mixed:
+// The quality of found neighbours, compared with the true ones. Two measures, not to be confused:
 //
 //   one_recall   1-recall@R: how often the true nearest is among the first R found (the PQ and LSQ papers)
 //   k_recall     k-recall@k: the mean share of the true k nearest among the k found (ann-benchmarks)
@@ -10,7 +10,7 @@
 
 namespace kith {
 
-// Row-major queries x cols ids; -1 is nobody. A truth that holds an id twice in a row is InvalidArgument.
+// Row-major queries x cols ids; -1 is none. A truth with a duplicate id in a row is InvalidArgument.
 struct IdMatrixView {
   const int64_t* ids = nullptr;
   int64_t rows = 0;

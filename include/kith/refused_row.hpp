@@ -1,4 +1,4 @@
-// A row that a call refuses: one with a NaN, say. Whoever knows the row by another number, or in another file, can say so.
+// A row that a call refuses: one with a NaN, for instance. Callers can rethrow it by another number, or with its file.
 #pragma once
 
 #include <kith/error.hpp>
@@ -13,9 +13,9 @@ namespace kith {
 
 class KITH_EXPORT RefusedRow : public InvalidArgument {
  public:
-  // `what` row `row` `problem`.
+  // The message is "`what` row `row` `problem`".
   RefusedRow(std::string_view what, int64_t row, std::string problem);
-  // The same of a row whose file is known too.
+  // The same for a row whose file is known.
   RefusedRow(const RefusedRow& refused, const RowPlace& place);
 
   const std::string& what_row() const { return what_row_; }

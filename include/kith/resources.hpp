@@ -1,8 +1,8 @@
-// What a call may use: the device, threads, memory limits, and where it logs and reports.
+// What a call may use: devices, threads and memory, and where it logs and reports progress.
 //
-// A Resources is a cheap, thread-safe handle: copies share the thread pool and the memory budgets. It is the last
-// argument of every call and no object keeps one. All default ones share one pool of all hardware threads, which starts
-// at its first use and stays; a forked child makes its own. One with options has a pool of its own.
+// Resources is a cheap, thread-safe handle: copies share the thread pool and the memory budgets. It is the last
+// argument of every call, and no object keeps one. Default-constructed ones share a pool of all hardware threads, which
+// starts at first use and stays; a forked child starts its own. Those made from options have a pool of their own.
 #pragma once
 
 #include <kith/device.hpp>
@@ -25,20 +25,20 @@ class ThreadPool;
 inline constexpr int64_t kNoLimit = INT64_MAX;
 
 struct ResourceOptions {
-  Device device;                           // automatic: the GPU where the plan predicts a gain, else the CPU
-  // Several devices that share the work of a call, or parts of one (docs/scaling.md): the results are those of one.
-  // Calls that do not share theirs run on the first. Empty: `device` alone.
+  Device device;                           // automatic: a GPU if that is predicted to be faster, else the CPU
+  // Several devices, or parts of one, that share the work of a call (docs/scaling.md); results do not depend on them.
+  // Calls that cannot share their work run on the first. Empty: `device`.
   std::vector<DeviceParts> devices = {};
   int threads = 0;                         // 0: one per hardware thread
-  int64_t host_memory_limit = kNoLimit;    // bytes Kith may allocate on the host, results included
-  int64_t device_memory_limit = kNoLimit;  // the same on each GPU, whose parts share it
-  std::vector<int64_t> device_memory_limits = {};  // one for each of `devices`, in its stead
-  void* stream = nullptr;  // a cudaStream_t on which GPU work is enqueued; null: a stream of Kith's own,
-                           // ordered after the default stream
-  LogSink log;             // none: silent
+  int64_t host_memory_limit = kNoLimit;    // bytes that Kith may allocate on the host, results included
+  int64_t device_memory_limit = kNoLimit;  // the same for each GPU; shared by its parts
+  std::vector<int64_t> device_memory_limits = {};  // or one for each of `devices`
+  void* stream = nullptr;  // the cudaStream_t for GPU work; null: a stream of Kith's own, ordered after the default
+                           // stream
+  LogSink log;             // empty: silent
   ProgressSink progress;
   CancelToken cancel;
-  std::function<bool()> interrupted;  // asked now and then on the calling thread; true cancels (Ctrl-C in Python)
+  std::function<bool()> interrupted;  // polled on the calling thread; returning true cancels (Ctrl-C in Python)
 
   KITH_EXPORT void validate() const;
 };
@@ -53,32 +53,32 @@ class KITH_EXPORT Resources {
   std::vector<DeviceParts> devices() const;
   int threads() const;
 
-  // The same pool and budgets with another device, sink or token.
+  // Copies with the same pool and budgets, and another device, stream, sink or token.
   Resources with_device(Device device) const;
-  // Several, whose parts have threads of their own: as many as there are here, divided by the parts.
+  // Parts of devices have thread pools of their own, which share out this one's number of threads.
   Resources with_devices(std::vector<DeviceParts> devices) const;
   Resources with_stream(void* stream) const;
   Resources with_log(LogSink sink) const;
   Resources with_progress(ProgressSink sink) const;
   Resources with_cancel(CancelToken cancel, std::function<bool()> interrupted = {}) const;
 
-  // For Kith's own use.
+  // Internal, down to with_budgets().
   ThreadPool& pool() const { return *pool_; }
   const std::shared_ptr<MemoryBudget>& host_memory() const { return host_memory_; }
-  // Budget of one GPU. Without an index: of the GPU that calls run on, or of the first if none
-  // was chosen.
+  // The budget of a GPU: of the given one, or the one that calls run on, or the first if none was
+  // chosen.
   const std::shared_ptr<MemoryBudget>& device_memory(int device) const;
   const std::shared_ptr<MemoryBudget>& device_memory() const;
-  // The parts of all devices together: 1 where calls are not shared.
+  // The number of parts of all devices; 1 if calls are not shared.
   int parts() const;
-  // What one of several parts may use: its device, its threads and an equal share of the memory that is left now. It
-  // has a stream of its own, and no sink.
+  // The resources of one part: its device, its threads and an equal share of the memory that is free now. It has a
+  // stream of its own and no sinks.
   Resources part(int number) const;
-  // For one operation: `device` stands for every GPU.
+  // With the budgets of one operation; `device` is used for every GPU.
   Resources with_budgets(std::shared_ptr<MemoryBudget> host, std::shared_ptr<MemoryBudget> device) const;
 
   void log(LogLevel level, std::string_view text) const;
-  // Throws Cancelled once a stop was requested. Call from the calling thread.
+  // Throws Cancelled once a stop was requested. Only for the thread that called Kith.
   void check_cancelled() const;
   void report(const Progress& progress) const;
 

@@ -1,5 +1,5 @@
-// Rows that can be read in any range, whatever holds them: a file, several files, or a class of the caller's (rows made
-// by a generator, a remote store). VectorFile reads from one of these, so all calls that take files take them.
+// A source of rows that can be read in any range: a file, several files, or a class of the caller's (a generator, a
+// remote store). VectorFile wraps one, so every call that takes a file takes a RowReader too.
 #pragma once
 
 #include <kith/dtype.hpp>
@@ -11,7 +11,7 @@
 
 namespace kith {
 
-// A row as its file counts it.
+// A row by its file and its number in it.
 struct RowPlace {
   std::string path;
   int64_t row = 0;
@@ -22,23 +22,23 @@ class KITH_EXPORT RowReader {
  public:
   virtual ~RowReader() = default;
 
-  // What errors call it.
+  // Its name in error messages.
   virtual const std::string& path() const = 0;
-  // The dtype in which rows are stored; not f64.
+  // The stored dtype; not f64.
   virtual DType dtype() const = 0;
   virtual int64_t rows() const = 0;
   virtual int64_t cols() const = 0;
 
-  // The rows first .. first + count - 1, which are there, one behind the other.
+  // Rows first .. first + count - 1, which are in range, contiguous in `out`.
   virtual void read_rows(int64_t first, int64_t count, void* out) const = 0;
-  // The same into host memory where rows may be apart and of another dtype, by the rules of VectorFile::read.
+  // The same into host memory with gaps between rows or of another dtype, converted as by VectorFile::read.
   virtual void read(int64_t first, const MutableMatrixView& out) const;
 
-  // The most host memory that reads take beside their output, and keep until it is freed.
+  // The most host memory that reads use beside their output; they keep it until free_memory().
   virtual int64_t memory_bytes() const { return 0; }
   virtual void free_memory() const {}
 
-  // How many files the rows lie in, and where a row does.
+  // The number of files, and the place of a row in them.
   virtual int64_t files() const { return 1; }
   virtual RowPlace place_of(int64_t row) const { return {path(), row}; }
 };

@@ -1,9 +1,9 @@
-// The minimum spanning tree of a k-NN graph, taken both ways, and the single linkage that follows from it.
+// The minimum spanning tree of a k-NN graph with undirected edges, and the single linkage that follows from it.
 //
-// Edges are ordered by (weight, smaller row, larger row), so that the tree is one for a graph, whatever the threads.
-// A graph may fall into parts that no edge joins; what then happens is asked for.
+// Edges are ordered by (weight, smaller row, larger row), so that a graph has exactly one tree, for any number of
+// threads. A graph may have several connected components; `Unconnected` says what to do about them.
 //
-// Memory: as SmoothPaths while it is built; then 20 bytes for each edge. single_linkage() takes 32 more.
+// Memory: as SmoothPaths during construction, then 20 bytes per edge. single_linkage() takes 32 more.
 #pragma once
 
 #include <kith/export.hpp>
@@ -19,14 +19,14 @@
 namespace kith {
 
 enum class EdgeWeights : uint8_t {
-  distance,             // as the graph tells it
-  mutual_reachability,  // the largest of the distance and both rows' core distances, as HDBSCAN weighs
+  distance,             // as in the graph
+  mutual_reachability,  // the maximum of the distance and both rows' core distances, as in HDBSCAN
 };
 
 enum class Unconnected : uint8_t {
-  refuse,   // InvalidArgument that counts the parts
-  at_inf,   // the first row of all is joined to the first row of each other part at +inf
-  nearest,  // by the shortest edges between parts, found by exact search: wants the vectors
+  refuse,   // InvalidArgument with the number of components
+  at_inf,   // connect the first row of each component to row 0, at +inf
+  nearest,  // connect them by the shortest edges between components, found by exact search in the vectors
 };
 
 KITH_EXPORT std::string_view name_of(EdgeWeights weights);
@@ -37,8 +37,8 @@ KITH_EXPORT Unconnected parse_unconnected(std::string_view name);
 
 struct SpanningTreeParams {
   EdgeWeights weights = EdgeWeights::distance;
-  // A row's core distance is that of its min_samples-th neighbour, not counting itself, 1 to k; 0: 5, or k where that is
-  // smaller. For mutual_reachability alone.
+  // A row's core distance is that of its min_samples-th neighbour, not counting itself: 1 to k; 0: 5, or k if that is
+  // smaller. Only for mutual_reachability.
   int64_t min_samples = 0;
   Unconnected unconnected = Unconnected::refuse;
 
@@ -55,14 +55,14 @@ class SpanningTree {
 
   int64_t rows() const { return rows_; }
   int64_t size() const { return rows_ > 0 ? rows_ - 1 : 0; }
-  // Least first: the smaller and the larger row of each edge, and how long it is, in the metric's unit.
+  // Edges by ascending weight: the smaller and the larger row of each, and its weight in the metric's unit.
   int64_t* ends(int64_t edge = 0) const { return ends_.as<int64_t>() + 2 * edge; }
   float* weights() const { return weights_.as<float>(); }
 
-  // SciPy's layout, size() x 4 doubles: the two clusters that are joined, the smaller number first, their distance, and
-  // the rows of the new cluster, whose number is rows() and the edge's.
+  // In SciPy's layout, size() x 4 doubles: the two clusters that edge i merges, the smaller number first, their
+  // distance, and the number of rows of the new cluster, which is cluster rows() + i.
   KITH_EXPORT HostBuffer single_linkage(const Resources& resources = Resources()) const;
-  // The sets of rows that edges up to that weight join. InvalidArgument for NaN.
+  // The sets of rows that are connected by edges of up to this weight. InvalidArgument for NaN.
   KITH_EXPORT RowLabels labels(double height, const Resources& resources = Resources()) const;
 
  private:
@@ -71,10 +71,10 @@ class SpanningTree {
   int64_t rows_ = 0;
 };
 
-// Throws InvalidArgument for inner_product, which is no distance, and for `nearest`, which wants the vectors.
+// InvalidArgument for inner_product, which is not a distance, and for Unconnected::nearest, which needs the vectors.
 KITH_EXPORT SpanningTree spanning_tree(const KnnGraph& graph, const SpanningTreeParams& params = {},
                                        const Resources& resources = Resources());
-// `x` are the graph's vectors, on the host, of which a search is made where parts are joined by `nearest`.
+// `x`: the graph's vectors, on the host, for Unconnected::nearest.
 KITH_EXPORT SpanningTree spanning_tree(const KnnGraph& graph, const MatrixView& x, const SpanningTreeParams& params,
                                        const Resources& resources = Resources());
 

@@ -1,14 +1,14 @@
-// Vectors and ids in files. The file extension determines the format: fvecs, bvecs, ivecs, fbin, f16bin, bf16bin,
-// u8bin, i8bin, ibin, npy, HDF5 ("file.hdf5::dataset") and IDX, which is only read. docs/file-formats.md describes
-// each.
+// Vectors and ids in files. The file extension determines the format: fvecs, bvecs, ivecs, fbin, f16bin,
+// bf16bin, u8bin, i8bin, ibin, npy, HDF5 ("file.hdf5::dataset") and IDX (read only). docs/file-formats.md
+// describes them.
 //
-// Opening checks the header and, where it can be known, the size of the whole file. Reads take any range of rows, may
-// come from many threads at once and use positioned reads, never a mapping. A writer fills a temporary file beside its
-// target, and only commit() puts it in the target's place; what was there before stays whole until then.
+// Opening checks the header and, if the format allows, the file's size. Reads take any range of rows, may come
+// from many threads at once, and use positioned reads, never a mapping. A writer fills a temporary file beside
+// the target; commit() renames it over the target, which is left intact until then.
 //
-// IoError: the system refused. CorruptFile: the content is wrong, with file, offset and reason. InvalidArgument: an
-// unknown extension, a dtype that the format cannot hold, or a sound file whose dtype, order or shape is unsupported.
-// Unsupported: a format that this build lacks.
+// IoError: the system refused. CorruptFile: the content is wrong, with file, offset and reason. InvalidArgument:
+// an unknown extension, a dtype that the format cannot hold, or a valid file whose dtype, order or shape is
+// unsupported. Unsupported: a format that this build lacks.
 #pragma once
 
 #include <kith/dtype.hpp>
@@ -26,19 +26,19 @@
 
 namespace kith {
 
-// Host memory that reads of one file take beside their output: room for HDF5 chunks, and none in other formats. It
-// counts against a limit for as long as this lives. Functions that are given a file and Resources keep one themselves.
+// Host memory that reads of a file use beside their output: room for HDF5 chunks, nothing in other formats. It counts
+// against the limit as long as this object lives. Functions that take a file and Resources hold one themselves.
 using ReadMemory = std::shared_ptr<const void>;
 
-// Vectors in a file, or in several that are read as one: rows are numbered consecutively, in the order of the files. All have
-// the same dtype and the same columns; files without rows may be among them. Any number of files needs few descriptors:
-// all are looked at when this is made, and opened again where they are read.
+// Vectors in a file, or in several that are read as one, with rows numbered consecutively in the order of the files.
+// All have the same dtype and columns; some may be empty. All are checked at first, and opened again when they are
+// read, so that any number of files needs few descriptors.
 class KITH_EXPORT VectorFile {
  public:
-  // A path, or, where no file has that name, a pattern with *, ? or [...]: all files that match, in the order of their
+  // A path, or if no file has that name, a pattern with *, ? or [...], for all matching files in the order of their
   // names ("part-*.npy", "part-??.hdf5::train").
   explicit VectorFile(const std::string& path);
-  // Rows from elsewhere.
+  // Rows from another source.
   explicit VectorFile(std::shared_ptr<const RowReader> rows);
   // Files, or patterns, in the order given.
   static VectorFile of_files(const std::vector<std::string>& paths);
@@ -46,30 +46,30 @@ class KITH_EXPORT VectorFile {
   VectorFile(VectorFile&&) noexcept;
   VectorFile& operator=(VectorFile&&) noexcept;
 
-  // What errors call it: the path or the pattern; for a list of files the first one, and how many more there are.
+  // Its name in error messages: the path or pattern; for a list of files the first one and the number of others.
   const std::string& path() const;
   DType dtype() const;
   int64_t rows() const;
   int64_t cols() const;
   int64_t files() const;
-  // The file that a row lies in, and its number there.
+  // The file of a row, and its number there.
   RowPlace place_of(int64_t row) const;
 
-  // Fills `out`, which has this file's columns, with the rows from `first` on. Where its dtype is another, values are
-  // converted: exactly, or rounded to nearest. One that the dtype cannot hold (1e9 in f16, 3.5 in u8) is
-  // InvalidArgument with its row, column and value.
+  // Fills `out`, which has this file's columns, with the rows from `first` on. Values are converted to its dtype,
+  // exactly or rounded to nearest; one that the dtype cannot hold (1e9 in f16, 3.5 in u8) is InvalidArgument with its
+  // row, column and value.
   void read(int64_t first, const MutableMatrixView& out) const;
 
-  // OutOfMemory with the bytes needed where the limit has no room for them.
+  // OutOfMemory with the bytes needed if the limit has no room for them.
   [[nodiscard]] ReadMemory reserve_memory(const Resources& resources) const;
-  int64_t memory_bytes() const;  // what that takes
+  int64_t memory_bytes() const;  // the bytes that reserve_memory() takes
 
  private:
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
 
-// A file of ids: .ibin, .ivecs, or .npy or HDF5 with int32 or int64. Ids are int64 here.
+// A file of ids: .ibin, .ivecs, or .npy or HDF5 of int32 or int64. Ids are read as int64.
 class KITH_EXPORT IdFile {
  public:
   explicit IdFile(const std::string& path);
@@ -89,7 +89,7 @@ class KITH_EXPORT IdFile {
   std::unique_ptr<Impl> impl_;
 };
 
-// Writes a file of a known shape, piece by piece. Without commit() the target is left as it was.
+// Writes a file of a known shape, piece by piece. Without commit() the target does not change.
 class KITH_EXPORT VectorFileWriter {
  public:
   VectorFileWriter(const std::string& path, DType dtype, int64_t rows, int64_t cols);
@@ -98,9 +98,9 @@ class KITH_EXPORT VectorFileWriter {
   VectorFileWriter& operator=(VectorFileWriter&&) noexcept;
 
   void append(const MatrixView& rows);
-  // Brings what was appended to the disk, so that little is left that could fail in commit().
+  // Writes the appended rows through to the disk, so that little can fail in commit().
   void sync();
-  // Checks that every row came, syncs and renames.
+  // Checks that all rows were appended, syncs, and renames.
   void commit();
 
  private:
@@ -125,7 +125,7 @@ class KITH_EXPORT IdFileWriter {
   std::unique_ptr<Impl> impl_;
 };
 
-// A whole file, or several by a pattern, or `count` rows from `first` on (count -1: to the end).
+// What to read of a file, or of several by a pattern: `count` rows from `first` on, or all to the end (-1).
 struct RowRange {
   int64_t first = 0;
   int64_t count = -1;
@@ -135,7 +135,7 @@ KITH_EXPORT MatrixBuffer read_vectors(const std::string& path, RowRange range = 
 KITH_EXPORT void write_vectors(const std::string& path, const MatrixView& vectors,
                                const Resources& resources = Resources());
 
-// The same in another dtype than the file's, or the matrix's, by the rules of VectorFile::read.
+// The same with the values converted to `dtype`, as by VectorFile::read.
 KITH_EXPORT MatrixBuffer read_vectors(const std::string& path, RowRange range, DType dtype,
                                       const Resources& resources = Resources());
 KITH_EXPORT void write_vectors(const std::string& path, const MatrixView& vectors, DType dtype,

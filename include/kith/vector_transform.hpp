@@ -1,19 +1,19 @@
-// Transforms of vectors: what they go through before they are compressed or searched.
+// Transforms of vectors, applied before they are compressed or searched.
 //
-// A transform is written as in FAISS, steps divided by commas:
+// A transform is written as in FAISS, steps separated by commas:
 //
-//   PCA64       centred, then the 64 directions in which rows differ most
-//   OPQ16       rotated for product codes of 16 parts; OPQ16_64 to 64 columns, fewer, as many or more than there are
-//   RR64        a random rotation to 64 columns; RR keeps the columns
-//   Centre      less the mean
-//   L2norm      to length 1; a zero vector stays zero
-//   Pad128      zeros behind, up to 128 columns
+//   PCA64       subtracts the mean, then projects on the 64 directions of largest variance
+//   OPQ16       rotates for product codes of 16 parts; OPQ16_64 to 64 columns, fewer or more than before
+//   RR64        a random rotation to 64 columns; RR keeps the number of columns
+//   Centre      subtracts the mean
+//   L2norm      scales to length 1; a zero vector stays zero
+//   Pad128      appends zeros up to 128 columns
 //
-// Training learns from a sample of the rows (65,536 of them, or for PCA 16 for each column); the same rows and seed give
-// the same bytes with any number of threads, on every processor and GPU, from a file as from memory.
-// Applying has one meaning too: products are float64 sums in a fixed order, rounded once to f32, on CPUs and GPUs.
+// Training uses a sample of the rows (65,536 of them, for PCA 16 per column). The same rows and seed give the same
+// bytes with any number of threads, on every processor and GPU, from files as from memory. So does applying: products
+// are float64 sums in a fixed order, rounded once to f32.
 //
-// Rows and outputs may lie in host memory or in that of a GPU. Every function returns when its result is complete.
+// Rows and outputs may be in host memory or in that of a GPU. Functions return when their result is complete.
 #pragma once
 
 #include <kith/export.hpp>
@@ -29,12 +29,12 @@
 
 namespace kith {
 
-// What a trained step is, as plain data.
-// y = matrix * x + offset (linear), x + offset (shift), x / |x| (unit_length), zeros behind x (padding).
+// A trained step as plain data: y = matrix * x + offset (linear), x + offset (shift), x / |x| (unit_length), or x
+// followed by zeros (padding).
 struct TransformStep {
   enum class Kind : uint8_t { linear, shift, unit_length, padding };
   Kind kind = Kind::linear;
-  std::string name;  // what made it: "OPQ", "PCA", "RR", ...
+  std::string name;  // its origin: "OPQ", "PCA", "RR", ...
   int64_t in = 0;
   int64_t out = 0;
   std::vector<float> matrix;  // out x in
@@ -43,13 +43,13 @@ struct TransformStep {
 
 struct VectorTransformParams {
   std::string steps;         // "L2norm,PCA64"
-  uint64_t seed = 0;         // of the training sample and of random rotations
+  uint64_t seed = 0;         // for the training sample and random rotations
   bool check_finite = true;  // refuse NaN and infinities, naming the row
 
   KITH_EXPORT void validate() const;
 };
 
-// One thread may train while others apply: these use what was there when they began.
+// One thread may train while others apply: these use the training before.
 class KITH_EXPORT VectorTransform {
  public:
   // Throws InvalidArgument for steps that make no sense.
@@ -58,23 +58,24 @@ class KITH_EXPORT VectorTransform {
   VectorTransform(VectorTransform&&) noexcept;
   VectorTransform& operator=(VectorTransform&&) noexcept;
 
-  // After an exception the former state stays.
+  // If this throws, the previous training stays.
   void train(const MatrixView& rows, const Resources& resources = Resources());
   void train(const VectorFile& rows, const Resources& resources = Resources());
 
-  // Takes steps that were trained before, and gives them.
+  // Sets steps that were trained before; returns the trained ones.
   void set_steps(std::vector<TransformStep> steps, const Resources& resources = Resources());
   std::vector<TransformStep> steps() const;
 
   const VectorTransformParams& params() const;
   bool trained() const;
-  int64_t in() const;   // columns that it takes; 0 before training, and so are
-  int64_t out() const;  // those that it makes
+  int64_t dimension_in() const;   // columns of the vectors that it takes; 0 before training
+  int64_t dimension_out() const;  // columns of those that it makes; 0 before training
 
-  // Rows of any dtype; `to`: f32, rows x out().
+  // Rows of any dtype; `to`: f32, rows x dimension_out().
   void apply(const MatrixView& rows, const MutableMatrixView& to, const Resources& resources = Resources()) const;
-  // The way back, f32 rows of out() columns to rows x in(): exact up to rounding but for what was lost. Dropped columns
-  // come back as the mean has them, lengths stay 1. Unsupported for a matrix that is not orthonormal.
+  // The inverse: f32 rows of dimension_out() columns to rows x dimension_in(), exact up to rounding, except for lost
+  // information: dropped directions come back as the mean, lengths stay 1. Unsupported for a matrix that is not
+  // orthonormal.
   void reverse(const MatrixView& rows, const MutableMatrixView& to, const Resources& resources = Resources()) const;
 
  private:
@@ -82,8 +83,8 @@ class KITH_EXPORT VectorTransform {
   std::unique_ptr<State> state_;
 };
 
-// A trained transform in a .kith file, with its parameters (docs/file-formats.md), and one from such a file. InvalidState
-// for a transform that is not trained; CorruptFile and IoError name the file.
+// Saves and loads a trained transform with its parameters as a .kith file (docs/file-formats.md). InvalidState for an
+// untrained one; CorruptFile and IoError name the file.
 KITH_EXPORT void save_transform(const VectorTransform& transform, const std::string& path,
                                 const Resources& resources = Resources());
 KITH_EXPORT VectorTransform load_transform(const std::string& path, const Resources& resources = Resources());

@@ -1,4 +1,4 @@
-/* The version that a program is compiled with; kith_version() and kith::version() are that of the library which runs. */
+/* The version of the headers; kith_version() and kith::version() return that of the running library. */
 #ifndef KITH_VERSION_H
 #define KITH_VERSION_H
 

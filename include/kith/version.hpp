@@ -1,4 +1,4 @@
-// The version of Kith: of the library that runs, and (kith/version.h) of the headers, as macros.
+// The version of the running library; that of the headers is in the macros of kith/version.h.
 #pragma once
 
 #include <kith/export.hpp>

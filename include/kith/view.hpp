@@ -1,14 +1,14 @@
-// Views: pointers with a shape, a dtype and a memory space. They own nothing.
+// Views: pointers with a shape, a dtype and a memory space. They do not own the memory.
 //
-// Rows may be apart (row_stride >= cols, in elements); the columns of a row are contiguous. A view is checked once,
-// when it is made: an impossible shape or a null pointer to a non-empty matrix is InvalidArgument.
+// There may be gaps between rows (row_stride >= cols, in elements); the columns of a row are contiguous. The
+// constructor checks a view: an impossible shape, or a null pointer to a non-empty matrix, is InvalidArgument.
 //
-// Vectors of f64 are narrowed to f32 by the calls that take vectors, in memory of their own: knn, range_search,
-// pairwise_distances, graphs, k-means, quantizers, transforms and Index. Where the values of a column lie close
-// together and far from 0, as times and places do, f32 would spend its bits on what they have in common. So one of the
-// values is subtracted from all first, in f64, where the metric is one of differences (l2, sqeuclidean, l1, linf):
-// distances do not change. The searched vectors alone tell what. A finite value beyond f32's range is InvalidArgument;
-// where f32 cannot tell vectors apart well enough there is a log entry of LogLevel::precision. Other calls refuse f64.
+// f64 vectors are narrowed to f32, in a copy, by knn, range_search, pairwise_distances, graphs, k-means, quantizers,
+// transforms and Index; other calls refuse them. If the values of a column are close together but far from 0, such as
+// timestamps and coordinates, f32 would lose their differences. For metrics of differences (l2, sqeuclidean, l1, linf)
+// one value per column, the offset, is therefore subtracted from all vectors in f64 first, which does not change
+// distances. It is chosen from the searched vectors only. A finite value out of f32's range is InvalidArgument; if f32
+// still cannot tell vectors apart well enough, that is logged at LogLevel::precision.
 #pragma once
 
 #include <kith/dtype.hpp>
@@ -69,7 +69,7 @@ class KITH_EXPORT MutableMatrixView : public MatrixView {
   MutableMatrixView slice(int64_t first, int64_t count) const;
 };
 
-// A contiguous run of ids, weights or norms.
+// Contiguous ids, weights or norms.
 template <typename T>
 struct VectorView {
   T* data = nullptr;

@@ -465,9 +465,9 @@ class Index:
 
         Returns
         -------
-        (offsets, rows)
+        (offsets, columns)
             The vector at row i, in the order in which vectors were added, is joined to
-            ``rows[offsets[i] : offsets[i + 1]]``: ``scipy.sparse.csr_array((values, rows, offsets))`` takes them. Vectors
+            ``columns[offsets[i] : offsets[i + 1]]``: ``scipy.sparse.csr_array((values, columns, offsets))`` takes them. Vectors
             that came after the graph was built have none, nor has an index of fewer than 4,096.
 
         Raises

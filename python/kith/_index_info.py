@@ -18,8 +18,8 @@ class IndexInfo:
         As they were given.
     trained : bool
         Whether vectors can be added.
-    rows, dimension : int
-        The shape of what it holds; the dimension is 0 before it is known.
+    size, dimension : int
+        The number of vectors, and of their columns: 0 before it is known.
     dead : float
         The share of removed vectors in what is kept, until `Index.compact`.
     dtype : str
@@ -59,7 +59,7 @@ class IndexInfo:
     factory: str
     metric: Metric
     trained: bool
-    rows: int
+    size: int
     dead: float
     dimension: int
     dtype: str

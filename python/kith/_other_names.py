@@ -285,7 +285,7 @@ _MODULE_NAMES = {
     "ParameterSpace": "index.tune(queries, recall=0.95)",
     "IDSelectorBatch": "filter=ids in a search",
     "IDSelectorRange": "filter=ids in a search",
-    "PCAMatrix": "kith.PCA(columns)",
+    "PCAMatrix": "kith.PCA(dimension)",
     "OPQMatrix": "kith.OPQ(parts)",
     "knn_gpu": "kith.knn(queries, base, k=k, device='cuda')",
     "pairwise_distance_gpu": "kith.pairwise_distances(a, b, device='cuda')",

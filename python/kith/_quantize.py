@@ -38,7 +38,7 @@ class _Quantizer(Trainable[Compiled]):
     @property
     def dimension(self) -> int:
         """Columns of the vectors; 0 before training."""
-        return self._compiled.cols
+        return self._compiled.dimension
 
     @property
     def code_bytes(self) -> int:

@@ -90,14 +90,14 @@ class Transform(Trainable[_kith.VectorTransform]):
         return self._parameters[0]
 
     @property
-    def columns_in(self) -> int:
-        """Columns of vectors that go in; 0 before training."""
-        return self._compiled.columns_in
+    def dimension_in(self) -> int:
+        """Columns of the vectors that it takes; 0 before training."""
+        return self._compiled.dimension_in
 
     @property
-    def columns_out(self) -> int:
-        """Columns of vectors that come out; 0 before training."""
-        return self._compiled.columns_out
+    def dimension_out(self) -> int:
+        """Columns of the vectors that it makes; 0 before training."""
+        return self._compiled.dimension_out
 
     @property
     def learnt(self) -> list[dict[str, Any]]:
@@ -125,10 +125,10 @@ class Transform(Trainable[_kith.VectorTransform]):
         progress: Progress = False,
         **unknown: NoReturn,
     ) -> Array:
-        """The transformed vectors: float32, (rows, columns_out), in `x`'s kind of array and memory."""
+        """The transformed vectors: float32, (rows, dimension_out), in `x`'s kind of array and memory."""
         refuse_unknown("apply()", unknown)
         with self._calling(x, threads, memory_limit, device_memory_limit, progress) as options:
-            return self._run(x, options, self._compiled.apply, self.columns_out)
+            return self._run(x, options, self._compiled.apply, self.dimension_out)
 
     def reverse(
         self,
@@ -140,13 +140,13 @@ class Transform(Trainable[_kith.VectorTransform]):
         progress: Progress = False,
         **unknown: NoReturn,
     ) -> Array:
-        """The way back: vectors of the original space, (rows, columns_in), as near as what was dropped allows.
+        """The way back: vectors of the original space, (rows, dimension_in), as near as what was dropped allows.
 
         Vectors of unit length stay so: their lengths are not known any more.
         """
         refuse_unknown("reverse()", unknown)
         with self._calling(x, threads, memory_limit, device_memory_limit, progress) as options:
-            return self._run(x, options, self._compiled.reverse, self.columns_in)
+            return self._run(x, options, self._compiled.reverse, self.dimension_in)
 
     def _run(self, x: VectorsLike, options: CallOptions, step: Any, columns: int) -> Array:
         rows = as_vectors(x, "x", options.stream)[0]
@@ -194,8 +194,8 @@ class PCA(Transform):
 
     Parameters
     ----------
-    columns : int
-        How many directions are kept.
+    dimension : int
+        Of the vectors that come out: how many directions are kept.
     seed, device, check_finite
         As in `Transform`.
 
@@ -211,8 +211,8 @@ class PCA(Transform):
     _kind = "PCA"
     _arguments = ("columns",)
 
-    def __init__(self, columns: SupportsIndex, **parameters: Any) -> None:
-        super().__init__(f"PCA{whole_number(columns, 'columns')}", **parameters)
+    def __init__(self, dimension: SupportsIndex, **parameters: Any) -> None:
+        super().__init__(f"PCA{whole_number(dimension, 'dimension')}", **parameters)
 
     @property
     def mean(self) -> Floats:
@@ -232,8 +232,8 @@ class OPQ(Transform):
     ----------
     parts : int
         Of the product codes; must divide the columns.
-    columns : int, optional
-        That come out, fewer, as many or more than go in; by default as many.
+    dimension : int, optional
+        Of the vectors that come out: less than, equal to or more than that of those that go in; by default equal.
     seed, device, check_finite
         As in `Transform`.
     """
@@ -241,13 +241,13 @@ class OPQ(Transform):
     _kind = "OPQ"
     _arguments = ("parts", "columns")
 
-    def __init__(self, parts: SupportsIndex, columns: SupportsIndex | None = None, **parameters: Any) -> None:
+    def __init__(self, parts: SupportsIndex, dimension: SupportsIndex | None = None, **parameters: Any) -> None:
         name = f"OPQ{whole_number(parts, 'parts')}"
-        super().__init__(name if columns is None else f"{name}_{whole_number(columns, 'columns')}", **parameters)
+        super().__init__(name if dimension is None else f"{name}_{whole_number(dimension, 'dimension')}", **parameters)
 
     @property
     def rotation(self) -> Floats:
-        """The matrix, (columns_out, columns_in)."""
+        """The matrix, (dimension_out, dimension_in)."""
         return np.asarray(self.learnt[0]["matrix"], np.float32)
 
 
@@ -256,8 +256,8 @@ class RandomRotation(Transform):
 
     Parameters
     ----------
-    columns : int, optional
-        That come out, fewer, as many or more than go in; by default as many.
+    dimension : int, optional
+        Of the vectors that come out: less than, equal to or more than that of those that go in; by default equal.
     seed, device, check_finite
         As in `Transform`.
     """
@@ -265,10 +265,10 @@ class RandomRotation(Transform):
     _kind = "RR"
     _arguments = ("columns",)
 
-    def __init__(self, columns: SupportsIndex | None = None, **parameters: Any) -> None:
-        super().__init__("RR" if columns is None else f"RR{whole_number(columns, 'columns')}", **parameters)
+    def __init__(self, dimension: SupportsIndex | None = None, **parameters: Any) -> None:
+        super().__init__("RR" if dimension is None else f"RR{whole_number(dimension, 'dimension')}", **parameters)
 
     @property
     def rotation(self) -> Floats:
-        """The matrix, (columns_out, columns_in)."""
+        """The matrix, (dimension_out, dimension_in)."""
         return np.asarray(self.learnt[0]["matrix"], np.float32)

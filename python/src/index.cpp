@@ -401,7 +401,7 @@ nb::dict info(const BorrowingIndex& self) {
   result["factory"] = info.factory;
   result["metric"] = std::string(name_of(info.metric));
   result["trained"] = info.trained;
-  result["rows"] = info.rows;
+  result["size"] = info.size;
   result["dead"] = info.dead;
   result["dimension"] = info.dimension;
   result["dtype"] = std::string(name_of(info.dtype));
@@ -520,7 +520,7 @@ nb::tuple edges(const BorrowingIndex& self, const CallOptions& options) {
     const size_t shape[] = {static_cast<size_t>(length)};
     return nb::ndarray<nb::numpy, nb::ndim<1>>(data, 1, shape, owner, nullptr, nb::dtype<int64_t>()).cast();
   };
-  return nb::make_tuple(list(kept->offsets(), kept->count() + 1), list(kept->rows(), kept->size()));
+  return nb::make_tuple(list(kept->offsets(), kept->rows() + 1), list(kept->columns(), kept->size()));
 }
 
 nb::list borrowed(const BorrowingIndex& self) {

@@ -77,7 +77,7 @@ std::optional<nb::object> decode(const Quantizer& self, const VectorArray& codes
   const MatrixView rows = view_of(codes, "codes");
   Call call(options);
   return within_limits("the decoded vectors", call.resources(), [&](const Resources& resources) {
-    auto vectors = MatrixOutput::floats(rows.rows(), self.cols(), "the decoded vectors", out, resources);
+    auto vectors = MatrixOutput::floats(rows.rows(), self.dimension(), "the decoded vectors", out, resources);
     call.run([&] { self.decode(rows, vectors.view(), resources); });
     return vectors.take();
   });
@@ -126,7 +126,7 @@ nb::class_<Quantizer> bind_quantizer(nb::module_& module, const char* name) {
       .def("values", &values<Quantizer>, nb::sig("def values(self) -> numpy.typing.NDArray[numpy.float32]"),
            "What was trained, as one row.")
       .def_prop_ro("trained", &Quantizer::trained)
-      .def_prop_ro("cols", &Quantizer::cols)
+      .def_prop_ro("dimension", &Quantizer::dimension)
       .def_prop_ro("code_bytes", &Quantizer::code_bytes);
 }
 

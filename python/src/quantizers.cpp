@@ -28,9 +28,9 @@ void bind_quantizers(nb::module_& module) {
       .def(nb::new_(&make_scalar), nb::arg("bits"), nb::arg("check_finite"))
       .def(
           "set_values",
-          [](ScalarQuantizer& self, int64_t cols, const FloatList& given) { self.set_values(cols, list_of(given)); },
-          nb::arg("cols"), nb::arg("ranges").noconvert(),
-          nb::sig("def set_values(self, cols: int, ranges: numpy.typing.NDArray[numpy.float32]) -> None"));
+          [](ScalarQuantizer& self, int64_t dimension, const FloatList& given) { self.set_values(dimension, list_of(given)); },
+          nb::arg("dimension"), nb::arg("ranges").noconvert(),
+          nb::sig("def set_values(self, dimension: int, ranges: numpy.typing.NDArray[numpy.float32]) -> None"));
 }
 
 }  // namespace kith::python

@@ -65,7 +65,7 @@ std::optional<nb::object> apply(const VectorTransform& self, const VectorArray& 
                                 const std::optional<GivenFloats>& out) {
   const MatrixView rows = view_of(x, "x");
   Call call(options);
-  return transformed(rows.rows(), self.out(), call.resources(), out,
+  return transformed(rows.rows(), self.dimension_out(), call.resources(), out,
                      [&](const MutableMatrixView& to, const Resources& resources) {
                        call.run([&] { self.apply(rows, to, resources); });
                      });
@@ -75,7 +75,7 @@ std::optional<nb::object> reverse(const VectorTransform& self, const VectorArray
                                   const std::optional<GivenFloats>& out) {
   const MatrixView rows = view_of(x, "x");
   Call call(options);
-  return transformed(rows.rows(), self.in(), call.resources(), out,
+  return transformed(rows.rows(), self.dimension_in(), call.resources(), out,
                      [&](const MutableMatrixView& to, const Resources& resources) {
                        call.run([&] { self.reverse(rows, to, resources); });
                      });
@@ -143,8 +143,8 @@ void bind_transforms(nb::module_& module) {
            nb::sig("def set_steps(self, steps: list[" KITH_PY_STEP "]) -> None"))
       .def("save", &save, nb::arg("path"), nb::sig("def save(self, path: bytes) -> None"))
       .def_prop_ro("trained", &VectorTransform::trained)
-      .def_prop_ro("columns_in", &VectorTransform::in)
-      .def_prop_ro("columns_out", &VectorTransform::out);
+      .def_prop_ro("dimension_in", &VectorTransform::dimension_in)
+      .def_prop_ro("dimension_out", &VectorTransform::dimension_out);
   module.def("load_transform", &load, nb::arg("path"),
              nb::sig("def load_transform(path: bytes) -> tuple[VectorTransform, str, int, bool]"),
              "The transform, its steps, seed and check_finite.");

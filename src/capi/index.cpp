@@ -157,7 +157,7 @@ kith_status kith_index_get_info(const kith_index* index, kith_index_info* out) {
     kith_index_info told = {};
     told.factory = about.factory().c_str();
     told.metric = name_of(info.metric).data();  // a literal
-    told.size = info.rows;
+    told.size = info.size;
     told.dimension = info.dimension;
     told.lists = info.lists;
     told.code_bytes = info.code_bytes;

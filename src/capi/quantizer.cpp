@@ -76,7 +76,7 @@ kith_status kith_quantizer_get_info(const kith_quantizer* quantizer, kith_quanti
     const VectorQuantizer& about = quantizer_of(quantizer);
     kith_quantizer_info told = {};
     told.name = quantizer->name.c_str();
-    told.dimension = about.cols();
+    told.dimension = about.dimension();
     told.code_bytes = about.code_bytes();
     told.trained = about.trained() ? 1 : 0;
     give(out, told, "out", "kith_quantizer_info");

@@ -286,15 +286,15 @@ KMeansModel fit_batch(const KMeansParams& own, const KMeansModel& former, const 
   }
 
   const KMeansShape shape(RowsInfo(rows), params.clusters, input.weights.data != nullptr);
-  KMeansWish wish;
-  wish.spherical = params.spherical;
+  KMeansRequest request;
+  request.spherical = params.spherical;
   if (begins) {
     const StartChoice start = choose_start(params, rows.rows(), rows.cols());
-    wish.sampled_rows = start.plus_plus_rows;
-    wish.candidates = start.candidates;
+    request.sampled_rows = start.plus_plus_rows;
+    request.candidates = start.candidates;
   }
   KMeansModel next = empty_model(params.clusters, rows.rows(), rows.cols(), outer);
-  const PlannedKMeans planned = plan_kmeans(shape, wish, outer);
+  const PlannedKMeans planned = plan_kmeans(shape, request, outer);
   const Resources& resources = planned.resources();
   ProgressMeter meter("kmeans", rows.rows(), resources);
   if (params.check_finite) check_rows_finite(rows, 0, resources);
@@ -305,7 +305,7 @@ KMeansModel fit_batch(const KMeansParams& own, const KMeansModel& former, const 
   const KMeansRowArrays arrays{rows.rows(), next.labels.data(), keys.data(), input.weights.data};
   const DataSample sample = sample_data(source, rows.cols(), resources);
   std::unique_ptr<KMeansBackend> backend;
-  if (!begins || wish.candidates > 0) backend = make_kmeans_backend(shape, wish, planned.plan, sample, resources);
+  if (!begins || request.candidates > 0) backend = make_kmeans_backend(shape, request, planned.plan, sample, resources);
   if (begins) {
     choose_first_centres(params, planned.plan, {source, input.centres, arrays, backend.get()}, 0, centres, resources);
     std::fill_n(next.counts.data(), params.clusters, 0.0);
@@ -315,7 +315,7 @@ KMeansModel fit_batch(const KMeansParams& own, const KMeansModel& former, const 
     std::copy_n(former.counts.data(), params.clusters, next.counts.data());
     scale_values(centres, exponent);
   }
-  if (backend == nullptr) backend = make_kmeans_backend(shape, wish, planned.plan, sample, resources);
+  if (backend == nullptr) backend = make_kmeans_backend(shape, request, planned.plan, sample, resources);
   backend->set_rows(arrays);
   backend->set_centres(centres);
   backend->begin_pass({.adds_up = true});
@@ -488,15 +488,13 @@ void KMeans::restore(const KMeansSnapshot& snapshot, const Resources& resources)
 
 const KMeansParams& KMeans::params() const { return state_->params; }
 bool KMeans::fitted() const { return state_->model.get()->centres.rows() > 0; }
+int64_t KMeans::dimension() const { return state_->model.get()->centres.cols(); }
 std::vector<double> KMeans::offset() const {
   const std::shared_ptr<const KMeansModel> model = state_->model.get();
   return model->offset == nullptr ? std::vector<double>() : *model->offset;
 }
-MatrixView KMeans::centres() const { return state_->fitted()->centres.view(); }
-VectorView<const int32_t> KMeans::labels() const { return labels_of(*state_->model.get()); }
-VectorView<const double> KMeans::counts() const { return counts_of(*state_->model.get()); }
 double KMeans::objective() const { return state_->model.get()->objective; }
-const std::vector<double>& KMeans::history() const { return state_->model.get()->history; }
+std::vector<double> KMeans::history() const { return state_->model.get()->history; }
 int64_t KMeans::iterations() const { return state_->model.get()->iterations; }
 
 }  // namespace kith

@@ -20,37 +20,37 @@ namespace {
 constexpr uint64_t kSubsampleStream = 0;   // the runs' streams begin after it
 constexpr int64_t kCachedBytes = 1 << 20;  // of rows that a thread reads twice
 
-PlanWithin<KMeansPlan> plan_for(const KMeansShape& shape, const KMeansWish& wish, Device device,
+PlanWithin<KMeansPlan> plan_for(const KMeansShape& shape, const KMeansRequest& request, Device device,
                                 const PlanBudget& budget) {
   return plan_on(
-      device, budget, [&](const PlanBudget& left) { return plan_kmeans_cpu(shape, wish, left); },
-      [&](const DeviceInfo& gpu, const PlanBudget& left) { return plan_kmeans_cuda(shape, wish, gpu, left); });
+      device, budget, [&](const PlanBudget& left) { return plan_kmeans_cpu(shape, request, left); },
+      [&](const DeviceInfo& gpu, const PlanBudget& left) { return plan_kmeans_cuda(shape, request, gpu, left); });
 }
 
 bool wants_check(const KMeansParams& params, DType dtype) {
   return params.check_finite && dtype != DType::u8 && dtype != DType::i8;
 }
 
-KMeansWish fit_wish(const KMeansParams& params, const KMeansShape& shape) {
-  KMeansWish wish;
-  wish.spherical = params.spherical;
-  wish.passes = params.iterations * params.n_init;
+KMeansRequest fit_request(const KMeansParams& params, const KMeansShape& shape) {
+  KMeansRequest request;
+  request.spherical = params.spherical;
+  request.passes = params.iterations * params.n_init;
   const StartChoice start = choose_start(params, shape.rows, shape.cols);
-  wish.sampled_rows = start.plus_plus_rows;
-  wish.candidates = start.candidates;
-  wish.batch_rows = std::min(params.batch_size, shape.rows);
+  request.sampled_rows = start.plus_plus_rows;
+  request.candidates = start.candidates;
+  request.batch_rows = std::min(params.batch_size, shape.rows);
   // If the variance is not needed, a GPU checks the values while it rounds them, which saves a read of the data.
-  wish.check_finite = wants_check(params, shape.dtype) && params.tol == 0 && params.batch_size == 0;
-  return wish;
+  request.check_finite = wants_check(params, shape.dtype) && params.tol == 0 && params.batch_size == 0;
+  return request;
 }
 
-KMeansWish assign_wish(const KMeansParams& params, DType dtype, MemorySpace result_space) {
-  KMeansWish wish;
-  wish.spherical = params.spherical;
-  wish.moves_centres = false;
-  wish.check_finite = wants_check(params, dtype);
-  wish.result_space = result_space;
-  return wish;
+KMeansRequest assign_request(const KMeansParams& params, DType dtype, MemorySpace result_space) {
+  KMeansRequest request;
+  request.spherical = params.spherical;
+  request.moves_centres = false;
+  request.check_finite = wants_check(params, dtype);
+  request.result_space = result_space;
+  return request;
 }
 
 // Checks the values, unless the backend does, and returns the tolerance in the centres' unit.
@@ -83,13 +83,13 @@ double survey(const KMeansParams& params, const KMeansShape& shape, const KMeans
 KMeansModel fit_all_rows(const KMeansParams& params, const KMeansRows& rows, const KMeansInput& input,
                          const DataSample& known, const KMeansSharing* sharing, const Resources& outer) {
   const KMeansShape shape(rows.info, params.clusters, input.weights.data != nullptr);
-  const KMeansWish wish = fit_wish(params, shape);
+  const KMeansRequest request = fit_request(params, shape);
   KMeansModel best = empty_model(params.clusters, shape.rows, shape.cols, outer);
   KMeansModel other;
   if (params.n_init > 1) other = empty_model(params.clusters, shape.rows, shape.cols, outer);
 
   const KMeansShape own_shape = sharing == nullptr ? shape : sharing->own_shape(shape);
-  const PlannedKMeans planned = plan_kmeans(own_shape, wish, outer);
+  const PlannedKMeans planned = plan_kmeans(own_shape, request, outer);
   const Resources& resources = planned.resources();
   const std::unique_ptr<RowSource> source = rows.open(planned.plan.piece_rows, resources);
   const DataSample sample = known.origin.empty() ? sample_data(*source, shape.cols, resources) : known;
@@ -99,22 +99,22 @@ KMeansModel fit_all_rows(const KMeansParams& params, const KMeansRows& rows, con
   for (int64_t attempt = 0; attempt < params.n_init; ++attempt) {
     KMeansModel& model = attempt == 0 ? best : other;
     const auto make_backend = [&] {
-      std::unique_ptr<KMeansBackend> own = make_kmeans_backend(own_shape, wish, planned.plan, sample, resources);
-      return sharing == nullptr ? std::move(own) : sharing->share(std::move(own), shape, wish, planned.plan, outer);
+      std::unique_ptr<KMeansBackend> own = make_kmeans_backend(own_shape, request, planned.plan, sample, resources);
+      return sharing == nullptr ? std::move(own) : sharing->share(std::move(own), shape, request, planned.plan, outer);
     };
     // The backend is made before the start only if that needs it: k-means++ uses the same memory.
-    std::unique_ptr<KMeansBackend> backend = wish.candidates > 0 ? make_backend() : nullptr;
+    std::unique_ptr<KMeansBackend> backend = request.candidates > 0 ? make_backend() : nullptr;
     const KMeansRowArrays arrays{shape.rows, model.labels.data(), keys.data(), input.weights.data};
     const auto begin = [&](const KMeansPlan& plan, const Resources& used) {
       choose_first_centres(params, plan, {*source, input.centres, arrays, backend.get()}, attempt,
                            model.centres.mutable_view(), used);
     };
-    if (sharing == nullptr || wish.candidates > 0) {
+    if (sharing == nullptr || request.candidates > 0) {
       begin(planned.plan, resources);
     } else {
       const auto choose = [&] {
         if (own_shape.rows == shape.rows) return begin(planned.plan, resources);
-        const PlannedKMeans start = plan_kmeans(shape, wish, outer);  // which looks at the rows of all parts
+        const PlannedKMeans start = plan_kmeans(shape, request, outer);  // which looks at the rows of all parts
         begin(start.plan, start.resources());
       };
       sharing->begin(choose, model.centres.mutable_view());
@@ -194,21 +194,21 @@ KMeansRows rows_of(const VectorFile& file) {
           }};
 }
 
-Device resolve_kmeans_device(const KMeansShape& shape, const KMeansWish& wish, const Resources& resources) {
+Device resolve_kmeans_device(const KMeansShape& shape, const KMeansRequest& request, const Resources& resources) {
   const auto fits = [&](Device device) {
-    return plan_fits([&](const PlanBudget& budget) { return plan_for(shape, wish, device, budget); }, resources);
+    return plan_fits([&](const PlanBudget& budget) { return plan_for(shape, request, device, budget); }, resources);
   };
   const auto description = [&] {
     return fmt::format("k-means of {} x {} vectors to {} centres", shape.rows, shape.cols, shape.clusters);
   };
-  return choose_device({"k-means", description}, {shape.space, wish.result_space}, work_of(shape, wish), fits,
+  return choose_device({"k-means", description}, {shape.space, request.result_space}, work_of(shape, request), fits,
                        resources);
 }
 
-PlannedKMeans plan_kmeans(const KMeansShape& shape, const KMeansWish& wish, const Resources& resources) {
-  const Device device = resolve_kmeans_device(shape, wish, resources);
+PlannedKMeans plan_kmeans(const KMeansShape& shape, const KMeansRequest& request, const Resources& resources) {
+  const Device device = resolve_kmeans_device(shape, request, resources);
   return plan_and_reserve<KMeansPlan>(
-      "k-means", [&](const PlanBudget& budget) { return plan_for(shape, wish, device, budget); }, resources);
+      "k-means", [&](const PlanBudget& budget) { return plan_for(shape, request, device, budget); }, resources);
 }
 
 KMeansModel fit_kmeans(const KMeansParams& params, const KMeansRows& given, const KMeansInput& input,
@@ -216,7 +216,7 @@ KMeansModel fit_kmeans(const KMeansParams& params, const KMeansRows& given, cons
   const int64_t most = params.max_points_per_centre;
   const bool samples = most > 0 && most < given.info.rows / params.clusters;
   const KMeansShape shape(given.info, params.clusters);
-  const Resources resources = outer.with_device(resolve_kmeans_device(shape, fit_wish(params, shape), outer));
+  const Resources resources = outer.with_device(resolve_kmeans_device(shape, fit_request(params, shape), outer));
   KMeansInput scaled = input;
   MatrixBuffer centres;
   DataSample sample;
@@ -249,12 +249,12 @@ KMeansModel fit_kmeans(const KMeansParams& params, const KMeansRows& given, cons
 namespace {
 
 // The footprint of the smallest plan, whether the rows are scaled or not.
-template <typename WishFor>
-Footprint least_plan_of(int64_t clusters, const RowsInfo& rows, const Resources& resources, const WishFor& wish_for) {
+template <typename RequestFor>
+Footprint least_plan_of(int64_t clusters, const RowsInfo& rows, const Resources& resources, const RequestFor& request_for) {
   const Device device = counted_device(rows.space, resources);
   const auto least = [&](const KMeansShape& shape) {
-    const KMeansWish wish = wish_for(shape);
-    return least_plan([&](const PlanBudget& budget) { return plan_for(shape, wish, device, budget); }, resources);
+    const KMeansRequest request = request_for(shape);
+    return least_plan([&](const PlanBudget& budget) { return plan_for(shape, request, device, budget); }, resources);
   };
   RowsInfo scaled = rows;  // what is scaled is read like a file
   scaled.in_memory = false;
@@ -271,7 +271,7 @@ Footprint looking_footprint(const RowsInfo& rows) {
 Footprint assign_footprint(const KMeansParams& params, const RowsInfo& rows, const Resources& resources) {
   // The centres may be scaled.
   return least_plan_of(params.clusters, rows, resources,
-                       [&](const KMeansShape& shape) { return assign_wish(params, shape.dtype, {}); })
+                       [&](const KMeansShape& shape) { return assign_request(params, shape.dtype, {}); })
       .beside(array_footprint<float>(params.clusters, rows.cols))
       .beside(looking_footprint(rows));
 }
@@ -291,7 +291,7 @@ Footprint fit_footprint(const KMeansParams& params, const RowsInfo& rows, const 
   }
   // Centres to begin with may be scaled.
   return least_plan_of(params.clusters, rows, resources,
-                       [&](const KMeansShape& planned) { return fit_wish(params, planned); })
+                       [&](const KMeansShape& planned) { return fit_request(params, planned); })
       .beside(models)
       .beside(sample)
       .beside(centres)
@@ -321,7 +321,7 @@ template <typename SampleOf, typename Begin, typename Assign>
 void assign_pieces(const KMeansParams& params, const AssignedData& data, const PlannedKMeans& planned,
                    const SampleOf& sample_of, const Begin& begin, const Assign& assign) {
   const KMeansShape shape(data.rows.info, data.centres.rows());
-  const KMeansWish wish = assign_wish(params, shape.dtype, data.result_space);
+  const KMeansRequest request = assign_request(params, shape.dtype, data.result_space);
   const Resources& resources = planned.resources();
   const Device device = planned.plan.device();
   int64_t piece = std::min(planned.plan.piece_rows, shape.rows);
@@ -330,7 +330,7 @@ void assign_pieces(const KMeansParams& params, const AssignedData& data, const P
     piece = std::min(piece, resources.threads() * whole_sum_blocks(kCachedBytes / shape.row_bytes()));
   }
   const std::unique_ptr<KMeansBackend> backend =
-      make_kmeans_backend(shape, wish, planned.plan, sample_of(*source, resources), resources);
+      make_kmeans_backend(shape, request, planned.plan, sample_of(*source, resources), resources);
   begin(piece, device, resources);
   const bool checks = params.check_finite && !planned.plan.checks_finite;
   ProgressMeter meter("assign", shape.rows, resources);
@@ -347,9 +347,9 @@ void assign_pieces(const KMeansParams& params, const AssignedData& data, const P
 // Plans for the device that suits the rows before scaling.
 PlannedKMeans plan_assignment(const AssignTask& task, const AssignedData& data, const Resources& outer) {
   const KMeansShape given(task.rows.info, data.centres.rows());
-  const Device device = resolve_kmeans_device(given, assign_wish(task.params, given.dtype, data.result_space), outer);
+  const Device device = resolve_kmeans_device(given, assign_request(task.params, given.dtype, data.result_space), outer);
   const KMeansShape shape(data.rows.info, data.centres.rows());
-  return plan_kmeans(shape, assign_wish(task.params, shape.dtype, data.result_space), outer.with_device(device));
+  return plan_kmeans(shape, assign_request(task.params, shape.dtype, data.result_space), outer.with_device(device));
 }
 
 template <typename Begin, typename Assign>

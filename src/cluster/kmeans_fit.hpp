@@ -19,10 +19,10 @@ KMeansRows rows_of(const VectorFile& file);
 
 // The device that `resources` asks for, `automatic` settled: where the rows are, if that is a GPU's memory.
 // InvalidArgument where there is no such device, or the rows lie on another.
-Device resolve_kmeans_device(const KMeansShape& shape, const KMeansWish& wish, const Resources& resources);
+Device resolve_kmeans_device(const KMeansShape& shape, const KMeansRequest& request, const Resources& resources);
 
 using PlannedKMeans = Planned<KMeansPlan>;
-PlannedKMeans plan_kmeans(const KMeansShape& shape, const KMeansWish& wish, const Resources& resources);
+PlannedKMeans plan_kmeans(const KMeansShape& shape, const KMeansRequest& request, const Resources& resources);
 
 // A model with room for `clusters` centres, and for labels of `rows` rows.
 KMeansModel empty_model(int64_t clusters, int64_t rows, int64_t cols, const Resources& resources);

@@ -7,7 +7,7 @@
 
 namespace kith {
 
-std::unique_ptr<KMeansBackend> make_kmeans_cuda(const KMeansShape&, const KMeansWish&, const KMeansPlan&,
+std::unique_ptr<KMeansBackend> make_kmeans_cuda(const KMeansShape&, const KMeansRequest&, const KMeansPlan&,
                                                 const DataSample&, const Resources&) {
   throw_no_cuda();
 }

@@ -34,7 +34,7 @@ SegmentRow CollectionWriter::indexed(const SegmentRow& segment, const std::strin
   }
   entry.index_file = next_file(call, "index");
   call.files.insert(call.files.end(), {entry.index_file, entry.index_file + ".part"});
-  const IndexFileFacts facts = write_index_file(*directory_, index, entry.index_file, resources);
+  const WrittenIndexFile facts = write_index_file(*directory_, index, entry.index_file, resources);
   entry.index_factory = factory;
   entry.index_bytes = facts.bytes;
   entry.index_hash = facts.hash;

@@ -162,7 +162,7 @@ void Segment::distrust_index(const std::string& reason, const Resources& resourc
                                                reason, file_->entry().file));
 }
 
-IndexFileFacts write_index_file(const CollectionDirectory& directory, const Index& index, const std::string& name,
+WrittenIndexFile write_index_file(const CollectionDirectory& directory, const Index& index, const std::string& name,
                                 const Resources& resources) {
   Disk& disk = directory.disk();
   const std::string path = directory.segments() + "/" + name;
@@ -180,7 +180,7 @@ IndexFileFacts write_index_file(const CollectionDirectory& directory, const Inde
     if (directory.environment().does(DurableStep::sync_segment)) write->sync();
   }
   const ContainerFile container(disk.open(aside));
-  const IndexFileFacts facts{container.size(), static_cast<int64_t>(container.head_hash())};
+  const WrittenIndexFile facts{container.size(), static_cast<int64_t>(container.head_hash())};
   disk.rename(aside, path);
   return facts;
 }

@@ -62,11 +62,11 @@ class Segment {
 
 // Writes an index beside the segments, under this name; the caller makes the name durable and names it in a transaction.
 // Returns its bytes and the hash of its header and table.
-struct IndexFileFacts {
+struct WrittenIndexFile {
   int64_t bytes = 0;
   int64_t hash = 0;
 };
-IndexFileFacts write_index_file(const CollectionDirectory& directory, const Index& index, const std::string& name,
+WrittenIndexFile write_index_file(const CollectionDirectory& directory, const Index& index, const std::string& name,
                                 const Resources& resources);
 
 }  // namespace kith

@@ -20,12 +20,12 @@ namespace kith {
 namespace {
 
 struct FactsLayout : WorkspaceLayout {
-  Slot<BaseFacts> facts;
+  Slot<BaseBounds> bounds;
   Slot<float> centre;
   Slot<uint32_t> terms;
 
   FactsLayout(int64_t rows, int64_t cols) {
-    facts = take<BaseFacts>(1);
+    bounds = take<BaseBounds>(1);
     centre = take<float>(cols);
     terms = take<uint32_t>(operand_tiles(rows) * kOperandTile);
   }
@@ -148,7 +148,7 @@ void PreparedBaseCuda::prepare_operands(const MatrixView& base, Metric metric, c
   const FactsLayout layout(base.rows(), base.cols());
   fact_memory_ = DeviceBuffer(layout.bytes, "the index's operands", context_, resources);
   std::byte* const memory = fact_memory_.data();
-  operands_ = {operand_memory_.data(), layout.terms.in(memory), layout.centre.in(memory), layout.facts.in(memory)};
+  operands_ = {operand_memory_.data(), layout.terms.in(memory), layout.centre.in(memory), layout.bounds.in(memory)};
   make_operands(metric, type, rows_, base.cols(), operands_, nullptr, context_->stream());
 }
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "kernels/distance/distance_cuda.hpp"
-#include "kernels/matrix/operand_facts.hpp"
+#include "kernels/matrix/operand_bounds.hpp"
 #include "kernels/matrix/operand_layout.hpp"
 #include "kernels/matrix/product_plan.hpp"
 #include "kernels/rerank/byte_screen_cuda.hpp"
@@ -21,16 +21,16 @@ struct OperandsView {
   std::byte* operands = nullptr;
   uint32_t* terms = nullptr;  // f32 or i32, one for each row
   float* centre = nullptr;
-  BaseFacts* facts = nullptr;
+  BaseBounds* bounds = nullptr;
 
   // From row `first`, a multiple of kQueryTile, on.
   OperandsView from(int64_t first, int64_t chunks) const {
-    return {operands + first / kOperandTile * chunks * kTileChunkBytes, terms + first, centre, facts};
+    return {operands + first / kOperandTile * chunks * kTileChunkBytes, terms + first, centre, bounds};
   }
 };
 
 // Rounds rows to operands of this type; `bad_row`, if not null, receives the first row that is not finite. In large
-// bases far rows are treated separately (operand_facts.hpp), unless the queries are far too.
+// bases far rows are treated separately (operand_bounds.hpp), unless the queries are far too.
 void make_operands(Metric metric, OperandType type, const DeviceRowsView& rows, int64_t cols, const OperandsView& to,
                    uint32_t* bad_row, cudaStream_t stream, bool parts_far_rows = true);
 

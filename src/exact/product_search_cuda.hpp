@@ -107,8 +107,8 @@ class ProductSearch : public ProductStep {
     window.queries = queries;
     window.k = task_.k;
     window.groups = groups;
-    window.query_facts = at(layout_.query_facts);
-    window.base_facts = base.operands.facts;
+    window.query_bounds = at(layout_.query_bounds);
+    window.base_bounds = base.operands.bounds;
     window.thresholds = thresholds();
     window.key_limits = key_limits();
     return window;
@@ -223,8 +223,8 @@ class ProductSearch : public ProductStep {
     task.engine = product().engine;
     task.multiprocessors = product().multiprocessors;
     task.operands = operands_of(queries.count, base);
-    task.query_facts = at(layout_.query_facts);
-    task.base_facts = base.operands.facts;
+    task.query_bounds = at(layout_.query_bounds);
+    task.base_bounds = base.operands.bounds;
     task.rows_per_minimum = way.rows_per_minimum;
     task.thresholds = thresholds();
     task.key_limits = key_limits();
@@ -239,7 +239,7 @@ class ProductSearch : public ProductStep {
                  uint64_t* neighbors) const {
     StreamProductTask task;
     task.base = {base.rows,           task_.shape.cols,      kind_, product().operands, base.operands.centre,
-                 base.operands.facts, base.operands.operands};
+                 base.operands.bounds, base.operands.operands};
     task.queries = at(layout_.query_operands);
     task.query_count = queries.count;
     task.values = at(layout_.minima);

@@ -8,14 +8,14 @@ void make_operands(Metric metric, OperandType type, const DeviceRowsView& rows, 
                    uint32_t* bad_row, cudaStream_t stream, bool parts_far_rows) {
   constexpr int64_t kFewRows = 4096;  // for which looking for far ones takes longer than it may save
   const OperandTask task{rows,      cols,     key_kind(metric), type,
-                         to.centre, to.facts, to.operands,      parts_far_rows && rows.count >= kFewRows};
+                         to.centre, to.bounds, to.operands,      parts_far_rows && rows.count >= kFewRows};
   launch_sample(task, stream);
   launch_base_operands(task, {to.terms, bad_row}, stream);
 }
 
 void sample_operands(Metric metric, OperandType type, const DeviceRowsView& rows, int64_t cols, const OperandsView& to,
                      cudaStream_t stream) {
-  launch_sample({rows, cols, key_kind(metric), type, to.centre, to.facts, to.operands}, stream);
+  launch_sample({rows, cols, key_kind(metric), type, to.centre, to.bounds, to.operands}, stream);
 }
 
 void ProductStep::round_queries(const DeviceRowsView& queries, int64_t first_query, bool check,
@@ -25,10 +25,10 @@ void ProductStep::round_queries(const DeviceRowsView& queries, int64_t first_que
                          kind_,
                          product().operands,
                          base.operands.centre,
-                         base.operands.facts,
+                         base.operands.bounds,
                          at(layout_.query_operands)};
   uint32_t* const bad_query = check ? &rows_.status()->bad_query : nullptr;
-  launch_query_operands(task, {at(layout_.query_facts), bad_query, static_cast<uint32_t>(first_query)}, stream_);
+  launch_query_operands(task, {at(layout_.query_bounds), bad_query, static_cast<uint32_t>(first_query)}, stream_);
 }
 
 ProductOperands ProductStep::operands_of(int64_t queries, const ProductBase& base) const {

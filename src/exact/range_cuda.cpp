@@ -166,8 +166,8 @@ class RangeSearch : private ProductStep {
     window.cols = task_.shape.cols;
     window.queries = queries.count;
     window.most = most_;
-    window.query_facts = at(layout_.query_facts);
-    window.base_facts = piece.operands.facts;
+    window.query_bounds = at(layout_.query_bounds);
+    window.base_bounds = piece.operands.bounds;
     window.thresholds = at(layout_.thresholds);
     window.key_limits = at(layout_.key_limits);
     launch_range_windows(window, stream_);

@@ -239,7 +239,7 @@ void SearchRows::check_finite(const DeviceRowsView& queries, const ProductBase& 
 void SearchRows::make_ready(bool prepared, ProductBase& piece, bool parts_far_rows) const {
   const OperandType type = plan_.product->operands;
   if (!prepared || !plan_.product->operands_ready) {
-    piece.operands = {at(layout_.base_operands), at(layout_.base_terms), at(layout_.centre), at(layout_.base_facts)};
+    piece.operands = {at(layout_.base_operands), at(layout_.base_terms), at(layout_.centre), at(layout_.base_bounds)};
     if (plan_.product->streams()) {
       sample_operands(task_.shape.metric, type, piece.rows, task_.shape.cols, piece.operands, stream());
     } else {

@@ -9,7 +9,7 @@
 #include "cuda/workspace_layout.hpp"
 #include "exact/cuda_search_plan.hpp"
 #include "exact/search_task.hpp"
-#include "kernels/matrix/operand_facts.hpp"
+#include "kernels/matrix/operand_bounds.hpp"
 #include "kernels/matrix/operand_layout.hpp"
 #include "kernels/rerank/coarse_plan.hpp"
 #include "kernels/rerank/few_nearest_plan.hpp"
@@ -92,11 +92,11 @@ struct SearchWorkspace : WorkspaceLayout {
   Slot<std::byte> base_operands;
   Slot<uint32_t> base_terms;  // f32 or i32, for each row of its tiles; where rows are masked, theirs
   Slot<float> centre;         // cols
-  Slot<BaseFacts> base_facts;
+  Slot<BaseBounds> base_bounds;
 
   // What products read and find for a batch of product.queries queries.
   Slot<std::byte> query_operands;
-  Slot<QueryFacts> query_facts;  // batch
+  Slot<QueryOperand> query_bounds;  // batch
   Slot<float> thresholds;        // batch, or all queries where they wait for each other's failures
   Slot<uint32_t> key_limits;     // likewise
   Slot<uint32_t> row_counts;     // batch
@@ -155,12 +155,12 @@ struct SearchWorkspace : WorkspaceLayout {
     base_operands = take<std::byte>(operand_tiles(new_operands), tile_bytes);
     base_terms = take<uint32_t>(operand_tiles(new_terms) * kOperandTile);
     centre = take<float>(task.shape.cols);
-    base_facts = take<BaseFacts>(1);
+    base_bounds = take<BaseBounds>(1);
 
     const int64_t batch = product.queries;
     const int64_t norms = task.shape.metric == Metric::cosine ? plan.query_tile : 0;
     query_operands = take<std::byte>(operand_tiles(batch), tile_bytes);
-    query_facts = take<QueryFacts>(batch);
+    query_bounds = take<QueryOperand>(batch);
     const int64_t together = waits_for_failures(task, plan) ? plan.query_batch : batch;
     thresholds = take<float>(together);
     key_limits = take<uint32_t>(together);

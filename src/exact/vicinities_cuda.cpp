@@ -134,12 +134,12 @@ Vicinities::Leaders Vicinities::choose_leaders(int64_t count, const DeviceRowsVi
 
   std::array<uint32_t, kMostLeaders> limits;
   const HostArray<float> keys(sampled * sampled, "the distances of leaders", resources_);
-  BaseFacts facts;
+  BaseBounds bounds;
   rows_.context().copy_values(limits.data(), at(layout_.failed_limits), sampled);
   rows_.context().copy_values(keys.data(), in(own_.keys), sampled * sampled);
-  rows_.context().copy_values(&facts, base.operands.facts, 1);
+  rows_.context().copy_values(&bounds, base.operands.bounds, 1);
   rows_.context().synchronize();
-  const double longest = (double{facts.rows.norm} + facts.rows.residual) / operand_scale(facts.sample_largest);
+  const double longest = (double{bounds.rows.norm} + bounds.rows.residual) / operand_scale(bounds.sample_largest);
   const bool product = kind_ == KeyKind::inner_product;
   if (product) leaders.distance_factor = longest;
   leaders.radii.fill(HUGE_VAL);
@@ -189,8 +189,8 @@ void Vicinities::mark_rows(const Leaders& leaders, const ProductBase& base) cons
   window.type = product().operands;
   window.cols = task_.shape.cols;
   window.queries = count;
-  window.query_facts = at(layout_.query_facts);
-  window.base_facts = base.operands.facts;
+  window.query_bounds = at(layout_.query_bounds);
+  window.base_bounds = base.operands.bounds;
   window.thresholds = at(layout_.failed_thresholds);
   window.key_limits = at(layout_.failed_limits);
   window.each = in(own_.most);

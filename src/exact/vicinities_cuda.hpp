@@ -63,7 +63,7 @@ class Vicinities : public ProductStep {
   Vicinities(const SearchRows& rows, int64_t failed, int64_t base_rows, const Resources& resources);
 
   // Waits.
-  bool has_far_rows(const ProductBase& base) const { return read(&base.operands.facts->has_far) != 0; }
+  bool has_far_rows(const ProductBase& base) const { return read(&base.operands.bounds->has_far) != 0; }
 
   // The rows that have fewer than k equal ones before them, if these are much fewer than all. Waits.
   std::optional<ProductBase> unequal_rows(const ProductBase& base) const;

@@ -44,7 +44,7 @@ IndexEdges edges_between_rows(const PlaceRows& places, const uint32_t* edges, in
   visit_edges(places, edges, degree, [&](uint32_t row, uint32_t) { ++offsets[row + 1]; });
   for (int64_t row = 0; row < rows; ++row) offsets[row + 1] += offsets[row];
   // Filling advances each offset to the end of its row; shifting all of them by one restores the beginnings.
-  visit_edges(places, edges, degree, [&](uint32_t row, uint32_t other) { result.rows()[offsets[row]++] = other; });
+  visit_edges(places, edges, degree, [&](uint32_t row, uint32_t other) { result.columns()[offsets[row]++] = other; });
   std::copy_backward(offsets, offsets + rows, offsets + rows + 1);
   offsets[0] = 0;
   return result;

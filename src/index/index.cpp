@@ -400,7 +400,7 @@ IndexInfo Index::info() const {
   const IndexState& state = *version->state;
   info.trained = true;
   const LiveRows& live = version->ids.live();
-  info.rows = live.count();
+  info.size = live.count();
   info.dead = live.all() ? 0 : static_cast<double>(live.dead()) / static_cast<double>(live.stored());
   info.dimension = state.content().cols;
   info.dtype = state.content().dtype;

@@ -73,7 +73,7 @@ void write_list(FaissSink& sink, const IndexEdges& edges, int64_t row, const std
   const int64_t first = edges.offsets()[row];
   const int64_t count = std::min(edges.offsets()[row + 1] - first, static_cast<int64_t>(room));
   for (int64_t i = 0; i < count; ++i) {
-    const int64_t other = edges.rows()[first + i];
+    const int64_t other = edges.columns()[first + i];
     list[static_cast<size_t>(i)] =
         numbers == nullptr ? static_cast<uint32_t>(other) : (*numbers)[static_cast<size_t>(other)];
   }

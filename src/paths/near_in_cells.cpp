@@ -173,7 +173,7 @@ class CellJoin {
                     .history = false});
     learned.fit(gathered(drawn, sample), {}, quiet_);
     centres_ = MatrixBuffer(DType::f32, cells_, x_.cols(), "centres of cells", quiet_);
-    std::memcpy(centres_.mutable_view().row(0), learned.centres().row(0),
+    std::memcpy(centres_.mutable_view().row(0), learned.snapshot().centres.row(0),
                 static_cast<size_t>(cells_ * x_.cols()) * sizeof(float));
     between_ = MatrixBuffer(DType::f32, cells_, cells_, "distances of centres", quiet_);
     pairwise_distances(centres_.view(), centres_.view(), between_.mutable_view(), {.metric = space_.metric()}, quiet_);

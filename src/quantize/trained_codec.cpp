@@ -26,7 +26,7 @@
 namespace kith {
 namespace {
 
-// One query and all codewords of its part, or of a book, which are as long as the query.
+// One query against all codewords of a part, or of a book, whose codewords have all columns.
 void fill_part(const CodecView& codec, int64_t part, const float* query, bool products, const uint32_t* every,
                float* out) {
   const CodeFormat& format = codec.format;
@@ -39,7 +39,7 @@ void fill_part(const CodecView& codec, int64_t part, const float* query, bool pr
   for (int64_t k = 0; products && k < count; ++k) out[k] = 0.0f - out[k];
 }
 
-// One value and all that its column's codes stand for.
+// One value against all values that its column's codes decode to.
 void fill_column(const CodecView& codec, int64_t column, float query, bool products, float* out) {
   for (int64_t code = 0; code < codec.format.codewords(); ++code) {
     const float value = std::fma(static_cast<float>(code), codec.steps[column], codec.bases[column]);
@@ -49,7 +49,7 @@ void fill_column(const CodecView& codec, int64_t column, float query, bool produ
   }
 }
 
-// Entries of a query: parts or columns, times 2^bits. Unsupported where values are stored, which have no few codes.
+// Entries per query: parts or columns, times 2^bits. Unsupported for stored values, which have too many codes.
 int64_t lookup_entries(const CodeFormat& format) {
   if (format.stores_values()) {
     throw Unsupported(
@@ -58,11 +58,11 @@ int64_t lookup_entries(const CodeFormat& format) {
   return (format.steps_columns() ? format.cols : format.parts) * format.codewords();
 }
 
-// What every sub-code adds to the distance of a query and a code: the tables of asymmetric distances (Jegou et al.,
-// 2011, section III), canonical values rounded once to f32.
+// The contribution of every sub-code to the distance between a query and a code: tables of asymmetric distances (Jegou
+// et al., 2011, section III), canonical values rounded once to f32.
 //
-// f32, queries x lookup_entries, in host memory. Squared distances or inner products; InvalidArgument for other
-// metrics, which are no sums. Unsupported for squared distances of additive codes, which are none either.
+// f32, queries x lookup_entries, in host memory. Squared distances or inner products: other metrics are not sums and
+// are InvalidArgument. Squared distances of additive codes are not sums either, and Unsupported.
 void fill_lookup_table(const Codec& codec, const MatrixView& queries, Metric metric, const MutableMatrixView& out,
                        const Resources& resources) {
   const DefaultFloatMode mode;
@@ -103,7 +103,7 @@ void fill_lookup_table(const Codec& codec, const MatrixView& queries, Metric met
   for_row_blocks("lookup tables", queries.rows(), resources, fill_one, 1);
 }
 
-// InvalidArgument, naming the row, for a NaN or an infinity. Opens the source.
+// InvalidArgument that names the row for a NaN or an infinity. Opens the source.
 void refuse_not_finite_rows(RowSource& source, const Resources& resources) {
   constexpr int64_t kPieceBytes = int64_t{16} << 20;  // of a file, at a time
   const RowsInfo info = source.info();
@@ -143,7 +143,7 @@ VectorQuantizer& VectorQuantizer::operator=(VectorQuantizer&&) noexcept = defaul
 bool VectorQuantizer::trained() const { return codec_->trained.find() != nullptr; }
 std::vector<float> VectorQuantizer::values() const { return codec_->codec()->values(); }
 
-int64_t VectorQuantizer::cols() const {
+int64_t VectorQuantizer::dimension() const {
   const auto trained = codec_->trained.find();
   return trained == nullptr ? 0 : trained->codec->format().cols;
 }
@@ -206,9 +206,9 @@ void VectorQuantizer::train(const VectorFile& rows, const Resources& resources) 
   });
 }
 
-void VectorQuantizer::set_values(int64_t cols, const VectorView<const float>& values) {
+void VectorQuantizer::set_values(int64_t dimension, const VectorView<const float>& values) {
   codec_->trained.publish(
-      TrainedCodec::Trained{Codec::from_parts(codec_->recipe, cols, {values.data, values.data + values.size}), {}});
+      TrainedCodec::Trained{Codec::from_parts(codec_->recipe, dimension, {values.data, values.data + values.size}), {}});
 }
 
 void TrainedCodec::encode(const MatrixView& rows, const MutableMatrixView& codes, const Resources& resources,

@@ -1,5 +1,5 @@
-// What the public quantizers share: a codec that is replaced by training while others may still use it, and the checks
-// of what callers give.
+// The common part of the public quantizers: a codec that training replaces while others may still use it, and checks of
+// arguments.
 #pragma once
 
 #include <kith/resources.hpp>
@@ -20,18 +20,18 @@ namespace kith {
 struct TrainedCodec {
   struct Trained {
     std::shared_ptr<const Codec> codec;
-    std::vector<double> history;  // of the training, where it has one
+    std::vector<double> history;  // of training, if it has rounds
   };
 
   TrainedCodec(const CodeRecipe& code, uint64_t own_seed, bool checks)
       : recipe(code), seed(own_seed), check_finite(checks) {}
 
   std::shared_ptr<const Codec> codec() const { return trained.get()->codec; }  // InvalidState before training
-  // Where local search is cancelled, the codebooks of the last complete round are published.
+  // If local search is cancelled, the codebooks of the last complete round are published.
   void train(RowSource& rows, const Resources& resources);
   void encode(const MatrixView& rows, const MutableMatrixView& codes, const Resources& resources,
               const LocalSearchEncoding* how = nullptr) const;
-  // Not where the call is only counted: narrowed rows are not there then.
+  // Not if the call is only counted: narrowed rows do not exist then.
   bool checks_values(const Resources& resources) const {
     return check_finite && !resources.host_memory()->counts_only();
   }
@@ -42,12 +42,12 @@ struct TrainedCodec {
   Published<Trained> trained{"the quantizer is not trained; call train first"};
 };
 
-// For files of quantizers, which know them by their recipes.
+// For files of quantizers, which store their recipes.
 class QuantizerAccess {
  public:
   static const TrainedCodec& codec(const VectorQuantizer& quantizer) { return *quantizer.codec_; }
-  static void set_values(VectorQuantizer& quantizer, int64_t cols, const VectorView<const float>& values) {
-    quantizer.set_values(cols, values);
+  static void set_values(VectorQuantizer& quantizer, int64_t dimension, const VectorView<const float>& values) {
+    quantizer.set_values(dimension, values);
   }
 };
 

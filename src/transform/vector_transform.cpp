@@ -90,12 +90,12 @@ std::vector<TransformStep> VectorTransform::steps() const { return state_->chain
 const VectorTransformParams& VectorTransform::params() const { return state_->params; }
 bool VectorTransform::trained() const { return state_->chain.find() != nullptr; }
 
-int64_t VectorTransform::in() const {
+int64_t VectorTransform::dimension_in() const {
   const std::shared_ptr<const TransformChain> chain = state_->chain.find();
   return chain == nullptr ? 0 : chain->in();
 }
 
-int64_t VectorTransform::out() const {
+int64_t VectorTransform::dimension_out() const {
   const std::shared_ptr<const TransformChain> chain = state_->chain.find();
   return chain == nullptr ? 0 : chain->out();
 }

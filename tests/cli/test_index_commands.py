@@ -54,10 +54,10 @@ def test_reports(kith, data, tmp_path):
     assert report["command"] == "index build" and report["result"]["out"] == str(index)
     assert report["timings"]["train_seconds"] > 0 and report["memory"]["peak_resident_bytes"] > 0
     info = report["result"]["index"]
-    assert (info["factory"], info["rows"], info["dimension"], info["lists"]) == ("IVF,SQ8", 3000, 16, 54)
+    assert (info["factory"], info["size"], info["dimension"], info["lists"]) == ("IVF,SQ8", 3000, 16, 54)
     seen = kith.ok("index", "inspect", index, "--json").json["result"]
     assert seen["file_bytes"] == index.stat().st_size
-    assert seen["index"]["rows"] == 3000 and seen["index"]["code_bytes"] == 16 and seen["index"]["imbalance"] >= 1
+    assert seen["index"]["size"] == 3000 and seen["index"]["code_bytes"] == 16 and seen["index"]["imbalance"] >= 1
     assert sum(seen["index"]["parts"].values()) == seen["index"]["host_bytes"]
     text = kith.ok("index", "inspect", index).out
     assert "IVF,SQ8, metric l2: 3000 vectors of 16 values (f32)" in text and "54 lists" in text and "16 bytes a vector" in text
@@ -83,7 +83,7 @@ def test_ids_and_growth(kith, data, tmp_path):
     grown = tmp_path / "x.kith"
     build(kith, half[0], grown, "--train", b, "--ids", names[0])
     kith.ok("index", "add", "--index", grown, "--base", half[1], "--ids", names[1], "--out", tmp_path / "y.kith")
-    assert kith.ok("index", "inspect", grown, "--json").json["result"]["index"]["rows"] == 1000
+    assert kith.ok("index", "inspect", grown, "--json").json["result"]["index"]["size"] == 1000
     kith.ok("index", "add", "--index", grown, "--base", half[1], "--ids", names[1])
     for path in (grown, tmp_path / "y.kith"):
         ids, _ = found(kith, path, q, tmp_path, "--probes", 16)
@@ -111,7 +111,7 @@ def test_faiss_files(kith, data, tmp_path, factory):
     build(kith, b, tmp_path / "x.kith", "--metric", "sqeuclidean", factory=factory)
     kith.ok("index", "convert", tmp_path / "x.kith", tmp_path / "x.faiss")
     report = kith.ok("index", "convert", tmp_path / "x.faiss", tmp_path / "y.kith", "--json").json["result"]
-    assert report["index"]["rows"] == 3000
+    assert report["index"]["size"] == 3000
     results = [found(kith, tmp_path / name, q, tmp_path, *probing(factory, 4)) for name in ("x.kith", "x.faiss", "y.kith")]
     for ids, distances in results[1:]:
         assert (ids == results[0][0]).all() and (distances == results[0][1]).all()
@@ -192,7 +192,7 @@ def test_merge(kith, data, tmp_path):
     assert "id 0 is in both indexes" in refused and "merge with --shift-ids" in refused and "shift_ids" not in refused
     assert not out.exists()
     report = kith.ok("index", "merge", one, two, "--out", out, "--shift-ids", "--json").json["result"]
-    assert (report["added"], report["index"]["rows"]) == (1800, 3000)
+    assert (report["added"], report["index"]["size"]) == (1800, 3000)
     assert out.read_bytes() == whole.read_bytes()
     assert "1800 vectors of" in kith.ok("index", "merge", one, two, "--out", out, "--shift-ids").out
     build(kith, half[1], two, factory="IVF16,SQ8")

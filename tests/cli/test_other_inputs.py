@@ -160,4 +160,4 @@ def test_info_tells_what_files_are(kith, tmp_path):
         assert says in kith.ok("info", tmp_path / name).out
     assert "extension of" in kith.fails(2, "info", tmp_path / "x.what")
     told = kith.ok("info", tmp_path / "x.kith", "--json").json["result"]["files"][0]
-    assert told["content"] == "index" and told["index"]["rows"] == 200
+    assert told["content"] == "index" and told["index"]["size"] == 200

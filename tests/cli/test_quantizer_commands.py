@@ -12,7 +12,7 @@ def test_there_and_back(kith, tmp_path, name, code_bytes, error):
     data = write_matrix(tmp_path / "x.fbin", rows)
     quantizer, codes, again = tmp_path / "q.kith", tmp_path / "c.u8bin", tmp_path / "y.fbin"
     report = kith.ok("train", "--data", data, "--quantizer", name, "--out", quantizer, "--json").json["result"]
-    assert report["quantizer"] == {"name": name, "cols": 16, "code_bytes": code_bytes}
+    assert report["quantizer"] == {"name": name, "dimension": 16, "code_bytes": code_bytes}
     kith.ok("encode", "--quantizer", quantizer, "--data", data, "--out", codes)
     assert read_matrix(codes).shape == (12_000, code_bytes)
     text = kith.ok("decode", "--quantizer", quantizer, "--codes", codes, "--out", again).out

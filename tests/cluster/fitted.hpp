@@ -18,17 +18,6 @@ struct Fitted {
   bool operator==(const Fitted&) const = default;
 };
 
-inline Fitted taken(const KMeans& model) {
-  const MatrixView c = model.centres();
-  const auto* values = static_cast<const float*>(c.data());
-  return {{values, values + c.rows() * c.cols()},
-          {model.labels().data, model.labels().data + model.labels().size},
-          {model.counts().data, model.counts().data + model.counts().size},
-          model.history(),
-          model.objective(),
-          model.iterations()};
-}
-
 inline Fitted taken(const KMeansSnapshot& snapshot) {
   const MatrixView& c = snapshot.centres;
   const auto* values = static_cast<const float*>(c.data());
@@ -39,6 +28,8 @@ inline Fitted taken(const KMeansSnapshot& snapshot) {
           snapshot.objective,
           snapshot.iterations};
 }
+
+inline Fitted taken(const KMeans& model) { return taken(model.snapshot()); }
 
 inline Resources cpu_resources(int threads, int64_t limit = kNoLimit) {
   ResourceOptions options;

@@ -28,7 +28,7 @@ using reference::h200;
 
 struct Problem {
   KMeansShape shape;
-  KMeansWish wish;
+  KMeansRequest request;
 };
 
 Problem million() {
@@ -36,17 +36,17 @@ Problem million() {
   problem.shape.rows = 1000000;
   problem.shape.cols = 128;
   problem.shape.clusters = 4096;
-  problem.wish.passes = 20;
+  problem.request.passes = 20;
   return problem;
 }
 
 KMeansPlan plan_within(const Problem& problem, int64_t device, int64_t host = kNoLimit) {
-  const KMeansPlan plan = plan_kmeans_cuda(problem.shape, problem.wish, h200(), {host, device, 2});
+  const KMeansPlan plan = plan_kmeans_cuda(problem.shape, problem.request, h200(), {host, device, 2});
   EXPECT_EQ(plan.device(), Device::cuda(0));
   EXPECT_LE(plan.device_bytes, device);
   EXPECT_LE(plan.host_bytes, host);
   EXPECT_GE(plan.device_bytes,
-            KMeansWorkspace(problem.shape, problem.wish, plan).bytes + plan.cuda()->search.exact.device_bytes);
+            KMeansWorkspace(problem.shape, problem.request, plan).bytes + plan.cuda()->search.exact.device_bytes);
   EXPECT_GE(plan.piece_rows, 1);
   EXPECT_TRUE(plan.piece_rows % kSumBlock == 0) << plan.piece_rows;
   return plan;
@@ -114,23 +114,23 @@ TEST(KMeansPlanCuda, RowsThatCannotStayComeAhead) {
   const KMeansPlan plan = plan_within(problem, 300 * kMiB);
   EXPECT_FALSE(plan.cuda()->rows_stay);
   EXPECT_TRUE(plan.cuda()->rows_ahead);
-  const KMeansWorkspace layout(problem.shape, problem.wish, plan);
+  const KMeansWorkspace layout(problem.shape, problem.request, plan);
   EXPECT_GE(layout.rows_ahead.offset - layout.rows.offset, plan.piece_rows * problem.shape.cols * 4);
   EXPECT_GE(layout.search.offset - layout.rows_ahead.offset, plan.piece_rows * problem.shape.cols * 4);
   problem.shape.space = MemorySpace::cuda(0);
   EXPECT_FALSE(plan_within(problem, 200 * kMiB).cuda()->rows_ahead);
   problem.shape.space = MemorySpace::host();
-  problem.wish.moves_centres = false;  // one pass, a piece of which at a time is handed out
+  problem.request.moves_centres = false;  // one pass, a piece of which at a time is handed out
   EXPECT_FALSE(plan_within(problem, 300 * kMiB).cuda()->rows_ahead);
 }
 
 TEST(KMeansPlanCuda, PlusPlusGoesWhereThereIsRoom) {
   Problem problem = million();
   EXPECT_FALSE(plan_within(problem, 100 * kGiB).cuda()->plus_plus);  // nothing is sampled
-  problem.wish.sampled_rows = 32 * 4096;
+  problem.request.sampled_rows = 32 * 4096;
   const KMeansPlan roomy = plan_within(problem, 100 * kGiB);
   EXPECT_TRUE(roomy.cuda()->plus_plus);
-  problem.wish.sampled_rows = 1000000;
+  problem.request.sampled_rows = 1000000;
   const KMeansPlan tight = plan_within(problem, 200 * kMiB);
   EXPECT_FALSE(tight.cuda()->plus_plus);
   EXPECT_GT(tight.host_bytes, 1000000 * 128);  // the host chooses instead, from packed rows,
@@ -145,7 +145,7 @@ TEST(KMeansPlanCuda, PlusPlusGoesWhereThereIsRoom) {
 TEST(KMeansPlanCuda, TooLittleMemorySaysHowMuchWouldDo) {
   const Problem problem = million();
   const auto smallest = [&](int64_t device, int64_t host = kNoLimit) {
-    return plan_kmeans_cuda(problem.shape, problem.wish, h200(), {host, device, 2});
+    return plan_kmeans_cuda(problem.shape, problem.request, h200(), {host, device, 2});
   };
   const int64_t needed = smallest(100000).device_bytes;
   EXPECT_GT(needed, 100000);
@@ -187,7 +187,7 @@ TEST(KMeansPlanCuda, EveryPieceHasRoomForItsParts) {
       problem.shape.cols = cols;
       problem.shape.clusters = clusters;
       const KMeansPlan plan = plan_within(problem, 100 * kGiB);
-      const KMeansWorkspace workspace(problem.shape, problem.wish, plan);
+      const KMeansWorkspace workspace(problem.shape, problem.request, plan);
       const CentreSearchLayout layout(workspace.search_shape, plan.cuda()->search);
       for (int64_t piece = rows; piece > 0; piece /= 3) {
         const ProductSchedule schedule = schedule_nearest(piece, clusters, cols, 132);
@@ -213,15 +213,15 @@ TEST(KMeansPlanCuda, LittleWorkIsDoneDirectlyOnceAndListedInFits) {
   problem.shape.clusters = 257;
   EXPECT_TRUE(!plan().lists_rows);
   problem.shape.clusters = 60;
-  problem.wish.moves_centres = false;
-  problem.wish.check_finite = true;
+  problem.request.moves_centres = false;
+  problem.request.check_finite = true;
   EXPECT_TRUE(plan().search.form == AssignForm::tiles && !plan().search.has_products() && settled().checks_finite);
-  problem.wish.spherical = true;
+  problem.request.spherical = true;
   EXPECT_TRUE(plan().search.form == AssignForm::pairs && plan().search.form != AssignForm::tiles &&
               !plan().search.has_products() && settled().checks_finite);
   problem.shape.rows = 20000;
   EXPECT_TRUE(plan().search.form != AssignForm::pairs && plan().search.has_products());
-  problem.wish.spherical = false;
+  problem.request.spherical = false;
   EXPECT_TRUE(plan().search.form == AssignForm::tiles);
   problem.shape.clusters = 513;
   problem.shape.rows = 1000;
@@ -233,7 +233,7 @@ TEST(KMeansPlanCuda, LittleWorkIsDoneDirectlyOnceAndListedInFits) {
   problem.shape.clusters = 8;  // a read of the rows
   EXPECT_TRUE(plan().search.is_few() && !plan().search.has_products());
   problem.shape.clusters = 60;
-  problem.wish.moves_centres = true;
+  problem.request.moves_centres = true;
   problem.shape.rows = 200000;
   EXPECT_TRUE(!plan().lists_rows);
 }
@@ -242,9 +242,9 @@ TEST(KMeansPlanCuda, AnOlderGpuOrLongRowsDoWithoutProducts) {
   DeviceInfo old = h200();
   old.compute_capability = 75;
   Problem problem = million();
-  EXPECT_FALSE(plan_kmeans_cuda(problem.shape, problem.wish, old, {kNoLimit, kGiB, 2}).cuda()->search.has_products());
+  EXPECT_FALSE(plan_kmeans_cuda(problem.shape, problem.request, old, {kNoLimit, kGiB, 2}).cuda()->search.has_products());
   old.compute_capability = 80;
-  EXPECT_EQ(plan_kmeans_cuda(problem.shape, problem.wish, old, {kNoLimit, 10 * kGiB, 2}).cuda()->search.engine,
+  EXPECT_EQ(plan_kmeans_cuda(problem.shape, problem.request, old, {kNoLimit, 10 * kGiB, 2}).cuda()->search.engine,
             ProductEngine::mma);
   problem.shape.cols = 9000;
   problem.shape.rows = 1000;
@@ -256,19 +256,19 @@ TEST(KMeansPlanCuda, AnOlderGpuOrLongRowsDoWithoutProducts) {
 TEST(KMeansPlan, ComesFromItsArgumentsAlone) {
   const Problem problem = million();
   PlanBudget budget{kNoLimit, 100 * kGiB, 2, {}};
-  const KMeansPlan plain = plan_kmeans_cpu(problem.shape, problem.wish, budget);
+  const KMeansPlan plain = plan_kmeans_cpu(problem.shape, problem.request, budget);
   EXPECT_EQ(plain.format, PanelFormat::f32);
   budget.cpu.vnni = true;
-  const KMeansPlan vnni = plan_kmeans_cpu(problem.shape, problem.wish, budget);
+  const KMeansPlan vnni = plan_kmeans_cpu(problem.shape, problem.request, budget);
   EXPECT_EQ(vnni.format, PanelFormat::rounded);
   EXPECT_LT(vnni.host_bytes, plain.host_bytes);  // a byte for each value of a centre
-  EXPECT_EQ(plan_kmeans_cuda(problem.shape, problem.wish, h200(), budget).format, PanelFormat::rounded);
+  EXPECT_EQ(plan_kmeans_cuda(problem.shape, problem.request, h200(), budget).format, PanelFormat::rounded);
 }
 
 TEST(KMeansPlanCuda, TheFirstPassLooksAtValuesWhereProductsAreMade) {
   Problem problem = million();
   EXPECT_FALSE(plan_within(problem, 100 * kGiB).checks_finite);
-  problem.wish.check_finite = true;
+  problem.request.check_finite = true;
   EXPECT_TRUE(plan_within(problem, 100 * kGiB).checks_finite);
   problem.shape.cols = 9000;
   problem.shape.clusters = 9;
@@ -279,13 +279,13 @@ TEST(KMeansPlanCuda, TheFirstPassLooksAtValuesWhereProductsAreMade) {
 
 TEST(KMeansPlanCuda, AutomaticTakesTheGpuWhereItIsFaster) {
   const std::vector<DeviceInfo> gpus{h200()};
-  const Counts work = work_of(million().shape, million().wish);
+  const Counts work = work_of(million().shape, million().request);
   EXPECT_EQ(faster_device(work, 16, gpus), Device::cuda(0));
   EXPECT_EQ(faster_device(work, 16, {}), Device::cpu());
   Problem small = million();
   small.shape.rows = 10000;
   small.shape.clusters = 10;
-  const Counts little = work_of(small.shape, small.wish);
+  const Counts little = work_of(small.shape, small.request);
   EXPECT_FALSE(worth_a_gpu(little, 2));
   EXPECT_EQ(faster_device(little, 2, gpus), Device::cpu());
 }

@@ -64,13 +64,13 @@ TEST(KMeansStart, NumbersAndWeightsOfASampleAreCounted) {
   shape.rows = 1000000;
   shape.cols = 16;
   shape.clusters = 10;
-  KMeansWish wish;
-  wish.sampled_rows = shape.rows;  // all: neither listed nor copied
+  KMeansRequest request;
+  request.sampled_rows = shape.rows;  // all: neither listed nor copied
   const Resources resources = planning_resources(1);
-  const int64_t all = start_footprint(shape, wish, {}, 1024, resources).host;
+  const int64_t all = start_footprint(shape, request, {}, 1024, resources).host;
   EXPECT_LT(all, 1000000);
-  wish.sampled_rows = 500000;
-  EXPECT_EQ(start_footprint(shape, wish, {}, 1024, resources).host - all, 500000 * 8);
+  request.sampled_rows = 500000;
+  EXPECT_EQ(start_footprint(shape, request, {}, 1024, resources).host - all, 500000 * 8);
 }
 
 TEST(GatheredSource, HasTheRowsListedOrAll) {

@@ -162,8 +162,9 @@ TEST(KMeans, ZeroVectorsMakeNoCentresOfDirections) {
     params.seed = seed;
     KMeans model(params);
     model.fit(rows.view());
+    const KMeansSnapshot fitted = model.snapshot();
     for (int64_t c = 0; c < 4; ++c) {
-      const auto* centre = reinterpret_cast<const float*>(model.centres().row(c));
+      const auto* centre = reinterpret_cast<const float*>(fitted.centres.row(c));
       EXPECT_NEAR(canonical_squared_norm(centre, 5), 1.0, 1e-5) << seed;
     }
   }
@@ -178,7 +179,7 @@ TEST(KMeans, CountsBelongToTheLabels) {
   model.fit(rows.view());
   std::vector<double> counts(20, 0.0);
   for (const int32_t label : taken(model).labels) counts[static_cast<size_t>(label)] += 1;
-  EXPECT_EQ(std::vector<double>(model.counts().data, model.counts().data + 20), counts);
+  EXPECT_EQ(taken(model).counts, counts);
 }
 
 TEST(KMeans, EqualsTheReferenceWithEveryInstructionSet) {
@@ -419,7 +420,8 @@ TEST(KMeans, ASampleTrainsAndAllRowsAreLabelled) {
   params.max_points_per_centre = 50;
   KMeans model(params);
   model.fit(rows.view(), {}, cpu_resources(2));
-  ASSERT_EQ(model.labels().size, 4000);
+  const KMeansSnapshot fitted = model.snapshot();
+  ASSERT_EQ(fitted.labels.size, 4000);
   std::vector<int32_t> labels(4000);
   std::vector<float> distances(4000);
   model.predict(rows.view(), labels.data(), distances.data(), cpu_resources(2));
@@ -428,7 +430,7 @@ TEST(KMeans, ASampleTrainsAndAllRowsAreLabelled) {
   for (const float distance : distances) sum += static_cast<double>(distance) * static_cast<double>(distance);
   EXPECT_NEAR(model.objective() / sum, 1, 1e-5);
   double counted = 0;
-  for (int64_t c = 0; c < 10; ++c) counted += model.counts()[c];
+  for (int64_t c = 0; c < 10; ++c) counted += fitted.counts[c];
   EXPECT_EQ(counted, 500);
 }
 
@@ -478,8 +480,9 @@ TEST(KMeans, PredictAndTransformAgree) {
       EXPECT_FLOAT_EQ(nearest[static_cast<size_t>(i)], best);
     }
     if (!spherical) continue;
+    const KMeansSnapshot fitted = model.snapshot();
     for (int64_t c = 0; c < 15; ++c) {
-      const auto* centre = static_cast<const float*>(model.centres().data()) + c * 24;
+      const auto* centre = static_cast<const float*>(fitted.centres.data()) + c * 24;
       EXPECT_NEAR(canonical_squared_norm(centre, 24), 1, 1e-6);
     }
   }

@@ -88,7 +88,7 @@ TEST(PartialFit, GoesOnFromCentresThatWereSet) {
   KMeans fitted(params);
   fitted.fit(rows.view());
   KMeans other(params);
-  other.set_centres(fitted.centres());
+  other.set_centres(fitted.snapshot().centres);
   std::vector<int32_t> labels(500);
   other.predict(rows.view(), labels.data(), nullptr);
   EXPECT_EQ(labels, taken(fitted).labels);

@@ -101,10 +101,10 @@ TEST(KMeansStart, OversamplingFindsTheGroupsAndHeedsWeights) {
   const Resources resources = cpu_resources(2);
   ProgressMeter meter("test", 1, resources);
   const KMeansShape shape({kRows, kCols, DType::f32}, kGroups);
-  const KMeansWish wish;
-  const KMeansPlan plan = plan_kmeans_cpu(shape, wish, {kNoLimit, 0, 2});
+  const KMeansRequest request;
+  const KMeansPlan plan = plan_kmeans_cpu(shape, request, {kNoLimit, 0, 2});
   ViewSource source(rows.view());
-  const auto backend = make_kmeans_cpu(shape, wish, plan, sample_data(source, kCols, resources), resources);
+  const auto backend = make_kmeans_cpu(shape, request, plan, sample_data(source, kCols, resources), resources);
   std::vector<int32_t> labels(kRows);
   std::vector<float> keys(kRows);
   const OversampledInput input{source,          *backend, {kRows, labels.data(), keys.data(), weights.data()},

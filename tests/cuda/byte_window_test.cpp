@@ -72,7 +72,7 @@ void expect_bounds(const Change& change) {
         };
         for (int64_t q = 0; q < 8; ++q) {
           const ByteVector query = kept(queries.row(q), kQueryCodeMost);
-          const ByteQueryFacts asked{query.scale, static_cast<float>(query.square),
+          const ByteQueryBounds asked{query.scale, static_cast<float>(query.square),
                                      static_cast<float>(std::sqrt(query.square) * (1 + 0x1p-22)), query.residual};
           for (int64_t r = 0; r < 60; ++r) {
             const ByteVector row = kept(rows.row(r), kByteCodeMost);
@@ -113,7 +113,7 @@ TEST(ByteWindow, BoundsHoldTheDistanceOfVeryShortRows) {
 
 // A window holds few ordinary rows.
 TEST(ByteWindow, BoundsAreNarrow) {
-  const ByteQueryFacts query{1e-3f, 128, 11.32f, 0.001f};
+  const ByteQueryBounds query{1e-3f, 128, 11.32f, 0.001f};
   const ByteBounds bounds = byte_bounds(KeyKind::l2, query, {0.035f, 128, 0.115f}, 0);
   EXPECT_NEAR(bounds.lower, 16 - 0.116, 1e-3);
   EXPECT_NEAR(bounds.upper, 16 + 0.116, 1e-3);

@@ -138,14 +138,14 @@ TEST_F(CudaCoarseSmall, MarksAreTheCandidates) {
 // The window of the exact k-th minimum is the least, that of one a little farther the most.
 TEST_F(CudaCoarseSmall, WindowsOfTheKthMinimum) {
   const DeviceOperands data(DType::f32, 21, 300, 24);
-  const std::vector<QueryFacts> query_facts = [&] {
-    std::vector<QueryFacts> facts(21);
+  const std::vector<QueryOperand> query_bounds = [&] {
+    std::vector<QueryOperand> bounds(21);
     KITH_CUDA_CHECK(
-        cudaMemcpy(facts.data(), data.query_facts(), facts.size() * sizeof(QueryFacts), cudaMemcpyDeviceToHost));
-    return facts;
+        cudaMemcpy(bounds.data(), data.query_bounds(), bounds.size() * sizeof(QueryOperand), cudaMemcpyDeviceToHost));
+    return bounds;
   }();
-  BaseFacts base;
-  KITH_CUDA_CHECK(cudaMemcpy(&base, data.base_facts(), sizeof base, cudaMemcpyDeviceToHost));
+  BaseBounds base;
+  KITH_CUDA_CHECK(cudaMemcpy(&base, data.base_bounds(), sizeof base, cudaMemcpyDeviceToHost));
   const DeviceBytes thresholds(21 * 4);
   const DeviceBytes key_limits(21 * 4);
   for (const int64_t groups : {1, 100, 128, 129, 500, 1000, 1024, 3000, 9000}) {
@@ -157,8 +157,8 @@ TEST_F(CudaCoarseSmall, WindowsOfTheKthMinimum) {
     task.queries = 21;
     task.minima = as<float>(values);
     task.groups = groups;
-    task.query_facts = data.query_facts();
-    task.base_facts = data.base_facts();
+    task.query_bounds = data.query_bounds();
+    task.base_bounds = data.base_bounds();
     task.thresholds = as<float>(thresholds);
     task.key_limits = as<uint32_t>(key_limits);
     for (const int64_t k : {int64_t{1}, groups / 3 + 1, groups}) {
@@ -169,7 +169,7 @@ TEST_F(CudaCoarseSmall, WindowsOfTheKthMinimum) {
         const auto first = minima.floats.begin() + static_cast<std::ptrdiff_t>(q) * groups;
         std::vector<float> sorted(first, first + groups);
         std::sort(sorted.begin(), sorted.end());
-        const MeasuredWindow measured = measured_window({KeyKind::squared_l2, false, 24}, base, query_facts[q]);
+        const MeasuredWindow measured = measured_window({KeyKind::squared_l2, false, 24}, base, query_bounds[q]);
         const auto threshold = [&](int64_t place) {
           return candidate_window(measured.problem, measured.query, base.rows, sorted[static_cast<size_t>(place)])
               .threshold;

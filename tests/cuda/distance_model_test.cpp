@@ -323,7 +323,7 @@ TEST(CertainKey, RoundingsInTheMiddleAreNot) {
 TEST(CudaInspectModel, NormsAreCanonical) {
   for (const int64_t cols : {1, 15, 16, 17, 129}) {
     const auto values = random_values<float>(static_cast<size_t>(cols), 7);
-    const RowFacts facts = inspect_row(values.data(), cols);
+    const InspectedRow facts = inspect_row(values.data(), cols);
     EXPECT_TRUE(facts.finite);
     EXPECT_EQ(facts.inverse_norm, canonical_inverse_norm(canonical_squared_norm(values.data(), cols))) << cols;
   }

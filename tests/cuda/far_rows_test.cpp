@@ -1,7 +1,7 @@
-// Rows much longer than the others, which exact search on a GPU sets apart (kernels/matrix/operand_facts.hpp): the same bytes as
+// Rows much longer than the others, which exact search on a GPU sets apart (kernels/matrix/operand_bounds.hpp): the same bytes as
 // on the CPU, and ordinary queries do not pay for them.
 #include "cuda/parity.hpp"
-#include "kernels/matrix/operand_facts.hpp"
+#include "kernels/matrix/operand_bounds.hpp"
 
 #include <string>
 #include <vector>

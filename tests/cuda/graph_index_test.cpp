@@ -291,7 +291,7 @@ TEST_F(CudaGraphIndexSmall, FiltersRemovedRowsAndRowsBehindTheGraph) {
   search_all("all linked");
   index.add(rows.view().slice(11000, 700), Ownership::copy, on_cpu());
   index.add(rows.view().slice(11700, 1), Ownership::copy, on_cpu());
-  EXPECT_EQ(index.info().rows, 11701);
+  EXPECT_EQ(index.info().size, 11701);
   search_all("some behind the graph");
   std::vector<int64_t> gone;
   for (int64_t i = 0; i < 11701; i += 9) gone.push_back(i);

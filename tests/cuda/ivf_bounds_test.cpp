@@ -2,7 +2,7 @@
 // sums, against distances in float64.
 #include "core/half.hpp"
 #include "ivf/segment/device_lists_cuda.hpp"
-#include "kernels/matrix/operand_facts.hpp"
+#include "kernels/matrix/operand_bounds.hpp"
 
 #include <gtest/gtest.h>
 

@@ -143,8 +143,8 @@ TEST_F(CudaKMeansSmall, EveryEngine) {
       const auto data = make_floats(Shape::gaussian, rows, cols, 6);
       const auto centres = make_floats(Shape::gaussian, clusters, cols, 7);
       const KMeansShape shape({rows, cols, DType::f32}, clusters);
-      KMeansWish wish;
-      wish.spherical = spherical;
+      KMeansRequest request;
+      request.spherical = spherical;
       struct Found {
         std::vector<int32_t> labels;
         std::vector<float> keys;
@@ -170,17 +170,17 @@ TEST_F(CudaKMeansSmall, EveryEngine) {
       };
       const DataSample sample{std::vector<float>(static_cast<size_t>(cols), 0.1f), 3.0f};
       const PlanBudget budget{kNoLimit, device.memory_free, cpu.threads()};
-      const Found expected = run(*make_kmeans_cpu(shape, wish, plan_kmeans_cpu(shape, wish, budget), sample, cpu));
+      const Found expected = run(*make_kmeans_cpu(shape, request, plan_kmeans_cpu(shape, request, budget), sample, cpu));
       for (const ProductEngine engine : {ProductEngine::automatic, ProductEngine::mma, ProductEngine::wgmma}) {
         if (engine == ProductEngine::wgmma && device.compute_capability != 90) continue;
         SCOPED_TRACE(::testing::Message() << rows << " x " << cols << " to " << clusters << ", engine "
                                         << static_cast<int>(engine) << (spherical ? ", spherical" : ""));
-        const KMeansPlan plan = plan_kmeans_cuda(shape, wish, device, budget, engine);
+        const KMeansPlan plan = plan_kmeans_cuda(shape, request, device, budget, engine);
         const bool few = engine == ProductEngine::automatic && !spherical && clusters <= 8;
         EXPECT_EQ(plan.cuda()->search.is_few(), few);
         EXPECT_EQ(plan.cuda()->search.has_products(), cols <= 8000 && !few);
         EXPECT_EQ(plan.cuda()->lists_rows, engine == ProductEngine::automatic && clusters <= 256);  // or sorts them
-        const Found found = run(*make_kmeans_cuda(shape, wish, plan, sample, cuda));
+        const Found found = run(*make_kmeans_cuda(shape, request, plan, sample, cuda));
         EXPECT_EQ(found.labels, expected.labels);
         EXPECT_EQ(found.keys, expected.keys);
         EXPECT_EQ(found.sums, expected.sums);
@@ -197,7 +197,7 @@ TEST_F(CudaKMeansSmall, PiecesThatComeAhead) {
     const auto data = make_floats(Shape::gaussian, rows, 7, 11);
     const auto centres = make_floats(Shape::gaussian, 9, 7, 12);
     KMeansShape shape({rows, 7, DType::f32}, 9);
-    const KMeansWish wish;
+    const KMeansRequest request;
     for (const bool in_memory : {true, false}) {
       shape.in_memory = in_memory;
       const Resources cpu = on_cpu();
@@ -230,13 +230,13 @@ TEST_F(CudaKMeansSmall, PiecesThatComeAhead) {
       };
       const DataSample sample{std::vector<float>(7, 0.1f), 3.0f};
       const PlanBudget budget{kNoLimit, device.memory_free, cpu.threads()};
-      KMeansPlan plan = plan_kmeans_cuda(shape, wish, device, budget);
+      KMeansPlan plan = plan_kmeans_cuda(shape, request, device, budget);
       plan.piece_rows = kSumBlock;
       auto& on_gpu = std::get<KMeansCudaPlan>(plan.on);
       on_gpu.rows_stay = on_gpu.operands_stay = false;
       on_gpu.rows_ahead = true;
-      EXPECT_EQ(run(*make_kmeans_cuda(shape, wish, plan, sample, cuda)),
-                run(*make_kmeans_cpu(shape, wish, plan_kmeans_cpu(shape, wish, budget), sample, cpu)));
+      EXPECT_EQ(run(*make_kmeans_cuda(shape, request, plan, sample, cuda)),
+                run(*make_kmeans_cpu(shape, request, plan_kmeans_cpu(shape, request, budget), sample, cpu)));
     }
   }
 }

@@ -42,25 +42,25 @@ class DeviceOperands {
         base_operands_(static_cast<size_t>(operand_bytes(rows, chunks_))),
         terms_(static_cast<size_t>(operand_tiles(rows) * kOperandTile * 4)),
         centre_(static_cast<size_t>(cols) * 4),
-        base_facts_(sizeof(BaseFacts)),
-        query_facts_(static_cast<size_t>(queries) * sizeof(QueryFacts)) {
+        base_bounds_(sizeof(BaseBounds)),
+        query_bounds_(static_cast<size_t>(queries) * sizeof(QueryOperand)) {
     OperandTask base{
-        rows_on_device(rows_),        cols, KeyKind::squared_l2, type_, as<float>(centre_), as<BaseFacts>(base_facts_),
+        rows_on_device(rows_),        cols, KeyKind::squared_l2, type_, as<float>(centre_), as<BaseBounds>(base_bounds_),
         as<std::byte>(base_operands_)};
     launch_sample(base, nullptr);
     launch_base_operands(base, {terms_.data(), nullptr}, nullptr);
     OperandTask query = base;
     query.rows = rows_on_device(queries_);
     query.operands = as<std::byte>(query_operands_);
-    launch_query_operands(query, {as<QueryFacts>(query_facts_), nullptr, 0}, nullptr);
+    launch_query_operands(query, {as<QueryOperand>(query_bounds_), nullptr, 0}, nullptr);
     operands_ = {type_,  as<std::byte>(query_operands_), as<std::byte>(base_operands_), terms_.data(), queries, rows,
                  chunks_};
   }
 
   OperandType type() const { return type_; }
   const ProductOperands& view() const { return operands_; }
-  const QueryFacts* query_facts() const { return as<QueryFacts>(query_facts_); }
-  const BaseFacts* base_facts() const { return as<BaseFacts>(base_facts_); }
+  const QueryOperand* query_bounds() const { return as<QueryOperand>(query_bounds_); }
+  const BaseBounds* base_bounds() const { return as<BaseBounds>(base_bounds_); }
   DeviceRowsView queries() const { return rows_on_device(queries_); }
   DeviceRowsView rows() const { return rows_on_device(rows_); }
 
@@ -73,8 +73,8 @@ class DeviceOperands {
   DeviceBytes base_operands_;
   DeviceBytes terms_;
   DeviceBytes centre_;
-  DeviceBytes base_facts_;
-  DeviceBytes query_facts_;
+  DeviceBytes base_bounds_;
+  DeviceBytes query_bounds_;
   ProductOperands operands_;
 };
 

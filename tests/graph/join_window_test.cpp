@@ -18,7 +18,7 @@ using reference::Shape;
 
 struct Operand {
   std::vector<float> halves;
-  JoinFacts facts;
+  JoinBounds bounds;
 };
 
 // As launch_query_operands() makes them, but for the order of sums.
@@ -50,9 +50,9 @@ Operand operand_of(KeyKind kind, const float* row, const std::vector<float>& cen
   }
   const float slack = 1.0001f + static_cast<float>(cols) * 1e-7f;
   const float norm = std::sqrt(squares) * slack;
-  operand.facts = {squares, norm, static_cast<float>(std::sqrt(residuals)) * slack + norm * 2.4e-7f + 1e-30f, scale};
+  operand.bounds = {squares, norm, static_cast<float>(std::sqrt(residuals)) * slack + norm * 2.4e-7f + 1e-30f, scale};
   const bool zero = kind == KeyKind::cosine && squares == 0;
-  if (!inside || zero || !scale_is_sure(kind, scale)) operand.facts.scale = 0;
+  if (!inside || zero || !scale_is_sure(kind, scale)) operand.bounds.scale = 0;
   return operand;
 }
 
@@ -83,25 +83,25 @@ TEST(JoinWindow, NeverRulesOutTheNearest) {
           }
         }
         std::vector<Operand> operands;
-        OperandFacts others{0, 0};
+        OperandBounds others{0, 0};
         for (int64_t i = 0; i < kRows; ++i) {
           operands.push_back(operand_of(kind, x.row(i), centre, operand_scale(largest)));
-          const JoinFacts& facts = operands.back().facts;
-          if (facts.scale == 0) continue;
-          others.norm = std::max(others.norm, facts.norm * join_factor(kind, facts));
-          others.residual = std::max(others.residual, facts.residual * join_factor(kind, facts));
+          const JoinBounds& bounds = operands.back().bounds;
+          if (bounds.scale == 0) continue;
+          others.norm = std::max(others.norm, bounds.norm * join_factor(kind, bounds));
+          others.residual = std::max(others.residual, bounds.residual * join_factor(kind, bounds));
         }
         for (int64_t i = 0; i < kRows; ++i) {
           const Operand& mine = operands[static_cast<size_t>(i)];
-          if (mine.facts.scale == 0) continue;
-          const JoinWindow window = join_window(kind, cols, mine.facts, others);
+          if (mine.bounds.scale == 0) continue;
+          const JoinWindow window = join_window(kind, cols, mine.bounds, others);
           std::vector<float> keys;
           std::vector<float> values;
           for (int64_t j = 0; j < kRows; ++j) {
             const Operand& other = operands[static_cast<size_t>(j)];
-            if (j == i || other.facts.scale == 0) continue;
+            if (j == i || other.bounds.scale == 0) continue;
             keys.push_back(reference::canonical(metric, x.row(i), x.row(j), cols));
-            values.push_back(join_value(kind, product(mine, other), join_weight(kind, other.facts)));
+            values.push_back(join_value(kind, product(mine, other), join_weight(kind, other.bounds)));
           }
           if (keys.empty()) continue;
           const float limit = nearest_limit(window, *std::min_element(values.begin(), values.end()));
@@ -124,11 +124,11 @@ TEST(JoinWindow, RulesOutMost) {
   const auto x = make_floats(Shape::gaussian, 200, 64, 5);
   const std::vector<float> centre(64, 0.0f);
   std::vector<Operand> operands;
-  OperandFacts others{0, 0};
+  OperandBounds others{0, 0};
   for (int64_t i = 0; i < 200; ++i) {
     operands.push_back(operand_of(KeyKind::l2, x.row(i), centre, operand_scale(4)));
-    others.norm = std::max(others.norm, operands.back().facts.norm);
-    others.residual = std::max(others.residual, operands.back().facts.residual);
+    others.norm = std::max(others.norm, operands.back().bounds.norm);
+    others.residual = std::max(others.residual, operands.back().bounds.residual);
   }
   int64_t left = 0;
   for (size_t i = 0; i < 200; ++i) {
@@ -136,9 +136,9 @@ TEST(JoinWindow, RulesOutMost) {
     for (size_t j = 0; j < 200; ++j) {
       if (j != i)
         values.push_back(
-            join_value(KeyKind::l2, product(operands[i], operands[j]), join_weight(KeyKind::l2, operands[j].facts)));
+            join_value(KeyKind::l2, product(operands[i], operands[j]), join_weight(KeyKind::l2, operands[j].bounds)));
     }
-    const JoinWindow window = join_window(KeyKind::l2, 64, operands[i].facts, others);
+    const JoinWindow window = join_window(KeyKind::l2, 64, operands[i].bounds, others);
     const float limit = nearest_limit(window, *std::min_element(values.begin(), values.end()));
     left += std::count_if(values.begin(), values.end(), [&](float value) { return value <= limit; });
   }

@@ -145,7 +145,7 @@ Index make_index(const IndexRecipe& recipe) {
 std::string index_answers(const Index& index, const MatrixView& queries) {
   Answers answers;
   const IndexInfo info = index.info();
-  answers.add("index", info.factory + " " + std::string(name_of(info.metric)) + " " + std::to_string(info.rows) +
+  answers.add("index", info.factory + " " + std::string(name_of(info.metric)) + " " + std::to_string(info.size) +
                            " x " + std::to_string(info.dimension) + " " + std::string(name_of(info.dtype)) + " in " +
                            std::to_string(info.lists));
   const Neighbors found = index.search(queries, taken_by(index, {.k = 4, .probes = 2}), cpu());
@@ -466,12 +466,12 @@ GoldenRecipe of_quantizer(const std::string& factory, uint64_t seed, bool check_
           const GoldenRows rows(DType::f32, false, kFirstQuery, kAllRows);
           std::vector<uint8_t> codes(static_cast<size_t>(kAllRows * one.code_bytes()));
           one.encode(rows.view(), {codes.data(), kAllRows, one.code_bytes()}, cpu());
-          std::vector<float> vectors(static_cast<size_t>(kAllRows * one.cols()));
-          one.decode({codes.data(), kAllRows, one.code_bytes()}, {vectors.data(), kAllRows, one.cols()}, cpu());
+          std::vector<float> vectors(static_cast<size_t>(kAllRows * one.dimension()));
+          one.decode({codes.data(), kAllRows, one.code_bytes()}, {vectors.data(), kAllRows, one.dimension()}, cpu());
           Answers answers;
           answers.add("codes", golden_hash({reinterpret_cast<const char*>(codes.data()), codes.size()}));
-          answers.add("first vector", vectors.data(), one.cols());
-          answers.add("last vector", vectors.data() + (kAllRows - 1) * one.cols(), one.cols());
+          answers.add("first vector", vectors.data(), one.dimension());
+          answers.add("last vector", vectors.data() + (kAllRows - 1) * one.dimension(), one.dimension());
           return answers.text();
         },
         quantizer);
@@ -493,10 +493,10 @@ GoldenRecipe of_transform(const std::string& steps, uint64_t seed) {
   golden.answers = [](const std::string& stem) {
     const VectorTransform transform = load_transform(stem + ".kith", cpu());
     const GoldenRows rows(DType::f32, false, kFirstQuery, kQueries);
-    std::vector<float> vectors(static_cast<size_t>(kQueries * transform.out()));
-    transform.apply(rows.view(), {vectors.data(), kQueries, transform.out()}, cpu());
+    std::vector<float> vectors(static_cast<size_t>(kQueries * transform.dimension_out()));
+    transform.apply(rows.view(), {vectors.data(), kQueries, transform.dimension_out()}, cpu());
     Answers answers;
-    answers.add("vectors", vectors.data(), kQueries * transform.out());
+    answers.add("vectors", vectors.data(), kQueries * transform.dimension_out());
     return answers.text();
   };
   return golden;

@@ -132,8 +132,8 @@ TEST(GraphOfFourBits, HasTheEdgesOfBytes) {
   const IndexEdges eight = graph_of(rows.view(), "Graph16").edges(on_cpu());
   int64_t same = 0;
   for (int64_t row = 0; row < 5000; ++row) {
-    const int64_t* const list = four.rows() + four.offsets()[row];
-    const int64_t* const other = eight.rows() + eight.offsets()[row];
+    const int64_t* const list = four.columns() + four.offsets()[row];
+    const int64_t* const other = eight.columns() + eight.offsets()[row];
     const int64_t count = four.offsets()[row + 1] - four.offsets()[row];
     same += std::equal(list, list + std::min(count, eight.offsets()[row + 1] - eight.offsets()[row]), other) ? 1 : 0;
   }
@@ -157,7 +157,7 @@ TEST(GraphOfFourBits, GrowsAndShrinks) {
   for (size_t i = 0; i < gone.size(); ++i) gone[i] = static_cast<int64_t>(i) * 3;
   index.remove(view(gone), on_cpu());
   index.compact(on_cpu());
-  EXPECT_EQ(index.info().rows, 6000);
+  EXPECT_EQ(index.info().size, 6000);
   Matrix<float> left(6000, kWide);
   int64_t count = 0;
   for (int64_t i = 0; i < 7000; ++i) {

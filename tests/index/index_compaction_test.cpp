@@ -78,7 +78,7 @@ class CompactedKinds : public ::testing::TestWithParam<const char*> {
     EXPECT_EQ(reconstructed(a, ids), reconstructed(b, ids));
     const IndexInfo first = a.info();
     const IndexInfo second = b.info();
-    EXPECT_EQ(first.rows, second.rows);
+    EXPECT_EQ(first.size, second.size);
     EXPECT_EQ(first.longest, second.longest);
     EXPECT_EQ(first.imbalance, second.imbalance);
     const testing::TemporaryDirectory directory;

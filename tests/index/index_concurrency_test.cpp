@@ -115,7 +115,7 @@ TEST(IndexConcurrency, EverythingThatReadsMayRunBesideAWriter) {
       while (!over.load());
     });
   };
-  until_over([&] { EXPECT_GE(index.info().rows, kStep); });
+  until_over([&] { EXPECT_GE(index.info().size, kStep); });
   until_over([&] { EXPECT_EQ(index.to(Device::cpu()).dimension(), kSharedCols); });
   until_over([&] { EXPECT_EQ(reconstructed(index, {0}).size(), static_cast<size_t>(kSharedCols)); });
   until_over([&] { EXPECT_GE(index.range_search(rows.view().slice(0, 2), {.radius = 1.0F}, on_cpu()).size(), 1); });

@@ -273,7 +273,7 @@ TEST(IndexLists, InfoSaysWhatThereIs) {
   index.add(base.view(), Ownership::copy, on_cpu());
   const IndexInfo info = index.info();
   EXPECT_TRUE(info.trained);
-  EXPECT_EQ(info.rows, kListsRows);
+  EXPECT_EQ(info.size, kListsRows);
   EXPECT_EQ(info.lists, 16);
   EXPECT_EQ(info.code_bytes, 4);
   EXPECT_GE(info.imbalance, 1.0);

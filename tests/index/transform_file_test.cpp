@@ -33,10 +33,10 @@ TEST(TransformFile, ComesBackAsItWas) {
     EXPECT_EQ(read.params().steps, steps);
     EXPECT_EQ(read.params().seed, 7u);
     EXPECT_FALSE(read.params().check_finite);
-    reference::Matrix<float> a(500, made.out());
-    reference::Matrix<float> b(500, made.out());
-    made.apply(rows.view(), MutableMatrixView(a.values.data(), 500, made.out()), on_cpu());
-    read.apply(rows.view(), MutableMatrixView(b.values.data(), 500, read.out()), on_cpu());
+    reference::Matrix<float> a(500, made.dimension_out());
+    reference::Matrix<float> b(500, made.dimension_out());
+    made.apply(rows.view(), MutableMatrixView(a.values.data(), 500, made.dimension_out()), on_cpu());
+    read.apply(rows.view(), MutableMatrixView(b.values.data(), 500, read.dimension_out()), on_cpu());
     EXPECT_EQ(a.values, b.values);
     save_transform(read, directory.path("t.kith"), on_cpu());
     EXPECT_TRUE(directory.read("t.kith") == once) << "other bytes";

@@ -47,8 +47,8 @@ Index graph_of(const MatrixView& rows, const char* factory, Metric metric) {
 
 std::set<std::pair<int64_t, int64_t>> pairs_of(const IndexEdges& edges) {
   std::set<std::pair<int64_t, int64_t>> pairs;
-  for (int64_t i = 0; i < edges.count(); ++i) {
-    for (int64_t e = edges.offsets()[i]; e < edges.offsets()[i + 1]; ++e) pairs.insert({i, edges.rows()[e]});
+  for (int64_t i = 0; i < edges.rows(); ++i) {
+    for (int64_t e = edges.offsets()[i]; e < edges.offsets()[i + 1]; ++e) pairs.insert({i, edges.columns()[e]});
   }
   return pairs;
 }
@@ -182,20 +182,20 @@ TEST(IndexEdges, AreThoseOfTheGraph) {
   const auto rows = reference::make_kind("low_rank_24", 5000, 1);
   Index index = graph_of(rows.view(), "Graph16", Metric::l2);
   const IndexEdges edges = index.edges(on_cpu());
-  ASSERT_EQ(edges.count(), 5000);
+  ASSERT_EQ(edges.rows(), 5000);
   for (int64_t i = 0; i < 5000; ++i) {
     const int64_t degree = edges.offsets()[i + 1] - edges.offsets()[i];
     ASSERT_GE(degree, 1);
     ASSERT_LE(degree, 18);
     for (int64_t e = edges.offsets()[i]; e < edges.offsets()[i + 1]; ++e) {
-      ASSERT_GE(edges.rows()[e], 0);
-      ASSERT_LT(edges.rows()[e], 5000);
-      ASSERT_NE(edges.rows()[e], i);
+      ASSERT_GE(edges.columns()[e], 0);
+      ASSERT_LT(edges.columns()[e], 5000);
+      ASSERT_NE(edges.columns()[e], i);
     }
   }
   index.add(rows.view().slice(0, 3), Ownership::copy, on_cpu());
   const IndexEdges grown = index.edges(on_cpu());
-  EXPECT_EQ(grown.count(), 5003);
+  EXPECT_EQ(grown.rows(), 5003);
   EXPECT_EQ(grown.size(), edges.size());
 }
 

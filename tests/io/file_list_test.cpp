@@ -250,7 +250,7 @@ TEST(FileList, SearchesAndCentresAreThoseOfTheRows) {
   KMeans of_rows(wish);
   of_files.fit(file);
   of_rows.fit(shards.all());
-  EXPECT_TRUE(same_rows(of_files.centres(), of_rows.centres()));
+  EXPECT_TRUE(same_rows(of_files.snapshot().centres, of_rows.snapshot().centres));
 
   const KnnGraph graph = knn_graph(file, {.k = 5});
   const KnnGraph of_memory = knn_graph(shards.all(), {.k = 5});
@@ -311,7 +311,7 @@ TEST(RowReader, RowsFromElsewhereAreReadLikeAFile) {
   KMeans of_rows({.clusters = 3});
   of_reader.fit(file);
   of_rows.fit(bytes.view());
-  EXPECT_TRUE(same_rows(of_reader.centres(), of_rows.centres()));
+  EXPECT_TRUE(same_rows(of_reader.snapshot().centres, of_rows.snapshot().centres));
   EXPECT_THROW(VectorFile(std::shared_ptr<const RowReader>()), InvalidArgument);
 }
 

@@ -47,14 +47,14 @@ int64_t check_query(Metric metric, const float* query, const reference::Matrix<f
   if (kind == KeyKind::cosine && q.squares == 0) return kWindowRows;  // never sure
   std::vector<float> values;
   std::vector<float> keys;
-  OperandFacts rows = {0, 0};
+  OperandBounds rows = {0, 0};
   for (int64_t i = 0; i < kWindowRows; ++i) {
     const RoundedOperand x(base.row(i), centre, factor(base.row(i)), scale, cols);
     float term = kind == KeyKind::inner_product ? 0.0f : 0.5f * x.squares;
     if (kind == KeyKind::cosine && x.squares == 0) term = 0.5f * scale * scale;  // at distance 1
     values.push_back(term + truncated_product(q, x));
     keys.push_back(reference::canonical(metric, query, base.row(i), cols));
-    rows = {std::max(rows.norm, x.facts.norm), std::max(rows.residual, x.facts.residual)};
+    rows = {std::max(rows.norm, x.bounds.norm), std::max(rows.residual, x.bounds.residual)};
   }
   std::vector<float> sorted = values;
   std::vector<float> sorted_keys = keys;
@@ -66,7 +66,7 @@ int64_t check_query(Metric metric, const float* query, const reference::Matrix<f
     SCOPED_TRACE(::testing::Message() << "k " << k);
     const auto place = static_cast<size_t>(k - 1);
     const CandidateWindow window = candidate_window({kind, false, cols, product_scale},
-                                                    {q.facts, q.squares, 0, q.true_square}, rows, sorted[place]);
+                                                    {q.bounds, q.squares, 0, q.true_square}, rows, sorted[place]);
     if (!window.sure) return kWindowRows;
     EXPECT_LE(sorted_keys[place], window.key_limit);
     left = 0;
@@ -78,7 +78,7 @@ int64_t check_query(Metric metric, const float* query, const reference::Matrix<f
     }
     // The same rows by their radius.
     const CandidateWindow range =
-        range_window({kind, false, cols, product_scale}, {q.facts, q.squares, 0}, rows, sorted_keys[place]);
+        range_window({kind, false, cols, product_scale}, {q.bounds, q.squares, 0}, rows, sorted_keys[place]);
     EXPECT_TRUE(range.sure);
     for (size_t i = 0; i < values.size(); ++i) {
       if (keys[i] <= sorted_keys[place]) {
@@ -147,7 +147,7 @@ TEST(CandidateWindow, AMovedRowIsNoFartherThanItsKeyAndMoveTell) {
             moved = std::hypot(moved, double{after.row(i)[c]} - double{before.row(i)[c]});
           }
           const double all = product ? double{scale} * double{scale} : double{scale};
-          const double most = value_after_move({key_kind(metric), false, kCols, all}, {q.facts, q.squares, 0}, x.facts,
+          const double most = value_after_move({key_kind(metric), false, kCols, all}, {q.bounds, q.squares, 0}, x.bounds,
                                                key, moved, scale);
           EXPECT_LE(value, most) << "row " << i << " with key " << key;
           if (unit == 1.0f && step == 0.0f) {
@@ -170,7 +170,7 @@ TEST(CandidateWindow, LeavesFewRowsOfOrdinaryData) {
 
 TEST(CandidateWindow, NothingIsSureOfWhatOverflows) {
   const QueryWindow query{{1.0f, 1e-4f}, 1.0, 0.0};
-  const OperandFacts rows{1.0f, 1e-4f};
+  const OperandBounds rows{1.0f, 1e-4f};
   EXPECT_TRUE(candidate_window({KeyKind::l2, false, 8, 1.0}, query, rows, 0.5).sure);
   EXPECT_FALSE(candidate_window({KeyKind::l2, false, 8, 1e-20}, query, rows, 0.5).sure);
   EXPECT_FALSE(
@@ -184,7 +184,7 @@ TEST(CandidateWindow, NothingIsSureOfWhatOverflows) {
 
 TEST(CandidateWindow, ARangeWithoutEndIsNotSureAndOneBelowZeroHoldsLittle) {
   const QueryWindow query{{1.0f, 1e-4f}, 1.0, 0.0};
-  const OperandFacts rows{1.0f, 1e-4f};
+  const OperandBounds rows{1.0f, 1e-4f};
   const WindowProblem problem{KeyKind::l2, false, 8, 1.0};
   EXPECT_FALSE(range_window(problem, query, rows, std::numeric_limits<double>::infinity()).sure);
   EXPECT_EQ(range_window(problem, query, rows, -1.0).threshold, range_window(problem, query, rows, 0.0).threshold);
@@ -201,8 +201,8 @@ TEST(CandidateWindow, BytesLeaveOnlyTies) {
 }
 
 TEST(CandidateWindow, MeasuredOperandsGiveItsUnitAndWhetherItIsSure) {
-  const BaseFacts base{3.0f, {20, 0.5f}, 0};  // values up to 3 are scaled by 4
-  const QueryFacts query{{7, 0.25f}, 2.0f, 0, 49, -3};
+  const BaseBounds base{3.0f, {20, 0.5f}, 0};  // values up to 3 are scaled by 4
+  const QueryOperand query{{7, 0.25f}, 2.0f, 0, 49, -3};
   const MeasuredWindow distance = measured_window({KeyKind::l2, false, 5}, base, query);
   EXPECT_EQ(distance.problem.scale, 4);
   EXPECT_EQ(distance.problem.cols, 5);
@@ -212,10 +212,10 @@ TEST(CandidateWindow, MeasuredOperandsGiveItsUnitAndWhetherItIsSure) {
   EXPECT_TRUE(distance.sure);
   EXPECT_EQ(measured_window({KeyKind::inner_product, false, 5}, base, query).problem.scale, 8);
   EXPECT_EQ(measured_window({KeyKind::squared_l2, true, 5}, base, query).problem.scale, 1);
-  BaseFacts lost_row = base;
+  BaseBounds lost_row = base;
   lost_row.unsure = 1;
   EXPECT_FALSE(measured_window({KeyKind::l2, false, 5}, lost_row, query).sure);
-  QueryFacts lost_query = query;
+  QueryOperand lost_query = query;
   lost_query.unsure = 1;
   EXPECT_FALSE(measured_window({KeyKind::l2, false, 5}, base, lost_query).sure);
 }

@@ -24,7 +24,7 @@ constexpr int64_t kRowsOfWindow = 40;
 
 struct CentreWindowCase {
   KeyKind kind = KeyKind::squared_l2;
-  OperandFacts typical = {0, 0};
+  OperandBounds typical = {0, 0};
   double candidates = 0;  // of a row, on average
   int64_t unsure = 0;
 };
@@ -39,25 +39,25 @@ CentreWindowCase check_rows(KeyKind kind, const Matrix<float>& rows, const Matri
   const float scale = operand_scale(largest);
   const WindowProblem problem{kind, false, cols, scale};
   std::vector<RoundedOperand> of_centres;
-  OperandFacts most = {0, 0};
+  OperandBounds most = {0, 0};
   for (int64_t c = 0; c < centres.rows; ++c) {
     of_centres.emplace_back(centres.row(c), origin, 1.0, scale, cols);
-    const OperandFacts& facts = of_centres.back().facts;
-    most = {std::max(most.norm, facts.norm), std::max(most.residual, facts.residual)};
+    const OperandBounds& bounds = of_centres.back().bounds;
+    most = {std::max(most.norm, bounds.norm), std::max(most.residual, bounds.residual)};
   }
   CentreWindowCase result;
   for (int64_t i = 0; i < rows.rows; ++i) {
-    const OperandFacts facts = RoundedOperand(rows.row(i), origin, 1.0, scale, cols).facts;
-    result.typical = {std::max(result.typical.norm, facts.norm * typical_share),
-                      std::max(result.typical.residual, facts.residual * typical_share)};
+    const OperandBounds bounds = RoundedOperand(rows.row(i), origin, 1.0, scale, cols).bounds;
+    result.typical = {std::max(result.typical.norm, bounds.norm * typical_share),
+                      std::max(result.typical.residual, bounds.residual * typical_share)};
   }
   std::vector<CentreTerm> terms;
   for (const RoundedOperand& centre : of_centres) {
-    terms.push_back(lowered_term(cols, 0.5f * centre.squares, centre.facts, result.typical));
+    terms.push_back(lowered_term(cols, 0.5f * centre.squares, centre.bounds, result.typical));
   }
   for (int64_t i = 0; i < rows.rows; ++i) {
     const RoundedOperand row(rows.row(i), origin, 1.0, scale, cols);
-    const double excess = row_excess(cols, row.facts, result.typical, most);
+    const double excess = row_excess(cols, row.bounds, result.typical, most);
     std::vector<float> values;
     std::vector<float> keys;
     for (int64_t c = 0; c < centres.rows; ++c) {
@@ -66,12 +66,12 @@ CentreWindowCase check_rows(KeyKind kind, const Matrix<float>& rows, const Matri
                                           centres.row(c), cols));
     }
     const auto best = static_cast<size_t>(std::min_element(values.begin(), values.end()) - values.begin());
-    const CandidateWindow window = centre_window(problem, row.facts, excess, values[best], terms[best].width);
+    const CandidateWindow window = centre_window(problem, row.bounds, excess, values[best], terms[best].width);
     result.unsure += window.sure ? 0 : 1;
     if (!window.sure) continue;
     const float nearest = *std::min_element(keys.begin(), keys.end());
-    const double slack = row_slack(problem, row.facts, excess, result.typical, most);
-    const QueryFacts query{row.facts, scale, 0, static_cast<double>(row.squares), 0.0};
+    const double slack = row_slack(problem, row.bounds, excess, result.typical, most);
+    const QueryOperand query{row.bounds, scale, 0, static_cast<double>(row.squares), 0.0};
     for (size_t c = 0; c < keys.size(); ++c) {
       result.candidates += values[c] <= window.threshold ? 1.0 / static_cast<double>(rows.rows) : 0.0;
       if (keys[c] != nearest) continue;

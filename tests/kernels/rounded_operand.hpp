@@ -3,7 +3,7 @@
 #pragma once
 
 #include "core/half.hpp"
-#include "kernels/matrix/operand_facts.hpp"
+#include "kernels/matrix/operand_bounds.hpp"
 
 #include <cmath>
 #include <cstddef>
@@ -23,7 +23,7 @@ struct RoundedOperand {
   std::vector<float> values;
   float squares = 0;
   double true_square = 0;
-  OperandFacts facts = {0, 0};
+  OperandBounds bounds = {0, 0};
 
   RoundedOperand(const float* from, const std::vector<float>& centre, double factor, float scale, int64_t cols)
       : values(static_cast<size_t>(cols)) {
@@ -38,8 +38,8 @@ struct RoundedOperand {
       const double residual = static_cast<double>(value) - static_cast<double>(values[i]);
       residuals += residual * residual;
     }
-    facts.norm = std::sqrt(squares) * 1.0002f;
-    facts.residual = static_cast<float>(std::sqrt(residuals)) * 1.0002f + facts.norm * 2.4e-7f + 1e-30f;
+    bounds.norm = std::sqrt(squares) * 1.0002f;
+    bounds.residual = static_cast<float>(std::sqrt(residuals)) * 1.0002f + bounds.norm * 2.4e-7f + 1e-30f;
   }
 };
 

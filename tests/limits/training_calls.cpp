@@ -74,16 +74,16 @@ void add_transform_calls(std::vector<PublicCall>& calls) {
     trained->train(base_rows().view());
     calls.push_back({"apply_" + steps,
                      [trained](const Resources& resources) {
-                       std::vector<float> out(static_cast<size_t>(1500 * trained->out()));
-                       trained->apply(base_rows().view(), {out.data(), 1500, trained->out()}, resources);
+                       std::vector<float> out(static_cast<size_t>(1500 * trained->dimension_out()));
+                       trained->apply(base_rows().view(), {out.data(), 1500, trained->dimension_out()}, resources);
                      },
                      true, steps == "PCA8"});  // another is one product, straight to the result
     calls.push_back({"train_" + steps + "_f64", [steps](const Resources& resources) {
                        VectorTransform({.steps = steps}).train(far_base_rows(), resources);
                      }});
     calls.push_back({"apply_" + steps + "_f64", [trained](const Resources& resources) {
-                       std::vector<float> out(static_cast<size_t>(1500 * trained->out()));
-                       trained->apply(far_base_rows(), {out.data(), 1500, trained->out()}, resources);
+                       std::vector<float> out(static_cast<size_t>(1500 * trained->dimension_out()));
+                       trained->apply(far_base_rows(), {out.data(), 1500, trained->dimension_out()}, resources);
                      }});
   }
 }
@@ -106,8 +106,8 @@ void add_quantizer_calls(const std::string& name, const std::shared_ptr<Quantize
                    }});
   calls.push_back({name + "_decode",
                    [=](const Resources& resources) {
-                     std::vector<float> out(static_cast<size_t>(1500 * trained->cols()));
-                     trained->decode({codes->data(), 1500, bytes}, {out.data(), 1500, trained->cols()}, resources);
+                     std::vector<float> out(static_cast<size_t>(1500 * trained->dimension()));
+                     trained->decode({codes->data(), 1500, bytes}, {out.data(), 1500, trained->dimension()}, resources);
                    },
                    true, false});
   calls.push_back(

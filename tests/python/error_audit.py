@@ -232,17 +232,17 @@ def calls(folder: Path) -> Iterator[Call]:
     for kind, parameters in ((kith.ProductQuantizer, {"parts": ("count", 4), "bits": ("count", 4)}), (kith.ScalarQuantizer, {"bits": ("count", 8)}),
                              (kith.LocalSearchQuantizer, {"codebooks": ("count", 2), "bits": ("count", 4), "rounds": ("count", 2)}),
                              (kith.ResidualQuantizer, {"codebooks": ("count", 2), "bits": ("count", 4), "beam": ("count", 2)}),
-                             (kith.PCA, {"columns": ("count", 4)}), (kith.OPQ, {"parts": ("count", 4), "columns": ("count", 8)}),
-                             (kith.RandomRotation, {"columns": ("count", 4)})):
+                             (kith.PCA, {"dimension": ("count", 4)}), (kith.OPQ, {"parts": ("count", 4), "dimension": ("count", 8)}),
+                             (kith.RandomRotation, {"dimension": ("count", 4)})):
         more = {"device": ("device", "cpu")} | ({} if kind in (kith.PCA, kith.OPQ, kith.RandomRotation) else {"check_finite": ("flag", True)})
         yield Call(f"kith.{kind.__name__}", lambda kind=kind, **a: learnt(kind, **a), {**parameters, **more},
-                   {("columns", "None"), ("columns", "zero"), ("rounds", "zero"), ("device", "a GPU beyond")})
+                   {("dimension", "None"), ("dimension", "zero"), ("rounds", "zero"), ("device", "a GPU beyond")})
     yield Call("ProductQuantizer.encode", pq.encode, {"x": ("vectors+columns", X), **SETTINGS})
     yield Call("ProductQuantizer.decode", pq.decode, {"codes": ("vectors", pq.encode(X)), **SETTINGS})
     yield Call("ProductQuantizer.save", pq.save, {"path": ("new file", folder / "q.kith")})
     yield Call("ProductQuantizer.load", kith.ProductQuantizer.load, {"path": ("old file", folder / "q.kith"), "device": ("device", "cpu")},
                {("device", "a GPU beyond")})
-    yield Call("Transform.apply", learnt(kith.PCA, columns=4).apply, {"x": ("vectors+columns", X), **SETTINGS})
+    yield Call("Transform.apply", learnt(kith.PCA, dimension=4).apply, {"x": ("vectors+columns", X), **SETTINGS})
 
 
 def attempts(call: Call) -> Iterator[tuple[str, str, Any]]:

@@ -189,15 +189,15 @@ def test_info(vectors):
     index = made("IVF8,PQ4", x, ids=np.arange(640) + 5)
     info = index.info()
     assert (info.factory, info.metric, info.trained) == ("IVF8,PQ4", "sqeuclidean", True)
-    assert (info.rows, info.dimension, info.lists, info.code_bytes) == (640, 16, 8, 4)
+    assert (info.size, info.dimension, info.lists, info.code_bytes) == (640, 16, 8, 4)
     assert 80 <= info.longest_list <= 640 and 1 <= info.imbalance <= 8 and 1 <= info.filled_lists <= info.lists
     assert info.host_bytes == sum(info.parts.values()) and info.parts["ids"] >= 640 * 8
     assert "lists=8" in repr(info) and "'ids'" in repr(info)
     flat = made("Flat", x).info()
-    assert (flat.rows, flat.lists) == (640, 0) and flat.parts["vectors"] == x.nbytes
+    assert (flat.size, flat.lists) == (640, 0) and flat.parts["vectors"] == x.nbytes
     assert sum(flat.parts.values()) == flat.host_bytes and set(flat.parts) <= {"vectors", "copy for searches"}
     empty = kith.Index().info()
-    assert (empty.rows, empty.lists, empty.trained) == (0, 0, True)
+    assert (empty.size, empty.lists, empty.trained) == (0, 0, True)
 
 
 def test_a_seed_makes_an_index(vectors):
@@ -363,7 +363,7 @@ def test_removed_vectors_are_marked_until_compact(factory, vectors):
     x = vectors(300, 8)
     index = made(factory, x)
     assert index.remove([7, 9, 7]) == 2
-    assert index.info().dead == 2 / 300 and index.info().rows == len(index) == 298
+    assert index.info().dead == 2 / 300 and index.info().size == len(index) == 298
     mask = np.arange(298) % 3 > 0
     marked = index.search(x[:20], k=4, filter=mask)
     index.compact()

@@ -17,7 +17,7 @@ def _x():
 
 def test_pca_is_that_of_numpy(x):
     pca = kith.PCA(4).train(x)
-    assert (pca.columns_in, pca.columns_out, pca.trained) == (12, 4, True)
+    assert (pca.dimension_in, pca.dimension_out, pca.trained) == (12, 4, True)
     np.testing.assert_allclose(pca.mean, x.mean(0, dtype=np.float64), rtol=1e-6)
     values, vectors = np.linalg.eigh(np.cov(x.T.astype(np.float64)))
     axes = vectors[:, ::-1][:, :4].T

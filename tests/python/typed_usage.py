@@ -78,7 +78,7 @@ def compressed(base: npt.NDArray[np.float32], folder: Path) -> list[int]:
     info: kith.IndexInfo = kith.read_faiss(folder / "x.faiss").info()
     name: str = again.factory + str(again.dtype)
     print(kept, one, name, refined.ids, again.trained, info.imbalance, info.parts["lists"])
-    return [removed, info.rows, info.lists, info.host_bytes]
+    return [removed, info.size, info.lists, info.host_bytes]
 
 
 def films(base: npt.NDArray[np.float32], folder: Path) -> kith.Items:

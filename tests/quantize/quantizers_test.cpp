@@ -45,7 +45,7 @@ TEST(Quantizers, AreTheCodecs) {
   const auto rows = make_floats(Shape::gaussian, 700, 12, 1);
   const auto expect_same = [&](auto& quantizer, const CodeRecipe& spec) {
     EXPECT_FALSE(quantizer.trained());
-    EXPECT_EQ(quantizer.cols(), 0);
+    EXPECT_EQ(quantizer.dimension(), 0);
     quantizer.train(rows.view(), cpu_resources(2));
     const auto codec = Codec::train(spec, rows.view(), 3, cpu_resources(1));
     EXPECT_EQ(quantizer.values(), codec->values());
@@ -136,7 +136,7 @@ TEST(Quantizers, Errors) {
               }),
               HasSubstr("100 values of codewords; 3 parts of 16 codewords have a multiple of 48"));
   product.set_values({table.data(), 480, {}});
-  EXPECT_EQ(product.cols(), 30);
+  EXPECT_EQ(product.dimension(), 30);
 }
 
 // Whoever encodes while another trains has the ranges of before or after.

@@ -43,7 +43,7 @@ TEST(TransformSpec, IsReadFromFactoryWords) {
 }
 
 Matrix<float> applied_to(const VectorTransform& transform, const Matrix<float>& rows) {
-  Matrix<float> out(rows.rows, transform.out());
+  Matrix<float> out(rows.rows, transform.dimension_out());
   transform.apply(rows.view(), MutableMatrixView(out.values.data(), out.rows, out.cols), cpu_only(2));
   return out;
 }
@@ -58,10 +58,10 @@ TEST(VectorTransform, IsTrainedFromFilesAsFromMemory) {
     VectorTransform from_memory({steps, 4});
     VectorTransform from_file({steps, 4});
     EXPECT_FALSE(from_memory.trained());
-    EXPECT_EQ(from_memory.in(), 0);
+    EXPECT_EQ(from_memory.dimension_in(), 0);
     from_memory.train(rows.view(), cpu_only(2));
     from_file.train(file, cpu_only(1));
-    EXPECT_EQ(from_memory.in(), 12);
+    EXPECT_EQ(from_memory.dimension_in(), 12);
     const Matrix<float> expected = applied_to(from_memory, rows);
     EXPECT_EQ(applied_to(from_file, rows).values, expected.values) << steps;
     VectorTransform copied({steps, 4});

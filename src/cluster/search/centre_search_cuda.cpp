@@ -38,26 +38,26 @@ CentreSearchCuda::CentreSearchCuda(const CentreSearchShape& shape, const CentreS
 }
 
 OperandTask CentreSearchCuda::operand_task(const DeviceRowsView& rows, std::byte* operands) const {
-  return {rows, shape_.cols, shape_.kind, OperandType::half, at(layout_.origin), at(layout_.centre_facts), operands};
+  return {rows, shape_.cols, shape_.kind, OperandType::half, at(layout_.origin), at(layout_.centre_bounds), operands};
 }
 
 void CentreSearchCuda::set_centres(const float* centres, int64_t count) {
   centres_ = centres;
   centre_count_ = count;
   if (!plan_.has_products()) return;
-  const BaseFacts facts{largest_, {0, 0}, 0};
-  context_->copy_values(at(layout_.centre_facts), &facts, 1);
+  const BaseBounds bounds{largest_, {0, 0}, 0};
+  context_->copy_values(at(layout_.centre_bounds), &bounds, 1);
   const DeviceRowsView rows{centres, DType::f32, shape_.cols, count, nullptr};
   launch_base_operands(operand_task(rows, at(layout_.centre_operands)),
                        {at(layout_.centre_terms), nullptr, at(layout_.centre_rows)}, stream());
 }
 
 // Computes the terms by which rows compare centres, after the operands were made.
-void CentreSearchCuda::lower_terms(const QueryFacts* facts, int64_t rows) const {
+void CentreSearchCuda::lower_terms(const QueryOperand* bounds, int64_t rows) const {
   LowerTermsTask task;
   task.cols = shape_.cols;
   task.rows = rows;
-  task.facts = facts;
+  task.bounds = bounds;
   task.centres = at(layout_.centre_rows);
   task.terms = at(layout_.centre_terms);
   task.places = operand_tiles(centre_count_) * kOperandTile;
@@ -70,7 +70,7 @@ void CentreSearchCuda::lower_terms(const QueryFacts* facts, int64_t rows) const 
 
 // Multiplies; writes each row's candidates, in as many parts as it returns.
 int CentreSearchCuda::multiply(const SettleTask& task, const std::byte* operands) const {
-  lower_terms(task.facts, task.rows.count);
+  lower_terms(task.bounds, task.rows.count);
   launch_row_slacks(task, stream());
   const int64_t padded = operand_tiles(task.rows.count) * kOperandTile;
   const ProductSchedule schedule = schedule_nearest(task.rows.count, centre_count_, shape_.cols, plan_.multiprocessors);
@@ -109,14 +109,14 @@ void CentreSearchCuda::run(const CentreSearchTask& task, ProgressMeter& meter) {
   if (!plan_.has_products()) return search_exactly(task, task.rows.count, nullptr, meter);
   const int64_t kept = shape_.kept_rows > 0 ? task.first : 0;
   std::byte* const operands = at(layout_.operands) + kept / kOperandTile * chunks_ * kTileChunkBytes;
-  auto* const facts = at(layout_.row_facts) + kept;
+  auto* const bounds = at(layout_.row_bounds) + kept;
   auto* const counts = at(layout_.counts);
   // Not by a copy, which would wait for rows on their way to the device.
   context_->fill(counts, 0, 1);
   context_->fill(&counts->seen.first_bad, 0xFF, 1);  // kNoBadRow
   if (!task.operands_kept) {
     uint32_t* const first_bad = task.check_finite ? &counts->seen.first_bad : nullptr;
-    launch_query_operands(operand_task(task.rows, operands), {facts, first_bad, 0}, stream());
+    launch_query_operands(operand_task(task.rows, operands), {bounds, first_bad, 0}, stream());
   }
 
   SettleTask settle;
@@ -124,8 +124,8 @@ void CentreSearchCuda::run(const CentreSearchTask& task, ProgressMeter& meter) {
   settle.rows = task.rows;
   settle.centres = centres_;
   settle.cols = shape_.cols;
-  settle.facts = facts;
-  settle.centre_facts = at(layout_.centre_facts);
+  settle.bounds = bounds;
+  settle.centre_bounds = at(layout_.centre_bounds);
   settle.typical = typical();
   settle.widths = at(layout_.widths);
   settle.found = at(layout_.candidates);

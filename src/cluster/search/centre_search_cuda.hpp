@@ -64,9 +64,9 @@ class CentreSearchCuda {
   // Products mark centres, and no row is searched for exactly.
   bool marks() const { return shape_.centres <= kMostMarkedCentres; }
   // Where centres have bounds of their own.
-  OperandFacts* typical() const { return shape_.kind == KeyKind::inner_product ? nullptr : at(layout_.typical); }
+  OperandBounds* typical() const { return shape_.kind == KeyKind::inner_product ? nullptr : at(layout_.typical); }
   OperandTask operand_task(const DeviceRowsView& rows, std::byte* operands) const;
-  void lower_terms(const QueryFacts* facts, int64_t rows) const;
+  void lower_terms(const QueryOperand* bounds, int64_t rows) const;
   int multiply(const SettleTask& task, const std::byte* operands) const;
   void settle_by_marks(const SettleTask& settle, const std::byte* operands) const;
   void compare_pairs(const CentreSearchTask& task);

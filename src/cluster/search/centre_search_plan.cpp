@@ -100,7 +100,7 @@ CentreSearchLayout::CentreSearchLayout(const CentreSearchShape& shape, const Cen
   const int64_t with_operands = plan.has_products() ? std::max(shape.rows, shape.kept_rows) : 0;
   const int64_t tile_bytes = saturating_multiply(operand_chunks(shape.cols, 2), kTileChunkBytes);
   operands = take<std::byte>(operand_tiles(with_operands), tile_bytes);
-  row_facts = take<QueryFacts>(with_operands);
+  row_bounds = take<QueryOperand>(with_operands);
 
   const int64_t padded = operand_tiles(rows) * kOperandTile;
   // For few rows the centres are divided into parts, enough to fill the GPU twice.
@@ -120,9 +120,9 @@ CentreSearchLayout::CentreSearchLayout(const CentreSearchShape& shape, const Cen
   lowered_terms = take<float>(plan.has_products() ? places : 0);
   widths = take<float>(plan.has_products() ? places : 0);
   part_widths = take<float>(plan.has_products() ? places / kGroupRowsPerTile : 0);
-  centre_rows = take<OperandFacts>(plan.has_products() ? places : 0);
-  typical = take<OperandFacts>(1);
-  centre_facts = take<BaseFacts>(1);
+  centre_rows = take<OperandBounds>(plan.has_products() ? places : 0);
+  typical = take<OperandBounds>(1);
+  centre_bounds = take<BaseBounds>(1);
   origin = take<float>(shape.cols);
   counts = take<CentreSearchCounts>(1);
 }

@@ -12,7 +12,7 @@
 #include "kernels/assign/rows_seen.hpp"
 #include "kernels/distance/canonical.hpp"
 #include "kernels/matrix/nearest_rows.hpp"
-#include "kernels/matrix/operand_facts.hpp"
+#include "kernels/matrix/operand_bounds.hpp"
 #include "kernels/matrix/product_plan.hpp"
 
 #include <cstdint>
@@ -69,7 +69,7 @@ struct CentreSearchCounts {
 // A part that is not needed has no values. `bytes` is what the search needs, but for exact search.
 struct CentreSearchLayout : WorkspaceLayout {
   Slot<std::byte> operands;    // of the kept rows, or of one call's
-  Slot<QueryFacts> row_facts;  // likewise
+  Slot<QueryOperand> row_bounds;  // likewise
   Slot<float> slacks;
   Slot<float> limits;
   Slot<NearestRows> candidates;   // for each part
@@ -82,9 +82,9 @@ struct CentreSearchLayout : WorkspaceLayout {
   Slot<float> lowered_terms;       // centre_window.hpp's
   Slot<float> widths;              // likewise
   Slot<float> part_widths;         // kGroupsPerTile for each tile of centres
-  Slot<OperandFacts> centre_rows;  // of each centre
-  Slot<BaseFacts> centre_facts;
-  Slot<OperandFacts> typical;
+  Slot<OperandBounds> centre_rows;  // of each centre
+  Slot<BaseBounds> centre_bounds;
+  Slot<OperandBounds> typical;
   Slot<float> origin;
   Slot<CentreSearchCounts> counts;
 

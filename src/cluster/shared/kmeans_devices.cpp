@@ -114,7 +114,7 @@ void KMeansSharedByDevices::begin(const std::function<void()>& choose, const Mut
 }
 
 std::unique_ptr<KMeansBackend> KMeansSharedByDevices::share(std::unique_ptr<KMeansBackend> own,
-                                                            const KMeansShape& shape, const KMeansWish&,
+                                                            const KMeansShape& shape, const KMeansRequest&,
                                                             const KMeansPlan&, const Resources& resources) const {
   return std::make_unique<KMeansOnDevices>(ranks_, std::move(own), shape, resources);
 }

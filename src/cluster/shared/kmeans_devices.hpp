@@ -27,7 +27,7 @@ class KMeansSharedByDevices final : public KMeansSharing {
   // The first device chooses them and passes them to the others.
   void begin(const std::function<void()>& choose, const MutableMatrixView& centres) const override;
   std::unique_ptr<KMeansBackend> share(std::unique_ptr<KMeansBackend> own, const KMeansShape& shape,
-                                       const KMeansWish& wish, const KMeansPlan& plan,
+                                       const KMeansRequest& request, const KMeansPlan& plan,
                                        const Resources& resources) const override;
   void survey(DataSurvey& survey, int64_t rows, int64_t cols, const SurveyPart& survey_part) const override;
 

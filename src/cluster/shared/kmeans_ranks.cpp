@@ -18,12 +18,12 @@ constexpr int64_t kRangesPerRank = 8;  // of centres, whose sums go on one after
 class KMeansOnRanks final : public DealtBackend {
  public:
   KMeansOnRanks(Communicator& ranks, std::unique_ptr<KMeansBackend> own, const KMeansShape& shape,
-                const KMeansWish& wish, const KMeansPlan& plan, const Resources& resources)
+                const KMeansRequest& request, const KMeansPlan& plan, const Resources& resources)
       : DealtBackend(ranks, std::move(own), shape.clusters, Errors::agreed),
         resources_(resources),
-        spherical_(wish.spherical),
+        spherical_(request.spherical),
         sums_(shape.clusters, shape.cols,
-              std::max({plan.piece_rows, wish.batch_rows, kmeans_part(shape.rows, ranks_).count}),
+              std::max({plan.piece_rows, request.batch_rows, kmeans_part(shape.rows, ranks_).count}),
               CentreSums::ByCentre(), resources) {
     const int64_t ranges = std::min(clusters_, ranks_.size() == 1 ? 1 : kRangesPerRank * ranks_.size());
     range_ = divide_up(clusters_, ranges);
@@ -149,9 +149,9 @@ class KMeansOnRanks final : public DealtBackend {
 }  // namespace
 
 std::unique_ptr<KMeansBackend> KMeansSharedByRanks::share(std::unique_ptr<KMeansBackend> own, const KMeansShape& shape,
-                                                          const KMeansWish& wish, const KMeansPlan& plan,
+                                                          const KMeansRequest& request, const KMeansPlan& plan,
                                                           const Resources& resources) const {
-  return std::make_unique<KMeansOnRanks>(ranks_, std::move(own), shape, wish, plan, resources);
+  return std::make_unique<KMeansOnRanks>(ranks_, std::move(own), shape, request, plan, resources);
 }
 
 void KMeansSharedByRanks::survey(DataSurvey& survey, int64_t rows, int64_t cols, const SurveyPart& survey_part) const {

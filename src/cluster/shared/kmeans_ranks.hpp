@@ -22,7 +22,7 @@ class KMeansSharedByRanks final : public KMeansSharing {
   explicit KMeansSharedByRanks(Communicator& ranks) : ranks_(ranks) {}
 
   std::unique_ptr<KMeansBackend> share(std::unique_ptr<KMeansBackend> own, const KMeansShape& shape,
-                                       const KMeansWish& wish, const KMeansPlan& plan,
+                                       const KMeansRequest& request, const KMeansPlan& plan,
                                        const Resources& resources) const override;
   void survey(DataSurvey& survey, int64_t rows, int64_t cols, const SurveyPart& survey_part) const override;
 

@@ -134,9 +134,9 @@ class KMeansBackend {
   virtual SumsInTurn* sums_in_turn() { return nullptr; }
 };
 
-std::unique_ptr<KMeansBackend> make_kmeans_cpu(const KMeansShape& shape, const KMeansWish& wish, const KMeansPlan& plan,
+std::unique_ptr<KMeansBackend> make_kmeans_cpu(const KMeansShape& shape, const KMeansRequest& request, const KMeansPlan& plan,
                                                const DataSample& sample, const Resources& resources);
-std::unique_ptr<KMeansBackend> make_kmeans_cuda(const KMeansShape& shape, const KMeansWish& wish,
+std::unique_ptr<KMeansBackend> make_kmeans_cuda(const KMeansShape& shape, const KMeansRequest& request,
                                                 const KMeansPlan& plan, const DataSample& sample,
                                                 const Resources& resources);
 
@@ -154,7 +154,7 @@ class KMeansSharing {
   virtual void begin(const std::function<void()>& choose, const MutableMatrixView&) const { choose(); }
   // A backend that does together with the others what `own` would do alone. It allocates with `resources`.
   virtual std::unique_ptr<KMeansBackend> share(std::unique_ptr<KMeansBackend> own, const KMeansShape& shape,
-                                               const KMeansWish& wish, const KMeansPlan& plan,
+                                               const KMeansRequest& request, const KMeansPlan& plan,
                                                const Resources& resources) const = 0;
   // Calls survey(source, first row, count) for this process's part of the rows, and adds up the results of all.
   using SurveyPart = std::function<void(int64_t first, int64_t count)>;
@@ -165,7 +165,7 @@ class KMeansSharing {
 void count_labels(const KMeansRowArrays& rows, int64_t clusters, double* counts);
 
 // On the device that the plan is for.
-std::unique_ptr<KMeansBackend> make_kmeans_backend(const KMeansShape& shape, const KMeansWish& wish,
+std::unique_ptr<KMeansBackend> make_kmeans_backend(const KMeansShape& shape, const KMeansRequest& request,
                                                    const KMeansPlan& plan, const DataSample& sample,
                                                    const Resources& resources);
 

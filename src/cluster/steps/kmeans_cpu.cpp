@@ -85,16 +85,16 @@ class DrawsOnHost final : public CandidateDraws {
 
 class KMeansCpu final : public KMeansBackend {
  public:
-  KMeansCpu(const KMeansShape& shape, const KMeansWish& wish, const KMeansPlan& plan, DataSample sample,
+  KMeansCpu(const KMeansShape& shape, const KMeansRequest& request, const KMeansPlan& plan, DataSample sample,
             const Resources& resources)
       : resources_(resources),
-        kind_(wish.kind()),
-        spherical_(wish.spherical),
+        kind_(request.kind()),
+        spherical_(request.spherical),
         checks_finite_(plan.checks_finite),
-        assigner_(wish.kind(), plan.format, std::move(sample.origin), shape.clusters, resources) {
-    if (!wish.moves_centres) return;
-    batch_ = MatrixBuffer(shape.dtype, wish.batch_rows, shape.cols, "a mini-batch", resources);
-    sums_.emplace(shape.clusters, shape.cols, std::max(plan.piece_rows, wish.batch_rows), resources);
+        assigner_(request.kind(), plan.format, std::move(sample.origin), shape.clusters, resources) {
+    if (!request.moves_centres) return;
+    batch_ = MatrixBuffer(shape.dtype, request.batch_rows, shape.cols, "a mini-batch", resources);
+    sums_.emplace(shape.clusters, shape.cols, std::max(plan.piece_rows, request.batch_rows), resources);
   }
 
   void set_rows(const KMeansRowArrays& rows) override {
@@ -210,9 +210,9 @@ std::unique_ptr<CandidateDraws> make_draws_on_host(const KMeansRowArrays& rows, 
   return std::make_unique<DrawsOnHost>(rows, resources);
 }
 
-std::unique_ptr<KMeansBackend> make_kmeans_cpu(const KMeansShape& shape, const KMeansWish& wish, const KMeansPlan& plan,
+std::unique_ptr<KMeansBackend> make_kmeans_cpu(const KMeansShape& shape, const KMeansRequest& request, const KMeansPlan& plan,
                                                const DataSample& sample, const Resources& resources) {
-  return std::make_unique<KMeansCpu>(shape, wish, plan, sample, resources);
+  return std::make_unique<KMeansCpu>(shape, request, plan, sample, resources);
 }
 
 // Defaults of backends, and the choice of a backend.
@@ -232,12 +232,12 @@ void count_labels(const KMeansRowArrays& rows, int64_t clusters, double* counts)
   }
 }
 
-std::unique_ptr<KMeansBackend> make_kmeans_backend(const KMeansShape& shape, const KMeansWish& wish,
+std::unique_ptr<KMeansBackend> make_kmeans_backend(const KMeansShape& shape, const KMeansRequest& request,
                                                    const KMeansPlan& plan, const DataSample& sample,
                                                    const Resources& resources) {
   return dispatch(
-      plan.device(), [&] { return make_kmeans_cpu(shape, wish, plan, sample, resources); },
-      [&](int) { return make_kmeans_cuda(shape, wish, plan, sample, resources); });
+      plan.device(), [&] { return make_kmeans_cpu(shape, request, plan, sample, resources); },
+      [&](int) { return make_kmeans_cuda(shape, request, plan, sample, resources); });
 }
 
 }  // namespace kith

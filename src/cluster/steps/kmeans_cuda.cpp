@@ -29,13 +29,13 @@ namespace {
 
 class KMeansCuda final : public KMeansBackend, private SumsInTurn {
  public:
-  KMeansCuda(const KMeansShape& shape, const KMeansWish& wish, const KMeansPlan& plan, DataSample sample,
+  KMeansCuda(const KMeansShape& shape, const KMeansRequest& request, const KMeansPlan& plan, DataSample sample,
              const Resources& resources)
       : shape_(shape),
-        wish_(wish),
+        request_(request),
         cuda_(*plan.cuda()),
         checks_finite_(plan.checks_finite),
-        layout_(shape, wish, plan),
+        layout_(shape, request, plan),
         resources_(resources),
         context_(std::make_shared<DeviceContext>(cuda_.device.index, resources.options().stream)),
         workspace_(layout_.bytes, "k-means", context_, resources),
@@ -183,7 +183,7 @@ class KMeansCuda final : public KMeansBackend, private SumsInTurn {
   void finish_on_device(int exponent) override {
     if (rows_.keys == nullptr) return;
     const DeviceGuard guard(context_->device());
-    launch_distances_of_keys(rows_.keys, rows_.count, wish_.spherical, exponent, stream());
+    launch_distances_of_keys(rows_.keys, rows_.count, request_.spherical, exponent, stream());
   }
 
   void get_counts(double* counts) override {
@@ -214,7 +214,7 @@ class KMeansCuda final : public KMeansBackend, private SumsInTurn {
           at(layout_.gathered), shape_.dtype, {count, shape_.cols, shape_.cols}, MemorySpace::cuda(context_->device())};
     }
     if (batch_.rows() == 0) {
-      batch_ = MatrixBuffer(shape_.dtype, wish_.batch_rows, shape_.cols, "a mini-batch", resources_);
+      batch_ = MatrixBuffer(shape_.dtype, request_.batch_rows, shape_.cols, "a mini-batch", resources_);
     }
     kith::gather(source, rows, batch_.mutable_view().slice(0, count), resources_);
     return batch_.view().slice(0, count);
@@ -405,7 +405,7 @@ class KMeansCuda final : public KMeansBackend, private SumsInTurn {
     constexpr int64_t kWideCols = 512;
     constexpr int64_t kFewRuns = 8192;
     const int64_t runs = divide_up(rows_.count, sum_block(shape_.clusters)) * shape_.clusters;
-    return adds_up_ && cuda_.search.has_products() && !cuda_.lists_rows && !wish_.spherical &&
+    return adds_up_ && cuda_.search.has_products() && !cuda_.lists_rows && !request_.spherical &&
            rows_.weights == nullptr && shape_.cols <= kMostKeyCols && (shape_.cols <= kWideCols || runs >= kFewRuns);
   }
 
@@ -439,7 +439,7 @@ class KMeansCuda final : public KMeansBackend, private SumsInTurn {
 
   void launch_move(const double* counts, float* moved) const {
     launch_move_centres({at(layout_.sums), weight_sums(), counts, centres_now(), moved, at(layout_.moves),
-                         shape_.clusters, shape_.cols, wish_.spherical},
+                         shape_.clusters, shape_.cols, request_.spherical},
                         stream());
   }
   void have_moved() {
@@ -448,10 +448,10 @@ class KMeansCuda final : public KMeansBackend, private SumsInTurn {
     labelled_ = false;
   }
   // Whether the same rows come in every pass.
-  bool can_stay() const { return wish_.moves_centres && wish_.batch_rows == 0; }
+  bool can_stay() const { return request_.moves_centres && request_.batch_rows == 0; }
 
   const KMeansShape shape_;
-  const KMeansWish wish_;
+  const KMeansRequest request_;
   const KMeansCudaPlan cuda_;
   const bool checks_finite_;
   const KMeansWorkspace layout_;
@@ -486,11 +486,11 @@ class KMeansCuda final : public KMeansBackend, private SumsInTurn {
 
 }  // namespace
 
-std::unique_ptr<KMeansBackend> make_kmeans_cuda(const KMeansShape& shape, const KMeansWish& wish,
+std::unique_ptr<KMeansBackend> make_kmeans_cuda(const KMeansShape& shape, const KMeansRequest& request,
                                                 const KMeansPlan& plan, const DataSample& sample,
                                                 const Resources& resources) {
   const DeviceGuard guard(plan.device().index);
-  return std::make_unique<KMeansCuda>(shape, wish, plan, sample, resources);
+  return std::make_unique<KMeansCuda>(shape, request, plan, sample, resources);
 }
 
 }  // namespace kith

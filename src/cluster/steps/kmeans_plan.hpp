@@ -26,7 +26,7 @@ struct KMeansShape : RowsInfo {
 };
 
 // The request.
-struct KMeansWish {
+struct KMeansRequest {
   bool spherical = false;
   bool moves_centres = true;      // else rows are only assigned
   int64_t passes = 1;             // over all rows, at most
@@ -67,21 +67,21 @@ struct KMeansPlan {
 };
 
 // The smallest plan where nothing fits.
-KMeansPlan plan_kmeans_cpu(const KMeansShape& shape, const KMeansWish& wish, const PlanBudget& budget);
+KMeansPlan plan_kmeans_cpu(const KMeansShape& shape, const KMeansRequest& request, const PlanBudget& budget);
 // `asked` is for tests: what the plan would otherwise choose itself.
-KMeansPlan plan_kmeans_cuda(const KMeansShape& shape, const KMeansWish& wish, const DeviceInfo& device,
+KMeansPlan plan_kmeans_cuda(const KMeansShape& shape, const KMeansRequest& request, const DeviceInfo& device,
                             const PlanBudget& budget, ProductEngine asked = ProductEngine::automatic);
 
 // For footprints of what so many threads work with.
 Resources planning_resources(int threads);
 // Host memory of both plans before the loop: for choosing the first centres, which takes `plus_plus`, and for surveying
 // the data, a piece of rows at a time.
-Footprint start_footprint(const KMeansShape& shape, const KMeansWish& wish, const Footprint& plus_plus, int64_t piece,
+Footprint start_footprint(const KMeansShape& shape, const KMeansRequest& request, const Footprint& plus_plus, int64_t piece,
                           const Resources& resources);
 // Memory of k-means++ on the host.
-Footprint plus_plus_footprint(const KMeansShape& shape, const KMeansWish& wish, const KMeansPlan& plan,
+Footprint plus_plus_footprint(const KMeansShape& shape, const KMeansRequest& request, const KMeansPlan& plan,
                               const Resources& resources);
 // Counts of the work, from which a device is chosen.
-Counts work_of(const KMeansShape& shape, const KMeansWish& wish);
+Counts work_of(const KMeansShape& shape, const KMeansRequest& request);
 
 }  // namespace kith

@@ -31,7 +31,7 @@ constexpr int64_t kLeastUnsettled = 64;
 // Up to this many values the ten kernels of a sort do not pay off.
 constexpr int64_t kListedValues = int64_t{1} << 23;
 
-Footprint host_footprint(const KMeansShape& shape, const KMeansWish& wish, const KMeansPlan& plan,
+Footprint host_footprint(const KMeansShape& shape, const KMeansRequest& request, const KMeansPlan& plan,
                          const Resources& resources) {
   const KMeansCudaPlan& cuda = *plan.cuda();
   const int64_t piece = std::min(plan.piece_rows, std::max<int64_t>(shape.rows, 1));
@@ -40,46 +40,46 @@ Footprint host_footprint(const KMeansShape& shape, const KMeansWish& wish, const
                              .beside({shape.read_bytes(piece)})
                              // the origin, the objective's blocks
                              .beside(array_footprint<double>(shape.cols + shape.rows / kSumBlock + 1));
-  if (!wish.moves_centres) return pass.beside(array_footprint<float>(2 * piece));  // labels and keys
+  if (!request.moves_centres) return pass.beside(array_footprint<float>(2 * piece));  // labels and keys
   const Footprint loop = array_footprint<double>(shape.clusters, shape.cols + 4)   // sums, where centres are empty
                              .beside(array_footprint<float>(2 * shape.clusters, shape.cols))
-                             .beside({wish.batch_rows * (shape.row_bytes() + 12)});
+                             .beside({request.batch_rows * (shape.row_bytes() + 12)});
   Footprint plus_plus;
-  if (!cuda.plus_plus || wish.candidates > 0) {
-    plus_plus = plus_plus_footprint(shape, wish, plan, resources);
+  if (!cuda.plus_plus || request.candidates > 0) {
+    plus_plus = plus_plus_footprint(shape, request, plan, resources);
   } else if (shape.space.host_readable()) {
-    plus_plus = array_footprint<float>(wish.sampled_rows, shape.cols);
+    plus_plus = array_footprint<float>(request.sampled_rows, shape.cols);
   }
-  const Footprint start = start_footprint(shape, wish, plus_plus, shape.space.host_readable() ? piece : 0, resources);
+  const Footprint start = start_footprint(shape, request, plus_plus, shape.space.host_readable() ? piece : 0, resources);
   return pass
       .beside(array_footprint<float>(shape.rows))  // keys
-      .beside(wish.candidates > 0 ? loop.beside(start) : loop.then(start));
+      .beside(request.candidates > 0 ? loop.beside(start) : loop.then(start));
 }
 
 // Memory of k-means++, which is freed before the passes begin.
-int64_t plus_plus_bytes(const KMeansShape& shape, const KMeansWish& wish) {
+int64_t plus_plus_bytes(const KMeansShape& shape, const KMeansRequest& request) {
   PlusPlusShape choice;
-  choice.rows = wish.candidates > 0 ? wish.candidates : wish.sampled_rows;
+  choice.rows = request.candidates > 0 ? request.candidates : request.sampled_rows;
   choice.cols = shape.cols;
   choice.clusters = shape.clusters;
   choice.trials = plus_plus_trials(shape.clusters);
-  choice.weighted = shape.weighted || wish.candidates > 0;
-  if (wish.candidates > 0) return PlusPlusWorkspace(choice).bytes;
-  choice.listed = !shape.space.host_readable() && wish.sampled_rows < shape.rows;
+  choice.weighted = shape.weighted || request.candidates > 0;
+  if (request.candidates > 0) return PlusPlusWorkspace(choice).bytes;
+  choice.listed = !shape.space.host_readable() && request.sampled_rows < shape.rows;
   choice.in_place = !shape.space.host_readable() && shape.dtype == DType::f32 && !choice.listed;
   return PlusPlusWorkspace(choice).bytes;
 }
 
 // The device memory of a plan; INT64_MAX if the sum overflows.
-int64_t device_bytes(const KMeansShape& shape, const KMeansWish& wish, const KMeansPlan& plan) {
-  const int64_t own = KMeansWorkspace(shape, wish, plan).bytes;
+int64_t device_bytes(const KMeansShape& shape, const KMeansRequest& request, const KMeansPlan& plan) {
+  const int64_t own = KMeansWorkspace(shape, request, plan).bytes;
   const int64_t more = plan.cuda()->search.exact.device_bytes + (shape.space.host_readable() ? 0 : 2 * kGatherBytes);
   return own > INT64_MAX - more ? INT64_MAX : own + more;
 }
 
 }  // namespace
 
-KMeansPlan plan_kmeans_cuda(const KMeansShape& shape, const KMeansWish& wish, const DeviceInfo& device,
+KMeansPlan plan_kmeans_cuda(const KMeansShape& shape, const KMeansRequest& request, const DeviceInfo& device,
                             const PlanBudget& budget, ProductEngine asked) {
   const int64_t rows = std::max<int64_t>(shape.rows, 1);
   const int64_t row_bytes = std::max<int64_t>(shape.row_bytes(), 1);
@@ -102,21 +102,21 @@ KMeansPlan plan_kmeans_cuda(const KMeansShape& shape, const KMeansWish& wish, co
     PlanBudget some = budget;
     some.device = bytes;
     cuda.search =
-        plan_centre_search({rows, 0, shape.clusters, shape.cols, shape.dtype, wish.kind(), !wish.moves_centres}, device,
+        plan_centre_search({rows, 0, shape.clusters, shape.cols, shape.dtype, request.kind(), !request.moves_centres}, device,
                            some, unsettled, asked);
     cuda.lists_rows = lists_rows();
-    plan.checks_finite = wish.check_finite && cuda.search.form != AssignForm::exact;
+    plan.checks_finite = request.check_finite && cuda.search.form != AssignForm::exact;
   };
   const auto fits = [&](int64_t piece, bool rows_stay, bool operands_stay, bool ahead) {
     plan.piece_rows = std::min(piece, whole_sum_blocks(rows + kSumBlock - 1));
     cuda.rows_stay = from_host && rows_stay;
     cuda.rows_ahead = ahead && plan.piece_rows < rows;
     cuda.operands_stay = operands_stay;
-    plan.device_bytes = device_bytes(shape, wish, plan);
+    plan.device_bytes = device_bytes(shape, request, plan);
     return plan.device_bytes <= budget.device;
   };
   // Rows that are used only once do not stay.
-  const bool can_stay = wish.moves_centres && wish.batch_rows == 0;
+  const bool can_stay = request.moves_centres && request.batch_rows == 0;
   const int64_t largest = whole_sum_blocks(std::min(rows + kSumBlock - 1, kMostPiece));
   const int64_t streamed = std::min(largest, whole_sum_blocks(kDeviceReadBytes / row_bytes));
   const auto choose = [&] {
@@ -127,7 +127,7 @@ KMeansPlan plan_kmeans_cuda(const KMeansShape& shape, const KMeansWish& wish, co
         if (piece <= kGoodPiece) break;
       }
     }
-    const bool ahead = from_host && wish.moves_centres;
+    const bool ahead = from_host && request.moves_centres;
     for (int64_t piece = from_host ? streamed : largest;; piece = whole_sum_blocks(piece / 2)) {
       if (fits(piece, false, false, ahead)) return true;
       if (piece == kSumBlock) return ahead && fits(piece, false, false, false);
@@ -144,27 +144,27 @@ KMeansPlan plan_kmeans_cuda(const KMeansShape& shape, const KMeansWish& wish, co
   }
 
   // If k-means++ does not fit, the host runs it, with the same centres.
-  const bool chooses = wish.sampled_rows > 0 || wish.candidates > 0;
-  const int64_t plus_plus = chooses ? plus_plus_bytes(shape, wish) : INT64_MAX;
+  const bool chooses = request.sampled_rows > 0 || request.candidates > 0;
+  const int64_t plus_plus = chooses ? plus_plus_bytes(shape, request) : INT64_MAX;
   // Candidates are drawn by the backend, whose memory is then taken already.
-  cuda.plus_plus = plus_plus <= budget.device - (wish.candidates > 0 ? plan.device_bytes : 0);
+  cuda.plus_plus = plus_plus <= budget.device - (request.candidates > 0 ? plan.device_bytes : 0);
   const auto count_device_bytes = [&] {
-    const int64_t own = device_bytes(shape, wish, plan);
+    const int64_t own = device_bytes(shape, request, plan);
     const int64_t start = cuda.plus_plus ? plus_plus : 0;
-    plan.device_bytes = wish.candidates > 0 ? own + start : std::max(own, start);
+    plan.device_bytes = request.candidates > 0 ? own + start : std::max(own, start);
   };
   count_device_bytes();
   for (;;) {
-    plan.host_bytes = host_footprint(shape, wish, plan, resources).host;
+    plan.host_bytes = host_footprint(shape, request, plan, resources).host;
     if (plan.host_bytes <= budget.host) return plan;
     if (cuda.pinned_bytes > 0) {
       cuda.pinned_bytes = 0;
     } else if (from_host && cuda.plus_plus &&
-               wish.sampled_rows > 0) {  // by the host, from rows that are read anew for each centre
+               request.sampled_rows > 0) {  // by the host, from rows that are read anew for each centre
       cuda.plus_plus = false;
       plan.start_stays = false;
       count_device_bytes();
-    } else if (wish.sampled_rows > 0 && !cuda.plus_plus && std::exchange(plan.start_stays, false)) {
+    } else if (request.sampled_rows > 0 && !cuda.plus_plus && std::exchange(plan.start_stays, false)) {
       continue;
     } else if (plan.piece_rows > kSumBlock) {
       plan.piece_rows = whole_sum_blocks(plan.piece_rows / 2);

@@ -57,14 +57,14 @@ struct KMeansWorkspace : WorkspaceLayout {
   Slot<double> moves;
   Slot<double> objectives;  // one for each kSumBlock
 
-  KMeansWorkspace(const KMeansShape& shape, const KMeansWish& wish, const KMeansPlan& plan) {
+  KMeansWorkspace(const KMeansShape& shape, const KMeansRequest& request, const KMeansPlan& plan) {
     const KMeansCudaPlan& cuda = *plan.cuda();
     const bool host_rows = shape.space.host_readable();
-    const bool sums_up = wish.moves_centres;
+    const bool sums_up = request.moves_centres;
     const int64_t all = sums_up ? shape.rows : plan.piece_rows;
-    piece_capacity = std::max(std::min(plan.piece_rows, std::max<int64_t>(shape.rows, 1)), wish.batch_rows);
+    piece_capacity = std::max(std::min(plan.piece_rows, std::max<int64_t>(shape.rows, 1)), request.batch_rows);
     run_capacity = (piece_capacity / sum_block(shape.clusters) + 2) * shape.clusters;
-    search_shape = {piece_capacity, cuda.operands_stay ? all : 0, shape.clusters, shape.cols, shape.dtype, wish.kind()};
+    search_shape = {piece_capacity, cuda.operands_stay ? all : 0, shape.clusters, shape.cols, shape.dtype, request.kind()};
 
     labels = take<int32_t>(all);
     keys = take<float>(all);
@@ -73,8 +73,8 @@ struct KMeansWorkspace : WorkspaceLayout {
     rows_ahead = take_rows(cuda.rows_ahead ? piece_capacity : 0, shape.cols, shape.dtype);
 
     search = take_layout(CentreSearchLayout(search_shape, cuda.search));
-    gathered = take_rows(host_rows ? 0 : wish.batch_rows, shape.cols, shape.dtype);
-    gather_list = take<uint32_t>(host_rows ? 0 : wish.batch_rows);
+    gathered = take_rows(host_rows ? 0 : request.batch_rows, shape.cols, shape.dtype);
+    gather_list = take<uint32_t>(host_rows ? 0 : request.batch_rows);
     const int64_t sorted = sums_up && !cuda.lists_rows ? piece_capacity : 0;
     for (int i = 0; i < 2; ++i) {
       sort_keys[i] = take<uint32_t>(sorted);
@@ -86,14 +86,14 @@ struct KMeansWorkspace : WorkspaceLayout {
     run_sums = take<double>(runs, shape.cols);
     run_weights = take<double>(runs);
 
-    const int64_t drawing = wish.candidates > 0 ? all : 0;
-    const int64_t draws = wish.candidates > 0 ? shape.clusters : 0;
+    const int64_t drawing = request.candidates > 0 ? all : 0;
+    const int64_t draws = request.candidates > 0 ? shape.clusters : 0;
     nearest = take<float>(drawing);
     owners = take<int32_t>(drawing);
     draw_sums = take<double>(drawing > 0 ? DrawTree(drawing).size : 0);
     shares = take<double>(draws);
     drawn = take<uint32_t>(draws);
-    candidate_rows = take<uint32_t>(wish.candidates);
+    candidate_rows = take<uint32_t>(request.candidates);
 
     const int64_t totals = sums_up ? shape.clusters : 0;
     centres[0] = take<float>(shape.clusters, shape.cols);

@@ -55,9 +55,10 @@ MatrixBuffer fit_centres(const KMeansParams& params, Metric metric, RowSource& r
   if (metric == Metric::cosine) sample.make_unit_length(resources);  // spherical k-means only uses directions
   KMeans kmeans(params);
   kmeans.fit(sample.view(), input, resources);
+  const KMeansSnapshot fitted = kmeans.snapshot();
   MatrixBuffer centres(DType::f32, lists, rows.info().cols, "the centres", resources);
   for (int64_t i = 0; i < lists; ++i) {
-    std::memcpy(centres.mutable_view().row(i), kmeans.centres().row(i),
+    std::memcpy(centres.mutable_view().row(i), fitted.centres.row(i),
                 static_cast<size_t>(centres.cols()) * sizeof(float));
   }
   return centres;

@@ -17,7 +17,7 @@
 
 #include "core/host_device.hpp"
 #include "kernels/matrix/candidate_window.hpp"
-#include "kernels/matrix/operand_facts.hpp"
+#include "kernels/matrix/operand_bounds.hpp"
 
 #include <cmath>
 #include <cstdint>
@@ -31,12 +31,12 @@ struct CentreSlopes {
   double norm;
   double residual;
 };
-KITH_HOST_DEVICE inline CentreSlopes centre_slopes(int64_t cols, const OperandFacts& centre) {
+KITH_HOST_DEVICE inline CentreSlopes centre_slopes(int64_t cols, const OperandBounds& centre) {
   const double norm = centre.norm;
   return {(static_cast<double>(cols) + 16) * kSumLoss * norm + centre.residual, norm + centre.residual};
 }
 
-KITH_HOST_DEVICE inline double centre_error(int64_t cols, const OperandFacts& row, const OperandFacts& centre) {
+KITH_HOST_DEVICE inline double centre_error(int64_t cols, const OperandBounds& row, const OperandBounds& centre) {
   const double norm = centre.norm;
   const CentreSlopes slopes = centre_slopes(cols, centre);
   const double fixed = norm_loss(cols) * norm * norm + centre.residual * slopes.residual;
@@ -44,8 +44,8 @@ KITH_HOST_DEVICE inline double centre_error(int64_t cols, const OperandFacts& ro
 }
 
 // By how much a row's error exceeds the typical row's, for any centre.
-KITH_HOST_DEVICE inline double row_excess(int64_t cols, const OperandFacts& row, const OperandFacts& typical,
-                                          const OperandFacts& largest) {
+KITH_HOST_DEVICE inline double row_excess(int64_t cols, const OperandBounds& row, const OperandBounds& typical,
+                                          const OperandBounds& largest) {
   const double longer = static_cast<double>(row.norm) - typical.norm;
   const double rougher = static_cast<double>(row.residual) - typical.residual;
   const CentreSlopes slopes = centre_slopes(cols, largest);
@@ -58,8 +58,8 @@ struct CentreTerm {
   float term;
   float width;
 };
-KITH_HOST_DEVICE inline CentreTerm lowered_term(int64_t cols, float term, const OperandFacts& centre,
-                                                const OperandFacts& typical) {
+KITH_HOST_DEVICE inline CentreTerm lowered_term(int64_t cols, float term, const OperandBounds& centre,
+                                                const OperandBounds& typical) {
   constexpr double kUp = 1 + 0x1p-22;
   const double error = centre_error(cols, typical, centre);
   const double magnitude = fabs(static_cast<double>(term)) + error;
@@ -68,7 +68,7 @@ KITH_HOST_DEVICE inline CentreTerm lowered_term(int64_t cols, float term, const 
 }
 
 // What the rounding of keys to f32, which makes centres equally near, adds to a V of at most `value`.
-KITH_HOST_DEVICE inline double key_slack(const WindowProblem& problem, const OperandFacts& row, double value) {
+KITH_HOST_DEVICE inline double key_slack(const WindowProblem& problem, const OperandBounds& row, double value) {
   const double length = static_cast<double>(row.norm) + row.residual;
   const double sum = 2 * value + length * length;
   const double square = sum > 0 ? sum : 0.0;
@@ -78,7 +78,7 @@ KITH_HOST_DEVICE inline double key_slack(const WindowProblem& problem, const Ope
 }
 
 // Window for the nearest centres of a row, given that the V of some centre is at most `value`.
-KITH_HOST_DEVICE inline CandidateWindow centres_within(const WindowProblem& problem, const OperandFacts& row,
+KITH_HOST_DEVICE inline CandidateWindow centres_within(const WindowProblem& problem, const OperandBounds& row,
                                                        double value, double excess) {
   const double length = static_cast<double>(row.norm) + row.residual;
   double threshold = value + key_slack(problem, row, value) + excess;
@@ -92,7 +92,7 @@ KITH_HOST_DEVICE inline CandidateWindow centres_within(const WindowProblem& prob
 }
 
 // The same where a centre of this width has this computed value.
-KITH_HOST_DEVICE inline CandidateWindow centre_window(const WindowProblem& problem, const OperandFacts& row,
+KITH_HOST_DEVICE inline CandidateWindow centre_window(const WindowProblem& problem, const OperandBounds& row,
                                                       double excess, float value, float width) {
   return centres_within(problem, row, static_cast<double>(value) + width + excess, excess);
 }
@@ -102,8 +102,8 @@ KITH_HOST_DEVICE inline CandidateWindow centre_window(const WindowProblem& probl
 // whose |x|^2 is known to within 2 |x'| r; and, better where the centre is nearer than the origin, by what any centre
 // as near has: |x' - c'| is no more than the distance and both residuals, and the error of the matrix units no more
 // than was taken off.
-KITH_HOST_DEVICE inline float limit_after_move(const WindowProblem& problem, const QueryFacts& row, double excess,
-                                               const OperandFacts& largest, double key, double moved) {
+KITH_HOST_DEVICE inline float limit_after_move(const WindowProblem& problem, const QueryOperand& row, double excess,
+                                               const OperandBounds& largest, double key, double moved) {
   constexpr double kLoss = 0x1p-20;
   const double shorter = row.squared_norm * (1 - norm_loss(problem.cols));  // than |x'|^2
   const auto half = [&](double square, double less) {
@@ -123,8 +123,8 @@ KITH_HOST_DEVICE inline float limit_after_move(const WindowProblem& problem, con
 
 // How far above the least computed value, and beside the width of the centre that has it, the nearest centre's can be,
 // whichever has it. For f32 arithmetic.
-KITH_HOST_DEVICE inline double row_slack(const WindowProblem& problem, const OperandFacts& row, double excess,
-                                         const OperandFacts& typical, const OperandFacts& largest) {
+KITH_HOST_DEVICE inline double row_slack(const WindowProblem& problem, const OperandBounds& row, double excess,
+                                         const OperandBounds& typical, const OperandBounds& largest) {
   const double width = 3 * centre_error(problem.cols, typical, largest);
   const double norms = static_cast<double>(row.norm) * largest.norm + static_cast<double>(largest.norm) * largest.norm;
   const double most = norms + width + 2 * excess;  // of any value

@@ -20,7 +20,7 @@ constexpr int64_t kMostBlocks = 132 * 16;
 constexpr int kKept = kNearestKept;
 constexpr float kLargestFloat = 3.402823466e38f;
 
-__device__ WindowProblem window_problem(KeyKind kind, int64_t cols, const QueryFacts& row, const BaseFacts& centres) {
+__device__ WindowProblem window_problem(KeyKind kind, int64_t cols, const QueryOperand& row, const BaseBounds& centres) {
   WindowProblem problem;
   problem.kind = kind;
   problem.cols = cols;
@@ -43,14 +43,14 @@ __device__ float typical_of(const float* samples, int count, float* found) {
   return *found;
 }
 
-__device__ OperandFacts typical_row(const LowerTermsTask& task) {
+__device__ OperandBounds typical_row(const LowerTermsTask& task) {
   __shared__ float norms[kTypicalSamples];
   __shared__ float residuals[kTypicalSamples];
   __shared__ float found[2];
   const int count = static_cast<int>(task.rows < kTypicalSamples ? task.rows : kTypicalSamples);
   const int i = static_cast<int>(threadIdx.x);
   if (i < count) {
-    const OperandFacts row = task.facts[i * task.rows / count].operand;
+    const OperandBounds row = task.bounds[i * task.rows / count].operand;
     norms[i] = row.norm < kLargestFloat ? row.norm : 0.0f;
     residuals[i] = row.residual < kLargestFloat ? row.residual : 0.0f;
   }
@@ -83,7 +83,7 @@ __device__ void write_part_widths(float width, float* out) {
 // A thread for each place of the centres' tiles, which come in pairs; every block looks at the same rows.
 __global__ void __launch_bounds__(kThreads) lower_terms_kernel(LowerTermsTask task) {
   const bool lowers = task.typical != nullptr;
-  const OperandFacts typical = lowers ? typical_row(task) : OperandFacts{0, 0};
+  const OperandBounds typical = lowers ? typical_row(task) : OperandBounds{0, 0};
   const int64_t place = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (lowers && place == 0) *task.typical = typical;
   const float term = task.terms[place];
@@ -95,7 +95,7 @@ __global__ void __launch_bounds__(kThreads) lower_terms_kernel(LowerTermsTask ta
 }
 
 // The window grows with the least value, which is at most that of a centre on the far side, or of the guess.
-__device__ void product_slacks(const SettleTask& task, int64_t row, const QueryFacts& mine, const BaseFacts& base) {
+__device__ void product_slacks(const SettleTask& task, int64_t row, const QueryOperand& mine, const BaseBounds& base) {
   const WindowProblem problem = window_problem(task.kind, task.cols, mine, base);
   const QueryWindow query{mine.operand, mine.squared_norm, mine.key_offset};
   double least = static_cast<double>(mine.operand.norm) * base.rows.norm + value_error(problem, query, base.rows);
@@ -116,11 +116,11 @@ __device__ void product_slacks(const SettleTask& task, int64_t row, const QueryF
 __global__ void __launch_bounds__(kThreads) slacks_kernel(SettleTask task) {
   const int64_t row = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (row >= task.rows.count) return;
-  const QueryFacts mine = task.facts[row];
-  const BaseFacts base = *task.centre_facts;
+  const QueryOperand mine = task.bounds[row];
+  const BaseBounds base = *task.centre_bounds;
   if (task.typical == nullptr) return product_slacks(task, row, mine, base);
   const WindowProblem problem = window_problem(task.kind, task.cols, mine, base);
-  const OperandFacts typical = *task.typical;
+  const OperandBounds typical = *task.typical;
   const double excess = row_excess(task.cols, mine.operand, typical, base.rows);
   float limit = kFarthestValue;
   if (task.squared_moves != nullptr) {
@@ -149,7 +149,7 @@ __device__ void push(bool listed, int64_t row, uint32_t* list, uint32_t* count) 
   if (listed) list[place] = static_cast<uint32_t>(row);
 }
 
-__device__ CandidateWindow window_of(const SettleTask& task, const QueryFacts& row, const BaseFacts& base,
+__device__ CandidateWindow window_of(const SettleTask& task, const QueryOperand& row, const BaseBounds& base,
                                      const NearestRows& best) {
   const WindowProblem problem = window_problem(task.kind, task.cols, row, base);
   if (task.typical == nullptr) {
@@ -175,13 +175,13 @@ __global__ void __launch_bounds__(kThreads) settle_kernel(SettleTask task) {
       for (int i = 0; i < kKept; ++i) insert(best, other.values[i], other.rows[i]);
       best.values[kKept] = fminf(best.values[kKept], other.values[kKept]);
     }
-    const QueryFacts facts = task.facts[row];
-    const BaseFacts base = *task.centre_facts;
-    const bool measured = facts.unsure == 0 && base.unsure == 0;
+    const QueryOperand bounds = task.bounds[row];
+    const BaseBounds base = *task.centre_bounds;
+    const bool measured = bounds.unsure == 0 && base.unsure == 0;
     // All products were above the limit, and so left out.
     const bool farther = task.known != nullptr && task.typical != nullptr && measured && best.rows[0] == kNoNearest &&
                          best.values[kKept] > task.limits[row] && task.limits[row] < kFarthestValue;
-    const CandidateWindow window = window_of(task, facts, base, best);
+    const CandidateWindow window = window_of(task, bounds, base, best);
     sure = window.sure && measured && best.rows[0] != kNoNearest && best.values[kKept] > window.threshold;
     KITH_UNROLL
     for (int i = 0; i < kKept; ++i) {

@@ -9,7 +9,7 @@
 #include "kernels/assign/few_centre_screen.hpp"
 #include "kernels/assign/settle_task_cuda.hpp"
 #include "kernels/distance/canonical.hpp"
-#include "kernels/matrix/operand_facts.hpp"
+#include "kernels/matrix/operand_bounds.hpp"
 
 #include <cuda_runtime_api.h>
 
@@ -21,14 +21,14 @@ namespace kith {
 struct LowerTermsTask {
   int64_t cols = 0;
   int64_t rows = 0;
-  const QueryFacts* facts = nullptr;      // of the rows
-  const OperandFacts* centres = nullptr;  // of each place of the centres' tiles, as the terms
+  const QueryOperand* bounds = nullptr;      // of the rows
+  const OperandBounds* centres = nullptr;  // of each place of the centres' tiles, as the terms
   const float* terms = nullptr;
   int64_t places = 0;
   float* lowered = nullptr;         // terms
   float* widths = nullptr;          // likewise
   float* part_widths = nullptr;     // as ProductNearest has them
-  OperandFacts* typical = nullptr;  // longer than most rows, rounded by more; null: terms stay, and widths are 0
+  OperandBounds* typical = nullptr;  // longer than most rows, rounded by more; null: terms stay, and widths are 0
 };
 void launch_lower_terms(const LowerTermsTask& task, cudaStream_t stream);
 

@@ -5,7 +5,7 @@
 #include "kernels/distance/canonical.hpp"
 #include "kernels/distance/distance_cuda.hpp"
 #include "kernels/matrix/nearest_rows.hpp"
-#include "kernels/matrix/operand_facts.hpp"
+#include "kernels/matrix/operand_bounds.hpp"
 
 #include <cstdint>
 
@@ -16,9 +16,9 @@ struct SettleTask {
   DeviceRowsView rows;
   const float* centres = nullptr;  // one after the other
   int64_t cols = 0;
-  const QueryFacts* facts = nullptr;
-  const BaseFacts* centre_facts = nullptr;
-  const OperandFacts* typical = nullptr;  // null: terms are as they were, for inner products
+  const QueryOperand* bounds = nullptr;
+  const BaseBounds* centre_bounds = nullptr;
+  const OperandBounds* typical = nullptr;  // null: terms are as they were, for inner products
   const float* widths = nullptr;          // of the centres
   // Where rows come with a guess in `labels` and `keys`, the nearest centre of the pass before: how far each centre has
   // moved since; or null.

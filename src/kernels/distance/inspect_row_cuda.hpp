@@ -9,14 +9,14 @@
 
 namespace kith {
 
-struct RowFacts {
+struct InspectedRow {
   bool finite;
   bool negative;
   double inverse_norm;
 };
 
 template <typename T>
-KITH_DEVICE inline RowFacts inspect_row(const T* row, int64_t cols) {
+KITH_DEVICE inline InspectedRow inspect_row(const T* row, int64_t cols) {
   double lanes[kCanonicalLanes] = {};
   bool finite = true;
   bool negative = false;

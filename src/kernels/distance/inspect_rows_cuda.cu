@@ -18,7 +18,7 @@ constexpr int64_t kWideCols = 32;
 constexpr int64_t kBlockCols = 256;  // of few rows, which a block each reads
 constexpr int64_t kBlockRows = 512;
 
-__device__ void report(const RowFindings& findings, int64_t row, const RowFacts& facts) {
+__device__ void report(const RowFindings& findings, int64_t row, const InspectedRow& facts) {
   const auto number = static_cast<uint32_t>(row);
   if (!facts.finite && findings.first_bad != nullptr) atomicMin(findings.first_bad, number);
   if (facts.negative && findings.first_negative != nullptr) atomicMin(findings.first_negative, number);

@@ -26,14 +26,14 @@ inline constexpr float kByteLoss = 0x1p-19f;   // of what f32 makes of a square 
 inline constexpr float kByteTiny = 0x1p-120f;  // beside that: of numbers below f32's normal range
 
 // Statistics of a row.
-struct ByteRowFacts {
+struct ByteRowBounds {
   float scale;     // s
   float square;    // s^2 |b|^2
   float residual;  // infinite: nothing is known of the row
 };
 
 // Statistics of the query.
-struct ByteQueryFacts {
+struct ByteQueryBounds {
   float scale;     // t
   float square;    // t^2 |m|^2
   float norm;      // no less than its root
@@ -57,7 +57,7 @@ struct ByteBounds {
 };
 
 // Bounds of the distance (of the key for inner_product); `product` is p. NaN if unknown.
-KITH_HOST_DEVICE inline ByteBounds byte_bounds(KeyKind kind, const ByteQueryFacts& query, const ByteRowFacts& row,
+KITH_HOST_DEVICE inline ByteBounds byte_bounds(KeyKind kind, const ByteQueryBounds& query, const ByteRowBounds& row,
                                                float product) {
   const float joined = row.scale * (query.scale * product);  // s t p
   if (kind == KeyKind::inner_product) {

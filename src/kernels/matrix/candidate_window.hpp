@@ -18,7 +18,7 @@
 
 #include "core/host_device.hpp"
 #include "kernels/distance/canonical.hpp"
-#include "kernels/matrix/operand_facts.hpp"
+#include "kernels/matrix/operand_bounds.hpp"
 
 #include <cmath>
 #include <cstdint>
@@ -33,10 +33,10 @@ struct WindowProblem {
 };
 
 struct QueryWindow {
-  OperandFacts query;
+  OperandBounds query;
   double squared_norm;            // of the rounded query, to within norm_loss of it
   double key_offset;              // added to v for the key of an inner product of bytes
-  double true_square = HUGE_VAL;  // see QueryFacts
+  double true_square = HUGE_VAL;  // see QueryOperand
 };
 
 struct CandidateWindow {
@@ -58,7 +58,7 @@ KITH_HOST_DEVICE inline double norm_loss(int64_t cols) { return (static_cast<dou
 
 // How far a computed v is from the v of the rounded vectors.
 KITH_HOST_DEVICE inline double value_error(const WindowProblem& problem, const QueryWindow& query,
-                                           const OperandFacts& rows) {
+                                           const OperandBounds& rows) {
   const double product = static_cast<double>(query.query.norm) * rows.norm;
   const double square = static_cast<double>(rows.norm) * rows.norm;
   const double cols = static_cast<double>(problem.cols);
@@ -74,14 +74,14 @@ KITH_HOST_DEVICE inline double value_error(const WindowProblem& problem, const Q
 
 // How far an inner product of rounded vectors, as computed, can be from the true one.
 KITH_HOST_DEVICE inline double inner_product_error(const WindowProblem& problem, const QueryWindow& query,
-                                                   const OperandFacts& rows) {
+                                                   const OperandBounds& rows) {
   return value_error(problem, query, rows) + query.query.residual * (static_cast<double>(rows.norm) + rows.residual) +
          static_cast<double>(query.query.norm) * rows.residual;
 }
 
 // How far a computed v of halves of differences can be from the true one.
 KITH_HOST_DEVICE inline double difference_error(const WindowProblem& problem, const QueryWindow& query,
-                                                const OperandFacts& rows) {
+                                                const OperandBounds& rows) {
   const double q = query.query.norm;
   const double x = rows.norm;
   const double moved_row = rows.residual;
@@ -92,7 +92,7 @@ KITH_HOST_DEVICE inline double difference_error(const WindowProblem& problem, co
 // Window for all rows whose true distance (inner_product: negative product, without the offset) is no larger than
 // `reach` but for the rounding of the key.
 KITH_HOST_DEVICE inline CandidateWindow window_within(const WindowProblem& problem, const QueryWindow& query,
-                                                      const OperandFacts& rows, double reach) {
+                                                      const OperandBounds& rows, double reach) {
   const double moved = static_cast<double>(query.query.residual) + rows.residual;
   CandidateWindow window;
   double threshold = 0;
@@ -126,7 +126,7 @@ KITH_HOST_DEVICE inline CandidateWindow window_within(const WindowProblem& probl
 
 // Window for the k nearest. At least k rows have a computed value up to `kth`.
 KITH_HOST_DEVICE inline CandidateWindow candidate_window(const WindowProblem& problem, const QueryWindow& query,
-                                                         const OperandFacts& rows, double kth) {
+                                                         const OperandBounds& rows, double kth) {
   if (problem.kind == KeyKind::inner_product) {
     return window_within(problem, query, rows, kth + inner_product_error(problem, query, rows));
   }
@@ -147,7 +147,7 @@ KITH_HOST_DEVICE inline CandidateWindow candidate_window(const WindowProblem& pr
 
 // Window for a range search: rows with keys up to `most`.
 KITH_HOST_DEVICE inline CandidateWindow range_window(const WindowProblem& problem, const QueryWindow& query,
-                                                     const OperandFacts& rows, double most) {
+                                                     const OperandBounds& rows, double most) {
   if (problem.kind == KeyKind::inner_product) {
     return window_within(problem, query, rows, most * problem.scale - query.key_offset);
   }
@@ -162,7 +162,7 @@ KITH_HOST_DEVICE inline CandidateWindow range_window(const WindowProblem& proble
 // and inner_product of halves. `query_scale` is the query's part of the problem's scale, where it has one. Keys below
 // f32's normal range are off by more than their digits say, so an absolute slack stands beside the relative ones.
 KITH_HOST_DEVICE inline double value_after_move(const WindowProblem& problem, const QueryWindow& query,
-                                                const OperandFacts& rows, double key, double moved,
+                                                const OperandBounds& rows, double key, double moved,
                                                 double query_scale) {
   constexpr double kLoss = 0x1p-20;  // past the roundings of the key, of the move and of what follows
   if (problem.kind == KeyKind::inner_product) {
@@ -178,8 +178,8 @@ KITH_HOST_DEVICE inline double value_after_move(const WindowProblem& problem, co
 }
 
 // The unit of a query's products with a base.
-KITH_HOST_DEVICE inline double window_scale(const WindowProblem& problem, const BaseFacts& base,
-                                            const QueryFacts& query) {
+KITH_HOST_DEVICE inline double window_scale(const WindowProblem& problem, const BaseBounds& base,
+                                            const QueryOperand& query) {
   const double scale = problem.bytes ? 1.0 : operand_scale(base.sample_largest);
   return problem.kind == KeyKind::inner_product ? scale * query.scale : scale;
 }
@@ -192,8 +192,8 @@ struct MeasuredWindow {
 };
 
 // `problem` is complete but for its scale.
-KITH_HOST_DEVICE inline MeasuredWindow measured_window(const WindowProblem& problem, const BaseFacts& base,
-                                                       const QueryFacts& query) {
+KITH_HOST_DEVICE inline MeasuredWindow measured_window(const WindowProblem& problem, const BaseBounds& base,
+                                                       const QueryOperand& query) {
   MeasuredWindow measured{problem, {query.operand, query.squared_norm, query.key_offset, query.true_square}};
   measured.problem.scale = window_scale(problem, base, query);
   const bool far_query = base.has_far != 0 && !(query.operand.norm <= kFarQuery * base.ordinary);

@@ -21,9 +21,9 @@ namespace {
 // where it says so.
 template <typename Make>
 __device__ CandidateWindow window_of(const WindowTask& task, int64_t query, const Make& make) {
-  const BaseFacts base = *task.base_facts;
+  const BaseBounds base = *task.base_bounds;
   const MeasuredWindow measured =
-      measured_window({task.kind, task.type == OperandType::bytes, task.cols}, base, task.query_facts[query]);
+      measured_window({task.kind, task.type == OperandType::bytes, task.cols}, base, task.query_bounds[query]);
   CandidateWindow window = make(measured.problem, measured.query, base.rows);
   window.sure = window.sure && measured.sure;
   task.thresholds[query] = window.sure ? window.threshold : -HUGE_VALF;
@@ -32,9 +32,9 @@ __device__ CandidateWindow window_of(const WindowTask& task, int64_t query, cons
 
 // Writes the threshold and the limit of keys.
 __device__ inline CandidateWindow write_knn_window(const KnnWindowTask& task, int64_t query, double kth) {
-  const bool of_far_row = task.base_facts->has_far != 0 && !(kth < far_floor(task.base_facts->ordinary));
-  const CandidateWindow window = window_of(task, query, [&](const auto&... facts) {
-    CandidateWindow found = candidate_window(facts..., kth);
+  const bool of_far_row = task.base_bounds->has_far != 0 && !(kth < far_floor(task.base_bounds->ordinary));
+  const CandidateWindow window = window_of(task, query, [&](const auto&... bounds) {
+    CandidateWindow found = candidate_window(bounds..., kth);
     found.sure = found.sure && !of_far_row;
     return found;
   });
@@ -63,7 +63,7 @@ __global__ void __launch_bounds__(kWindowThreads) range_windows_kernel(RangeWind
   if (query >= task.queries) return;
   const float most = task.each == nullptr ? task.most : task.each[query];
   const CandidateWindow window =
-      window_of(task, query, [&](const auto&... facts) { return range_window(facts..., most); });
+      window_of(task, query, [&](const auto&... bounds) { return range_window(bounds..., most); });
   task.key_limits[query] = window.sure ? ordered_key(most) : 0;
 }
 

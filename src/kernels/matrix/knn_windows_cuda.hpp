@@ -3,7 +3,7 @@
 #pragma once
 
 #include "kernels/distance/canonical.hpp"
-#include "kernels/matrix/operand_facts.hpp"
+#include "kernels/matrix/operand_bounds.hpp"
 #include "kernels/matrix/product_plan.hpp"
 #include "kernels/select/select_plan.hpp"
 
@@ -19,8 +19,8 @@ struct WindowTask {
   OperandType type = OperandType::half;
   int64_t cols = 0;
   int64_t queries = 0;
-  const QueryFacts* query_facts = nullptr;
-  const BaseFacts* base_facts = nullptr;
+  const QueryOperand* query_bounds = nullptr;
+  const BaseBounds* base_bounds = nullptr;
   float* thresholds = nullptr;     // -inf where nothing is sure
   uint32_t* key_limits = nullptr;  // ordered keys: a row that is looked for has none above it; 0 where nothing is sure
 };

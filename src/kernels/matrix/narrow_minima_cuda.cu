@@ -150,9 +150,9 @@ __global__ void __launch_bounds__(kWindowThreads)
   const bool all_there = count < task.selected || task.selected == task.groups;
   task.group_counts[query] = window.sure && all_there ? count : -1;
   task.key_limits[query] = window.sure ? ordered_key(window.key_limit) : 0;
-  const BaseFacts base = *task.base_facts;
+  const BaseBounds base = *task.base_bounds;
   const MeasuredWindow measured =
-      measured_window({task.kind, task.type == OperandType::bytes, task.cols}, base, task.query_facts[query]);
+      measured_window({task.kind, task.type == OperandType::bytes, task.cols}, base, task.query_bounds[query]);
   const CandidateWindow products = range_window(measured.problem, measured.query, base.rows, window.key_limit);
   task.thresholds[query] = window.sure && measured.sure && products.sure ? products.threshold : -HUGE_VALF;
 }

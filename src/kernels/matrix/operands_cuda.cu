@@ -27,7 +27,7 @@ constexpr int kSampleSlices = 8;
 
 template <typename T>
 __global__ void __launch_bounds__(kSampleCols* kSampleSlices)
-    sample_kernel(DeviceRowsView rows, int64_t cols, Form form, float* centre, BaseFacts* facts) {
+    sample_kernel(DeviceRowsView rows, int64_t cols, Form form, float* centre, BaseBounds* bounds) {
   __shared__ double sums[kSampleSlices][kSampleCols];
   __shared__ float means[kSampleCols];
   const int64_t samples = rows.count < kSamples ? rows.count : kSamples;
@@ -60,7 +60,7 @@ __global__ void __launch_bounds__(kSampleCols* kSampleSlices)
   }
   if (form == Form::unit) largest = 1.0f;
   largest = warp_largest(largest);
-  if (threadIdx.x % 32 == 0) raise(&facts->sample_largest, largest);
+  if (threadIdx.x % 32 == 0) raise(&bounds->sample_largest, largest);
 }
 
 // The squared distance of a row to the centre, by a warp.
@@ -89,7 +89,7 @@ __global__ void __launch_bounds__(kOperandThreads)
 // any, the centre and the largest magnitude are found anew.
 template <typename T>
 __global__ void __launch_bounds__(kSamples)
-    trim_sample_kernel(DeviceRowsView rows, int64_t cols, float* centre, BaseFacts* facts, const float* norms) {
+    trim_sample_kernel(DeviceRowsView rows, int64_t cols, float* centre, BaseBounds* bounds, const float* norms) {
   constexpr float kFarSample = 8;
   __shared__ float all[kSamples];
   __shared__ bool kept[kSamples];
@@ -131,7 +131,7 @@ __global__ void __launch_bounds__(kSamples)
     __syncthreads();
     if (thread == 0) {
       for (int i = 1; i < kSamples / 32; ++i) largest = fmaxf(largest, warps[i]);
-      facts->sample_largest = largest;
+      bounds->sample_largest = largest;
     }
     for (int s = thread / 32; s < samples; s += kSamples / 32) {
       if (!kept[s]) continue;
@@ -143,8 +143,8 @@ __global__ void __launch_bounds__(kSamples)
   if (thread < samples && kept[thread]) raise(&ordinary, all[thread]);
   __syncthreads();
   // Not finite where the scale is none: then no row is far.
-  const float scaled = ordinary * operand_scale(facts->sample_largest);
-  if (thread == 0) facts->ordinary = scaled <= 3e38f ? scaled : 0.0f;
+  const float scaled = ordinary * operand_scale(bounds->sample_largest);
+  if (thread == 0) bounds->ordinary = scaled <= 3e38f ? scaled : 0.0f;
 }
 
 // Loads of a row that are under way at a time; of narrow rows the next one's first.
@@ -249,10 +249,10 @@ __device__ bool is_far(float term, float ordinary) {
 // After base_half_kernel: the operands of far rows become zeros, and their terms what far_term() says.
 template <typename T>
 __global__ void __launch_bounds__(kOperandThreads)
-    far_rows_kernel(DeviceRowsView rows, int64_t cols, const float* centre, const BaseFacts* facts, std::byte* operands,
+    far_rows_kernel(DeviceRowsView rows, int64_t cols, const float* centre, const BaseBounds* bounds, std::byte* operands,
                     float* terms) {
-  if (facts->has_far == 0) return;
-  const float ordinary = facts->ordinary;
+  if (bounds->has_far == 0) return;
+  const float ordinary = bounds->ordinary;
   const int64_t chunks = operand_chunks(cols, 2);
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int64_t first = (static_cast<int64_t>(blockIdx.x) * kOperandWarps + threadIdx.x / 32) * 32;
@@ -263,20 +263,20 @@ __global__ void __launch_bounds__(kOperandThreads)
     for (int64_t col = 4 * lane; col < chunks * (kChunkBytes / 2); col += 128) {
       store_vector(operands + operand_offset(row, col * 2, chunks), load_vector<Four<__half>>(zeros));
     }
-    const double norm = sqrt(squared_distance(rows.row<T>(row), centre, cols)) * operand_scale(facts->sample_largest);
+    const double norm = sqrt(squared_distance(rows.row<T>(row), centre, cols)) * operand_scale(bounds->sample_largest);
     if (lane == 0) terms[row] = far_term(norm, ordinary);
   }
 }
 
 template <Form kForm, int kAhead, typename T>
 __global__ void __launch_bounds__(kOperandThreads, kAhead == kNarrowAhead ? 5 : 4)
-    base_half_kernel(DeviceRowsView rows, int64_t cols, int64_t tile_rows, const float* centre, BaseFacts* facts,
+    base_half_kernel(DeviceRowsView rows, int64_t cols, int64_t tile_rows, const float* centre, BaseBounds* bounds,
                      std::byte* operands, BaseOperands target) {
   auto* const terms = static_cast<float*>(target.terms);
-  const float scale = operand_scale(facts->sample_largest);
+  const float scale = operand_scale(bounds->sample_largest);
   const bool aligned = rows_aligned(static_cast<const T*>(rows.data), rows.stride);
-  const float ordinary = facts->ordinary;
-  OperandFacts largest = {0, 0};
+  const float ordinary = bounds->ordinary;
+  OperandBounds largest = {0, 0};
   bool unsure = false;
   bool any_far = false;
   const int64_t step = static_cast<int64_t>(gridDim.x) * kOperandWarps;
@@ -286,7 +286,7 @@ __global__ void __launch_bounds__(kOperandThreads, kAhead == kNarrowAhead ? 5 : 
     const Four<T> given = next;
     next = first_four<T>(rows, cols, row + step, aligned);
     const HalfSums sums = convert_half<kForm, false, kAhead>(rows, cols, row, given, centre, scale, aligned, operands);
-    const OperandFacts mine = facts_of(sums, cols);
+    const OperandBounds mine = bounds_of(sums, cols);
     const bool inside = sums.inside();
     const bool finite = inside || is_finite<T>(rows, cols, row);
     const bool far = kForm == Form::centred && finite && is_far(0.5f * sums.squares, ordinary);
@@ -298,10 +298,10 @@ __global__ void __launch_bounds__(kOperandThreads, kAhead == kNarrowAhead ? 5 : 
     // A zero vector is at distance 1 of every other: as far as one at a right angle.
     if (kForm == Form::unit && sums.squares == 0.0f) term = 0.5f * scale * scale;
     terms[row] = row < rows.count ? term : __int_as_float(0x7F800000);
-    if (target.facts != nullptr) target.facts[row] = mine;
+    if (target.bounds != nullptr) target.bounds[row] = mine;
     if (!finite && target.first_bad != nullptr) atomicMin(target.first_bad, static_cast<uint32_t>(row));
   }
-  __shared__ OperandFacts warps[kOperandWarps];
+  __shared__ OperandBounds warps[kOperandWarps];
   if (threadIdx.x % 32 == 0) warps[threadIdx.x / 32] = largest;
   const bool any_unsure = __syncthreads_or(unsure);
   const bool has_far = __syncthreads_or(any_far);
@@ -310,10 +310,10 @@ __global__ void __launch_bounds__(kOperandThreads, kAhead == kNarrowAhead ? 5 : 
     largest = {fmaxf(largest.norm, warps[i].norm), fmaxf(largest.residual, warps[i].residual)};
   }
   if (kForm == Form::unit) largest.norm = fmaxf(largest.norm, scale);
-  raise(&facts->rows.norm, largest.norm);
-  raise(&facts->rows.residual, largest.residual);
-  if (any_unsure) atomicOr(&facts->unsure, 1u);
-  if (has_far) atomicOr(&facts->has_far, 1u);
+  raise(&bounds->rows.norm, largest.norm);
+  raise(&bounds->rows.residual, largest.residual);
+  if (any_unsure) atomicOr(&bounds->unsure, 1u);
+  if (has_far) atomicOr(&bounds->has_far, 1u);
 }
 
 // The power of two for a query of its own, where no term must be in the same unit.
@@ -330,7 +330,7 @@ __device__ float own_scale(const DeviceRowsView& rows, int64_t cols, int64_t row
 
 template <Form kForm, int kAhead, typename T>
 __global__ void __launch_bounds__(kOperandThreads)
-    query_half_kernel(DeviceRowsView rows, int64_t cols, int64_t tile_rows, const float* centre, const BaseFacts* base,
+    query_half_kernel(DeviceRowsView rows, int64_t cols, int64_t tile_rows, const float* centre, const BaseBounds* base,
                       std::byte* operands, QueryOperands target) {
   const int64_t row = static_cast<int64_t>(blockIdx.x) * kOperandWarps + threadIdx.x / 32;
   if (row >= tile_rows) return;
@@ -345,7 +345,7 @@ __global__ void __launch_bounds__(kOperandThreads)
   // A zero query is at distance 1 of everything: no product tells.
   const bool unsure = !inside || (kForm == Form::unit && sums.squares == 0.0f);
   const double true_square = sums.true_squares * (1 + 0x1p-21);  // past what centring has rounded
-  target.facts[row] = {facts_of(sums, cols), scale, unsure ? 1u : 0u, static_cast<double>(sums.squares), 0.0,
+  target.bounds[row] = {bounds_of(sums, cols), scale, unsure ? 1u : 0u, static_cast<double>(sums.squares), 0.0,
                        true_square};
   if (!finite && target.first_bad != nullptr) {
     atomicMin(target.first_bad, target.first_query + static_cast<uint32_t>(row));
@@ -410,7 +410,7 @@ static_assert(kOperandTile % kByteRows == 0);
 
 template <typename T>
 __global__ void __launch_bounds__(kOperandThreads)
-    base_bytes_kernel(DeviceRowsView rows, int64_t cols, int64_t tile_rows, bool product, BaseFacts* facts,
+    base_bytes_kernel(DeviceRowsView rows, int64_t cols, int64_t tile_rows, bool product, BaseBounds* bounds,
                       std::byte* operands, int32_t* terms) {
   constexpr int kShift = std::is_same_v<T, uint8_t> ? 128 : 0;
   const bool aligned = units_aligned(rows);
@@ -432,13 +432,13 @@ __global__ void __launch_bounds__(kOperandThreads)
   __syncthreads();
   if (threadIdx.x != 0) return;
   for (int i = 1; i < kOperandWarps; ++i) largest = max(largest, warps[i]);
-  raise(&facts->rows.norm, sqrtf(static_cast<float>(largest)) * 1.0001f);
+  raise(&bounds->rows.norm, sqrtf(static_cast<float>(largest)) * 1.0001f);
 }
 
 template <typename T>
 __global__ void __launch_bounds__(kOperandThreads)
     query_bytes_kernel(DeviceRowsView rows, int64_t cols, int64_t tile_rows, bool product, std::byte* operands,
-                       QueryFacts* facts) {
+                       QueryOperand* bounds) {
   constexpr int kShift = std::is_same_v<T, uint8_t> ? 128 : 0;
   const int64_t row = static_cast<int64_t>(blockIdx.x) * kByteRows + threadIdx.x / kByteLanes;
   if (row >= tile_rows) return;
@@ -446,7 +446,7 @@ __global__ void __launch_bounds__(kOperandThreads)
   if (threadIdx.x % kByteLanes != 0 || row >= rows.count) return;
   const double shifted =
       static_cast<double>(kShift) * sums.values + static_cast<double>(kShift) * kShift * static_cast<double>(cols);
-  facts[row] = {{sqrtf(static_cast<float>(sums.squares)) * 1.0001f, 0.0f},
+  bounds[row] = {{sqrtf(static_cast<float>(sums.squares)) * 1.0001f, 0.0f},
                 1.0f,
                 0u,
                 static_cast<double>(sums.squares),
@@ -477,16 +477,16 @@ void visit_bytes(const OperandTask& task, const Use& use) {
 
 void launch_sample(const OperandTask& task, cudaStream_t stream) {
   if (is_counted_only(stream)) return;
-  fill_bytes(task.base_facts, 0, sizeof(BaseFacts), stream);
+  fill_bytes(task.base_bounds, 0, sizeof(BaseBounds), stream);
   if (task.type == OperandType::bytes) return;
   const Grid grid = Grid::of(divide_up(task.cols, kSampleCols), kSampleCols * kSampleSlices);
   visit_dtype(task.rows.dtype, [&]<typename T>(StoredAs<T>) {
-    launch(sample_kernel<T>, grid, stream, task.rows, task.cols, form_of(task.kind), task.centre, task.base_facts);
+    launch(sample_kernel<T>, grid, stream, task.rows, task.cols, form_of(task.kind), task.centre, task.base_bounds);
     if (!task.parts_far_rows || form_of(task.kind) != Form::centred) return;
     auto* const norms = vectors<float>(task.operands);
     launch(sample_norms_kernel<T>, Grid::of(kSamples / kOperandWarps, kOperandThreads), stream, task.rows, task.cols,
            task.centre, norms);
-    launch(trim_sample_kernel<T>, Grid::of(1, kSamples), stream, task.rows, task.cols, task.centre, task.base_facts,
+    launch(trim_sample_kernel<T>, Grid::of(1, kSamples), stream, task.rows, task.cols, task.centre, task.base_bounds,
            norms);
   });
 }
@@ -499,7 +499,7 @@ void launch_base_operands(const OperandTask& task, const BaseOperands& base, cud
   if (bytes) {
     return visit_bytes(task, [&](auto value) {
       launch(base_bytes_kernel<decltype(value)>, grid, stream, task.rows, task.cols, rows,
-             task.kind == KeyKind::inner_product, task.base_facts, task.operands, static_cast<int32_t*>(base.terms));
+             task.kind == KeyKind::inner_product, task.base_bounds, task.operands, static_cast<int32_t*>(base.terms));
     });
   }
   visit_halves(task, [&](auto value, auto form) {
@@ -507,10 +507,10 @@ void launch_base_operands(const OperandTask& task, const BaseOperands& base, cud
     constexpr Form kForm = decltype(form)::value;
     const auto kernel =
         task.cols < kWideFromCols ? base_half_kernel<kForm, kNarrowAhead, T> : base_half_kernel<kForm, kWideAhead, T>;
-    launch(kernel, grid, stream, task.rows, task.cols, rows, task.centre, task.base_facts, task.operands, base);
+    launch(kernel, grid, stream, task.rows, task.cols, rows, task.centre, task.base_bounds, task.operands, base);
     if (!task.parts_far_rows || decltype(form)::value != Form::centred) return;
     launch(far_rows_kernel<decltype(value)>, Grid::of(divide_up(task.rows.count, 32 * kOperandWarps), kOperandThreads),
-           stream, task.rows, task.cols, task.centre, task.base_facts, task.operands,
+           stream, task.rows, task.cols, task.centre, task.base_bounds, task.operands,
            static_cast<float*>(base.terms));
   });
 }
@@ -522,7 +522,7 @@ void launch_query_operands(const OperandTask& task, const QueryOperands& queries
   if (bytes) {
     return visit_bytes(task, [&](auto value) {
       launch(query_bytes_kernel<decltype(value)>, grid, stream, task.rows, task.cols, rows,
-             task.kind == KeyKind::inner_product, task.operands, queries.facts);
+             task.kind == KeyKind::inner_product, task.operands, queries.bounds);
     });
   }
   visit_halves(task, [&](auto value, auto form) {
@@ -530,7 +530,7 @@ void launch_query_operands(const OperandTask& task, const QueryOperands& queries
     constexpr Form kForm = decltype(form)::value;
     const auto kernel =
         task.cols < kWideFromCols ? query_half_kernel<kForm, kNarrowAhead, T> : query_half_kernel<kForm, kWideAhead, T>;
-    launch(kernel, grid, stream, task.rows, task.cols, rows, task.centre, task.base_facts, task.operands, queries);
+    launch(kernel, grid, stream, task.rows, task.cols, rows, task.centre, task.base_bounds, task.operands, queries);
   });
 }
 

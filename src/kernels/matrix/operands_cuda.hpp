@@ -7,7 +7,7 @@
 #pragma once
 
 #include "kernels/distance/distance_cuda.hpp"
-#include "kernels/matrix/operand_facts.hpp"
+#include "kernels/matrix/operand_bounds.hpp"
 #include "kernels/matrix/product_plan.hpp"
 
 #include <cstddef>
@@ -29,19 +29,19 @@ struct OperandTask {
   KeyKind kind = KeyKind::l2;
   OperandType type = OperandType::half;
   float* centre = nullptr;  // cols values
-  BaseFacts* base_facts = nullptr;
+  BaseBounds* base_bounds = nullptr;
   std::byte* operands = nullptr;  // operand_bytes
-  bool parts_far_rows = false;    // of a base: sets far rows apart (operand_facts.hpp); halves of differences alone
+  bool parts_far_rows = false;    // of a base: sets far rows apart (operand_bounds.hpp); halves of differences alone
 };
 
 struct BaseOperands {
   void* terms = nullptr;          // a float (halves) or int32_t (bytes) for each row of the tiles
   uint32_t* first_bad = nullptr;  // the smallest row that is not finite, if not null
-  OperandFacts* facts = nullptr;  // of each row of the tiles, if not null: of halves
+  OperandBounds* bounds = nullptr;  // of each row of the tiles, if not null: of halves
 };
 
 struct QueryOperands {
-  QueryFacts* facts = nullptr;
+  QueryOperand* bounds = nullptr;
   uint32_t* first_bad = nullptr;  // the smallest query that is not finite, if not null
   uint32_t first_query = 0;       // the number of the first of these
 };
@@ -51,7 +51,7 @@ struct QueryOperands {
 void launch_sample(const OperandTask& task, cudaStream_t stream);
 // After launch_sample.
 void launch_base_operands(const OperandTask& task, const BaseOperands& base, cudaStream_t stream);
-// Against a base whose centre and facts are given.
+// Against a base whose centre and bounds are given.
 void launch_query_operands(const OperandTask& task, const QueryOperands& queries, cudaStream_t stream);
 
 }  // namespace kith

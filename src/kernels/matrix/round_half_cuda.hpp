@@ -6,7 +6,7 @@
 #include "cuda/device_core.hpp"
 #include "cuda/vector_access.hpp"
 #include "kernels/distance/canonical.hpp"
-#include "kernels/matrix/operand_facts.hpp"
+#include "kernels/matrix/operand_bounds.hpp"
 
 #include <cuda_fp16.h>
 
@@ -56,7 +56,7 @@ __device__ __forceinline__ uint32_t round_halves(float first, float second, Half
 }
 
 // Upper bounds. The residual is that of the rounding and, 2^-24 of each value twice over, of centring or scaling.
-__device__ inline OperandFacts facts_of(const HalfSums& sums, int64_t cols) {
+__device__ inline OperandBounds bounds_of(const HalfSums& sums, int64_t cols) {
   const float slack = 1.0001f + static_cast<float>(cols) * 1e-7f;
   const float norm = sqrtf(sums.squares) * slack;
   return {norm, sqrtf(sums.residual_squares) * slack + norm * 2.4e-7f + 1e-30f};

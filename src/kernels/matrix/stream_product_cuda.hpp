@@ -27,7 +27,7 @@ struct StreamProductTask {
   ProductEngine engine = ProductEngine::mma;
 };
 
-// Adds to the base's facts. InvalidArgument for rows of another dtype. Enqueues and returns.
+// Adds to the base's bounds. InvalidArgument for rows of another dtype. Enqueues and returns.
 void launch_stream_product(const StreamProductTask& task, cudaStream_t stream);
 // Its part for Hopper GPUs.
 void launch_stream_wgmma(const StreamProductTask& task, cudaStream_t stream);

@@ -134,10 +134,10 @@ __global__ void __launch_bounds__(32 * kStreamMostWarps, 1) stream_product_kerne
   const int lane = lane_index();
   const int query_tiles = (static_cast<int>(task.query_count) + 7) / 8;
   const bool aligned = is_aligned(rows.data, static_cast<int>(2 * sizeof(T))) && rows.stride % 2 == 0;
-  BaseFacts* const facts = task.base.base_facts;
-  const float scale = operand_scale(facts->sample_largest);
+  BaseBounds* const bounds = task.base.base_bounds;
+  const float scale = operand_scale(bounds->sample_largest);
   const int64_t tiles = (rows.count + kStreamTileRows - 1) / kStreamTileRows;
-  OperandFacts largest = {0, 0};
+  OperandBounds largest = {0, 0};
   bool unsure = false;
 
   for (int64_t first = static_cast<int64_t>(blockIdx.x) * warps; first < tiles;
@@ -202,7 +202,7 @@ __global__ void __launch_bounds__(32 * kStreamMostWarps, 1) stream_product_kerne
     for (int i = 0; i < 2; ++i) {
       join_sums(sums[i]);
       if (!real[i]) continue;
-      const OperandFacts mine = facts_of(sums[i], cols);
+      const OperandBounds mine = bounds_of(sums[i], cols);
       largest = {fmaxf(largest.norm, mine.norm), fmaxf(largest.residual, mine.residual)};
       unsure = unsure || !sums[i].inside();
       if (!sums[i].inside() && task.first_bad != nullptr && lane % 4 == 0 && !is_finite(values[i], cols)) {
@@ -225,9 +225,9 @@ __global__ void __launch_bounds__(32 * kStreamMostWarps, 1) stream_product_kerne
   const bool any_unsure = __any_sync(kAllLanes, unsure);
   if (lane != 0) return;
   if (kForm == Form::unit) largest.norm = fmaxf(largest.norm, scale);
-  raise(&facts->rows.norm, largest.norm);
-  raise(&facts->rows.residual, largest.residual);
-  if (any_unsure) atomicOr(&facts->unsure, 1u);
+  raise(&bounds->rows.norm, largest.norm);
+  raise(&bounds->rows.residual, largest.residual);
+  if (any_unsure) atomicOr(&bounds->unsure, 1u);
 }
 
 // One block for each multiprocessor, with as many warps as share its rows evenly; these come by `group`.

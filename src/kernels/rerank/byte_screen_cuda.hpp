@@ -18,7 +18,7 @@ namespace kith {
 struct ByteScreenView {
   int8_t* codes = nullptr;  // rows x stride; null: there is no copy
   int64_t stride = 0;
-  float* scales = nullptr;  // as ByteRowFacts has them, of each row
+  float* scales = nullptr;  // as ByteRowBounds has them, of each row
   float* squares = nullptr;
   float* residuals = nullptr;
   float* centre = nullptr;  // cols; null: rows are kept as they are, or of length 1

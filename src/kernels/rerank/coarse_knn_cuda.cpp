@@ -40,8 +40,8 @@ void launch_coarse_knn(const CoarseKnnTask& task, const FailedQueries& failed, s
   window.k = task.rerank.k;
   window.minima = minima;
   window.groups = part_count(rows, each);
-  window.query_facts = task.query_facts;
-  window.base_facts = task.base_facts;
+  window.query_bounds = task.query_bounds;
+  window.base_bounds = task.base_bounds;
   window.thresholds = task.thresholds;
   window.key_limits = task.key_limits;
   window.row_counts = lists.counts;

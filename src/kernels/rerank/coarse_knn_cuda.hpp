@@ -25,8 +25,8 @@ struct CoarseKnnTask {
   ProductEngine engine = ProductEngine::automatic;  // one that the device runs
   int multiprocessors = 0;
   ProductOperands operands;
-  const QueryFacts* query_facts = nullptr;
-  const BaseFacts* base_facts = nullptr;
+  const QueryOperand* query_bounds = nullptr;
+  const BaseBounds* base_bounds = nullptr;
   int rows_per_minimum = 8;        // 64, 32, 8 or 2, as plan_coarse says
   float* thresholds = nullptr;     // one for each query, written: what another try goes by
   uint32_t* key_limits = nullptr;  // likewise

@@ -38,7 +38,7 @@ static_assert(kFewNearestMostK <= kRankThreads && kThreads == kRankThreads);
 struct ScreenQuery {
   int8_t* high;  // in shared memory, stride bytes each
   int8_t* low;
-  ByteQueryFacts facts;
+  ByteQueryBounds facts;
   bool finite;
 };
 
@@ -213,7 +213,7 @@ __global__ void __launch_bounds__(kThreads, kScreenedBlocksTogether)
     // The row whose bounds this thread computes, of the first threads of a group.
     const int64_t mine = first + kGroups * part + group;
     const bool has_row = part < kRowsEach && mine < rows;
-    ByteRowFacts facts{0, 0, 0};
+    ByteRowBounds facts{0, 0, 0};
     if (has_row) facts = {screen.scales[mine], screen.squares[mine], screen.residuals[mine]};
     const int8_t* codes[kRowsEach];
     KITH_UNROLL

@@ -116,9 +116,10 @@ std::vector<float> kmeans_codebook(const MatrixView& rows, int bits, uint64_t se
   const KMeansParams params = params_of(bits, seed);
   KMeans kmeans(params);
   kmeans.fit(rows, {}, resources);
+  const KMeansSnapshot fitted = kmeans.snapshot();
   std::vector<float> words(static_cast<size_t>(params.clusters * rows.cols()));
   for (int64_t j = 0; j < params.clusters; ++j) {
-    std::memcpy(words.data() + j * rows.cols(), kmeans.centres().row(j),
+    std::memcpy(words.data() + j * rows.cols(), fitted.centres.row(j),
                 static_cast<size_t>(rows.cols()) * sizeof(float));
   }
   return words;

@@ -123,28 +123,28 @@ __device__ int32_t difference(int32_t a, int32_t b) {  // both small, or one of 
   return value > 0x30000000 ? 0x30000000 : static_cast<int32_t>(value);
 }
 
-// The window of the row at a place as a query, whichever side of a pair it is on: its own facts, the largest of all.
+// The window of the row at a place as a query, whichever side of a pair it is on: its own bounds, the largest of all.
 struct PlaceWindow {
   WindowProblem problem;
   QueryWindow query;
-  OperandFacts rows;
+  OperandBounds rows;
   double own;  // the row's own part
   bool sure;
 
   template <typename Acc>
   __device__ PlaceWindow(const CellOperands& cells, int64_t place, Acc) {
-    const BaseFacts facts = *cells.facts;
+    const BaseBounds bounds = *cells.bounds;
     const bool bytes = cells.type == OperandType::bytes;
-    const double scale = bytes ? 1.0 : operand_scale(facts.sample_largest);
+    const double scale = bytes ? 1.0 : operand_scale(bounds.sample_largest);
     problem = {cells.kind, bytes, cells.cols, cells.kind == KeyKind::inner_product ? scale * scale : scale};
-    rows = facts.rows;
+    rows = bounds.rows;
     own = static_cast<double>(static_cast<const Acc*>(cells.own)[place]);
     const float norm = cells.norms[place];
     // Halves: 2^-11 of each value, or half of the smallest step, and what centring or scaling lost.
     const float rounding = norm * (0x1p-11f + 2.4e-7f) * 1.001f + 0x1p-24f * sqrtf(static_cast<float>(cells.cols));
     const bool product = cells.kind == KeyKind::inner_product;
-    query = {{norm, bytes ? 0.0f : fminf(rounding, facts.rows.residual)}, product ? 0.0 : 2 * own, product ? own : 0.0};
-    sure = facts.unsure == 0;
+    query = {{norm, bytes ? 0.0f : fminf(rounding, bounds.rows.residual)}, product ? 0.0 : 2 * own, product ? own : 0.0};
+    sure = bounds.unsure == 0;
   }
 
   // A window's threshold as the largest value with the own part, and what the two additions of it lose.

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "graph/lists/working_lists_cuda.hpp"
-#include "kernels/matrix/operand_facts.hpp"
+#include "kernels/matrix/operand_bounds.hpp"
 #include "kernels/matrix/product_plan.hpp"
 #include "rows/device_rows.hpp"
 
@@ -32,7 +32,7 @@ struct CellOperands {
   void* own = nullptr;                   // of each place: its own part, as a query
   float* norms = nullptr;                // an upper bound of each operand's length
   void* limits = nullptr;                // of each place: the largest value of a pair that may matter to it
-  BaseFacts* facts = nullptr;
+  BaseBounds* bounds = nullptr;
 };
 
 // After launch_base_operands: no term where there is no row; own parts and lengths. Enqueues and returns.

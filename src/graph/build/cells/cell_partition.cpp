@@ -43,7 +43,7 @@ MatrixBuffer learn_centres(const CellSpace& space, int64_t rows, const CellsWish
     keep(fit_kmeans(cell_training(wish), rows_of(vectors.view()), {}, resources, &sharing).centres.view());
     return centres;
   }
-  if (wish.share == nullptr || wish.share->leads()) keep(learn_cells(vectors.view(), wish, resources).centres());
+  if (wish.share == nullptr || wish.share->leads()) keep(learn_cells(vectors.view(), wish, resources).snapshot().centres);
   if (wish.share != nullptr) {
     wish.share->take_first(static_cast<std::byte*>(centres.mutable_view().row(0)), wish.cells * space.cols() * 4);
   }

@@ -93,7 +93,7 @@ void CellPartitionCuda::learn_centres(const CellsWish& wish) {
   centre_memory_ = DeviceArray<float>(cells_ * space_.cols(), "the cells' centres", context_, resources_);
   centres_ = MatrixView(centre_memory_.data(), DType::f32, {cells_, space_.cols(), space_.cols()},
                         MemorySpace::cuda(context_->device()));
-  if (means) put_centres(means->centres());
+  if (means) put_centres(means->snapshot().centres);
   if (share_ != nullptr) {
     auto* const there = reinterpret_cast<std::byte*>(centre_memory_.data());
     take_first_on_device(*share_, there, centre_memory_.bytes(), *context_, resources_);

@@ -162,7 +162,7 @@ class CellStepsCuda final : public CellSteps {
     operands_.own = space.own.in(memory);
     operands_.norms = space.norms.in(memory);
     operands_.limits = space.limits.in(memory);
-    operands_.facts = space.facts.in(memory);
+    operands_.bounds = space.bounds.in(memory);
 
     const DeviceArray<uint32_t> list(places, "the cells' rows", context_, resources_);
     launch_operand_list(operands_.place_rows, places, list.data(), stream());
@@ -182,7 +182,7 @@ class CellStepsCuda final : public CellSteps {
 
   // Listed rows become operands and terms in this space; what was measured of them. finish() is enqueued after that.
   template <typename Finish>
-  BaseFacts round_rows(const DeviceArray<uint32_t>& list, const CellOperandSpace& space, std::byte* memory,
+  BaseBounds round_rows(const DeviceArray<uint32_t>& list, const CellOperandSpace& space, std::byte* memory,
                        const Finish& finish) {
     OperandTask task;
     task.rows = rows_.rows();
@@ -198,28 +198,28 @@ class CellStepsCuda final : public CellSteps {
     task.kind = operands_.kind;
     task.type = operands_.type;
     task.centre = space.centre.in(memory);
-    task.base_facts = space.facts.in(memory);
+    task.base_bounds = space.bounds.in(memory);
     task.operands = space.operands.in(memory);
-    context_->fill(task.base_facts, 0, 1);
+    context_->fill(task.base_bounds, 0, 1);
     launch_sample(task, stream());
     launch_base_operands(task, {.terms = space.terms.in(memory), .first_bad = nullptr}, stream());
     finish();
-    BaseFacts facts = {};
-    context_->copy_values(&facts, task.base_facts, 1);
+    BaseBounds bounds = {};
+    context_->copy_values(&bounds, task.base_bounds, 1);
     context_->synchronize();
-    return facts;
+    return bounds;
   }
 
-  void weigh(const BaseFacts& facts) {
+  void weigh(const BaseBounds& bounds) {
     const int64_t most = operands_.type == OperandType::bytes ? kWindowMostCols : kWindowMostHalfCols;
-    by_products_ = facts.unsure == 0 && operands_.cols <= most;
-    blur_ = by_products_ ? blur_of(facts.rows, facts.sample_largest) : 1;
+    by_products_ = bounds.unsure == 0 && operands_.cols <= most;
+    blur_ = by_products_ ? blur_of(bounds.rows, bounds.sample_largest) : 1;
   }
 
   // How little products tell of rows of such norms, from 0 to 1, for half of the control rows: whether their error is
   // large beside the distance of the last neighbour. Then many pairs of a cell are within it, since rows near each other
   // are often about as far apart.
-  double blur_of(const OperandFacts& rows, float sample_largest) const {
+  double blur_of(const OperandBounds& rows, float sample_largest) const {
     constexpr double kAllBlurred = 0.15;  // of the squared distance
     const bool exact_products = operands_.type == OperandType::bytes || operands_.kind == KeyKind::inner_product;
     if (exact_products || context_->only_counts()) return 0;

@@ -9,7 +9,7 @@
 
 #include "cuda/workspace_layout.hpp"
 #include "graph/build/cells/cell_params.hpp"
-#include "kernels/matrix/operand_facts.hpp"
+#include "kernels/matrix/operand_bounds.hpp"
 #include "kernels/matrix/operand_layout.hpp"
 #include "kernels/matrix/product_plan.hpp"
 
@@ -46,14 +46,14 @@ struct CellOperandSpace : WorkspaceLayout {
         own(take<Value>(padded(places))),
         norms(take<float>(padded(places))),
         limits(take<Value>(padded(places))),
-        facts(take<BaseFacts>(1)),
+        bounds(take<BaseBounds>(1)),
         centre(take<float>(cols)) {}
 
   Slot<std::byte> operands;
   Slot<Value> terms, pair_terms, own;
   Slot<float> norms;
   Slot<Value> limits;
-  Slot<BaseFacts> facts;
+  Slot<BaseBounds> bounds;
   Slot<float> centre;
 
  private:

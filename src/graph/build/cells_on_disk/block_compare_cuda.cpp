@@ -239,7 +239,7 @@ class BlockCompareCuda final : public BlockComparer {
     operands_.own = memory_.space.own.in(memory);
     operands_.norms = memory_.space.norms.in(memory);
     operands_.limits = memory_.space.limits.in(memory);
-    operands_.facts = memory_.space.facts.in(memory);
+    operands_.bounds = memory_.space.bounds.in(memory);
   }
 
   // All rows that are there.
@@ -359,16 +359,16 @@ class BlockCompareCuda final : public BlockComparer {
     task.kind = operands_.kind;
     task.type = operands_.type;
     task.centre = memory_.space.centre.in(memory_.operands.data());
-    task.base_facts = operands_.facts;
+    task.base_bounds = operands_.bounds;
     task.operands = part.operands;
     if (first) launch_sample(task, stream());
     launch_base_operands(task, {.terms = part.terms, .first_bad = nullptr}, stream());
     launch_finish_operands(part, stream());
-    BaseFacts facts = {};
-    context_->copy_values(&facts, operands_.facts, 1);
+    BaseBounds bounds = {};
+    context_->copy_values(&bounds, operands_.bounds, 1);
     context_->synchronize();
     const int64_t most = operands_.type == OperandType::bytes ? kWindowMostCols : kWindowMostHalfCols;
-    by_products_ = facts.unsure == 0 && operands_.cols <= most;
+    by_products_ = bounds.unsure == 0 && operands_.cols <= most;
   }
 
   // How many of some rows probe each cell in these columns.

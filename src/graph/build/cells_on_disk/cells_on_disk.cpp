@@ -318,9 +318,10 @@ class CellsOnDisk {
                                                                wish_.metric, survey_.longest));
     KMeans means(cell_training(wish_));
     means.fit(sample, {}, quiet_);
+    const KMeansSnapshot fitted = means.snapshot();
     MatrixBuffer centres(DType::f32, wish_.cells, cols, "the cells' centres", quiet_);
     for (int64_t i = 0; i < wish_.cells; ++i) {
-      std::memcpy(centres.mutable_view().row(i), means.centres().row(i), static_cast<size_t>(cols * 4));
+      std::memcpy(centres.mutable_view().row(i), fitted.centres.row(i), static_cast<size_t>(cols * 4));
     }
     return centres;
   }

@@ -32,7 +32,7 @@ class JoinOperandsCuda {
 
  private:
   DeviceBuffer halves_;
-  DeviceArray<JoinFacts> facts_;
+  DeviceArray<JoinBounds> bounds_;
   JoinOperands operands_;
 };
 
@@ -43,10 +43,10 @@ JoinOperandsCuda::JoinOperandsCuda(const PairKeyRows& rows, std::shared_ptr<cons
   const int64_t chunks = operand_chunks(rows.cols, kHalfBytes);
   const cudaStream_t stream = context->stream();
   halves_ = DeviceBuffer(operand_bytes(count, chunks), "operands of the rows", context, resources);
-  facts_ = DeviceArray<JoinFacts>(count, "operands of the rows", context, resources);
+  bounds_ = DeviceArray<JoinBounds>(count, "operands of the rows", context, resources);
   const DeviceArray<float> centre(rows.cols, "operands of the rows", context, resources);
-  const DeviceArray<BaseFacts> base(1, "operands of the rows", context, resources);
-  const DeviceArray<QueryFacts> some(std::min(count, kFactRows), "operands of the rows", context, resources);
+  const DeviceArray<BaseBounds> base(1, "operands of the rows", context, resources);
+  const DeviceArray<QueryOperand> some(std::min(count, kFactRows), "operands of the rows", context, resources);
   context->fill(base.data(), 0, 1);
   OperandTask task{rows.rows, rows.cols, rows.kind, OperandType::half, centre.data(), base.data(), halves_.data()};
   launch_sample(task, stream);
@@ -55,10 +55,10 @@ JoinOperandsCuda::JoinOperandsCuda(const PairKeyRows& rows, std::shared_ptr<cons
     task.rows = slice_rows(rows.rows, first, here);
     task.operands = halves_.data() + first / kOperandTile * chunks * kTileChunkBytes;
     launch_query_operands(task, {some.data(), nullptr, 0}, stream);
-    launch_join_facts(rows.kind, some.data(), here, facts_.data() + first, stream);
+    launch_join_bounds(rows.kind, some.data(), here, bounds_.data() + first, stream);
   }
   context->synchronize();  // what was taken for a while goes back
-  operands_ = {halves_.data(), facts_.data(), chunks};
+  operands_ = {halves_.data(), bounds_.data(), chunks};
 }
 
 class DescentStepsCuda final : public DescentSteps {

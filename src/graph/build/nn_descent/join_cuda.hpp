@@ -20,7 +20,7 @@
 #include "graph/lists/pairs/custom_sets_cuda.hpp"
 #include "graph/lists/pairs/pair_key_rows.hpp"
 #include "graph/lists/working_lists_cuda.hpp"
-#include "kernels/matrix/operand_facts.hpp"
+#include "kernels/matrix/operand_bounds.hpp"
 
 #include <cuda_runtime_api.h>
 
@@ -49,7 +49,7 @@ struct DeviceSamples {
 // Operands as launch_query_operands() makes them, with what is known of each.
 struct JoinOperands {
   const std::byte* halves = nullptr;  // null: there is no product
-  const JoinFacts* facts = nullptr;
+  const JoinBounds* bounds = nullptr;
   int64_t chunks = 0;
 };
 
@@ -150,8 +150,8 @@ struct JoinOrderLayout : WorkspaceLayout {
 void launch_join_order(const DeviceWorkingLists& lists, const JoinOrderLayout& layout, std::byte* memory, uint32_t* order,
                        cudaStream_t stream);
 
-// What joins know of operands, from the facts of so many rows.
-void launch_join_facts(KeyKind kind, const QueryFacts* from, int64_t count, JoinFacts* to, cudaStream_t stream);
+// What joins know of operands, from the bounds of so many rows.
+void launch_join_bounds(KeyKind kind, const QueryOperand* from, int64_t count, JoinBounds* to, cudaStream_t stream);
 // Joins of one size (launch_collect_joins).
 void launch_join(const JoinTask& task, JoinSize size, cudaStream_t stream);
 // The same of a size that is not large, where there are operands.

@@ -15,14 +15,14 @@ inline constexpr int kOffered = 0x8000;  // a bit added to the number of a neede
 // Computes the values up to which a pair may enter the list of a slot's sample and, unless every pair is offered, be
 // its nearest, given the least values.
 template <int kThreads>
-__device__ inline void set_limits(const JoinBlock& join, const OperandFacts& others) {
+__device__ inline void set_limits(const JoinBlock& join, const OperandBounds& others) {
 #pragma unroll 1
   for (int slot = static_cast<int>(threadIdx.x); slot < join.slots.count(); slot += kThreads) {
     const int sample = join.slots.sample_of(slot);
-    const JoinFacts facts = join.memory.facts()[sample];
-    const JoinWindow window = join_window(join.task.rows.kind, join.task.rows.cols, facts, others);
+    const JoinBounds bounds = join.memory.bounds()[sample];
+    const JoinWindow window = join_window(join.task.rows.kind, join.task.rows.cols, bounds, others);
     float limit = HUGE_VALF;
-    if (facts.scale > 0) {
+    if (bounds.scale > 0) {
       limit = key_limit(window, key_of_ordered(ordered_of(join.memory.ends()[sample])));
       const uint32_t least = join.task.all_pairs ? kNanKey : join.memory.least()[slot];
       if (least != kNanKey) limit = fminf(limit, nearest_limit(window, key_of_ordered(least)));
@@ -35,7 +35,7 @@ enum class Need : uint8_t { none, key, offer };  // nothing, a key to compare, o
 
 // What to do with the only pair left in a slot, before its key is known: none if an offer would change nothing. It has
 // the slot's least value, unless the other sample has no operand.
-__device__ inline Need need_of(const JoinBlock& join, const LeftPair& pair, const OperandFacts& others) {
+__device__ inline Need need_of(const JoinBlock& join, const LeftPair& pair, const OperandBounds& others) {
   const int sample = join.slots.sample_of(pair.slot);
   const uint32_t row = join.memory.ids()[sample];
   const uint32_t neighbor = join.memory.ids()[pair.other];
@@ -43,9 +43,9 @@ __device__ inline Need need_of(const JoinBlock& join, const LeftPair& pair, cons
   const Known known = is_known(join.task.known, row, neighbor);
   if (known == Known::yes) return Need::none;
   const Need need = known == Known::no ? Need::offer : Need::key;
-  const bool sure = join.memory.limits()[pair.slot] < HUGE_VALF && join.memory.facts()[pair.other].scale > 0;
+  const bool sure = join.memory.limits()[pair.slot] < HUGE_VALF && join.memory.bounds()[pair.other].scale > 0;
   if (join.task.all_pairs || !sure) return need;
-  const JoinWindow window = join_window(join.task.rows.kind, join.task.rows.cols, join.memory.facts()[sample], others);
+  const JoinWindow window = join_window(join.task.rows.kind, join.task.rows.cols, join.memory.bounds()[sample], others);
   return ordered_key(key_below(window, key_of_ordered(join.memory.least()[pair.slot]))) > waiting ? Need::none : need;
 }
 
@@ -62,7 +62,7 @@ __device__ inline void take(const JoinBlock& join, int slot, int sample, float k
 
 // Chooses the candidate pairs that need keys; all of them if a sample has several.
 template <int kThreads>
-__device__ inline void choose_needed(const JoinBlock& join, int count, const OperandFacts& others, int* needed) {
+__device__ inline void choose_needed(const JoinBlock& join, int count, const OperandBounds& others, int* needed) {
 #pragma unroll 1
   for (int i = static_cast<int>(threadIdx.x); i < count; i += kThreads) {
     const LeftPair pair = join.memory.left()[i];

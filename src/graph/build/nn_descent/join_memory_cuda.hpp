@@ -33,7 +33,7 @@ struct JoinMemory {
   int base;  // behind the operands
   JoinRoom room;
 
-  __device__ JoinFacts* facts() const { return at<JoinFacts>(0, 0); }  // of the samples, as all up to the weights
+  __device__ JoinBounds* bounds() const { return at<JoinBounds>(0, 0); }  // of the samples, as all up to the weights
   __device__ uint64_t* ends() const { return at<uint64_t>(16, 0); }    // of their lists
   __device__ uint32_t* ids() const { return at<uint32_t>(24, 0); }
   __device__ float* weights() const { return at<float>(28, 0); }
@@ -45,7 +45,7 @@ struct JoinMemory {
   __device__ uint16_t* needed() const { return &left()[room.left].slot; }  // of the pairs left
 
  private:
-  static_assert(sizeof(JoinFacts) == 16 && sizeof(LeftPair) == 4);
+  static_assert(sizeof(JoinBounds) == 16 && sizeof(LeftPair) == 4);
   // From the array itself, so that the compiler knows which memory it is.
   template <typename T>
   __device__ T* at(int bytes_per_sample, int bytes_per_slot) const {

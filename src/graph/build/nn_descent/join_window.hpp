@@ -1,5 +1,5 @@
 // Which pairs of a join a product of halves cannot rule out, and a bound below the key of one. candidate_window.hpp has
-// the proof; each row of a join is a query in its turn, and the others are its base: their facts are the largest of the
+// the proof; each row of a join is a query in its turn, and the others are its base: their bounds are the largest of the
 // join. Every row of inner_product has a scale of its own, by which the others' values are divided again.
 //
 // There are many limits to a join and its threads wait for them, so they are computed in f32: what each of the few
@@ -16,7 +16,7 @@
 namespace kith {
 
 // What is known of a row's operand.
-struct JoinFacts {
+struct JoinBounds {
   float squared_norm = 0;
   float norm = 0;
   float residual = 0;
@@ -31,20 +31,20 @@ KITH_HOST_DEVICE inline bool scale_is_sure(KeyKind kind, float scale) {
 
 // What a pair of operands with the product p is compared by, for one of its rows: v = w - p with the other's weight
 // w = |x|^2 / 2, or v = -p w with w = 1 / scale for inner_product.
-KITH_HOST_DEVICE inline float join_weight(KeyKind kind, const JoinFacts& row) {
+KITH_HOST_DEVICE inline float join_weight(KeyKind kind, const JoinBounds& row) {
   return kind == KeyKind::inner_product ? 1.0f / row.scale : 0.5f * row.squared_norm;
 }
 KITH_HOST_DEVICE inline float join_value(KeyKind kind, float product, float weight) {
   return kind == KeyKind::inner_product ? -product * weight : weight - product;
 }
-// In what unit the facts of others count.
-KITH_HOST_DEVICE inline float join_factor(KeyKind kind, const JoinFacts& row) {
+// In what unit the bounds of others count.
+KITH_HOST_DEVICE inline float join_factor(KeyKind kind, const JoinBounds& row) {
   return kind == KeyKind::inner_product ? 1.0f / row.scale : 1.0f;
 }
 
 struct JoinWindow {
   KeyKind kind = KeyKind::l2;
-  JoinFacts row;
+  JoinBounds row;
   float moved = 0;  // by rounding, of both
   float error = 0;  // of v: the sums' loss and, for inner_product, the residuals'
 };
@@ -66,9 +66,9 @@ KITH_HOST_DEVICE inline float limit_within(const JoinWindow& window, float reach
 
 }  // namespace join_window_detail
 
-// `others`: the largest facts of the join, each times its factor.
-KITH_HOST_DEVICE inline JoinWindow join_window(KeyKind kind, int64_t cols, const JoinFacts& row,
-                                               const OperandFacts& others) {
+// `others`: the largest bounds of the join, each times its factor.
+KITH_HOST_DEVICE inline JoinWindow join_window(KeyKind kind, int64_t cols, const JoinBounds& row,
+                                               const OperandBounds& others) {
   const auto columns = static_cast<float>(cols);
   const float moved = row.residual + others.residual;
   float error = (columns + 16) * static_cast<float>(kSumLoss) * row.norm * others.norm;

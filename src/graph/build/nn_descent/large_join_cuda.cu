@@ -58,12 +58,12 @@ __global__ void __launch_bounds__(kThreads, blocks_per_processor(kThreads))
     const uint32_t id = memory.ids()[i];
     memory.ends()[i] = task.lists.ends[id];
     if constexpr (kProducts) {
-      const JoinFacts facts = task.operands.facts[id];
-      memory.facts()[i] = facts;
-      memory.weights()[i] = facts.scale > 0 ? join_weight(task.rows.kind, facts) : NAN;
-      if (!(facts.scale > 0)) continue;
-      norm = fmaxf(norm, facts.norm * join_factor(task.rows.kind, facts));
-      residual = fmaxf(residual, facts.residual * join_factor(task.rows.kind, facts));
+      const JoinBounds bounds = task.operands.bounds[id];
+      memory.bounds()[i] = bounds;
+      memory.weights()[i] = bounds.scale > 0 ? join_weight(task.rows.kind, bounds) : NAN;
+      if (!(bounds.scale > 0)) continue;
+      norm = fmaxf(norm, bounds.norm * join_factor(task.rows.kind, bounds));
+      residual = fmaxf(residual, bounds.residual * join_factor(task.rows.kind, bounds));
     }
   }
   if constexpr (kProducts) {
@@ -77,7 +77,7 @@ __global__ void __launch_bounds__(kThreads, blocks_per_processor(kThreads))
   __syncthreads();
   bool all = true;
   if constexpr (kProducts) {
-    const OperandFacts others{__uint_as_float(largest[0]), __uint_as_float(largest[1])};
+    const OperandBounds others{__uint_as_float(largest[0]), __uint_as_float(largest[1])};
     const bool one_tile = counts.fresh <= kJoinRows && counts.all() - join.first_column <= kJoinColumns;
     constexpr int kPart = kPartColumns<kThreads>;
     constexpr bool kParts = kPart < kJoinColumns;  // an operand is one stage then
@@ -137,12 +137,12 @@ __global__ void __launch_bounds__(kThreads, blocks_per_processor(kThreads))
 }
 
 __global__ void __launch_bounds__(kManyThreads)
-    facts_kernel(KeyKind kind, const QueryFacts* from, int64_t count, JoinFacts* to) {
+    join_bounds_kernel(KeyKind kind, const QueryOperand* from, int64_t count, JoinBounds* to) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * kManyThreads + threadIdx.x;
   if (i >= count) return;
-  const QueryFacts facts = from[i];
-  const bool sure = facts.unsure == 0 && scale_is_sure(kind, facts.scale);
-  to[i] = {static_cast<float>(facts.squared_norm), facts.operand.norm, facts.operand.residual, sure ? facts.scale : 0.0f};
+  const QueryOperand bounds = from[i];
+  const bool sure = bounds.unsure == 0 && scale_is_sure(kind, bounds.scale);
+  to[i] = {static_cast<float>(bounds.squared_norm), bounds.operand.norm, bounds.operand.residual, sure ? bounds.scale : 0.0f};
 }
 
 template <bool kProducts, int kThreads>
@@ -156,8 +156,8 @@ void launch_large(const JoinTask& task, int64_t operand_bytes, cudaStream_t stre
 
 }  // namespace
 
-void launch_join_facts(KeyKind kind, const QueryFacts* from, int64_t count, JoinFacts* to, cudaStream_t stream) {
-  launch(facts_kernel, Grid::over(count, kManyThreads), stream, kind, from, count, to);
+void launch_join_bounds(KeyKind kind, const QueryOperand* from, int64_t count, JoinBounds* to, cudaStream_t stream) {
+  launch(join_bounds_kernel, Grid::over(count, kManyThreads), stream, kind, from, count, to);
 }
 
 void launch_join(const JoinTask& task, JoinSize size, cudaStream_t stream) {

@@ -223,7 +223,7 @@ __device__ __forceinline__ void leave_in_warp(const WarpJoin& join, const WarpPr
   leave_masked(join, for_columns, true, count);
 }
 
-// The samples' numbers, ends, facts and weights. `largest` gets the bits of the largest norm and residual.
+// The samples' numbers, ends, bounds and weights. `largest` gets the bits of the largest norm and residual.
 template <JoinSize kSize>
 __device__ __forceinline__ void fetch_samples(const JoinBlock& join, uint32_t row, uint32_t* largest) {
   constexpr int kThreads = threads_of(kSize);
@@ -243,7 +243,7 @@ __device__ __forceinline__ void fetch_samples(const JoinBlock& join, uint32_t ro
     const uint32_t id = ids[part];
     if (id == kNobody) continue;
     const int i = part * kThreads + static_cast<int>(threadIdx.x);
-    // Operands begin to come while the facts are waited for.
+    // Operands begin to come while the bounds are waited for.
     const std::byte* const operand = task.operands.halves +
                                      static_cast<int64_t>(id / kOperandTile) * task.operands.chunks * kTileChunkBytes +
                                      id % kOperandTile * kChunkBytes;
@@ -251,14 +251,14 @@ __device__ __forceinline__ void fetch_samples(const JoinBlock& join, uint32_t ro
     for (int chunk = 0; chunk < min(static_cast<int>(task.operands.chunks), kMostPrefetched); ++chunk) {
       ptx::prefetch(operand + chunk * kTileChunkBytes);
     }
-    const JoinFacts facts = task.operands.facts[id];
+    const JoinBounds bounds = task.operands.bounds[id];
     join.memory.ids()[i] = id;
     join.memory.ends()[i] = task.lists.ends[id];
-    join.memory.facts()[i] = facts;
-    join.memory.weights()[i] = facts.scale > 0 ? join_weight(task.rows.kind, facts) : NAN;
-    if (!(facts.scale > 0)) continue;
-    norm = fmaxf(norm, facts.norm * join_factor(task.rows.kind, facts));
-    residual = fmaxf(residual, facts.residual * join_factor(task.rows.kind, facts));
+    join.memory.bounds()[i] = bounds;
+    join.memory.weights()[i] = bounds.scale > 0 ? join_weight(task.rows.kind, bounds) : NAN;
+    if (!(bounds.scale > 0)) continue;
+    norm = fmaxf(norm, bounds.norm * join_factor(task.rows.kind, bounds));
+    residual = fmaxf(residual, bounds.residual * join_factor(task.rows.kind, bounds));
   }
   const uint32_t most_norm = __reduce_max_sync(kAllLanes, __float_as_uint(norm));
   const uint32_t most_residual = __reduce_max_sync(kAllLanes, __float_as_uint(residual));
@@ -293,7 +293,7 @@ __global__ void __launch_bounds__(threads_of(kSize), blocks_per_processor(kSize)
   small_barrier<kThreads>();
   fetch_samples<kSize>(join, row, largest);
   small_barrier<kThreads>();
-  const OperandFacts others{__uint_as_float(largest[0]), __uint_as_float(largest[1])};
+  const OperandBounds others{__uint_as_float(largest[0]), __uint_as_float(largest[1])};
   if constexpr (kSize == JoinSize::one_warp) {
     const WarpJoin mine{small};
     WarpProducts products;

@@ -76,10 +76,9 @@ void WalkCells::learn(uint64_t seed, const Resources& resources) {
   for (int64_t i = 0; i < sample.rows(); ++i) {
     std::memcpy(sample.mutable_view().row(i), values.row(drawn[static_cast<size_t>(i)]), row_bytes);
   }
-  const KMeans means = learn_cells(sample.view(), wish, resources);
-  const MatrixView centres = means.centres();
+  const KMeansSnapshot cells = learn_cells(sample.view(), wish, resources).snapshot();
   for (int64_t i = 0; i < count_; ++i) {
-    const auto* const from = typed_row<float>(centres, i);
+    const auto* const from = typed_row<float>(cells.centres, i);
     std::byte* const to = centres_.data() + i * rows_.row_bytes();
     if (values.dtype() == DType::f32) {
       std::memcpy(to, from, row_bytes);

@@ -9,23 +9,23 @@
 namespace kith {
 
 // Upper bounds for one rounded vector, or for many, in the scaled unit.
-struct OperandFacts {
+struct OperandBounds {
   float norm;
   float residual;  // of what was lost by rounding
 };
 
 // Bounds over all rows of a base. Zero it on the device before use; floats are non-negative, so their bits order them.
-struct BaseFacts {
+struct BaseBounds {
   float sample_largest;  // magnitude in the sample, which gives the scale
-  OperandFacts rows;     // the largest of those that are not far
+  OperandBounds rows;     // the largest of those that are not far
   uint32_t unsure;       // not 0 where a row has no operand: not finite, or past the largest half
   float ordinary = 0;    // the largest norm in the sample, in the scaled unit, where far rows are set apart; else 0
   uint32_t has_far = 0;  // not 0 where a row is far
 };
 
 // Bounds and scale of one query.
-struct QueryFacts {
-  OperandFacts operand;
+struct QueryOperand {
+  OperandBounds operand;
   float scale;
   uint32_t unsure;
   double squared_norm;
