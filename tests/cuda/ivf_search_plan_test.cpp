@@ -109,6 +109,38 @@ TEST(IvfSearchPlan, AListOfMostVectorsIsSampledThroughout) {
   }
 }
 
+// A piece of the lists, of which few are in it: with bounds from a sample the first pass takes little, whatever lists'
+// length, and many queries have room.
+TEST(IvfSearchPlan, BoundsSpareTheFirstPass) {
+  IvfSearchShape shape;
+  shape.format = product(96, 32, 8);
+  shape.queries = 10000;
+  shape.slots = 10;
+  shape.lists = 4096;
+  shape.filled = 300;
+  shape.vectors = 300 * 24'000;
+  shape.longest = 60'000;
+  shape.multiprocessors = 132;
+  shape.warpgroups = true;
+  for (const int64_t k : {1, 10, 100, 256}) {
+    shape.k = k;
+    shape.bounded = false;
+    const IvfSearchPlan without = plan_ivf_search(shape, int64_t{8} << 30);
+    shape.bounded = true;
+    const IvfSearchPlan plan = plan_ivf_search(shape, int64_t{8} << 30);
+    EXPECT_EQ(plan.batch, shape.queries);
+    EXPECT_LT(plan.values, without.values);
+    EXPECT_TRUE(plan.cut.rescans);
+    EXPECT_EQ(plan.cut.kept_rows % kSampleRows, 0);
+    EXPECT_GE(plan.cut.kept_rows, k);
+    EXPECT_LE(plan.cut.first_rows - 1 + plan.cut.kept_rows, plan.values);
+    // What the k-th of the sample of the longest list lets pass.
+    EXPECT_GE(plan.candidates, 2 * k * shape.longest / plan.cut.first_rows_of(shape.longest)) << k;
+  }
+  shape.k = 10;
+  EXPECT_LE(plan_ivf_search(shape, int64_t{8} << 30).bytes, int64_t{500} << 20);
+}
+
 // Wide vectors by products of warpgroups, where the device has them: queries at a time as the memory has room for.
 TEST(IvfSearchPlan, WideVectorsOnHopper) {
   IvfSearchShape shape;

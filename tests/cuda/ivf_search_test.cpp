@@ -58,6 +58,22 @@ TEST_F(CudaIvfSearchSmall, OrdinaryDataIsSearchedByProducts) {
   }
 }
 
+// Four neighbouring columns have two of them.
+TEST_F(CudaIvfSearchSmall, CodewordsOfThreeColumns) {
+  uint32_t seed = 200;
+  for (const CodeFormat& format : {product(12, 4, 8), product(24, 8, 8), product(96, 32, 8), product(120, 40, 8)}) {
+    for (const KeyKind kind : kKinds) {
+      for (const bool residual : {false, true}) {
+        SCOPED_TRACE(::testing::Message() << name_of(format) << ", kind " << static_cast<int>(kind));
+        const Lists lists = make_lists(format, kind, residual, kLengths, ++seed);
+        expect_same(lists, make_queries(lists, 9, 5, seed), 10);
+        const Lists longer = make_lists(format, kind, residual, std::vector<int64_t>(12, 700), seed);
+        expect_same(longer, make_queries(longer, 30, 8, seed), 20);
+      }
+    }
+  }
+}
+
 TEST_F(CudaIvfSearchSmall, ManyQueriesOfAList) {
   for (const CodeFormat& format : {product(64, 16, 8), stored(40, DType::f32), stored(150, DType::f16)}) {
     const Lists lists = make_lists(format, KeyKind::squared_l2, true, {500, 900}, 5);

@@ -9,6 +9,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <string>
@@ -81,6 +82,53 @@ TEST_F(CudaListsInPieces, AnswerAsOnTheCpu) {
     // Lists that have been in pieces come to the GPU as a whole once there is room, and are searched there.
     expect_same(index.search(queries.view(), params, on_cuda()), expected, "whole");
     EXPECT_FALSE(is_in_pieces(index, queries.view(), params, 8 * least));
+  }
+}
+
+// Long lists of codes whose sub-vectors have three columns: a sample bounds what is looked for, and queries go in several
+// batches where there are many.
+TEST_F(CudaListsInPieces, ManyQueriesOfLongLists) {
+  constexpr int64_t kRows = 240'000;
+  const auto base = make_floats(Shape::gaussian, kRows, 96, 3);
+  const auto queries = make_floats(Shape::gaussian, 4000, 96, 4);
+  for (const PiecedCase& tried : {PiecedCase{"IVF24,PQ32", Metric::l2, 10, 12}, PiecedCase{"IVF24,PQ32", Metric::sqeuclidean, 100, 5},
+                                  PiecedCase{"IVF24,PQ32", Metric::inner_product, 10, 3}}) {
+    SCOPED_TRACE(std::string(tried.factory) + " " + std::string(name_of(tried.metric)));
+    Index index(tried.factory, {.metric = tried.metric});
+    index.train(base.view().slice(0, 12'000), on_cuda());
+    index.add(base.view(), Ownership::copy, on_cuda());
+    const SearchParams params{.k = tried.k, .probes = tried.probes};
+    const int64_t least = named_limit(index, queries.view(), params);
+    std::vector<Neighbors> pieced;
+    for (const int64_t limit : {least, 2 * least, 5 * least}) {
+      EXPECT_TRUE(is_in_pieces(index, queries.view(), params, limit)) << limit;
+      pieced.push_back(index.search(queries.view(), params, with_device_limit(limit)));
+    }
+    const Neighbors expected = index.search(queries.view(), params, on_cuda());
+    for (const Neighbors& found : pieced) expect_same(found, expected, "in pieces");
+  }
+}
+
+// The smallest rows are found among many equal distances, whichever piece or sample they were met in first.
+TEST_F(CudaListsInPieces, EqualDistances) {
+  constexpr int64_t kRows = 120'000;
+  auto base = make_floats(Shape::gaussian, kRows, 8, 5);
+  for (int64_t i = 0; i < kRows * 8; ++i) base.values[static_cast<size_t>(i)] = std::round(base.values[static_cast<size_t>(i)] * 2);
+  auto queries = make_floats(Shape::gaussian, 500, 8, 6);
+  for (int64_t i = 0; i < 500 * 8; ++i) queries.values[static_cast<size_t>(i)] = std::round(queries.values[static_cast<size_t>(i)] * 2);
+  for (const char* const factory : {"IVF40,Flat", "IVF40,SQ8"}) {
+    SCOPED_TRACE(factory);
+    Index index(factory);
+    index.train(base.view().slice(0, 10'000), on_cpu());
+    index.add(base.view(), Ownership::copy, on_cpu());
+    for (const int64_t k : {1, 10, 40}) {
+      const SearchParams params{.k = k, .probes = 20};
+      const Neighbors expected = index.search(queries.view(), params, on_cpu());
+      const int64_t least = named_limit(index, queries.view(), params);
+      for (const int64_t limit : {least, least + least / 2}) {
+        expect_same(index.search(queries.view(), params, with_device_limit(limit)), expected, "k " + std::to_string(k));
+      }
+    }
   }
 }
 

@@ -140,15 +140,20 @@ KITH_HOST_DEVICE inline int64_t operand_cols(const CodeFormat& format) {
   return format.cols <= kNarrowSteps * 16 ? kNarrowSteps * 16 : (format.cols + 15) / 16 * 16;
 }
 
-// Codewords of a multiple of four columns are looked up by the unit, those of two by halves of it: 256 x 16 columns a
-// step, as halves, so that the quarters of a step never meet in one bank of shared memory.
+// Codewords of a multiple of four columns are looked up by the unit, those of two or three by parts of it: 256 x 16
+// columns a step, as halves, so that the quarters of a step never meet in one bank of shared memory.
 inline constexpr int64_t kTableStepBytes = 256 * 32;
 
 inline int64_t table_steps(const CodeFormat& format) { return (format.cols + 15) / 16; }
 
+// Sub-vectors of three columns, of which a unit of four has two.
+inline bool has_triple_words(const CodeFormat& format) {
+  return format.cols == 3 * format.parts && format.cols % 4 == 0;
+}
+
 inline bool has_half_table(const CodeFormat& format) {
-  return format.copies_codewords() && format.bits == 8 && (format.part_cols() % 4 == 0 || format.part_cols() == 2) &&
-         format.cols <= kNarrowSteps * 16;
+  if (!format.copies_codewords() || format.bits != 8 || format.cols > kNarrowSteps * 16) return false;
+  return format.part_cols() % 4 == 0 || format.part_cols() == 2 || has_triple_words(format);
 }
 
 // Wide vectors' codewords are copied as fp16, eight columns at a time if these belong to one part. For that, codewords

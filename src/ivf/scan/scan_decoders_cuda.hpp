@@ -142,6 +142,54 @@ class PairDecoder : public DecoderTraits {
   bool apart_;
 };
 
+// The same for sub-vectors of three columns: four columns begin in one of them and end in the next.
+class TripleDecoder : public DecoderTraits {
+ public:
+  static constexpr bool kHasTable = true;
+  struct Held {
+    uint4 bytes;
+  };
+
+  __device__ explicit TripleDecoder(const DecoderInput& input)
+      : table_(ptx::shared_address(input.table) + threadIdx.x % 4 * 8),
+        cols_(static_cast<int>(input.lists.codec.format.cols)) {
+    ptx::keep_whole(table_);
+  }
+
+  // The two sub-codes of this thread's unit of each step.
+  __device__ Held hold(const uint8_t* code) const {
+    uint32_t words[4] = {0, 0, 0, 0};
+    KITH_UNROLL
+    for (int i = 0; i < 2 * kNarrowSteps; ++i) {
+      const int first = 4 * (i / 2 * 4 + static_cast<int>(threadIdx.x) % 4);
+      if (first < cols_) words[i / 4] |= static_cast<uint32_t>(code[first / 3 + i % 2]) << (8 * (i % 4));
+    }
+    return {{words[0], words[1], words[2], words[3]}};
+  }
+
+  __device__ bool full(int steps) const { return cols_ == steps * 16; }
+
+  template <bool kFull>
+  __device__ uint2 four(const Held& held, int step) const {
+    const int unit = 4 * step + static_cast<int>(threadIdx.x) % 4;
+    if (!kFull && 4 * unit >= cols_) return {0, 0};
+    const uint32_t word = step < 2 ? held.bytes.x : step < 4 ? held.bytes.y : step < 6 ? held.bytes.z : held.bytes.w;
+    const uint32_t at = table_ + static_cast<uint32_t>(step * kTableStepBytes);
+    const uint2 one = ptx::load_constant_8(at + byte_of(word, step % 2 * 2) * 32);
+    const uint2 next = ptx::load_constant_8(at + byte_of(word, step % 2 * 2 + 1) * 32);
+    const int inside = unit % 3;  // of the first sub-vector: it has 3 - inside of the four columns
+    constexpr unsigned kFirst = 0x3210;
+    constexpr unsigned kLowOfFirst = 0x7610;
+    constexpr unsigned kSecond = 0x7654;
+    return {__byte_perm(one.x, next.x, inside == 2 ? kLowOfFirst : kFirst),
+            __byte_perm(one.y, next.y, inside == 0 ? kLowOfFirst : kSecond)};
+  }
+
+ private:
+  uint32_t table_;
+  int cols_;
+};
+
 // A half that is ready for the matrix units (PreparedLists::halves).
 struct PreparedHalf {
   uint16_t bits;
@@ -289,6 +337,7 @@ void visit_scan_decoder(const CodeFormat& format, bool has_halves, const Use& us
   if (has_halves) return use(DecoderTag<PreparedDecoder>());
   if (has_half_table(format)) {
     if (format.part_cols() == 2) return use(DecoderTag<PairDecoder>());
+    if (format.part_cols() == 3) return use(DecoderTag<TripleDecoder>());
     return use(DecoderTag<WordDecoder<0>>());
   }
   if (format.stores_values() && format.cols % 4 == 0) {

@@ -231,7 +231,7 @@ void launch_pass(const ScanListsTask& task, cudaStream_t stream) {
 }  // namespace
 
 bool suits_tables(const CodeFormat& format) {
-  return has_half_table(format) && format.parts % 4 == 0 && format.parts <= kMostParts;
+  return has_half_table(format) && !has_triple_words(format) && format.parts % 4 == 0 && format.parts <= kMostParts;
 }
 
 void launch_scan_tables(const ScanListsTask& task, bool first, cudaStream_t stream) {

@@ -384,6 +384,8 @@ void launch_pass(const ScanListsTask& task, cudaStream_t stream) {
     return launch_with<StagedDecoder<PreparedHalf>, kNarrowSteps, kFirst>(task, stream);
   if (has_half_table(format)) {
     if (format.part_cols() == 2) return launch_with<PairDecoder, kNarrowSteps, kFirst>(task, stream);
+    if (format.part_cols() == 3 && table_steps(format) <= 6) return launch_with<TripleDecoder, 6, kFirst>(task, stream);
+    if (format.part_cols() == 3) return launch_with<TripleDecoder, kNarrowSteps, kFirst>(task, stream);
     if (all && format.part_cols() == 4) return launch_with<WordDecoder<32>, kNarrowSteps, kFirst>(task, stream);
     if (all && format.part_cols() == 16) return launch_with<WordDecoder<8>, kNarrowSteps, kFirst>(task, stream);
     if (table_steps(format) <= 5) return launch_with<WordDecoder<0>, 5, kFirst>(task, stream);

@@ -123,7 +123,7 @@ int64_t usual_candidates(const IvfSearchShape& shape) {
 // Vectors that a query may look at: those of the longest list and of others.
 double most_probed(const IvfSearchShape& shape) {
   const auto vectors = static_cast<double>(shape.vectors);
-  const double mean = vectors / static_cast<double>(std::max<int64_t>(1, shape.lists));
+  const double mean = mean_length(shape);
   const double longest = std::max(mean, static_cast<double>(shape.longest));
   return std::min(vectors, longest + static_cast<double>(shape.slots - 1) * mean);
 }
@@ -135,7 +135,7 @@ void cut_long_lists(const IvfSearchShape& shape, IvfSearchPlan& plan) {
   constexpr double kMostPassing = 65536;
   ScanCut& cut = plan.cut;
   const auto k = static_cast<double>(std::max<int64_t>(1, shape.k));
-  const double mean = static_cast<double>(shape.vectors) / static_cast<double>(std::max<int64_t>(1, shape.lists));
+  const double mean = mean_length(shape);
   const double longest = std::max(mean, static_cast<double>(shape.longest));
   const bool uneven = longest > 8 * mean;
   const auto passing = [&] {
@@ -155,12 +155,28 @@ void cut_long_lists(const IvfSearchShape& shape, IvfSearchPlan& plan) {
   plan.candidates = std::max(plan.candidates, round_up(static_cast<int64_t>(room), 128));
 }
 
+// Where bounds are known a first pass is for those queries alone whose nearest vectors are here: a sample of the nearest
+// lists, of which so many times k pass as there is room for.
+void cut_bounded(const IvfSearchShape& shape, IvfSearchPlan& plan) {
+  constexpr int64_t kLeastSample = 1024;
+  const double longest = std::max(mean_length(shape), static_cast<double>(shape.longest));
+  plan.candidates = std::max<int64_t>(plan.candidates, 2048);
+  const double wanted = 4.0 * static_cast<double>(shape.k) * longest / static_cast<double>(plan.candidates);
+  ScanCut& cut = plan.cut;
+  const auto sample = static_cast<int64_t>(std::min(wanted, static_cast<double>(kMostFirstValues / 2)));
+  cut.sample_every = 1;
+  cut.rescans = true;
+  cut.kept_rows = round_up(std::max(kLeastSample, sample), kSampleRows);
+  cut.first_rows = kLeastSample;
+  plan.values = round_up(cut.first_rows - 1 + cut.kept_rows, 32);
+}
+
 // How many vectors the first pass looks at for a query, and how items are cut.
 void cut_lists(const IvfSearchShape& shape, IvfSearchPlan& plan) {
   plan.candidates = usual_candidates(shape);
   const auto slots = static_cast<double>(shape.slots);
   const auto k = static_cast<double>(shape.k);
-  const double mean = static_cast<double>(shape.vectors) / static_cast<double>(std::max<int64_t>(1, shape.lists));
+  const double mean = mean_length(shape);
   const double share = shape.kept < 0 || shape.vectors == 0
                            ? 1.0
                            : std::max(1e-3, static_cast<double>(shape.kept) / static_cast<double>(shape.vectors));
@@ -198,8 +214,11 @@ void cut_lists(const IvfSearchShape& shape, IvfSearchPlan& plan) {
                                                   (slots - 1) * static_cast<double>(cut.kept_rows) + 1}));
   plan.values = std::min(round_up(cut.first_rows - 1 + cut.kept_rows, 32), kMostFirstValues);
   cut.rescans = plan.by_row;
-  if (!one_long_list && shape.sample_every == 0) cut_long_lists(shape, plan);
-  if (one_long_list) {  // k of so many values let as many times k pass as there are vectors for each
+  constexpr int64_t kMostBounded = 256;  // neighbours: of more, candidates are many whatever is known
+  const bool has_bounds = shape.bounded && !all && shape.k <= kMostBounded && shape.sample_every == 0;
+  if (has_bounds) cut_bounded(shape, plan);
+  if (!one_long_list && shape.sample_every == 0 && !has_bounds) cut_long_lists(shape, plan);
+  if (one_long_list && !has_bounds) {  // k of so many values let as many times k pass as there are vectors for each
     constexpr int64_t kMostPassing = 65536;
     const double passing = k * mean / static_cast<double>(plan.values);
     const auto room = static_cast<int64_t>(1.5 * passing) + 256;
@@ -374,6 +393,7 @@ void launch_ivf_search(const IvfSearchTask& task, const IvfSearchShape& shape, c
     now.slots = shape.slots;
     now.multiprocessors = shape.multiprocessors;
     ListRerankTask rerank = rerank_task(now, shape, at, memory, task.neighbors + done * shape.k);
+    rerank.elsewhere = task.elsewhere.from(done);
     const DirectMemory direct = direct_memory(at, memory);
     if (plan.direct) {
       launch_list_direct(rerank, direct, stream);
@@ -433,7 +453,7 @@ void launch_ivf_search(const IvfSearchTask& task, const IvfSearchShape& shape, c
                          task.kept == nullptr ? task.repeats : nullptr, shape.k};
     select.lists_candidates = !plan.cut.samples();
     launch_list_select(select, stream);
-    if (task.elsewhere != nullptr) launch_shorten_reaches(select, task.elsewhere + done * shape.k, stream);
+    if (task.elsewhere.bounds != nullptr) launch_shorten_reaches(select, task.elsewhere.from(done), stream);
     mark();
 
     scan.items += shape.lists + 1;
@@ -447,7 +467,6 @@ void launch_ivf_search(const IvfSearchTask& task, const IvfSearchShape& shape, c
     rerank.candidates = select.candidates;
     rerank.worst = scan.worst;
     rerank.reaches = select.reaches;
-    rerank.elsewhere = task.elsewhere == nullptr ? nullptr : task.elsewhere + done * shape.k;
     // Shared memory holds them beside a vector, which may be long.
     const bool has_room = plan.cut.rescans && shape.format.cols <= kMostListCandidates;
     const int64_t usual_room = has_room ? kMostListCandidates : 1024;

@@ -33,7 +33,7 @@ struct IvfSearchTask : ProbedLists {
   uint64_t* neighbors = nullptr;      // queries x k, sorted, padded
   const uint16_t* repeats = nullptr;  // of each vector (launch_rank_repeats), where it is known
   ScanTerms terms = {};               // what the plan says
-  const uint64_t* elsewhere = nullptr;  // the same of other lists: what is farther than its last is not looked for
+  QueryBounds elsewhere = {};         // what is farther is not looked for
   bool zeroed = false;                // zeroed_bytes() of the memory are zero; for one batch only
   bool leaves_direct = false;         // the last step is the caller's: launch_ivf_direct(); for one batch only
   ProductEngine engine = ProductEngine::automatic;

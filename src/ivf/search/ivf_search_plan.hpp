@@ -18,6 +18,7 @@ struct IvfSearchShape {
   int64_t slots = 0;  // lists of each query
   int64_t k = 0;
   int64_t lists = 0;
+  int64_t filled = 0;  // of these that have vectors; 0: all
   int64_t vectors = 0;
   int64_t longest = 0;  // list; 0: not known, as if all were of one length
   int64_t kept = -1;  // vectors that a filter leaves; negative: all
@@ -26,6 +27,7 @@ struct IvfSearchShape {
   bool repeats = false;     // equal vectors are known, and no filter is there
   bool row_terms = false;   // bounds can be made by row (device_lists_cuda.hpp)
   bool unit = false;        // cosine by distances of normalized vectors (likewise)
+  bool bounded = false;     // what is farther than a bound that follows from a sample of all lists is not looked for
   int sample_every = 0;  // of the first pass (scan_cut.hpp); 0: as the plan thinks best, 1: whole lists
   int tables = -1;       // 1: lookup tables where they can be; 0: products; negative: as the plan thinks best
   ScanTerm term = ScanTerm::none;  // what lookup tables of product codes find kept beside the lists, or there is room for
@@ -44,6 +46,11 @@ struct IvfSearchPlan {
   int64_t candidates = 0;  // of a query
   int64_t bytes = 0;
 };
+
+inline double mean_length(const IvfSearchShape& shape) {
+  const int64_t lists = shape.filled > 0 ? shape.filled : shape.lists;
+  return static_cast<double>(shape.vectors) / static_cast<double>(lists > 0 ? lists : 1);
+}
 
 // The best plan within `most_bytes`, or the least one where nothing fits. Pure.
 IvfSearchPlan plan_ivf_search(const IvfSearchShape& shape, int64_t most_bytes);

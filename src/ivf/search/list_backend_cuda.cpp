@@ -16,6 +16,7 @@
 #include "rows/stored_row.hpp"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <span>
 
@@ -45,6 +46,7 @@ class CudaBackend final : public ListsBackend {
 
   void load(const MatrixView& queries, std::span<const uint32_t> numbers) override {
     numbers_ = numbers;
+    if (in_pieces()) search_.in_pieces->pieces->begin();
     const auto count = static_cast<int64_t>(numbers.size());
     const int64_t cols = shape_.cols;
     const bool here = queries.space().host_readable();
@@ -84,24 +86,24 @@ class CudaBackend final : public ListsBackend {
     return limit_probes();
   }
 
-  void nearest(uint64_t* neighbors, ProgressMeter&) override {
+  void nearest(uint64_t* neighbors, ProgressMeter& meter) override {
     const int64_t found = count() * task_.k;
-    const bool on_page = few_ && search_.parts.size() == 1 && plan_.parts[0].direct &&
+    const bool on_page = few_ && !in_pieces() && search_.parts.size() == 1 && plan_.parts[0].direct &&
                          array_bytes<uint64_t>(found) <= PinnedPage::kDownBytes - kFewReportBytes;
     auto* const page = on_page ? reinterpret_cast<uint64_t*>(few_->page().down() + kFewReportBytes) : nullptr;
     if (on_page) {
-      search_parts(page);
+      search_parts(meter, page);
     } else {
-      context_->copy_values(neighbors, search_parts(), found);
+      context_->copy_values(neighbors, search_parts(meter), found);
     }
     wait();
     check_queries();
     if (on_page) std::copy_n(page, found, neighbors);
   }
 
-  void nearest_on_device(const NeighborsView& out, ProgressMeter&) override {
+  void nearest_on_device(const NeighborsView& out, ProgressMeter& meter) override {
     const int64_t k = task_.k;
-    const DeviceLists found{search_parts(), nullptr, count(), k};
+    const DeviceLists found{search_parts(meter), nullptr, count(), k};
     const auto to = [&](int64_t query, int64_t queries) -> NeighborsView {
       return {out.ids + query * k, out.distances + query * k, queries, k, out.space};
     };
@@ -155,6 +157,8 @@ class CudaBackend final : public ListsBackend {
   int64_t count() const { return static_cast<int64_t>(numbers_.size()); }
   bool follow_each_other() const { return int64_t{numbers_.back()} - numbers_.front() + 1 == count(); }
 
+  bool in_pieces() const { return search_.in_pieces.has_value(); }
+
   void wait() {
     context_->synchronize();
     if (few_) few_->page().finished();
@@ -190,7 +194,9 @@ class CudaBackend final : public ListsBackend {
     if (few_->with_launch().bytes > 0) task.copied = at(layout_.rows);
     launch_few_nearest(task, few_->with_launch(), search_.gpu.multiprocessors, context_->stream());
   }
-  bool zeroes_early() const { return few_ && !plan_.parts.empty() && plan_.parts[0].batch >= count(); }
+  bool zeroes_early() const {
+    return few_ && !in_pieces() && !plan_.parts.empty() && plan_.parts[0].batch >= count();
+  }
 
   void bring(const MatrixView& queries) {
     const int64_t cols = shape_.cols;
@@ -244,35 +250,113 @@ class CudaBackend final : public ListsBackend {
   }
 
   // The best neighbours of the batch's queries; where there is one part they can be written elsewhere.
-  uint64_t* search_parts(uint64_t* elsewhere = nullptr) {
-    uint64_t* lists[3];
-    for (int i = 0; i < 3; ++i) lists[i] = at(layout_.found) + i * count() * task_.k;
+  uint64_t* search_parts(ProgressMeter& meter, uint64_t* elsewhere = nullptr) {
+    if (in_pieces()) return search_pieces(meter);
+    FoundLists lists = found_lists();
     if (elsewhere != nullptr) lists[0] = elsewhere;
     for (size_t p = 0; p < search_.parts.size(); ++p) {
-      const PreparedSegmentCuda::Scanned part = search_.parts[p]->scanned(task_.k, task_.kept != nullptr);
-      IvfSearchTask task;
-      task.lists = part.lists;
-      task.prepared = part.prepared;
-      task.queries = static_cast<const float*>(now_.data());
-      task.query_stride = now_.row_stride();
-      task.probes = at(layout_.probes);
-      task.kept = search_.kept.data();
-      task.repeats = part.repeats;
+      IvfSearchTask task = task_of(*search_.parts[p]);
       task.terms = search_.terms[p];
       task.neighbors = lists[p == 0 ? 0 : 1];
       task.zeroed = p == 0 && zeroes_early();
-      const IvfSearchShape shape = search_.shape_of(p, count(), round_.slots);
-      const ListsApart apart(task, shape, plan_.parts[p], search_.metric, context_,
-                             search_.resources.with_progress({}));
-      task.probes = apart.probes();
-      task.elsewhere = apart.found();
-      scan_part(task, shape, plan_.parts[p]);
-      apart.bring_in();
-      if (p == 0) continue;
-      launch_merge_found(lists[0], lists[1], count(), task_.k, lists[2], context_->stream());
-      std::swap(lists[0], lists[2]);
+      search_part(task, search_.shape_of(p, count(), round_.slots), plan_.parts[p]);
+      if (p > 0) bring_together(lists);
     }
     return lists[0];
+  }
+
+  // The best so far, what one part has, and room for the best of both.
+  using FoundLists = std::array<uint64_t*, 3>;
+  FoundLists found_lists() const {
+    FoundLists lists{};
+    for (size_t i = 0; i < lists.size(); ++i) {
+      lists[i] = at(layout_.found) + static_cast<int64_t>(i) * count() * task_.k;
+    }
+    return lists;
+  }
+  void bring_together(FoundLists& lists) const {
+    launch_merge_found(lists[0], lists[1], count(), task_.k, lists[2], context_->stream());
+    std::swap(lists[0], lists[2]);
+  }
+
+  IvfSearchTask task_of(const PreparedSegmentCuda& of) const {
+    const PreparedSegmentCuda::Scanned part = of.scanned(task_.k, task_.kept != nullptr);
+    IvfSearchTask task;
+    task.lists = part.lists;
+    task.prepared = part.prepared;
+    task.queries = static_cast<const float*>(now_.data());
+    task.query_stride = now_.row_stride();
+    task.probes = at(layout_.probes);
+    task.kept = search_.kept.data();
+    task.repeats = part.repeats;
+    return task;
+  }
+
+  void search_part(IvfSearchTask task, const IvfSearchShape& shape, const IvfSearchPlan& plan) const {
+    const ListsApart apart(task, shape, plan, search_.metric, context_, search_.resources.with_progress({}));
+    task.probes = apart.probes();
+    if (apart.bounds().bounds != nullptr) task.elsewhere = apart.bounds();
+    scan_part(task, shape, plan);
+    apart.bring_in();
+  }
+
+  // Queries and their ranked lists stay; pieces come and go. What was found in those before bounds what is looked for,
+  // and before the first one a sample of all lists does. Waits for the end of each piece, whose memory is the next one's.
+  uint64_t* search_pieces(ProgressMeter& meter) {
+    FoundLists lists = found_lists();
+    ListPieces& pieces = *search_.in_pieces->pieces;
+    context_->fill(lists[0], 0xFF, count() * task_.k);
+    context_->fill(at(layout_.bounds), 0xFF, count());
+    bounded_ = false;
+    if (const ListPieces::Piece sample = pieces.sample(); sample.lists != nullptr) {
+      if (search_piece(sample, lists[1])) {
+        launch_lower_bounds(lists[1], count(), task_.k, true, at(layout_.bounds), context_->stream());
+        bounded_ = true;
+      }
+      context_->synchronize();
+    }
+    for (ListPieces::Piece piece = pieces.next(); piece.lists != nullptr; piece = next_piece(pieces, piece)) {
+      meter.poll();
+      if (search_piece(piece, lists[1])) {
+        bring_together(lists);
+        launch_lower_bounds(lists[0], count(), task_.k, false, at(layout_.bounds), context_->stream());
+      }
+      context_->synchronize();
+    }
+    return lists[0];
+  }
+  static ListPieces::Piece next_piece(ListPieces& pieces, ListPieces::Piece& before) {
+    before = {};  // its memory is free now
+    return pieces.next();
+  }
+
+  // False: no query looks at any of its lists.
+  bool search_piece(const ListPieces::Piece& piece, uint64_t* found) const {
+    const DeviceListsView& lists = piece.lists->lists();
+    ProbesHereTask here{at(layout_.probes), count(), round_.slots, lists.offsets, lists.lists, at(layout_.most_here)};
+    context_->fill(here.largest, 0, 1);
+    launch_probes_here(here, context_->stream());
+    uint32_t most = 0;
+    context_->copy_values<uint32_t>(&most, here.largest, 1);
+    context_->synchronize();
+    if (most == 0) return false;
+    IvfSearchShape shape = search_.shape_of_piece(*piece.lists, piece.filled, count(), int64_t{most});
+    shape.bounded = shape.bounded && bounded_;
+    const IvfSearchPlan plan = plan_ivf_search(shape, plan_.scan_bytes);
+    if (plan.bytes > plan_.scan_bytes) {
+      throw OutOfMemory("the lists' lengths differ so much that a search in pieces lacks memory on the GPU; raise the "
+                        "device memory limit, or search on the CPU",
+                        search_.resources.device_memory()->used() + plan.bytes - plan_.scan_bytes);
+    }
+    here.most = most;
+    here.out = at(layout_.probes_here);
+    launch_probes_here(here, context_->stream());
+    IvfSearchTask task = task_of(*piece.lists);
+    task.probes = here.out;
+    task.elsewhere = {at(layout_.bounds), 1};
+    task.neighbors = found;
+    search_part(task, shape, plan);
+    return true;
   }
 
   // How many vectors are in range of queries first, first + 1, ... of the batch; those that there is room for are
@@ -337,6 +421,7 @@ class CudaBackend final : public ListsBackend {
   MatrixView now_;  // the queries on the device
   int64_t capacity_ = std::min(kFirstHits, plan_.hits);
   int64_t together_ = kMostProbes;
+  bool bounded_ = false;  // a sample of lists in pieces has been searched
 };
 
 // What lookups find beside the lists of each part; none where a plan will not look codes up.
@@ -363,7 +448,8 @@ Resources sharing_spare(const Resources& resources, size_t segments) {
 }
 
 CudaSearchData::CudaSearchData(int device, const GpuModelCuda& of_model, Metric of_metric, const GpuParts& of_parts,
-                               int64_t rows, const IvfSearch& wanted, int64_t queries, const Resources& given)
+                               int64_t rows, const IvfSearch& wanted, int64_t queries, const Resources& given,
+                               const std::optional<InPieces>& pieces)
     : guard(device),
       context(std::make_shared<const DeviceContext>(device, given.options().stream)),
       resources(given.with_device(Device::cuda(device)).with_stream(context->stream())),
@@ -372,6 +458,7 @@ CudaSearchData::CudaSearchData(int device, const GpuModelCuda& of_model, Metric 
       metric(of_metric),
       parts(of_parts),
       task(wanted),
+      in_pieces(pieces),
       lists(of_parts.front()->lists().lists),
       terms(of_parts.size()) {
   if (task.kept != nullptr) {
@@ -389,11 +476,28 @@ CudaSearchData::CudaSearchData(int device, const GpuModelCuda& of_model, Metric 
       }
     }
   }
-  if (!task.most) terms = terms_for(*this, queries);
+  if (!task.most && !in_pieces) terms = terms_for(*this, queries);
 }
 
 IvfSearchShape CudaSearchData::shape_of(size_t part, int64_t queries, int64_t slots) const {
-  const PreparedSegmentCuda::Scanned scanned = parts[part]->scanned(task.k, task.kept != nullptr);
+  if (in_pieces) return shape_of_piece(*parts[part], 0, queries, slots);
+  return shape_of(*parts[part], terms[part].term, queries, slots);
+}
+
+IvfSearchShape CudaSearchData::shape_of_piece(const PreparedSegmentCuda& piece, int64_t filled, int64_t queries,
+                                              int64_t slots) const {
+  IvfSearchShape shape = shape_of(piece, ScanTerm::none, queries, slots);
+  shape.filled = filled > 0 ? filled : in_pieces->filled;
+  if (shape.longest == 0) shape.longest = in_pieces->longest;
+  shape.tables = 0;  // one way for all pieces: what it takes is known before they come
+  // Bounds shorten the reaches of these alone.
+  shape.bounded = has_differences(shape.kind) && !has_norm_keys(shape.format, shape.kind);
+  return shape;
+}
+
+IvfSearchShape CudaSearchData::shape_of(const PreparedSegmentCuda& part, ScanTerm term, int64_t queries,
+                                        int64_t slots) const {
+  const PreparedSegmentCuda::Scanned scanned = part.scanned(task.k, task.kept != nullptr);
   const DeviceListsView& listed = scanned.lists;
   IvfSearchShape shape;
   shape.format = listed.codec.format;
@@ -409,7 +513,7 @@ IvfSearchShape CudaSearchData::shape_of(size_t part, int64_t queries, int64_t sl
   shape.multiprocessors = gpu.multiprocessors;
   shape.warpgroups = product_engine(gpu.compute_capability) == ProductEngine::wgmma;
   shape.repeats = scanned.repeats != nullptr && task.kept == nullptr;
-  shape.term = terms[part].term;
+  shape.term = term;
   return shape;
 }
 
@@ -418,11 +522,12 @@ RoundShape CudaSearchData::round_shape(const ListsRound& round, bool few) const 
   return {.cols = cols(),
           .slots = round.slots,
           .k = task.k,
-          .found_lists = parts.size() > 1 ? 3 : 1,
+          .found_lists = parts.size() > 1 || in_pieces ? 3 : 1,
           .stages = on_host && (round.again || round.dtype != DType::f32),
           .brings = on_host || round.again,
           .may_be_short = task.fewest > 0,
           .writes_singly = round.again && !round.result_space.host_readable(),
+          .in_pieces = in_pieces.has_value(),
           .ranked_lists = few ? lists : 0,
           .multiprocessors = gpu.multiprocessors};
 }

@@ -21,6 +21,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 namespace kith {
@@ -29,6 +30,34 @@ inline constexpr int64_t kMostProbes = int64_t{1} << 24;  // of the queries sear
 inline constexpr int64_t kHitBytes = 20;                  // of a hit: as it comes, and beside those of its query
 
 using GpuParts = std::vector<std::shared_ptr<const PreparedSegmentCuda>>;
+
+// Lists that come to the device in pieces, one after the other: they lie on the host. A search goes over them once for
+// each of its batches.
+class ListPieces {
+ public:
+  struct Piece {
+    std::shared_ptr<const PreparedSegmentCuda> lists;
+    int64_t filled = 0;  // lists that have vectors in it
+  };
+
+  virtual ~ListPieces() = default;
+  // The first one is on its way.
+  virtual void begin() = 0;
+  // A sample of all lists, whose vectors come again with the pieces; none where there is no room, or it is of no use.
+  virtual Piece sample() = 0;
+  // The next piece; no lists after the last. Nothing is left to be done with the one before, nor with the sample.
+  virtual Piece next() = 0;
+};
+
+// What a search plans with where lists come in pieces.
+struct InPieces {
+  ListPieces* pieces = nullptr;  // null where memory is only counted
+  int64_t filled = 0;            // lists of a piece
+  int64_t longest = 0;           // list; 0: not known
+  // What a piece may need beyond a plan that knows no more than this: a query that meets the longest list has more
+  // candidates than one of lists of one length.
+  static constexpr int64_t kUnevenBytes = int64_t{2} << 20;
+};
 
 // What a round is made for.
 struct RoundShape {
@@ -40,6 +69,7 @@ struct RoundShape {
   bool brings = false;      // queries must be copied to the device or converted
   bool may_be_short = false;
   bool writes_singly = false;  // results are in device memory, at the places of queries that are not contiguous
+  bool in_pieces = false;      // lists come in pieces
   int64_t ranked_lists = 0;    // of few queries, which one launch ranks (few_nearest_cuda.hpp); 0: as many queries are
   int multiprocessors = 0;
 };
@@ -59,6 +89,9 @@ struct RoundLayout : WorkspaceLayout {
         found(take<uint64_t>(batch, shape.k * shape.found_lists)),
         written_ids(take<int64_t>(shape.writes_singly ? batch : 0, shape.k)),
         written_distances(take<float>(shape.writes_singly ? batch : 0, shape.k)),
+        bounds(take<uint64_t>(shape.in_pieces ? batch : 0)),
+        probes_here(take<uint64_t>(shape.in_pieces ? batch : 0, shape.slots)),
+        most_here(take<uint32_t>(shape.in_pieces ? 1 : 0)),
         scan(take<std::byte>(scan_bytes)) {}
 
   Slot<float> rows;  // queries
@@ -71,6 +104,9 @@ struct RoundLayout : WorkspaceLayout {
   Slot<uint64_t> found;
   Slot<int64_t> written_ids;  // of neighbours on their way to the places of single queries
   Slot<float> written_distances;
+  Slot<uint64_t> bounds;  // of each query (QueryBounds)
+  Slot<uint64_t> probes_here;  // of the lists of a piece
+  Slot<uint32_t> most_here;    // of any query
   Slot<std::byte> scan;
 };
 
@@ -100,8 +136,10 @@ struct HitMemory {
 // What the rounds of a search share.
 struct CudaSearchData {
   // `rows` of the index, for the filter. The resources are the caller's; `resources` work on the search's stream.
+  // Where lists come in pieces `parts` is one that stands for each of them.
   CudaSearchData(int device, const GpuModelCuda& model, Metric metric, const GpuParts& parts, int64_t rows,
-                 const IvfSearch& task, int64_t queries, const Resources& given);
+                 const IvfSearch& task, int64_t queries, const Resources& given,
+                 const std::optional<InPieces>& in_pieces = {});
 
   int64_t cols() const { return parts.front()->lists().codec.format.cols; }
   // Whether one launch ranks the lists of a batch.
@@ -109,6 +147,9 @@ struct CudaSearchData {
     return model.centres() != nullptr && suits_few_nearest(key_kind(metric), batch, cols(), round.slots);
   }
   IvfSearchShape shape_of(size_t part, int64_t queries, int64_t slots) const;
+  IvfSearchShape shape_of(const PreparedSegmentCuda& part, ScanTerm term, int64_t queries, int64_t slots) const;
+  // The same of a piece; of what stands for all of them where only these are known.
+  IvfSearchShape shape_of_piece(const PreparedSegmentCuda& piece, int64_t filled, int64_t queries, int64_t slots) const;
   // `few`: one launch ranks.
   RoundShape round_shape(const ListsRound& round, bool few) const;
   // The ranking of lists: an exact search of the centres.
@@ -122,6 +163,7 @@ struct CudaSearchData {
   const Metric metric;
   const GpuParts& parts;
   const IvfSearch task;
+  const std::optional<InPieces> in_pieces;
   const int64_t lists;
   DeviceArray<uint64_t> kept;    // bits of the filter
   DeviceArray<uint32_t> sizes;   // of the lists, where queries may be short

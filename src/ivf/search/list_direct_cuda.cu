@@ -98,7 +98,15 @@ struct DirectCut {
   int room;   // of a block's list
   int parts;  // blocks that share one of the first queries
   bool all;   // queries, not those that are left
+  int table;  // values of the codewords, which shared memory has a copy of; 0: none
 };
+
+// Where a thread reads codewords one value at a time, at places that have nothing to do with its neighbours', shared
+// memory gives them several times as fast, where there is enough of it beside `other_bytes`.
+int64_t table_values(const CodeFormat& format, int64_t other_bytes) {
+  const int64_t values = has_triples(format) ? format.parts * format.codewords() * format.part_cols() : 0;
+  return other_bytes + 4 * values <= kListSharedBytes ? values : 0;
+}
 
 // A list of what is nearest so far, which is sorted and cut whenever it may be full.
 template <typename Reader>
@@ -115,7 +123,7 @@ __global__ void __launch_bounds__(kThreads) list_direct_kernel(const __grid_cons
                                                 : given.lists + static_cast<int64_t>(blockIdx.x) * cut.room;
   const auto thread = static_cast<int>(threadIdx.x);
   const auto k = static_cast<int>(task.k);
-  const Reader reader(task.lists.codec, task.lists.codes);
+  CodecView codec = task.lists.codec;
   ptx::wait_for_kernel_before();
   const double scale = task.prepared.largest == nullptr ? 1.0 : operand_scale(*task.prepared.largest);
   const ListKey key_of_lists = task.lists.key();
@@ -124,6 +132,13 @@ __global__ void __launch_bounds__(kThreads) list_direct_kernel(const __grid_cons
   const bool by_row = reaches && key_of_lists.by_row;
   const int run_rows = by_row ? kSiftRun : kRun;
   const int64_t count = cut.all ? task.query_count : int64_t{*task.left.count};
+  if (cut.table > 0 && count > 0) {
+    uint64_t* const behind = memory + padded_cols(codec.format.cols) + (given.lists == nullptr ? cut.room : 0);
+    auto* const table = vectors<float>(behind);
+    for (int i = thread; i < cut.table; i += kThreads) table[i] = codec.codewords[i];
+    codec.codewords = table;  // the barrier before the first query is before their use
+  }
+  const Reader reader(codec, task.lists.codes);
   const int64_t shared_queries = cut.parts == 1 ? 0 : count < kSharedQueries ? count : kSharedQueries;
   const int64_t shared_work = shared_queries * cut.parts;
   for (int64_t work = blockIdx.x; work < shared_work + count - shared_queries; work += gridDim.x) {
@@ -135,12 +150,11 @@ __global__ void __launch_bounds__(kThreads) list_direct_kernel(const __grid_cons
     __syncthreads();
     if (thread == 0) listed = sifted_count = 0;
     const double inverse_q = load_query(keys_of(task.lists), task.queries + query * task.query_stride, values);
-    uint64_t bound = kPadding;
     int run = 0;
     const bool bounded = task.reaches != nullptr && key_of_lists.has_distances() && task.unsure[query] == 0;
     double reach = bounded ? task.reaches[query] : HUGE_VAL;
     uint64_t* const out = task.neighbors + query * task.k;
-    if (task.elsewhere != nullptr) bound = task.elsewhere[query * task.k + k - 1];
+    uint64_t bound = task.elsewhere.of(query);
     if (task.begun && out[k - 1] < bound) bound = out[k - 1];
     if (reaches && bound != kPadding) reach = fmin(reach, reach_of(key_of_lists, bound, scale));
     if (task.begun) {
@@ -238,13 +252,15 @@ void launch_list_direct(const ListRerankTask& task, const DirectMemory& memory, 
   const int64_t bytes = 8 * (padded_cols(format.cols) + (lists ? 0 : list_room(task.k)));
   DirectMemory given = memory;
   if (!lists) given.lists = nullptr;
+  const int64_t table = table_values(format, bytes);
   const DirectCut cut{static_cast<int>(list_room(task.k)), static_cast<int>(parts_for(task.k)),
-                      task.candidates.entries == nullptr};
+                      task.candidates.entries == nullptr, static_cast<int>(table)};
   visit_reader(format, [&](auto tag) {
     const auto kernel = list_direct_kernel<typename decltype(tag)::type>;
     allow_all_shared_memory(kernel);
-    const int64_t blocks = direct_blocks(task.k, format.cols, task.multiprocessors);
-    launch(kernel, Grid::of(blocks, kThreads).with_shared(bytes).chained(), stream, task, given, format.bytes(), cut);
+    const int64_t most = direct_blocks(task.k, format.cols, task.multiprocessors);
+    const int64_t blocks = table > 0 ? std::min<int64_t>(most, task.multiprocessors) : most;
+    launch(kernel, Grid::of(blocks, kThreads).with_shared(bytes + 4 * table).chained(), stream, task, given, format.bytes(), cut);
   });
 }
 

@@ -2,6 +2,8 @@
 // and return.
 #pragma once
 
+#include "core/host_device.hpp"
+#include "core/ordered_key.hpp"
 #include "ivf/scan/scan_lists_task_cuda.hpp"
 #include "ivf/segment/device_lists_cuda.hpp"
 #include "kernels/rerank/rerank_task.hpp"
@@ -21,6 +23,36 @@ void launch_pack_probes(const int64_t* lists, int64_t count, uint64_t* packed, c
 
 // Adds the vectors of each list, those that `kept` keeps by their row numbers or all, to sizes. Enqueues and returns.
 void launch_add_list_sizes(const DeviceListsView& lists, const uint64_t* kept, uint32_t* sizes, cudaStream_t stream);
+
+// Finds each query's ranked lists that have vectors here, where only a part of the lists lies on the device. Without
+// `out` it looks for the largest number of any query alone: `largest`, on the device and zero before. Else it writes
+// each query's first `most` of them, in their order, and padding. Enqueues and returns.
+struct ProbesHereTask {
+  const uint64_t* probes = nullptr;  // queries x slots
+  int64_t queries = 0;
+  int64_t slots = 0;
+  const int64_t* offsets = nullptr;  // of the lists
+  int64_t lists = 0;
+  uint32_t* largest = nullptr;
+  uint64_t* out = nullptr;  // queries x most
+  int64_t most = 0;
+};
+void launch_probes_here(const ProbesHereTask& task, cudaStream_t stream);
+
+// A bound of each query: neighbours that do not come before it, packed, are not looked for; padding is none. It follows
+// from what other lists have, or a sample.
+struct QueryBounds {
+  const uint64_t* bounds = nullptr;  // null: there is none
+  int64_t stride = 1;
+
+  KITH_HOST_DEVICE uint64_t of(int64_t query) const { return bounds == nullptr ? kPadding : bounds[query * stride]; }
+  QueryBounds from(int64_t query) const { return {bounds == nullptr ? nullptr : bounds + query * stride, stride}; }
+};
+
+// Lowers bounds, one for each query, to the last of k neighbours that were found of each, sorted and padded; or, where
+// these will be found again, to what comes behind it. Enqueues and returns.
+void launch_lower_bounds(const uint64_t* found, int64_t queries, int64_t k, bool found_again, uint64_t* bounds,
+                         cudaStream_t stream);
 
 struct ProbeLimitsTask {
   uint64_t* probes = nullptr;  // queries x slots, packed lists in their order; those past a query's become padding
@@ -59,9 +91,8 @@ struct ListSelectTask : ProbedLists {
 // Enqueues and returns.
 void launch_list_select(const ListSelectTask& task, cudaStream_t stream);
 
-// Reaches of queries that are no longer than the last of k neighbours that each has elsewhere, queries x k, sorted and
-// padded. Cosine's stay as they are. Enqueues and returns.
-void launch_shorten_reaches(const ListSelectTask& task, const uint64_t* elsewhere, cudaStream_t stream);
+// Reaches of queries that are no longer than their bounds. Cosine's stay as they are. Enqueues and returns.
+void launch_shorten_reaches(const ListSelectTask& task, const QueryBounds& bounds, cudaStream_t stream);
 
 // Turns candidates of lists into neighbours: computes canonical keys of the decoded vectors and sorts them. If there
 // are many, the k-th smallest estimate rules out most; four threads compute the canonical key of each other one.
@@ -81,7 +112,7 @@ struct ListRerankTask : ProbedLists {
   FailedQueries crowded = {};      // memory for those that are too much for a warp
   FailedQueries left = {};         // written by the one, read by the other
   uint64_t* neighbors = nullptr;   // queries x k, sorted, padded
-  const uint64_t* elsewhere = nullptr;  // the same of other lists, or none: launch_list_direct() needs nothing farther
+  QueryBounds elsewhere = {};      // launch_list_direct() needs nothing farther
   bool begun = false;  // launch_list_direct() finds there, in the same form, what other lists have, and adds to it
 };
 

@@ -19,8 +19,9 @@ constexpr int64_t kRangeQueryBytes = 64;  // of a query on the host, beside its 
 class CudaSearcher final : public ListSearcher {
  public:
   CudaSearcher(int device, const GpuModelCuda& model, Metric metric, const GpuParts& parts, int64_t rows,
-               const IvfSearch& task, int64_t queries, const Resources& given)
-      : data_(device, model, metric, parts, rows, task, queries, given) {}
+               const IvfSearch& task, int64_t queries, const Resources& given,
+               const std::optional<InPieces>& in_pieces = {})
+      : data_(device, model, metric, parts, rows, task, queries, given, in_pieces) {}
 
   const IvfSearch& task() const override { return data_.task; }
   Metric metric() const override { return data_.metric; }
@@ -65,13 +66,26 @@ ListsCudaPlan CudaSearcher::plan_batch(const ListsRound& round, int64_t batch, b
     plan.device_bytes += plan.hits * kHitBytes;
     return plan;
   }
-  const int64_t left = std::max<int64_t>(0, most - plan.device_bytes);
+  const int64_t uneven = data_.in_pieces ? InPieces::kUnevenBytes : 0;
+  const int64_t left = std::max<int64_t>(0, most - plan.device_bytes - uneven);
   for (size_t p = 0; p < data_.parts.size(); ++p) {
     plan.parts.push_back(plan_ivf_search(data_.shape_of(p, batch, round.slots), left));
     plan.scan_bytes = std::max(plan.scan_bytes, plan.parts.back().bytes);
   }
+  plan.scan_bytes += uneven;
   plan.device_bytes = saturating_add(plan.device_bytes, plan.scan_bytes);
   return plan;
+}
+
+// Queries that are searched together at least. Where lists come in pieces each batch goes over all of them: so many then
+// as take little beside a piece.
+int64_t least_batch(const ListsRound& round, const CudaSearchData& data) {
+  constexpr int64_t kBytes = int64_t{8} << 20;
+  constexpr int64_t kMost = 16384;
+  if (!data.in_pieces) return 1;
+  const int64_t most = std::clamp<int64_t>(kMostProbes / std::max<int64_t>(round.slots, data.task.k), 1, kMost);
+  const int64_t fits = kBytes / divide_up(RoundLayout(data.round_shape(round, false), 256).bytes, 256);
+  return std::clamp<int64_t>(std::min(most, fits), 1, round.queries);
 }
 
 // Batches take up to a third of the memory, or a sixth where hits may be many, and ranking up to a sixth; the scan the
@@ -84,16 +98,17 @@ PlanWithin<ListsPlan> CudaSearcher::plan(const ListsRound& round, const PlanBudg
         const int64_t wanted =
             std::clamp<int64_t>(kMostProbes / std::max<int64_t>(round.slots, data_.task.k), 1, round.queries);
         const int64_t each = divide_up(RoundLayout(data_.round_shape(round, false), kSome).bytes, kSome);
-        int64_t batch = std::clamp<int64_t>(most / (data_.task.most ? 6 : 3) / each, 1, wanted);
+        const int64_t least = std::min(least_batch(round, data_), wanted);
+        int64_t batch = std::clamp<int64_t>(most / (data_.task.most ? 6 : 3) / each, least, wanted);
         const auto fits = [&](const ListsCudaPlan& plan) {
           return plan.device_bytes <= most && plan.host_bytes <= budget.host;
         };
         ListsCudaPlan plan = plan_batch(round, batch, data_.ranks_few(round, batch), most, most / 6, gpu, budget);
-        while (!fits(plan) && batch > 1) {
-          batch = divide_up(batch, 2);
+        while (!fits(plan) && batch > least) {
+          batch = std::max(divide_up(batch, 2), least);
           plan = plan_batch(round, batch, false, most, most / 6, gpu, budget);
         }
-        if (!fits(plan)) plan = plan_batch(round, 1, false, most, 0, gpu, budget);
+        if (!fits(plan)) plan = plan_batch(round, least, false, most, 0, gpu, budget);
         return ListsPlan(std::move(plan));
       });
 }
@@ -195,16 +210,13 @@ class ListsForGpu final : public SearchableLists {
     const std::shared_ptr<const GpuModelCuda> model = gpu_model(device_, *model_, resources);
     IvfSearch search = wanted;
     search.probes = std::min(search.probes, model_->lists());
-    const auto search_segments = [&](const std::vector<SharedSegment>& piece, const MatrixView& asked,
-                                     const IvfSearch& each, const NeighborsView& found, const Resources& used) {
-      GpuParts parts;
-      for (const SharedSegment& segment : piece) {
-        parts.push_back(prepared_segment(device_, *segment, *model_, model, used));
-      }
-      const CudaSearcher searcher(device_, *model, model_->metric, parts, rows_, each, asked.rows(), used);
-      search_lists(searcher, asked, found, searcher.resources());
+    const auto search_pieces = [&](const std::shared_ptr<const PreparedSegmentCuda>& like, const InPieces& pieces,
+                                   const IvfSearch& each, const Resources& used) {
+      const GpuParts parts{like};
+      const CudaSearcher searcher(device_, *model, model_->metric, parts, rows_, each, queries.rows(), used, pieces);
+      search_lists(searcher, queries, out, searcher.resources());
     };
-    search_in_pieces(device_, *model_, segments_, queries, search, out, search_segments, resources);
+    search_in_pieces({device_, *model_, model, segments_}, queries, search, search_pieces, resources);
   }
 
   const int device_;

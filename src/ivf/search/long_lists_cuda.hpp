@@ -13,6 +13,7 @@
 #include "cuda/device_array.hpp"
 #include "cuda/device_context.hpp"
 #include "ivf/search/ivf_search_cuda.hpp"
+#include "ivf/search/list_steps_cuda.hpp"
 
 #include <cstdint>
 #include <memory>
@@ -48,10 +49,10 @@ class ListsApart {
   ListsApart(const IvfSearchTask& task, const IvfSearchShape& shape, const IvfSearchPlan& plan, Metric metric,
              std::shared_ptr<const DeviceContext> context, const Resources& resources);
 
-  // The probes of the other lists, and what these hold, queries x k, sorted and padded; none where there are none, or
-  // no memory for it: then all lists are searched the other way.
+  // The probes of the other lists, and bounds that follow from these; none where there are none, or no memory for it:
+  // then all lists are searched the other way.
   const uint64_t* probes() const { return searched_ ? probes_.data() : task_.probes; }
-  const uint64_t* found() const { return searched_ ? found_.data() : nullptr; }
+  QueryBounds bounds() const { return searched_ ? QueryBounds{found_.data() + shape_.k - 1, shape_.k} : QueryBounds{}; }
   // Brings it together with what was found in the others, in task.neighbors. Waits.
   void bring_in() const;
 

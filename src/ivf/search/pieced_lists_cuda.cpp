@@ -3,7 +3,6 @@
 #include "core/divide.hpp"
 #include "core/footprint.hpp"
 #include "core/host_array.hpp"
-#include "core/ordered_key.hpp"
 #include "core/parallel_for.hpp"
 #include "core/reservation.hpp"
 #include "core/start_beside.hpp"
@@ -86,6 +85,7 @@ struct ListPiece {
   const PinnedLists* pinned = nullptr;
   int64_t first = 0;
   int64_t end = 0;
+  int64_t filled = 0;  // lists that have vectors
   int64_t size() const { return end - first; }
 };
 
@@ -100,7 +100,9 @@ std::vector<ListPiece> cut_into_pieces(const std::vector<HostLists>& all, int64_
       if (end - piece.first > most && piece.size() > 0) {
         pieces.push_back(piece);
         piece.first = piece.end;
+        piece.filled = 0;
       }
+      piece.filled += end > piece.end ? 1 : 0;
       piece.end = end;
     }
     if (piece.size() > 0) pieces.push_back(piece);
@@ -116,29 +118,26 @@ int64_t longest_list(const std::vector<HostLists>& all) {
   return longest;
 }
 
-// A piece on its way to the GPU, with memory from the beginning on.
+// A piece on its way to the GPU, where it is prepared too, with memory from the beginning on.
 class ComingPiece {
  public:
-  ComingPiece(int device, const ListPiece& piece, const Resources& resources)
-      : device_(device),
+  ComingPiece(const PiecedLists& lists, const ListPiece& piece, const Resources& resources)
+      : lists_(lists),
         piece_(piece),
         resources_(resources.with_progress({}).with_cancel(CancelToken())),
         offsets_(piece.segment->lists() + 1, "the lists' offsets", resources),
-        there_(std::make_shared<ListSegment>(device, piece.segment->lists(), piece.size(), piece.segment->code_bytes(),
+        there_(std::make_shared<ListSegment>(lists.device, piece.segment->lists(), piece.size(), piece.segment->code_bytes(),
                                              resources)) {}
 
   void begin() {
-    coming_ = start_beside([this] { bring(); });
+    coming_ = start_beside([this] { return bring(); });
   }
-  SharedSegment take() {
-    coming_.get();
-    return std::make_shared<const SegmentCopies>(there_);
-  }
+  std::shared_ptr<const PreparedSegmentCuda> take() { return coming_.get(); }
 
  private:
-  void bring() {
-    const DeviceGuard guard(device_);
-    const auto context = work_context(device_, resources_);
+  std::shared_ptr<const PreparedSegmentCuda> bring() {
+    const DeviceGuard guard(lists_.device);
+    const auto context = work_context(lists_.device, resources_);
     const ListSegment& from = *piece_.segment;
     for (int64_t list = 0; list < offsets_.size(); ++list) {
       offsets_[list] = std::clamp(from.offsets()[list], piece_.first, piece_.end) - piece_.first;
@@ -150,6 +149,7 @@ class ComingPiece {
     copy(to.codes, from.code(piece_.first), bytes, is_pinned(from.codes()), upload, *context);
     copy(to.rows, from.rows() + piece_.first, array_bytes<uint32_t>(piece_.size()), is_pinned(from.rows()), upload, *context);
     context->synchronize();
+    return std::make_shared<const PreparedSegmentCuda>(there_, lists_.model, lists_.there, resources_);
   }
 
   bool is_pinned(const void* array) const { return piece_.pinned != nullptr && piece_.pinned->has(array); }
@@ -159,45 +159,80 @@ class ComingPiece {
     upload.copy({from, DType::u8, {1, bytes, bytes}}, static_cast<std::byte*>(to), context.stream(), meter);
   }
 
-  const int device_;
+  const PiecedLists& lists_;
   const ListPiece piece_;
   const Resources resources_;
   HostArray<int64_t> offsets_;
   const std::shared_ptr<ListSegment> there_;
-  std::future<void> coming_;  // the last member: it ends first
+  std::future<std::shared_ptr<const PreparedSegmentCuda>> coming_;  // the last member: it ends first
 };
 
-// The first k of two lists of k, by (key, row).
-void put_together(Metric metric, const NeighborsView& found, const NeighborsView& best, const Resources& resources) {
-  constexpr int64_t kTaskQueries = 256;
-  const int64_t k = best.k;
-  const bool larger = larger_is_nearer(metric);
-  const auto key = [&](const NeighborsView& of, int64_t query, int64_t i) {
-    const int64_t at = query * k + i;
-    if (of.ids[at] < 0) return kPadding;
-    const float distance = larger ? -of.distances[at] : of.distances[at];
-    return pack_neighbor(ordered_key(distance + 0.0f), static_cast<uint32_t>(of.ids[at]));  // -0 is 0
-  };
-  ProgressMeter meter("merge", best.queries, resources);
-  parallel_for(divide_up(best.queries, kTaskQueries), meter, resources, [&](int64_t task, int) {
-    std::vector<int64_t> ids(static_cast<size_t>(k));
-    std::vector<float> distances(static_cast<size_t>(k));
-    for (int64_t query = task * kTaskQueries; query < std::min((task + 1) * kTaskQueries, best.queries); ++query) {
-      if (key(found, query, 0) >= key(best, query, k - 1)) continue;
-      int64_t a = 0;
-      int64_t b = 0;
-      for (int64_t i = 0; i < k; ++i) {
-        const bool takes_found = key(found, query, b) < key(best, query, a);
-        const NeighborsView& from = takes_found ? found : best;
-        const int64_t at = query * k + (takes_found ? b++ : a++);
-        ids[static_cast<size_t>(i)] = from.ids[at];
-        distances[static_cast<size_t>(i)] = from.distances[at];
-      }
-      std::copy(ids.begin(), ids.end(), best.ids + query * k);
-      std::copy(distances.begin(), distances.end(), best.distances + query * k);
+// A part of each list's vectors, in runs of neighbours that are spread over all of it.
+class ListSample {
+ public:
+  static constexpr int64_t kRun = 16;
+
+  // `each`: vectors of a list, at most; whole runs.
+  ListSample(const std::vector<HostLists>& from, int64_t lists, int64_t code_bytes, int64_t each, const Resources& resources)
+      : from_(from),
+        each_(each),
+        code_bytes_(code_bytes),
+        offsets_(lists + 1, "the lists' offsets", resources),
+        codes_(count(from, lists, each) * code_bytes, "a sample of the lists", resources),
+        rows_(count(from, lists, each), "a sample of the lists", resources) {
+    int64_t at = 0;
+    for (int64_t list = 0; list < lists; ++list) {
+      offsets_[list] = at;
+      for (const HostLists& some : from_) at += taken(some.segment->size_of(list), each);
     }
-  });
-}
+    offsets_[lists] = at;
+    const Resources quiet = resources.with_progress({});
+    constexpr int64_t kTaskLists = 64;
+    ProgressMeter meter("sample", lists, quiet);
+    parallel_for(divide_up(lists, kTaskLists), meter, quiet, [&](int64_t task, int) {
+      for (int64_t list = task * kTaskLists; list < std::min((task + 1) * kTaskLists, lists); ++list) gather(list);
+    });
+  }
+
+  int64_t size() const { return rows_.size(); }
+  const HostArray<int64_t>& offsets() const { return offsets_; }
+  const HostArray<uint8_t>& codes() const { return codes_; }
+  const HostArray<uint32_t>& rows() const { return rows_; }
+
+ private:
+  static int64_t taken(int64_t length, int64_t each) { return std::min(length, each); }
+  static int64_t count(const std::vector<HostLists>& from, int64_t lists, int64_t each) {
+    int64_t all = 0;
+    for (const HostLists& some : from) {
+      for (int64_t list = 0; list < lists; ++list) all += taken(some.segment->size_of(list), each);
+    }
+    return all;
+  }
+
+  void gather(int64_t list) {
+    int64_t to = offsets_[list];
+    for (const HostLists& some : from_) {
+      const ListSegment& segment = *some.segment;
+      const int64_t begin = segment.offsets()[list];
+      const int64_t length = segment.size_of(list);
+      const int64_t runs = length <= each_ ? 1 : each_ / kRun;
+      const int64_t rows = length <= each_ ? length : kRun;
+      for (int64_t run = 0; run < runs; ++run) {
+        const int64_t first = begin + run * (length / runs);
+        std::copy_n(segment.code(first), rows * code_bytes_, codes_.data() + to * code_bytes_);
+        std::copy_n(segment.rows() + first, rows, rows_.data() + to);
+        to += rows;
+      }
+    }
+  }
+
+  const std::vector<HostLists>& from_;
+  const int64_t each_;
+  const int64_t code_bytes_;
+  HostArray<int64_t> offsets_;
+  HostArray<uint8_t> codes_;
+  HostArray<uint32_t> rows_;
+};
 
 // Vectors of a piece.
 struct PieceSize {
@@ -205,12 +240,12 @@ struct PieceSize {
   bool overlaps = false;  // with the copy of the next one
 };
 
-// The size of a piece that leaves room for the next piece and a third of the memory for the search's batches; at least
+// The size of a piece that leaves room for the next piece and half of the memory for the search's batches; at least
 // the longest list. `footprint`: of a search of that many vectors, including them; `bytes`: of the vectors alone.
 template <typename FootprintOf, typename BytesOf>
 PieceSize choose_piece(int64_t longest, int64_t all, int64_t available, const FootprintOf& footprint,
                        const BytesOf& bytes) {
-  const auto fits = [&](int64_t vectors) { return footprint(vectors) + bytes(vectors) <= available / 3 * 2; };
+  const auto fits = [&](int64_t vectors) { return footprint(vectors) + bytes(vectors) <= available / 2; };
   if (!fits(longest)) return {longest, false};
   int64_t known = longest;
   for (int64_t beyond = all; beyond - known > known / 16;) {
@@ -220,19 +255,73 @@ PieceSize choose_piece(int64_t longest, int64_t all, int64_t available, const Fo
   return {known, true};
 }
 
-void copy_results(int device, const NeighborsView& from, const NeighborsView& to, const Resources& resources) {
-  const int64_t count = from.queries * from.k;
-  if (to.space.host_readable()) {
-    std::copy_n(from.ids, count, to.ids);
-    std::copy_n(from.distances, count, to.distances);
-    return;
+// Lists of the host that come to the device piece by piece, with the memory that was reserved for them.
+class HostListPieces final : public ListPieces {
+ public:
+  HostListPieces(const PiecedLists& lists, const std::vector<HostLists>& here, PieceSize size, const Resources& resources)
+      : lists_(lists), here_(here), size_(size), resources_(resources), pieces_(cut_into_pieces(here, size.vectors)) {
+    for (const HostLists& some : here) all_ += some.segment->size();
   }
-  const DeviceGuard guard(device);
-  const DeviceContext context(device, resources.options().stream);
-  context.copy_values(to.ids, from.ids, count);
-  context.copy_values(to.distances, from.distances, count);
-  context.synchronize();
-}
+
+  size_t count() const { return pieces_.size(); }
+
+  void begin() override {
+    next_ = 0;
+    coming_.reset();
+    if (size_.overlaps) bring(0);
+  }
+
+  Piece sample() override {
+    const int64_t lists = lists_.model.lists();
+    const int64_t segments = static_cast<int64_t>(here_.size());
+    const int64_t most = std::min({kSampleOfList, all_ / lists / kSampleShare, size_.vectors / lists}) / segments;
+    const int64_t each = most / ListSample::kRun * ListSample::kRun;
+    const int64_t code_bytes = here_[0].segment->code_bytes();
+    const int64_t room = resources_.host_memory()->available() / 2;  // pieces on their way may want some
+    if (each == 0 || pieces_.size() < 2 || lists * segments * each * (code_bytes + 4) > room) return {};
+    try {
+      const ListSample sample(here_, lists, code_bytes, each, resources_);
+      const auto there = std::make_shared<ListSegment>(lists_.device, lists, sample.size(), code_bytes, resources_);
+      const auto context = work_context(lists_.device, resources_);
+      const ListArrays& to = there->to_fill();
+      context->copy_values(to.offsets, sample.offsets().data(), sample.offsets().size());
+      context->copy_values(to.codes, sample.codes().data(), sample.codes().size());
+      context->copy_values(to.rows, sample.rows().data(), sample.rows().size());
+      context->synchronize();
+      return {std::make_shared<const PreparedSegmentCuda>(there, lists_.model, lists_.there, resources_), lists};
+    } catch (const OutOfMemory&) {  // it can do without
+      return {};
+    }
+  }
+
+  Piece next() override {
+    if (next_ == pieces_.size()) return {};
+    const ListPiece& piece = pieces_[next_++];
+    if (coming_ == nullptr) bring(next_ - 1);
+    Piece now{coming_->take(), piece.filled};
+    coming_.reset();
+    if (size_.overlaps && next_ < pieces_.size()) bring(next_);
+    return now;
+  }
+
+ private:
+  static constexpr int64_t kSampleOfList = 128;  // vectors
+  static constexpr int64_t kSampleShare = 16;    // no more than one in so many
+
+  void bring(size_t piece) {
+    coming_ = std::make_unique<ComingPiece>(lists_, pieces_[piece], resources_);
+    coming_->begin();
+  }
+
+  const PiecedLists& lists_;
+  const std::vector<HostLists>& here_;
+  const PieceSize size_;
+  const Resources resources_;
+  const std::vector<ListPiece> pieces_;
+  int64_t all_ = 0;  // vectors
+  size_t next_ = 0;
+  std::unique_ptr<ComingPiece> coming_;
+};
 
 }  // namespace
 
@@ -244,42 +333,55 @@ bool may_be_in_pieces(int device, const std::vector<SharedSegment>& segments, co
   });
 }
 
-void search_in_pieces(int device, const IvfModel& model, const std::vector<SharedSegment>& segments,
-                      const MatrixView& queries, const IvfSearch& search, const NeighborsView& out,
-                      const SearchSegments& search_segments, const Resources& given) {
-  // A list of most vectors lets a query have more candidates than lists of one length do, which are counted.
-  constexpr int64_t kUnevenBytes = int64_t{2} << 20;
+void search_in_pieces(const PiecedLists& lists, const MatrixView& queries, const IvfSearch& search,
+                      const SearchPieces& search_pieces, const Resources& given) {
   // Pieces have no room for what a search can do without.
   const Resources resources = SpareDeviceMemory::with(given, 0);
+  const int device = lists.device;
   std::vector<HostLists> here;
   int64_t all = 0;
-  for (const SharedSegment& segment : segments) {
+  for (const SharedSegment& segment : lists.segments) {
     if (segment->size() == 0) continue;
     here.push_back({segment->on(Device::cpu(), resources), nullptr});
     all += segment->size();
   }
   if (here.empty() || queries.rows() == 0) return;
-  Neighbors best(queries.rows(), search.k, resources);
-  Neighbors found(queries.rows(), search.k, resources);
-  const int64_t lists = model.lists();
+  const int64_t count = lists.model.lists();
   const int64_t code_bytes = here[0].segment->code_bytes();
   const int64_t longest = longest_list(here);
-  const HostArray<int64_t> sizes(lists, "the lists' sizes", resources);
-  const HostArray<uint32_t> narrow_sizes(lists, "the lists' sizes", resources);
+  const HostArray<int64_t> sizes(count, "the lists' sizes", resources);
+  const HostArray<uint32_t> narrow_sizes(count, "the lists' sizes", resources);
   IvfSearch each = search;
   each.sizes = narrow_sizes.data();
+  // What is known of pieces of so many vectors.
+  const auto in_pieces = [&](int64_t vectors, ListPieces* pieces) -> InPieces {
+    return {pieces, std::clamp<int64_t>(count * vectors / all, 1, count), longest};
+  };
+  const auto make_piece = [&](int64_t vectors, const Resources& counting) {
+    const auto piece = std::make_shared<ListSegment>(device, count, vectors, code_bytes, counting);
+    return std::make_shared<const PreparedSegmentCuda>(piece, lists.model, lists.there, counting);
+  };
+  // What a piece takes while it is made.
+  const auto bytes = [&](int64_t vectors) {
+    return counted(resources, [&](const Resources& counting) { (void)make_piece(vectors, counting); }).device;
+  };
+  // A piece whose memory is only counted.
+  const auto like_piece = [&](int64_t vectors) {
+    std::shared_ptr<const PreparedSegmentCuda> like;
+    (void)counted(resources, [&](const Resources& counting) { like = make_piece(vectors, counting); });
+    return like;
+  };
   const auto count_piece = [&](int64_t vectors, const Resources& counting) {
-    const HostArray<int64_t> offsets(2 * (lists + 1), "the lists' offsets", counting);
-    const Reservation uneven(0, kUnevenBytes, counting);
-    const auto piece = std::make_shared<ListSegment>(device, lists, vectors, code_bytes, counting);
-    search_segments({std::make_shared<const SegmentCopies>(piece)}, queries, each, found.view(), counting);
+    const HostArray<int64_t> offsets(2 * (count + 1), "the lists' offsets", counting);
+    const Reservation piece(0, bytes(vectors), counting);
+    search_pieces(like_piece(vectors), in_pieces(vectors, nullptr), each, counting);
   };
   if (only_counts(resources)) return count_piece(longest, resources);
 
-  for (size_t i = 0, at = 0; i < segments.size(); ++i) {
-    if (segments[i]->size() == 0) continue;
+  for (size_t i = 0, at = 0; i < lists.segments.size(); ++i) {
+    if (lists.segments[i]->size() == 0) continue;
     here[at].segment->check_lists();
-    here[at].pinned = pinned_lists(device, *segments[i], *here[at].segment);
+    here[at].pinned = pinned_lists(device, *lists.segments[i], *here[at].segment);
     ++at;
   }
   // A query whose lists are short looks at more of them, by the sizes of all.
@@ -292,27 +394,13 @@ void search_in_pieces(int device, const IvfModel& model, const std::vector<Share
   const auto footprint = [&](int64_t vectors) {
     return counted(resources, [&](const Resources& counting) { count_piece(vectors, counting); }).device;
   };
-  const auto bytes = [&](int64_t vectors) {
-    return footprint_of<ListSegment>(resources, device, lists, vectors, code_bytes).device;
-  };
   const PieceSize size = choose_piece(longest, all, resources.device_memory()->available(), footprint, bytes);
-  const std::vector<ListPiece> pieces = cut_into_pieces(here, size.vectors);
-  resources.log(LogLevel::debug, fmt::format("lists of {} vectors are searched in {} pieces", all, pieces.size()));
-  const Resources quiet = resources.with_progress({});
-  std::unique_ptr<ComingPiece> next;
-  const auto begin = [&](size_t piece) {
-    next = std::make_unique<ComingPiece>(device, pieces[piece], resources);
-    next->begin();
-  };
-  for (size_t i = 0; i < pieces.size(); ++i) {
-    if (next == nullptr) begin(i);  // the memory of the piece before is free by now
-    const SharedSegment now = next->take();
-    next.reset();
-    if (size.overlaps && i + 1 < pieces.size()) begin(i + 1);
-    search_segments({now}, queries, each, i == 0 ? best.view() : found.view(), resources);
-    if (i > 0) put_together(model.metric, found.view(), best.view(), quiet);
-  }
-  copy_results(device, best.view(), out, resources);
+  const Reservation reserved(0, (size.overlaps ? 2 : 1) * bytes(size.vectors), resources);
+  const DeviceGuard guard(device);
+  const Resources for_pieces = resources.with_budgets(resources.host_memory(), reserved.resources().device_memory());
+  HostListPieces pieces(lists, here, size, for_pieces);
+  resources.log(LogLevel::debug, fmt::format("lists of {} vectors are searched in {} pieces", all, pieces.count()));
+  search_pieces(like_piece(size.vectors), in_pieces(size.vectors, &pieces), each, resources);
 }
 
 }  // namespace kith

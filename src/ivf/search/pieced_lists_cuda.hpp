@@ -1,17 +1,22 @@
 // Searches lists that do not fit a GPU's memory limit: they stay in host memory and are copied to the GPU in pieces, in
-// the order of lists. While a piece is searched, the next one is copied. The pieces' results are merged by (distance,
-// row), so that they are the same as for lists in GPU memory.
+// the order of lists. While a piece is searched, the next one is copied and prepared. Queries, their ranked lists and
+// the best neighbours so far stay on the GPU (list_backend_cuda.hpp). What pieces find is merged by (distance, row), so
+// results are the same as for lists in GPU memory.
 //
-// Time: that of copying all lists over the bus, if that takes longer than the searches. The lists' host memory is
-// pinned by the first search, if the system allows it, and stays pinned. GPU memory: two pieces, of at least the
-// longest list and up to half of the free memory; and a search of one piece.
+// A sample of all lists bounds each query's search from the beginning: its k-th neighbour there is no nearer than its
+// k-th in all lists. So a piece without a query's nearest lists takes little time.
+//
+// Time: that of copying all lists over the bus, if that takes longer than the searches; once for each batch of queries
+// that the GPU has room for. The lists' host memory is pinned by the first search, if the system allows it, and stays
+// pinned. GPU memory: two pieces, of at least the longest list and up to half of the free memory; and a search of one
+// piece.
 #pragma once
 
-#include <kith/neighbors.hpp>
 #include <kith/resources.hpp>
 #include <kith/view.hpp>
 
 #include "ivf/search/ivf_search.hpp"
+#include "ivf/search/list_backend_cuda.hpp"
 
 #include <functional>
 #include <memory>
@@ -22,13 +27,20 @@ namespace kith {
 // Whether a search with these resources may be in pieces: a GPU with a limit was named, and it holds no list.
 bool may_be_in_pieces(int device, const std::vector<SharedSegment>& segments, const Resources& resources);
 
-// A search of segments in device memory.
-using SearchSegments = std::function<void(const std::vector<SharedSegment>& segments, const MatrixView& queries,
-                                          const IvfSearch& search, const NeighborsView& out, const Resources& resources)>;
+// Segments on the host that are searched on a device.
+struct PiecedLists {
+  int device = 0;
+  const IvfModel& model;
+  std::shared_ptr<const GpuModelCuda> there;  // the model
+  const std::vector<SharedSegment>& segments;
+};
 
-// When memory is only counted, counts that of the smallest piece. The segments must be in host memory.
-void search_in_pieces(int device, const IvfModel& model, const std::vector<SharedSegment>& segments,
-                      const MatrixView& queries, const IvfSearch& search, const NeighborsView& out,
-                      const SearchSegments& search_segments, const Resources& resources);
+// A search of all pieces, which are as `like` and no larger. Where memory is only counted there are none.
+using SearchPieces = std::function<void(const std::shared_ptr<const PreparedSegmentCuda>& like, const InPieces& pieces,
+                                        const IvfSearch& search, const Resources& resources)>;
+
+// Where memory is only counted: what the smallest piece takes.
+void search_in_pieces(const PiecedLists& lists, const MatrixView& queries, const IvfSearch& search,
+                      const SearchPieces& search_pieces, const Resources& resources);
 
 }  // namespace kith

@@ -224,6 +224,29 @@ class PairReader {
   const float2* codewords_;
 };
 
+// The same for sub-vectors of three columns; a multiple of four in all. Four columns begin in one sub-vector and end in
+// the next.
+class TripleReader {
+ public:
+  __device__ TripleReader(const CodecView& codec, const uint8_t*) : codewords_(codec.codewords) {}
+
+  __device__ FourFloats four(const uint8_t* code, int first) const {
+    const auto part = static_cast<int>(static_cast<unsigned>(first) / 3u);
+    const int inside = first - 3 * part;
+    const float* const one = codewords_ + (part * 256 + code[part]) * 3 + inside;
+    const float* const next = codewords_ + ((part + 1) * 256 + code[part + 1]) * 3 + inside - 3;
+    return {{one[0], inside + 1 < 3 ? one[1] : next[1], inside + 2 < 3 ? one[2] : next[2], next[3]}};
+  }
+
+ private:
+  const float* codewords_;
+};
+
+// Whether codes are TripleReader's.
+inline bool has_triples(const CodeFormat& format) {
+  return format.copies_codewords() && format.bits == 8 && format.cols == 3 * format.parts && format.cols % 4 == 0;
+}
+
 // Scalar codes of a byte a column; a multiple of four columns.
 class ByteReader {
  public:
@@ -379,6 +402,8 @@ void visit_reader(const CodeFormat& format, const Use& use) {
     use(ReaderTag<CodewordReader>());
   } else if (format.copies_codewords() && format.bits == 8 && format.part_cols() == 2 && format.cols % 4 == 0) {
     use(ReaderTag<PairReader>());
+  } else if (has_triples(format)) {
+    use(ReaderTag<TripleReader>());
   } else if (format.steps_columns() && format.bits == 8 && format.cols % 4 == 0) {
     use(ReaderTag<ByteReader>());
   } else if (format.adds_codewords() && format.bits == 8 && format.cols % 4 == 0) {

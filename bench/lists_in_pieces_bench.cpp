@@ -1,0 +1,162 @@
+// Lists larger than a GPU's memory limit, searched in pieces: milliseconds beside bytes / rate of the bus, and beside lists
+// that lie on the GPU, whose bytes must be the same. lists_in_pieces.py does the same with files.
+//
+//   lists_in_pieces_bench [--rows 100000000] [--cols 96] [--factory IVF4096,PQ32] [--times 4] [--queries 10000] [--probes 32] [--k 10]
+//
+// Rows are of the mixture of mixture.hpp, as bytes; the limit is the bytes of the lists divided by --times, the floor these bytes at
+// 55 GB/s.
+#include <kith/kith.hpp>
+
+#include "options.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace {
+
+using namespace kith;
+
+constexpr double kBus = 55e9;
+
+double seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+template <typename Call>
+double best_of(int runs, const Call& call) {
+  double best = 1e9;
+  for (int run = 0; run < runs; ++run) {
+    const double began = seconds();
+    call();
+    best = std::min(best, seconds() - began);
+  }
+  return best;
+}
+
+// The mixture of mixture.hpp, with normal numbers from a table of their quantiles: a row in a third of a microsecond.
+class FastMixture {
+ public:
+  explicit FastMixture(int64_t cols) : cols_(cols) {
+    std::mt19937_64 random(1);
+    std::normal_distribution<float> normal;
+    normals_.resize(kNormals);
+    for (float& value : normals_) value = normal(random);
+    centres_.resize(static_cast<size_t>(kCentres * cols));
+    for (float& value : centres_) value = 40 * std::abs(normal(random));
+    factors_.resize(static_cast<size_t>(kFactors * cols));
+    for (float& value : factors_) value = 6 * normal(random);
+  }
+
+  std::vector<uint8_t> rows(int64_t count) const {
+    std::vector<uint8_t> values(static_cast<size_t>(count * cols_));
+    std::vector<std::thread> threads;
+    const int64_t workers = std::max(1u, std::thread::hardware_concurrency());
+    for (int64_t worker = 0; worker < workers; ++worker) {
+      threads.emplace_back([&, worker] {
+        std::vector<float> row(static_cast<size_t>(cols_));
+        for (int64_t i = count * worker / workers; i < count * (worker + 1) / workers; ++i) {
+          make(static_cast<uint64_t>(i), row.data());
+          for (int64_t c = 0; c < cols_; ++c) {
+            const float value = std::clamp(row[static_cast<size_t>(c)] + 0.5f, 0.0f, 255.0f);
+            values[static_cast<size_t>(i * cols_ + c)] = static_cast<uint8_t>(value);
+          }
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    return values;
+  }
+
+ private:
+  static constexpr int64_t kCentres = 2000;
+  static constexpr int64_t kFactors = 16;
+  static constexpr size_t kNormals = size_t{1} << 16;
+
+  void make(uint64_t number, float* row) const {
+    uint64_t state = number * 0xD1B54A32D192ED03u;
+    uint64_t bits = 0;
+    int drawn = 4;
+    const auto draw = [&] {
+      if (drawn == 4) {
+        uint64_t z = state += 0x9E3779B97F4A7C15u;
+        z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
+        z = (z ^ z >> 27) * 0x94D049BB133111EBu;
+        bits = z ^ z >> 31;
+        drawn = 0;
+      }
+      return static_cast<size_t>(bits >> 16 * drawn++ & 0xFFFFu);
+    };
+    const float* const centre = centres_.data() + static_cast<int64_t>(draw()) % kCentres * cols_;
+    for (int64_t c = 0; c < cols_; ++c) row[c] = centre[c] + 3 * normals_[draw()];
+    for (int64_t f = 0; f < kFactors; ++f) {
+      const float z = normals_[draw()];
+      const float* const factor = factors_.data() + f * cols_;
+      for (int64_t c = 0; c < cols_; ++c) row[c] += z * factor[c];
+    }
+  }
+
+  const int64_t cols_;
+  std::vector<float> normals_;
+  std::vector<float> centres_;
+  std::vector<float> factors_;
+};
+
+Resources within(int64_t device_limit) {
+  ResourceOptions options;
+  options.device = Device::cuda(0);
+  if (device_limit > 0) options.device_memory_limit = device_limit;
+  return Resources(options);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  const Options options(argc, argv,
+                        {"--rows", "--cols", "--factory", "--times", "--queries", "--probes", "--k"});
+  const int64_t rows = options.number("--rows", 100'000'000);
+  const int64_t cols = options.number("--cols", 96);
+  const int64_t count = options.number("--queries", 10'000);
+  const SearchParams params{.k = options.number("--k", 10), .probes = options.number("--probes", 32)};
+  const std::string factory = options.text("--factory", "IVF4096,PQ32");
+  double began = seconds();
+  const std::vector<uint8_t> base = FastMixture(cols).rows(rows);
+  const MatrixView x(base.data(), DType::u8, {rows, cols, cols});
+  std::printf("%lld x %lld made in %.1f s\n", static_cast<long long>(rows), static_cast<long long>(cols), seconds() - began);
+  std::fflush(stdout);
+  began = seconds();
+  Index index(factory);
+  index.train(x.slice(0, std::min<int64_t>(rows, 500'000)), within(0));
+  index.add(x, Ownership::copy, within(0));
+  const int64_t size = index.info().bytes.host;
+  std::printf("%s built in %.1f s\n", factory.c_str(), seconds() - began);
+  std::fflush(stdout);
+  std::vector<float> queries(static_cast<size_t>(count * cols));
+  for (int64_t i = 0; i < count * cols; ++i) {
+    const int64_t row = 7 + i / cols * ((rows - 7) / count);
+    queries[static_cast<size_t>(i)] = static_cast<float>(base[static_cast<size_t>(row * cols + i % cols)]) + 0.25f;
+  }
+  const MatrixView asked(queries.data(), count, cols);
+  const int64_t limit = size / options.number("--times", 4);
+  Neighbors found = index.search(asked, params, within(limit));
+  const double spent = best_of(5, [&] { found = index.search(asked, params, within(limit)); });
+  const Neighbors truth = index.search(asked, params, within(0));  // which brings the lists to the GPU, to stay
+  const double resident = best_of(5, [&] { (void)index.search(asked, params, within(0)); });
+  const auto values = static_cast<size_t>(count * params.k);
+  const bool same = std::memcmp(found.ids(), truth.ids(), values * sizeof(int64_t)) == 0 &&
+                    std::memcmp(found.distances(), truth.distances(), values * sizeof(float)) == 0;
+  const double floor = static_cast<double>(size) / kBus;
+  std::printf("lists of %.2f GB under %.2f GB: %.1f ms; floor %.1f ms, %.2f x; resident %.1f ms; %s\n",
+              static_cast<double>(size) * 1e-9, static_cast<double>(limit) * 1e-9, 1e3 * spent, 1e3 * floor, spent / floor,
+              1e3 * resident, same ? "the same bytes" : "OTHER BYTES");
+  return same ? 0 : 1;
+} catch (const kith::Error& error) {
+  std::fprintf(stderr, "%s\n", error.what());
+  return 2;
+}
