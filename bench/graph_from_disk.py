@@ -2,12 +2,14 @@
 
     graph_from_disk.py --rows 10000000 --folder /dev/shm/kith [--cols 96] [--recall 0.95] [-k 10] [--device cuda]
                        [--memory-limit 24G] [--device-memory-limit 16G] [--in-memory] [--method cells] [--shards 10]
-                       [--threads 2] [--ids-only] [--computed]
+                       [--threads 2] [--ids-only] [--computed] [--files 3] [--data /disk]
 
-Rows are the mixture of made_data.py's recipe as bytes, made by torch on a GPU where there is one, else by numpy; FOLDER
-keeps them for the next run. --computed: where no disk holds them, rows are computed whenever they are read, each from its
-number alone: a centre and two of 65,536 steps from it. Seconds of a phase are those between the first and the last report of it. --in-memory builds
-the graph in memory first, on the same device without limits, and compares. Recall is that of the 1,000 control rows.
+Rows are the mixture of made_data.py's recipe as bytes, made by torch on a GPU where there is one, else by numpy; FOLDER,
+or --data, keeps them for the next run, in --files files of equal size. --computed: where no disk holds them, rows are
+computed whenever they are read, each from its number alone: a centre and two of 65,536 steps from it. A phase is told with
+its seconds, those of the processors in user and system code, and the share of samples in which the GPU worked (nvidia-smi).
+--in-memory builds the graph in memory first, on the same device without limits, and compares. Recall is that of the 1,000
+control rows.
 """
 
 from __future__ import annotations
@@ -16,7 +18,11 @@ import argparse
 import os
 import resource
 import shutil
+import subprocess
+import threading
 import time
+from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -27,10 +33,13 @@ import kith
 _CENTRES, _FACTORS, _BLOCK = 2000, 16, 1_000_000
 
 
-def make_rows(path: Path, rows: int, cols: int) -> None:
+def make_rows(path: Path, rows: int, cols: int, seed: int = 1) -> None:
+    """Other seeds give other rows around the same centres."""
     if path.exists():
         return
-    made = np.lib.format.open_memmap(path.with_suffix(".part"), "w+", np.uint8, (rows, cols))
+    part = path.with_suffix(".part")
+    made = np.lib.format.open_memmap(part, "w+", np.uint8, (rows, cols))
+    begin = made.offset
     try:
         import torch
 
@@ -38,25 +47,35 @@ def make_rows(path: Path, rows: int, cols: int) -> None:
     except ImportError:
         on_gpu = False
     if on_gpu:
+        del made
         fixed = torch.Generator("cuda").manual_seed(2)
         centres = 40 * torch.randn(_CENTRES, cols, device="cuda", generator=fixed).abs()
         factors = 6 * torch.randn(_FACTORS, cols, device="cuda", generator=fixed)
-        drawn = torch.Generator("cuda").manual_seed(1)
-        for first in range(0, rows, _BLOCK):
-            count = min(_BLOCK, rows - first)
-            points = centres[torch.randint(_CENTRES, (count,), device="cuda", generator=drawn)]
-            points += 3 * torch.randn(count, cols, device="cuda", generator=drawn)
-            points += torch.randn(count, _FACTORS, device="cuda", generator=drawn) @ factors
-            made[first : first + count] = points.round_().clamp_(0, 255).to(torch.uint8).cpu().numpy()
+        drawn = torch.Generator("cuda").manual_seed(seed)
+        written: deque[Future[int]] = deque()
+        file = os.open(part, os.O_WRONLY)
+        with ThreadPoolExecutor(8) as pool:
+            for first in range(0, rows, _BLOCK):
+                count = min(_BLOCK, rows - first)
+                points = centres[torch.randint(_CENTRES, (count,), device="cuda", generator=drawn)]
+                points += 3 * torch.randn(count, cols, device="cuda", generator=drawn)
+                points += torch.randn(count, _FACTORS, device="cuda", generator=drawn) @ factors
+                block = points.round_().clamp_(0, 255).to(torch.uint8).cpu().numpy()
+                written.append(pool.submit(os.pwrite, file, block.data, begin + first * cols))
+                if len(written) > 16:
+                    written.popleft().result()
+            for waiting in written:
+                waiting.result()
+        os.close(file)
         torch.cuda.empty_cache()
     else:
         from made_data import mixture
 
         for number, first in enumerate(range(0, rows, _BLOCK)):
             count = min(_BLOCK, rows - first)
-            made[first : first + count] = mixture(count, cols, number + 1).astype(np.uint8)
-    made.flush()
-    path.with_suffix(".part").rename(path)
+            made[first : first + count] = mixture(count, cols, 1000 * (seed - 1) + number + 1).astype(np.uint8)
+        made.flush()
+    part.rename(path)
 
 
 class ComputedRows:
@@ -84,18 +103,45 @@ class ComputedRows:
 
 
 class Phases:
-    def __init__(self) -> None:
-        self.began = self.last = time.perf_counter()
-        self.seconds: dict[str, float] = {}
+    """What a phase takes, from the report before its first to its last."""
+
+    def __init__(self, on_gpu: bool) -> None:
+        self.last = time.perf_counter()
+        self.used = os.times()
         self.stage = ""
+        self.told: dict[str, list[float]] = {}  # seconds, of the processors in user and system code, samples, those at work
+        self.watch = None
+        if on_gpu and shutil.which("nvidia-smi"):
+            command = ["nvidia-smi", "--query-gpu=utilization.gpu", "--format=csv,noheader,nounits", "-lms", "100"]
+            self.watch = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+            threading.Thread(target=self._sample, daemon=True).start()
+
+    def _of(self, stage: str) -> list[float]:
+        return self.told.setdefault(stage, [0.0] * 5)
+
+    def _sample(self) -> None:
+        assert self.watch is not None and self.watch.stdout is not None
+        for line in self.watch.stdout:
+            if self.stage and line.strip().isdigit():
+                self._of(self.stage)[3] += 1
+                self._of(self.stage)[4] += int(line) / 100
 
     def __call__(self, stage: str, done: int, total: int) -> None:
-        now = time.perf_counter()
-        self.seconds[stage] = self.seconds.get(stage, 0) + now - self.last
-        self.last = now
+        now, used = time.perf_counter(), os.times()
+        phase = self._of(stage)
+        phase[0] += now - self.last
+        phase[1] += used.user - self.used.user
+        phase[2] += used.system - self.used.system
+        self.last, self.used, self.stage = now, used, stage
 
     def text(self) -> str:
-        return ", ".join(f"{name} {spent:.2f}" for name, spent in self.seconds.items() if spent >= 0.01)
+        if self.watch is not None:
+            self.watch.terminate()
+        return ", ".join(
+            f"{name} {spent:.2f} (user {user:.1f}, system {system:.1f}" + (f", GPU {worked / samples:.0%})" if samples else ")")
+            for name, (spent, user, system, samples, worked) in self.told.items()
+            if spent >= 0.01
+        )
 
 
 def bytes_moved() -> tuple[int, int]:
@@ -119,21 +165,26 @@ def main() -> None:
     parser.add_argument("--ids-only", action="store_true")
     parser.add_argument("--shards", type=int)
     parser.add_argument("--computed", action="store_true")
+    parser.add_argument("--files", type=int, default=1)
+    parser.add_argument("--data", type=Path)
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
-    path = options.folder / f"mixture_{options.rows}_{options.cols}.npy"
+    data = options.data or options.folder
+    each = options.rows // options.files
+    paths = [data / f"mixture_{each}_{options.cols}{f'_{number}' if number else ''}.npy" for number in range(options.files)]
     began = time.perf_counter()
-    rows: Any = ComputedRows(options.rows, options.cols) if options.computed else str(path)
+    rows: Any = ComputedRows(options.rows, options.cols) if options.computed else [str(path) for path in paths]
     if not options.computed:
-        make_rows(path, options.rows, options.cols)
-    print(f"{options.rows} x {options.cols} u8, made in {time.perf_counter() - began:.1f} s", flush=True)
+        for number, path in enumerate(paths):
+            make_rows(path, each, options.cols, number + 1)
+    print(f"{each * options.files} x {options.cols} u8, made in {time.perf_counter() - began:.1f} s", flush=True)
     wish: dict[str, Any] = {"k": options.k, "method": options.method, "recall": options.recall, "device": options.device}
     wish |= {"threads": options.threads}
     if options.shards is not None:
         wish["shards"] = options.shards
     truth = None
     if options.in_memory:
-        x = rows[:] if options.computed else np.load(path)
+        x = rows[:] if options.computed else np.concatenate([np.load(path) for path in paths])
         for _ in range(2):
             began = time.perf_counter()
             truth = kith.knn_graph(x, **wish)
@@ -141,7 +192,7 @@ def main() -> None:
         del x
     out = options.folder / "graph"
     shutil.rmtree(out, ignore_errors=True)
-    phases = Phases()
+    phases = Phases(options.device != "cpu")
     moved = bytes_moved()
     spent = os.times()
     began = time.perf_counter()
