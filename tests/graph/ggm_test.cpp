@@ -118,6 +118,22 @@ TEST(Ggm, FromDiskGivesTheBytesOfMemory) {
   }
 }
 
+// Lists are read, offered and written by sections of 1,024 rows, each on some thread.
+TEST(Ggm, ShardsOfSeveralSectionsOnAnyNumberOfThreads) {
+  const TemporaryDirectory directory;
+  const auto rows = reference::make_floats(Shape::gaussian, 5100, 6, 1);
+  const VectorFile x = written(directory, rows.view());
+  const KnnGraphParams params = by_ggm(6, 2);
+  const KnnGraph truth = knn_graph(rows.view(), params, under_limit(kNoLimit));
+  for (const int threads : {1, 2, 5}) {
+    const int64_t least = merge_on_disk_footprint(ggm_work(x, params), under_limit(kNoLimit, threads)).host;
+    SimulatedDisk disk;
+    KeptGraph found;
+    merge_on_disk(ggm_work(x, params), {.disk = disk, .folder = "w"}, found, under_limit(least, threads));
+    found.expect(truth);
+  }
+}
+
 TEST(Ggm, ShardsMayBeSmallerThanK) {
   const TemporaryDirectory directory;
   const auto rows = reference::make_floats(Shape::gaussian, 40, 5, 1);

@@ -6,6 +6,7 @@
 #include "core/host_array.hpp"
 #include "core/parallel_for.hpp"
 #include "core/result_exit.hpp"
+#include "core/start_beside.hpp"
 #include "core/within_limits.hpp"
 #include "graph/build/cells_on_disk/rows_that_fit.hpp"
 #include "graph/build/cells_on_disk/source_pass.hpp"
@@ -15,11 +16,13 @@
 #include "io/row_slice.hpp"
 #include "rows/finite_check.hpp"
 #include "rows/rows_info.hpp"
+#include "rows/threaded_rows.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstring>
+#include <future>
 #include <memory>
 #include <span>
 #include <string>
@@ -51,8 +54,20 @@ class ListSections {
   int64_t count() const { return divide_up(rows_, kShardSectionRows); }
   int64_t first(int64_t section) const { return section * kShardSectionRows; }
   int64_t rows(int64_t section) const { return std::min(kShardSectionRows, rows_ - first(section)); }
-  static int64_t most_bytes(int64_t k) { return kShardSectionRows * k * 8; }
 
+  // Calls body(section, its lists) for all sections on all threads; `lists` has room for one a thread.
+  template <typename Body>
+  void for_each(const HostArray<uint64_t>& lists, const Resources& resources, const Body& body) const {
+    ProgressMeter meter("lists", count(), resources);
+    parallel_for(count(), meter, resources, [&](int64_t section, int slot) {
+      body(section, lists.data() + slot * kShardSectionRows * k_);
+    });
+  }
+  // The sizes of a step that begins with these.
+  std::vector<int64_t> sizes(std::vector<int64_t> first) const {
+    for (int64_t section = 0; section < count(); ++section) first.push_back(rows(section) * k_ * 8);
+    return first;
+  }
   void read(const StepFile& step, int64_t section, uint64_t* lists) const {
     if (step.sections() != before_ + count() || step.bytes(before_ + section) != rows(section) * k_ * 8) {
       throw DamagedStep(step.name(), step.name(), 0, "the step is of other rows");
@@ -91,8 +106,11 @@ class MergeOnDisk {
     for (int64_t shard = 0; shard < shards_; ++shard) sizes.push_back(size(shard));
     std::sort(sizes.rbegin(), sizes.rend());
     const ReadMemory reading = source(0).reserve_memory(quiet_);
-    const HostArray<uint64_t> section(2 * kShardSectionRows * k_, "lists", quiet_);
-    const Reservation tables(StepFile::table_bytes(4 * divide_up(sizes[0], kShardSectionRows)), 0, quiet_);
+    const HostArray<uint64_t> sections = section_memory();
+    const int64_t at_once = resources_.threads() * kShardSectionRows;
+    const WorkingLists working(at_once, k_, quiet_);
+    const Neighbors parts[] = {Neighbors(at_once, k_, quiet_), Neighbors(at_once, k_, quiet_)};
+    const Reservation tables(StepFile::table_bytes(6 * divide_up(sizes[0], kShardSectionRows)), 0, quiet_);
     {
       const MatrixBuffer rows(source(0).dtype(), sizes[0], source(0).cols(), "a shard", quiet_);
       (void)make_graph(rows.view(), 0);
@@ -127,6 +145,10 @@ class MergeOnDisk {
   const std::optional<KnnGraph>& given(int64_t shard) const { return work_.shards[static_cast<size_t>(shard)].graph; }
   ListSections graph_sections(int64_t shard) const { return {size(shard), k_, 1}; }
   ListSections list_sections(int64_t shard) const { return {size(shard), k_, 0}; }
+  // A section of lists for each thread.
+  HostArray<uint64_t> section_memory() const {
+    return HostArray<uint64_t>(resources_.threads() * kShardSectionRows * k_, "lists", quiet_);
+  }
 
   bool is_merged(int64_t a, int64_t b) { return folder_->find(pair_name(a, b)).has_value(); }
   bool is_needed(int64_t shard) {
@@ -200,7 +222,7 @@ class MergeOnDisk {
 
   // The rows of a shard, and their hashes; compared with those that are known.
   std::vector<uint64_t> load(int64_t shard, const MutableMatrixView& rows, const std::vector<uint64_t>* known) const {
-    source(shard).read(0, rows);
+    read_by_threads(source(shard), quiet_).read(0, rows);
     resources_.check_cancelled();
     SourceHasher hasher(source(shard));
     hasher.update(rows, known);
@@ -239,10 +261,11 @@ class MergeOnDisk {
 
   void write_graph(int64_t shard, const KnnGraph& graph, const std::vector<uint64_t>& hashes) {
     const ListSections sections = graph_sections(shard);
-    const HostArray<uint64_t> lists(kShardSectionRows * k_, "lists", quiet_);
-    StepWriter writer(*folder_, graph_name(shard), size(shard) * k_ * 8);
-    writer.add(std::as_bytes(std::span(hashes)));
-    for (int64_t section = 0; section < sections.count(); ++section) {
+    const HostArray<uint64_t> memory = section_memory();
+    StepWriter writer(*folder_, graph_name(shard));
+    writer.lay_out(sections.sizes({static_cast<int64_t>(hashes.size()) * 8}));
+    writer.put(0, std::as_bytes(std::span(hashes)));
+    sections.for_each(memory, quiet_, [&](int64_t section, uint64_t* lists) {
       for (int64_t i = 0; i < sections.rows(section); ++i) {
         const int64_t row = sections.first(section) + i;
         for (int64_t j = 0; j < k_; ++j) {
@@ -250,8 +273,8 @@ class MergeOnDisk {
           lists[i * k_ + j] = id < 0 ? kPadding : packed(graph, row, j, id);
         }
       }
-      writer.add(sections.bytes(section, lists.data()));
-    }
+      writer.put(1 + section, sections.bytes(section, lists));
+    });
     writer.commit();
   }
 
@@ -262,13 +285,13 @@ class MergeOnDisk {
     (void)load(shard, rows, &hashes);
     const GraphOutput out({size(shard), k_}, quiet_);
     const ListSections sections = graph_sections(shard);
-    const HostArray<uint64_t> lists(kShardSectionRows * k_, "lists", quiet_);
+    const HostArray<uint64_t> memory = section_memory();
     const ResultExit exit(metric_);
-    for (int64_t section = 0; section < sections.count(); ++section) {
-      sections.read(step, section, lists.data());
+    sections.for_each(memory, quiet_, [&](int64_t section, uint64_t* lists) {
+      sections.read(step, section, lists);
       const int64_t at = sections.first(section) * k_;
-      write_results(exit, lists.data(), sections.rows(section) * k_, out.view().ids + at, out.view().distances + at);
-    }
+      write_results(exit, lists, sections.rows(section) * k_, out.view().ids + at, out.view().distances + at);
+    });
     return out.graph(metric_, {});
   }
 
@@ -306,25 +329,29 @@ class MergeOnDisk {
       return row < size(first) ? firsts_[static_cast<size_t>(first)] + row
                                : firsts_[static_cast<size_t>(second)] + row - size(first);
     };
-    const HostArray<uint64_t> lists(kShardSectionRows * k_, "lists", quiet_);
-    StepWriter writer(*folder_, lists_name(shard), size(shard) * k_ * 8);
-    for (int64_t section = 0; section < sections.count(); ++section) {
-      WorkingLists working(sections.rows(section), k_, quiet_);
+    const HostArray<uint64_t> memory = section_memory();
+    WorkingLists working(resources_.threads() * kShardSectionRows, k_, quiet_);
+    StepWriter writer(*folder_, lists_name(shard));
+    writer.lay_out(sections.sizes({}));
+    ProgressMeter meter("lists", sections.count(), quiet_);
+    parallel_for(sections.count(), meter, quiet_, [&](int64_t section, int slot) {
+      const int64_t mine = slot * kShardSectionRows;
+      uint64_t* const lists = memory.data() + mine * k_;
       if (before) {
-        sections.read(*before, section, lists.data());
-        for (int64_t i = 0; i < sections.rows(section); ++i) {
-          std::copy_n(lists.data() + i * k_, k_, working.list(i));
-          working.refresh_threshold(i);
-        }
+        sections.read(*before, section, lists);
+      } else {
+        std::fill_n(lists, sections.rows(section) * k_, kPadding);
       }
       for (int64_t i = 0; i < sections.rows(section); ++i) {
+        std::copy_n(lists + i * k_, k_, working.list(mine + i));
+        working.refresh_threshold(mine + i);
         const int64_t row = begin + sections.first(section) + i;
         for (int64_t j = 0; j < k_ && merged.ids(row)[j] >= 0; ++j) {
-          working.offer_alone(i, packed(merged, row, j, place(merged.ids(row)[j])));
+          working.offer_alone(mine + i, packed(merged, row, j, place(merged.ids(row)[j])));
         }
       }
-      writer.add(sections.bytes(section, working.list(0)));
-    }
+      writer.put(section, sections.bytes(section, working.list(mine)));
+    });
     writer.commit();
   }
 
@@ -337,25 +364,39 @@ class MergeOnDisk {
     writer.commit();
   }
 
+  // A section of each thread is read while those before it are written.
   void write(GraphSink& sink) {
-    const HostArray<uint64_t> lists(kShardSectionRows * k_, "lists", quiet_);
-    Neighbors part(kShardSectionRows, k_, quiet_);
+    const HostArray<uint64_t> memory = section_memory();
+    const int64_t at_once = resources_.threads();
+    Neighbors parts[2];
+    for (Neighbors& part : parts) part = Neighbors(at_once * kShardSectionRows, k_, quiet_);
     const ResultExit exit(metric_);
     ProgressMeter meter("write", firsts_.back(), resources_);
+    ProgressMeter reading("write", firsts_.back(), quiet_);
     sink.begin();
+    std::future<void> written;
+    int64_t turn = 0;
     for (int64_t shard = 0; shard < shards_; ++shard) {
       if (size(shard) == 0) continue;
       const StepFile step = folder_->open(lists_name(shard));
       const ListSections sections = list_sections(shard);
-      for (int64_t section = 0; section < sections.count(); ++section) {
-        sections.read(step, section, lists.data());
-        const int64_t rows = sections.rows(section);
-        write_results(exit, lists.data(), rows * k_, part.view().ids, part.view().distances);
-        sink.append({part.view().ids, part.view().distances, rows, k_, {}});
+      for (int64_t first = 0; first < sections.count(); first += at_once, turn = 1 - turn) {
+        const int64_t end = std::min(first + at_once, sections.count());
+        const NeighborsView part = parts[turn].view();
+        parallel_for(end - first, reading, quiet_, [&](int64_t number, int slot) {
+          uint64_t* const lists = memory.data() + slot * kShardSectionRows * k_;
+          sections.read(step, first + number, lists);
+          const int64_t at = number * kShardSectionRows * k_;
+          write_results(exit, lists, sections.rows(first + number) * k_, part.ids + at, part.distances + at);
+        });
+        if (written.valid()) written.get();
+        const int64_t rows = sections.first(end - 1) + sections.rows(end - 1) - sections.first(first);
+        written = start_beside([&sink, whole = NeighborsView{part.ids, part.distances, rows, k_, {}}] { sink.append(whole); });
         meter.add(rows);
         meter.poll();
       }
     }
+    if (written.valid()) written.get();
     meter.finish();
   }
 
