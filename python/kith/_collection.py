@@ -525,7 +525,10 @@ def _check_settings(
 def _dtype_name(dtype: npt.DTypeLike) -> str:
     if isinstance(dtype, str) and dtype in ("f32", "f16", "bf16", "u8", "i8"):
         return dtype
-    given = np.dtype(dtype)
+    try:
+        given = np.dtype(dtype)
+    except TypeError:
+        raise TypeError(f"dtype is {dtype!r}; vectors are stored as f32, f16, bf16, u8 or i8") from None
     if is_bfloat16(given):
         return "bf16"
     if given not in DTYPE_NAMES:

@@ -31,7 +31,6 @@ struct Collection::Impl {
   OpenMode mode = OpenMode::read;
   bool mapped = true;
   std::unique_ptr<CollectionWriter> writer;  // null: it reads
-  HostBuffer database_memory;                // what SQLite's pages may take, where a limit counts
   mutable std::mutex mutex;
   StatePointer state;  // of a reader
   bool closed = false;
@@ -68,9 +67,6 @@ struct CollectionBatch::Impl {
 
 namespace {
 
-// What SQLite may keep of its pages for each of its connections, where a limit counts, and how many it is counted for.
-constexpr int64_t kDatabasePages = int64_t{2} << 20;
-
 void check_there(const CollectionDirectory& directory) {
   if (directory.disk().exists(directory.database())) return;
   throw IoError(fmt::format("there is no collection in '{}' (no file {}); make one with create()", directory.path(),
@@ -78,10 +74,10 @@ void check_there(const CollectionDirectory& directory) {
 }
 
 // Whether the folder is read-only: then the database is opened as immutable, if its log is empty.
-bool must_be_immutable(const CollectionDirectory& directory) {
+bool must_be_immutable(const CollectionDirectory& directory, const Resources& resources) {
   Disk& disk = directory.disk();
   try {
-    const Database db(directory.database(), Database::Open::read, directory.environment().vfs);
+    const Database db(directory.database(), Database::Open::read, directory.environment().vfs, resources);
     (void)db.number("SELECT version FROM state");
     return false;
   } catch (const IoError& error) {
@@ -102,6 +98,7 @@ StatePointer load_and_pin(const std::shared_ptr<CollectionDirectory>& directory,
                           const Resources& resources) {
   for (StatePointer known = before;;) {
     StatePointer state = directory->reading([&](Database& db) {
+      const DatabaseMemory counted(db, resources);
       if (known == nullptr) check_schema(db);
       return load_state(db, directory, known, mapped, resources);
     });
@@ -131,7 +128,6 @@ Collection CollectionAccess::open(const std::string& path, const OpenParams& par
   auto impl = std::make_shared<Collection::Impl>();
   impl->mode = params.mode;
   impl->mapped = !is_limited(resources);
-  if (!impl->mapped) impl->database_memory = HostBuffer(kDatabasePages, "SQLite's pages", resources);
   impl->directory = std::make_shared<CollectionDirectory>(path, environment, false);
   check_there(*impl->directory);
   if (params.mode == OpenMode::write) {
@@ -140,7 +136,7 @@ Collection CollectionAccess::open(const std::string& path, const OpenParams& par
     impl->writer =
         std::make_unique<CollectionWriter>(impl->directory, std::move(lock), params, impl->mapped, resources);
   } else {
-    if (must_be_immutable(*impl->directory)) {
+    if (must_be_immutable(*impl->directory, resources)) {
       impl->directory = std::make_shared<CollectionDirectory>(path, environment, true);
     }
     impl->state = load_and_pin(impl->directory, nullptr, impl->mapped, resources);

@@ -45,6 +45,7 @@ void CollectionWriter::compact(const Resources& resources) {
   const std::lock_guard lock(mutex_);
   check_writable();
   check_no_batch("compact()");
+  const DatabaseMemory counted(*db_, resources);
   const std::string& factory = state_->params->index;
   std::vector<SegmentSource> sources;
   for (const StatePart& part : state_->parts) sources.push_back(source_of(part));
@@ -106,8 +107,8 @@ bool CollectionWriter::has_gaps() const {
 void CollectionWriter::pack_database(const Resources& resources) {
   constexpr int64_t kInMemory = int64_t{64} << 20;
   const int64_t bytes = db_->number("PRAGMA page_count") * db_->number("PRAGMA page_size");
-  const bool in_file = bytes > kInMemory || (is_limited(resources) && directory_->environment().vfs.empty());
-  if (in_file) db_->run("PRAGMA temp_store=FILE");
+  const int64_t before = db_->number("PRAGMA temp_store");
+  if (bytes > kInMemory) db_->run("PRAGMA temp_store=FILE");
   tidy([&] {
     try {
       db_->run("VACUUM");
@@ -116,7 +117,7 @@ void CollectionWriter::pack_database(const Resources& resources) {
       throw;
     }
   }, resources);
-  if (in_file) db_->run("PRAGMA temp_store=MEMORY");
+  db_->run(fmt::format("PRAGMA temp_store={}", before));
 }
 
 void CollectionWriter::reindex(const std::string& factory, const Resources& resources) {

@@ -48,6 +48,7 @@ void CollectionWriter::fold(const Resources& resources) {
   const std::lock_guard lock(mutex_);
   check_writable();
   check_no_batch("fold()");
+  const DatabaseMemory counted(*db_, resources);
   fold_now(resources);
   give_pages_back();
 }

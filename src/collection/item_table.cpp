@@ -58,7 +58,8 @@ ItemTable read_items(const CollectionState& state, const ItemIds& ids, const Res
   state.reading([&](Database& db) {
     const std::vector<int64_t> rows = rows_of_ids(db, ids, state.version);
     if (limited) others += bytes_of_values(db, params, rows);
-    require_host_memory("the items", of_vectors + others, resources);
+    require_host_memory("the items", (limited ? kDatabaseMemory : 0) + of_vectors + others, resources);
+    const DatabaseMemory database(db, resources);
     const HostBuffer counted(others, "the items' values", resources);
     table.ids = ids.empty() && params.ids == IdType::text ? ItemIds(std::vector<std::string>()) : ids;
     table.vectors = MatrixBuffer(params.dtype, ids.size(), params.dimension, "the items' vectors", resources);

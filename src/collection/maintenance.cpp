@@ -168,7 +168,8 @@ void verify_items(const CollectionState& state, Database& db, VerifyReport& repo
 
 // SQLite's online backup, page by page; it begins again by itself where somebody writes.
 void back_up(Database& from, const std::string& to, const std::string& vfs, const Resources& resources) {
-  Database target(to, Database::Open::create, vfs);
+  const DatabaseMemory counted(from, resources);
+  Database target(to, Database::Open::create, vfs, resources);
   sqlite3_backup* const backup = sqlite3_backup_init(target.get(), "main", from.get(), "main");
   if (backup == nullptr) target.fail(sqlite3_errcode(target.get()), "write");
   constexpr int kPages = 4096;
@@ -233,6 +234,7 @@ VerifyReport verify_state(const CollectionState& state, const Resources& resourc
   }
   problems.watch(directory.database(), [&] {
     state.reading([&](Database& db) {
+      const DatabaseMemory counted(db, resources);
       ++report.files;
       report.bytes += directory.disk().open(directory.database())->size();
       Statement check = db.prepare("PRAGMA integrity_check");
@@ -262,7 +264,7 @@ void snapshot_directory(const CollectionDirectory& from, const std::string& to, 
     from.reading([&](Database& db) { back_up(db, aside, from.environment().vfs, resources); });
     std::vector<SegmentRow> rows;
     {
-      Database copied(aside, Database::Open::write, from.environment().vfs);
+      Database copied(aside, Database::Open::write, from.environment().vfs, resources);
       check_schema(copied);
       rows = read_segments(copied);
       copied.run("PRAGMA wal_checkpoint(TRUNCATE)");

@@ -33,6 +33,16 @@ int64_t memory_of_exact(const CollectionState& state, const StatePart& part, con
   });
 }
 
+// Bits for all places, and the order of items where there is a mask.
+int64_t memory_of_bits(const CollectionState& state, const ItemFilter& filter) {
+  const int conditions = (filter.where.empty() ? 0 : 1) + (filter.ids ? 1 : 0) + (filter.mask ? 1 : 0);
+  if (conditions == 0) return 0;
+  int64_t bits = 0;
+  for (const StatePart& part : state.parts) bits += part.rows->size() / 8 + 1;
+  const int64_t order = filter.mask ? state.size * static_cast<int64_t>(sizeof(RowAt)) : 0;
+  return bits * (conditions == 1 ? 1 : 3) + order;
+}
+
 // The index of a segment, loaded; where the limit has no room for it, mapped, so that the search can be counted, and what
 // loading it takes is added to `loads`.
 SegmentIndex load_or_count(const Segment& segment, int64_t& loads, const Resources& resources) {
@@ -71,20 +81,14 @@ void require_host_memory(const char* job, int64_t bytes, const Resources& resour
 }
 
 int64_t memory_of_filter(const CollectionState& state, const ItemFilter& filter) {
-  if (!filter.params_of_queries.empty()) {  // a group of queries at a time, and what all groups have in common
-    int64_t bytes = 0;
-    for (const StatePart& part : state.parts) bytes += KeptPlaces::most_bytes(part);
-    ItemFilter common;
-    common.ids = filter.ids;
-    common.mask = filter.mask;
-    return bytes + memory_of_filter(state, common);
-  }
-  const int conditions = (filter.where.empty() ? 0 : 1) + (filter.ids ? 1 : 0) + (filter.mask ? 1 : 0);
-  if (conditions == 0) return 0;
-  int64_t bits = 0;
-  for (const StatePart& part : state.parts) bits += part.rows->size() / 8 + 1;
-  const int64_t order = filter.mask ? state.size * static_cast<int64_t>(sizeof(RowAt)) : 0;
-  return bits * (conditions == 1 ? 1 : 3) + order;
+  const int64_t database = filter.where.empty() && !filter.ids ? 0 : kDatabaseMemory;
+  if (filter.params_of_queries.empty()) return database + memory_of_bits(state, filter);
+  int64_t bytes = 0;  // of a group of queries at a time, and of what all groups have in common
+  for (const StatePart& part : state.parts) bytes += KeptPlaces::most_bytes(part);
+  ItemFilter common;
+  common.ids = filter.ids;
+  common.mask = filter.mask;
+  return database + bytes + memory_of_bits(state, common);
 }
 
 void require_search_memory(const CollectionState& state, const MatrixView& queries, const CollectionSearchParams& params,

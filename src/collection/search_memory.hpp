@@ -16,7 +16,7 @@ int64_t memory_of_call(const Resources& resources, const std::function<void(cons
 // NamedLimit where less is left; nothing without a limit.
 void require_host_memory(const char* job, int64_t bytes, const Resources& resources);
 
-// What a filter takes while it is made: bits for all places, and the order of items where there is a mask.
+// What a filter takes while it is made: SQLite, bits for all places, and the order of items where there is a mask.
 int64_t memory_of_filter(const CollectionState& state, const ItemFilter& filter);
 
 // That there is room for the results, and to search the parts, one after the other, beside what is held already. Indexes

@@ -2,16 +2,23 @@
 
 #include <kith/error.hpp>
 
+#include "collection/host_limit.hpp"
+
 #include <fmt/format.h>
 
 #include <cerrno>
 #include <exception>
 #include <system_error>
+#include <utility>
 
 namespace kith {
 namespace {
 
 constexpr int kBusyMilliseconds = 10'000;  // of readers and checkpoints, which are short
+
+// Pages of a connection that counts, and where it sorts: in a file, of which SQLite holds 2 MB in memory.
+constexpr const char* kCountedPages = "PRAGMA cache_size=-1024";
+constexpr const char* kSortInFiles = "PRAGMA temp_store=FILE";
 
 // A path as a URI, so that "immutable" can be said.
 std::string uri_of(const std::string& path, bool immutable) {
@@ -38,7 +45,13 @@ int errno_of(int code, int system) {
 
 }  // namespace
 
-Database::Database(const std::string& path, Open how, const std::string& vfs) : path_(path) {
+Database::Database(const std::string& path, Open how, const std::string& vfs, const Resources& resources)
+    : path_(path), own_files_(vfs.empty()) {
+  const bool counts = is_limited(resources);
+  if (counts) {
+    counted_ = HostBuffer(kDatabaseMemory, "SQLite", resources);
+    counted_by_ = resources.host_memory();
+  }
   int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_URI | SQLITE_OPEN_EXRESCODE;
   flags |= how == Open::immutable ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE;
   if (how == Open::create) flags |= SQLITE_OPEN_CREATE;
@@ -57,7 +70,8 @@ Database::Database(const std::string& path, Open how, const std::string& vfs) : 
       run("PRAGMA query_only=1");
     }
     sqlite3_db_config(db_, SQLITE_DBCONFIG_DQS_DML, 0, &off);
-    run("PRAGMA temp_store=MEMORY");
+    run(counts && own_files_ ? kSortInFiles : "PRAGMA temp_store=MEMORY");
+    if (counts) run(kCountedPages);
   } catch (...) {
     sqlite3_close(db_);
     throw;
@@ -107,6 +121,27 @@ bool Database::was_moved() const {
 void Database::run(const std::string& sql) {
   const int code = sqlite3_exec(db_, sql.c_str(), nullptr, nullptr, nullptr);
   if (code != SQLITE_OK) fail(code, "use");
+}
+
+DatabaseMemory::DatabaseMemory(Database& db, const Resources& resources) {
+  if (!is_limited(resources) || db.counted_by_ == resources.host_memory()) return;
+  counted_ = HostBuffer(kDatabaseMemory, "SQLite", resources);
+  pages_ = db.number("PRAGMA cache_size");
+  db.run(kCountedPages);
+  db_ = &db;
+  before_ = std::exchange(db.counted_by_, resources.host_memory());
+  if (db.in_transaction() || !db.uses_files()) return;  // then nothing is sorted, or there are no files to sort in
+  temporary_ = db.number("PRAGMA temp_store");
+  db.run(kSortInFiles);
+}
+
+DatabaseMemory::~DatabaseMemory() {
+  if (db_ == nullptr) return;
+  db_->counted_by_ = before_;
+  const auto set = [&](const std::string& sql) { sqlite3_exec(db_->get(), sql.c_str(), nullptr, nullptr, nullptr); };
+  if (temporary_ >= 0 && !db_->in_transaction()) set(fmt::format("PRAGMA temp_store={}", temporary_));
+  sqlite3_db_release_memory(db_->get());
+  set(fmt::format("PRAGMA cache_size={}", pages_));
 }
 
 Statement Database::prepare(std::string_view sql) const { return Statement(*this, sql); }

@@ -3,6 +3,8 @@
 
 #include <kith/collection.hpp>
 #include <kith/error.hpp>
+#include <kith/host_buffer.hpp>
+#include <kith/resources.hpp>
 
 #include <sqlite3.h>
 
@@ -23,12 +25,16 @@ class SyncFailed : public IoError {
 
 class Statement;
 
+// What SQLite takes for a connection while a limit counts: its pages, one table of its own for a sort or a list of values,
+// statements and the schema. Values themselves are counted where they are read.
+inline constexpr int64_t kDatabaseMemory = int64_t{4} << 20;
+
 class Database {
  public:
   enum class Open : uint8_t { create, write, read, immutable };
 
-  // `vfs` may be empty: SQLite's own.
-  Database(const std::string& path, Open how, const std::string& vfs);
+  // `vfs` may be empty: SQLite's own. Under a memory limit the connection counts as long as it is open.
+  Database(const std::string& path, Open how, const std::string& vfs, const Resources& resources = Resources());
   ~Database();
   Database(const Database&) = delete;
   Database& operator=(const Database&) = delete;
@@ -44,6 +50,8 @@ class Database {
   int64_t changes() const { return sqlite3_changes64(db_); }
   // Whether its file was deleted, or is now under another name.
   bool was_moved() const;
+  // Whether SQLite itself writes the files: another file system of tests has no temporary ones.
+  bool uses_files() const { return own_files_; }
   bool in_transaction() const { return sqlite3_get_autocommit(db_) == 0; }
 
   // The connection's last error as one of Kith's.
@@ -52,8 +60,30 @@ class Database {
   void abandon() { db_ = nullptr; }
 
  private:
+  friend class DatabaseMemory;
+
   std::string path_;
   sqlite3* db_ = nullptr;
+  bool own_files_;
+  HostBuffer counted_;                        // for all calls
+  std::shared_ptr<MemoryBudget> counted_by_;  // null: nobody
+};
+
+// Counts a connection against the limit of one call, and keeps it within that; then the connection gives its pages back.
+// It does nothing without a limit, and where the connection counts against that limit already.
+class DatabaseMemory {
+ public:
+  DatabaseMemory(Database& db, const Resources& resources);
+  ~DatabaseMemory();
+  DatabaseMemory(const DatabaseMemory&) = delete;
+  DatabaseMemory& operator=(const DatabaseMemory&) = delete;
+
+ private:
+  Database* db_ = nullptr;  // null: nothing was counted
+  HostBuffer counted_;
+  std::shared_ptr<MemoryBudget> before_;
+  int64_t pages_ = 0;       // SQLite's settings before
+  int64_t temporary_ = -1;  // unchanged
 };
 
 class Statement {

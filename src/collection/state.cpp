@@ -246,6 +246,7 @@ std::shared_ptr<const KeptItems> CollectionState::keep_where(const ItemFilter& f
   }
   KeptItems kept = no_items(resources);
   reading([&](Database& db) {
+    const DatabaseMemory counted(db, resources);
     std::vector<int64_t> unknown;
     for_living([&](const auto& row) {
       for_each_where(db, {filter.where, params_of, WhereRows::of_version_and_others, version, filter.time_limit}, row, resources);
@@ -285,7 +286,10 @@ std::shared_ptr<const KeptItems> CollectionState::keep(const ItemFilter& filter,
   if (!filter.where.empty()) kept = keep_where(filter, params_of, resources);
   if (filter.ids) {
     KeptItems listed = no_items(resources);
-    const std::vector<int64_t> rows = reading([&](Database& db) { return rows_of_ids(db, *filter.ids, version); });
+    const std::vector<int64_t> rows = reading([&](Database& db) {
+      const DatabaseMemory counted(db, resources);
+      return rows_of_ids(db, *filter.ids, version);
+    });
     for (const int64_t row : rows) {
       if (row < 0) continue;
       const std::optional<RowAt> at = find(row);

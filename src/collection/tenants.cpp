@@ -68,6 +68,7 @@ class TenantQueries {
     size_t job = 0;  // an expression that cannot be prepared fails the first
     try {
       state_.reading([&](Database& db) {
+        const DatabaseMemory counted(db, resources);
         std::vector<int64_t> unknown;
         {
           const std::vector<ColumnValue> none;

@@ -51,7 +51,7 @@ CollectionWriter::CollectionWriter(std::shared_ptr<CollectionDirectory> director
                                    const OpenParams& params, bool mapped, const Resources& resources)
     : directory_(std::move(directory)),
       lock_(std::move(lock)),
-      db_(std::make_unique<Database>(directory_->database(), Database::Open::write, directory_->environment().vfs)),
+      db_(std::make_unique<Database>(directory_->database(), Database::Open::write, directory_->environment().vfs, resources)),
       sync_(params.sync),
       mapped_(mapped),
       process_(this_process()) {
@@ -143,6 +143,7 @@ Statement& CollectionWriter::kept(const std::string& sql) {
 void CollectionWriter::write(const std::function<void(Call&)>& work, const Resources& resources) {
   const std::lock_guard lock(mutex_);
   check_writable();
+  const DatabaseMemory counted(*db_, resources);
   Call call;
   call.counters = batch_ ? batch_->call.counters : counters_;
   if (!batch_) ++call.counters.version;
@@ -197,6 +198,7 @@ void CollectionWriter::commit_batch(const Resources& resources) {
   const std::lock_guard lock(mutex_);
   check_writable();
   if (!batch_) throw InvalidState("the batch has ended already");
+  const DatabaseMemory counted(*db_, resources);
   Call& call = batch_->call;
   try {
     const bool empty = call.change.removed.empty() && call.change.blocks.empty() && call.change.segments.empty();
@@ -267,6 +269,7 @@ void CollectionWriter::sync_segments() {
 }
 
 void CollectionWriter::rearrange(const std::function<void(Call&, const Commit&)>& work, const Resources& resources) {
+  const DatabaseMemory counted(*db_, resources);
   Call call;
   call.counters = counters_;
   ++call.counters.layout;

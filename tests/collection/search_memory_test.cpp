@@ -4,6 +4,7 @@
 #include <kith/error.hpp>
 
 #include "collection/search_cases.hpp"
+#include "collection/sqlite.hpp"
 #include "core/memory_budget.hpp"
 #include "io/temporary_directory.hpp"
 #include "io/thrown.hpp"
@@ -81,12 +82,12 @@ TEST(SearchMemory, GetCountsValuesAndPayloads) {
   c.add(items);
   const auto get = [&](const Resources& used) { (void)c.get(ItemIds({0, 1, 2, 3, 4}), used); };
   expect_names_a_limit(get);
-  const auto refused = thrown<OutOfMemory>([&] { get(limited_to(700'000)); });
+  const auto refused = thrown<OutOfMemory>([&] { get(limited_to(kDatabaseMemory + 700'000)); });
   ASSERT_TRUE(refused);
   EXPECT_THAT(refused->what(), HasSubstr("host memory limit"));
-  EXPECT_GT(refused->bytes_needed(), 750'000);
-  EXPECT_LT(refused->bytes_needed(), 760'000);
-  EXPECT_EQ(c.get(ItemIds({7}), limited_to(200'000)).payloads[0].size(), 100'000U);
+  EXPECT_GT(refused->bytes_needed(), kDatabaseMemory + 750'000);
+  EXPECT_LT(refused->bytes_needed(), kDatabaseMemory + 760'000);
+  EXPECT_EQ(c.get(ItemIds({7}), limited_to(kDatabaseMemory + 200'000)).payloads[0].size(), 100'000U);
 }
 
 TEST(SearchMemory, AnIndexIsLoadedOnceForAllLimits) {
