@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Literal, NoReturn, SupportsFloat, SupportsIndex, Union, cast
+from typing import Any, Literal, SupportsFloat, SupportsIndex, Union, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,7 @@ from kith._files import path_bytes
 from kith._libraries import library_of
 from kith._metrics import Metric
 from kith._options import flag, real_number, seed_number, text, whole_number
-from kith._other_names import refuse_unknown
+from kith._other_names import answers_other_names
 from kith._progress import Progress
 from kith._sources import SourceLike, array_of, as_source
 from kith._quantize import Compiled, Floats, _other_kind, _Quantizer
@@ -124,6 +124,7 @@ class LocalSearchQuantizer(_Additive[_kith.LocalSearchQuantizer]):
 
     _kind = _kith.LocalSearchQuantizer
 
+    @answers_other_names("kith.LocalSearchQuantizer()")
     def __init__(
         self,
         codebooks: SupportsIndex,
@@ -140,9 +141,7 @@ class LocalSearchQuantizer(_Additive[_kith.LocalSearchQuantizer]):
         seed: SupportsIndex = 0,
         device: DeviceNames = "auto",
         check_finite: bool = True,
-        **unknown: NoReturn,
     ) -> None:
-        refuse_unknown("kith.LocalSearchQuantizer()", unknown)
         super().__init__(device)
         self._parameters = (
             whole_number(codebooks, "codebooks"),
@@ -300,6 +299,7 @@ class ResidualQuantizer(_Additive[_kith.ResidualQuantizer]):
 
     _kind = _kith.ResidualQuantizer
 
+    @answers_other_names("kith.ResidualQuantizer()")
     def __init__(
         self,
         codebooks: SupportsIndex,
@@ -309,9 +309,7 @@ class ResidualQuantizer(_Additive[_kith.ResidualQuantizer]):
         seed: SupportsIndex = 0,
         device: DeviceNames = "auto",
         check_finite: bool = True,
-        **unknown: NoReturn,
     ) -> None:
-        refuse_unknown("kith.ResidualQuantizer()", unknown)
         super().__init__(device)
         self._parameters = (
             whole_number(codebooks, "codebooks"),

@@ -27,7 +27,7 @@ from kith._files import PathLike, path_bytes
 from kith._kith import DeviceArray
 from kith._metrics import Metric, metric_name
 from kith._options import calling, check_device, real_number, text, whole_number
-from kith._other_names import refuse_collection_arguments, refuse_collection_attribute
+from kith._other_names import answers_collection_names, refuse_collection_attribute
 from kith._progress import Progress
 from kith._typing import ByteSize, ByteSizes, DeviceNames
 
@@ -155,13 +155,13 @@ class Collection(CollectionReads):
         told["segments"] = [CollectionSegment(**segment) for segment in told["segments"]]
         return CollectionInfo(**told)
 
+    @answers_collection_names("add()")
     def add(
         self,
         vectors: Any,
         ids: ItemIdsLike | None = None,
         columns: dict[str, Any] | None = None,
         payloads: Any = None,
-        **unknown: NoReturn,
     ) -> GivenIds:
         """Add items: all of them, or, after an error, none.
 
@@ -183,16 +183,15 @@ class Collection(CollectionReads):
         numpy.ndarray of int64, or list of str
             The ids.
         """
-        refuse_collection_arguments("add()", unknown)
         return self._write(self._handle.add, vectors, ids, columns, payloads)
 
+    @answers_collection_names("upsert()")
     def upsert(
         self,
         vectors: Any,
         ids: ItemIdsLike | None = None,
         columns: dict[str, Any] | None = None,
         payloads: Any = None,
-        **unknown: NoReturn,
     ) -> GivenIds:
         """Add items in the place of those with the same ids, of which nothing stays.
 
@@ -206,7 +205,6 @@ class Collection(CollectionReads):
         numpy.ndarray of int64, or list of str
             The ids.
         """
-        refuse_collection_arguments("upsert()", unknown)
         return self._write(self._handle.upsert, vectors, ids, columns, payloads)
 
     def _write(self, write: Any, vectors: Any, ids: Any, columns: dict[str, Any] | None, payloads: Any) -> GivenIds:
@@ -234,13 +232,13 @@ class Collection(CollectionReads):
         found: GivenIds = plain_ids(written)
         return found
 
+    @answers_collection_names("remove()")
     def remove(
         self,
         ids: ItemIdsLike | None = None,
         *,
         where: str | None = None,
         params: ParamsLike | None = None,
-        **unknown: NoReturn,
     ) -> int:
         """Remove items by their ids, or those that an expression keeps.
 
@@ -256,7 +254,6 @@ class Collection(CollectionReads):
         int
             How many there were.
         """
-        refuse_collection_arguments("remove()", unknown)
         if ids is None and where is None:
             raise ValueError('give ids or where; where="true" removes everything')
         reader = self._reader()
@@ -378,6 +375,7 @@ class Collection(CollectionReads):
         refuse_collection_attribute(name)
 
 
+@answers_collection_names("kith.open()")
 def open(  # noqa: A001
     path: PathLike,
     dimension: SupportsIndex | None = None,
@@ -394,7 +392,6 @@ def open(  # noqa: A001
     threads: SupportsIndex = 0,
     memory_limit: ByteSize | None = None,
     device_memory_limit: ByteSizes | None = None,
-    **unknown: NoReturn,
 ) -> Collection:
     """Open a collection: vectors with ids, columns and payloads, in a directory that survives a crash.
 
@@ -448,7 +445,6 @@ def open(  # noqa: A001
     --------
     See `Collection`, and the page "Collections".
     """
-    refuse_collection_arguments("kith.open()", unknown)
     if not _kith.has_collections:
         raise NotImplementedError(
             "this build of Kith has no collections, since it was built without SQLite: install SQLite's headers "

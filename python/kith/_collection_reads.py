@@ -25,7 +25,7 @@ from kith._index_searches import share_or_default, count_or_default
 from kith._kith import CallOptions, DeviceArray
 from kith._libraries import library_of
 from kith._options import calling, real_number, text, whole_number
-from kith._other_names import refuse_collection_arguments
+from kith._other_names import answers_collection_names
 from kith._progress import Progress
 from kith._range_search import RangeNeighbors
 from kith._search import Neighbors
@@ -146,6 +146,7 @@ class CollectionReads(ABC):
             ids = reader.ids(item_filter(reader, None, None, None, None), options)
         yield from (ids if isinstance(ids, list) else ids.tolist())
 
+    @answers_collection_names("ids()")
     def ids(
         self,
         where: str | None = None,
@@ -153,7 +154,6 @@ class CollectionReads(ABC):
         *,
         ids: ItemIdsLike | None = None,
         filter: Any = None,
-        **unknown: NoReturn,
     ) -> GivenIds:
         """The ids of the items that a filter keeps, in the order in which they were added.
 
@@ -166,12 +166,12 @@ class CollectionReads(ABC):
         -------
         numpy.ndarray of int64, or list of str
         """
-        refuse_collection_arguments("ids()", unknown)
         reader = self._reader()
         with self._calling() as options:
             kept: GivenIds = plain_ids(reader.ids(item_filter(reader, where, params, ids, filter), options))
         return kept
 
+    @answers_collection_names("count()")
     def count(
         self,
         where: str | None = None,
@@ -179,7 +179,6 @@ class CollectionReads(ABC):
         *,
         ids: ItemIdsLike | None = None,
         filter: Any = None,
-        **unknown: NoReturn,
     ) -> int:
         """How many items a filter keeps; all without one.
 
@@ -188,12 +187,12 @@ class CollectionReads(ABC):
         where, params, ids, filter
             As in `search`.
         """
-        refuse_collection_arguments("count()", unknown)
         reader = self._reader()
         with self._calling() as options:
             return reader.count(item_filter(reader, where, params, ids, filter), options)
 
-    def get(self, ids: ItemIdsLike, **unknown: NoReturn) -> Items:
+    @answers_collection_names("get()")
+    def get(self, ids: ItemIdsLike) -> Items:
         """The vectors, columns and payloads of items.
 
         Parameters
@@ -207,7 +206,6 @@ class CollectionReads(ABC):
             A named tuple ``(ids, vectors, columns, payloads)`` in the order of `ids`; of one id the id, its vector, a
             dict of its values, and its payload.
         """
-        refuse_collection_arguments("get()", unknown)
         reader = self._reader()
         given, single = as_item_ids(ids, reader.text_ids)
         with self._calling() as options:
@@ -221,6 +219,7 @@ class CollectionReads(ABC):
             items.payloads[0],
         )
 
+    @answers_collection_names("search()")
     def search(
         self,
         queries: VectorsLike,
@@ -241,7 +240,6 @@ class CollectionReads(ABC):
         memory_limit: ByteSize | None = None,
         device_memory_limit: ByteSizes | None = None,
         progress: Progress = False,
-        **unknown: NoReturn,
     ) -> Neighbors:
         """Find the k nearest items for every query.
 
@@ -281,7 +279,6 @@ class CollectionReads(ABC):
             ``(ids, distances)``, nearest first: int64 ids, or for text ids an array of str. If the filter keeps fewer than k
             items, results are padded with id -1, or None, at distance inf (-inf for ``inner_product``).
         """
-        refuse_collection_arguments("search()", unknown)
         reader = self._reader()
         numbers = (
             whole_number(k, "k"),
@@ -302,6 +299,7 @@ class CollectionReads(ABC):
         from_host = partial(library.from_host, like=queries)
         return Neighbors(*(from_host(one[0] if single else one) for one in (plain_ids(found), distances)))
 
+    @answers_collection_names("range_search()")
     def range_search(
         self,
         queries: VectorsLike,
@@ -318,7 +316,6 @@ class CollectionReads(ABC):
         memory_limit: ByteSize | None = None,
         device_memory_limit: ByteSizes | None = None,
         progress: Progress = False,
-        **unknown: NoReturn,
     ) -> RangeNeighbors:
         """Find all items within a radius of every query, nearest first.
 
@@ -338,7 +335,6 @@ class CollectionReads(ABC):
         RangeNeighbors
             ``(offsets, ids, distances)``, as of `kith.range_search`; ids are an array of str if the collection's are.
         """
-        refuse_collection_arguments("range_search()", unknown)
         reader = self._reader()
         reach, lists = real_number(radius, "radius"), count_or_default(probes, "probes")
         kept = item_filter(reader, where, params, ids, filter, timeout)
@@ -349,7 +345,8 @@ class CollectionReads(ABC):
             return RangeNeighbors(plain_ids(offsets), _text_array(texts, found), distances)
         return RangeNeighbors(plain_ids(offsets), plain_ids(found), distances)
 
-    def to_arrow(self, where: str | None = None, params: ParamsLike | None = None, **unknown: NoReturn) -> Any:
+    @answers_collection_names("to_arrow()")
+    def to_arrow(self, where: str | None = None, params: ParamsLike | None = None) -> Any:
         """The items as a pyarrow.Table: ``id``, ``vector``, the columns, ``payload``.
 
         Parameters
@@ -357,11 +354,11 @@ class CollectionReads(ABC):
         where, params
             As in `search`; by default all items.
         """
-        refuse_collection_arguments("to_arrow()", unknown)
         reader = self._reader()
         return arrow_table(self._parts(reader, where, params, False), self.columns, reader.dimension, reader.text_ids)
 
-    def to_pandas(self, where: str | None = None, params: ParamsLike | None = None, **unknown: NoReturn) -> Any:
+    @answers_collection_names("to_pandas()")
+    def to_pandas(self, where: str | None = None, params: ParamsLike | None = None) -> Any:
         """The items as a pandas.DataFrame: ``id``, ``vector`` (an array in each row), the columns, ``payload``.
 
         Parameters
@@ -369,7 +366,6 @@ class CollectionReads(ABC):
         where, params
             As in `search`; by default all items.
         """
-        refuse_collection_arguments("to_pandas()", unknown)
         return pandas_frame(self._parts(self._reader(), where, params, True), self.columns)
 
     def _parts(

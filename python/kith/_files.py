@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any, NoReturn, SupportsIndex, Union
+from typing import Any, SupportsIndex, Union
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +12,7 @@ from kith import _kith
 from kith._arrays import DTYPE_NAMES, Matrix, VectorsLike, is_bfloat16, readable_in_place, to_numpy
 from kith._options import flag, whole_number
 from kith._other_files import read_other
-from kith._other_names import refuse_unknown
+from kith._other_names import answers_other_names
 
 PathLike = Union[str, "os.PathLike[str]"]
 
@@ -43,6 +43,7 @@ def index_file(path: PathLike, name: str = "path") -> tuple[bytes, bool]:
     return encoded, ending != b".kith"
 
 
+@answers_other_names("kith.read_vectors()")
 def read_vectors(
     path: PathLike,
     first: SupportsIndex = 0,
@@ -50,7 +51,6 @@ def read_vectors(
     *,
     dtype: npt.DTypeLike | None = None,
     mmap: bool = False,
-    **unknown: NoReturn,
 ) -> npt.NDArray[Any]:
     """Read vectors, or ids, from a file.
 
@@ -107,7 +107,6 @@ def read_vectors(
     >>> part = kith.read_vectors("base.fbin", first=1000, count=10)  # doctest: +SKIP
     >>> test = kith.read_vectors("sift.hdf5::test", dtype="f16")     # doctest: +SKIP
     """
-    refuse_unknown("kith.read_vectors()", unknown)
     encoded = path_bytes(path)
     begin = whole_number(first, "first")
     rows = None if count is None else whole_number(count, "count")
@@ -127,7 +126,8 @@ def read_vectors(
     return _as_asked(_kith.read_vectors(encoded, begin, rows, name), dtype)
 
 
-def write_vectors(path: PathLike, array: VectorsLike, *, dtype: npt.DTypeLike | None = None, **unknown: NoReturn) -> None:
+@answers_other_names("kith.write_vectors()")
+def write_vectors(path: PathLike, array: VectorsLike, *, dtype: npt.DTypeLike | None = None) -> None:
     """Write vectors, or ids, to a file.
 
     A temporary file is filled beside the target and put in its place at the end: what was there before stays whole
@@ -160,7 +160,6 @@ def write_vectors(path: PathLike, array: VectorsLike, *, dtype: npt.DTypeLike | 
     --------
     >>> kith.write_vectors("base.fbin", np.zeros((1000, 128), np.float32))  # doctest: +SKIP
     """
-    refuse_unknown("kith.write_vectors()", unknown)
     target = path_bytes(path)
     values = to_numpy(array, "array")
     if values.ndim != 2:

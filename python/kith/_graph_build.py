@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import Any, NoReturn, SupportsFloat, SupportsIndex
+from typing import Any, SupportsFloat, SupportsIndex
 
 import numpy as np
 
@@ -15,13 +15,14 @@ from kith._graph_report import GraphReport
 from kith._knn_graph import KnnGraph
 from kith._metrics import Metric, metric_name
 from kith._options import calling, flag, real_number, seed_number, text, whole_number
-from kith._other_names import refuse_unknown
+from kith._other_names import answers_other_names
 from kith._progress import Progress
 from kith._search import Found, Given, fresh_neighbors
 from kith._sources import SourceLike, array_of, as_source, wrapped
 from kith._typing import ByteSize, ByteSizes, DeviceNames
 
 
+@answers_other_names("kith.knn_graph()")
 def knn_graph(
     x: VectorsLike | SourceLike,
     k: SupportsIndex = 15,
@@ -52,7 +53,6 @@ def knn_graph(
     check_finite: bool = True,
     progress: Progress = False,
     comm: Any = None,
-    **unknown: NoReturn,
 ) -> KnnGraph:
     """Find, for every row of `x`, its k nearest other rows.
 
@@ -150,7 +150,6 @@ def knn_graph(
            [1, 0],
            [2, 1]])
     """
-    refuse_unknown("kith.knn_graph()", unknown)
     number = whole_number(k, "k")
     name, way = metric_name(metric), text(method, "method")
     finite = flag(check_finite, "check_finite")
@@ -206,6 +205,7 @@ class GraphIds:
     """As that of `KnnGraph`."""
 
 
+@answers_other_names("kith.knn_graph_ids()")
 def knn_graph_ids(
     x: SourceLike,
     out: PathLike,
@@ -226,7 +226,6 @@ def knn_graph_ids(
     device_memory_limit: ByteSize | None = None,
     check_finite: bool = True,
     progress: Progress = False,
-    **unknown: NoReturn,
 ) -> GraphIds:
     """`knn_graph` to the folder `out` without ``distances.npy``: where disks are small, a third of the bytes with `int32_ids`.
 
@@ -259,7 +258,6 @@ def knn_graph_ids(
             [1, 0],
             [2, 1]], dtype=int32)
     """
-    refuse_unknown("kith.knn_graph_ids()", unknown)
     number, name, way = whole_number(k, "k"), metric_name(metric), text(method, "method")
     finite, keeps, narrow = (
         flag(check_finite, "check_finite"), flag(keep_work, "keep_work"), flag(int32_ids, "int32_ids"),

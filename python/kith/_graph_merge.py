@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn, Optional, SupportsFloat, SupportsIndex
+from typing import Any, Optional, SupportsFloat, SupportsIndex
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from kith._graph_report import GraphReport
 from kith._kith import CallOptions, DeviceArray
 from kith._knn_graph import KnnGraph
 from kith._options import calling, flag
-from kith._other_names import refuse_unknown
+from kith._other_names import answers_other_names
 from kith._progress import Progress
 from kith._search import Found, Given, as_neighbors, fresh_neighbors
 from kith._sources import SourceLike, is_path, wrapped
@@ -25,6 +25,7 @@ from kith._typing import ByteSize, ByteSizes, DeviceNames
 Made = tuple[Optional[Found], dict[str, Any]]
 
 
+@answers_other_names("kith.merge_graphs()")
 def merge_graphs(
     graph1: KnnGraph,
     x1: VectorsLike | SourceLike,
@@ -46,7 +47,6 @@ def merge_graphs(
     device_memory_limit: ByteSizes | None = None,
     check_finite: bool = True,
     progress: Progress = False,
-    **unknown: NoReturn,
 ) -> KnnGraph:
     """The graph of two sets of vectors, from the graph of each (GGM).
 
@@ -93,7 +93,6 @@ def merge_graphs(
     >>> len(graph), graph.report.recall >= 0.99
     (2000, True)
     """
-    refuse_unknown("kith.merge_graphs()", unknown)
     if len(more) % 2 != 0:
         raise TypeError("graphs and vectors come in pairs: merge_graphs(graph1, x1, graph2, x2, graph3, x3, ...)")
     graphs = [_graph(graph, f"graph{number}") for number, graph in enumerate((graph1, graph2, *more[0::2]), 1)]
@@ -128,6 +127,7 @@ def merge_graphs(
         return _made(step, arrays[0], rows, graphs[0], options)
 
 
+@answers_other_names("kith.extend_graph()")
 def extend_graph(
     graph: KnnGraph,
     x: VectorsLike | SourceLike,
@@ -148,7 +148,6 @@ def extend_graph(
     device_memory_limit: ByteSizes | None = None,
     check_finite: bool = True,
     progress: Progress = False,
-    **unknown: NoReturn,
 ) -> KnnGraph:
     """The graph of `x` and of new vectors after it, from the graph of `x`.
 
@@ -185,7 +184,6 @@ def extend_graph(
     >>> bool((graph.ids == kith.knn_graph(x).ids).all())
     True
     """
-    refuse_unknown("kith.extend_graph()", unknown)
     wish = given_wish(
         recall=recall, seed=seed, samples=samples, list_length=list_length, iterations=iterations, delta=delta
     )
@@ -219,6 +217,7 @@ def extend_graph(
         return _made(step, vectors[0], [rows, fresh], graph, options)
 
 
+@answers_other_names("kith.refine_graph()")
 def refine_graph(
     graph: KnnGraph,
     x: VectorsLike,
@@ -235,7 +234,6 @@ def refine_graph(
     device_memory_limit: ByteSizes | None = None,
     check_finite: bool = True,
     progress: Progress = False,
-    **unknown: NoReturn,
 ) -> KnnGraph:
     """The graph of the same vectors with more of their true neighbours, by rounds of NN-Descent.
 
@@ -263,7 +261,6 @@ def refine_graph(
     >>> rough.report.recall < 0.99 <= kith.refine_graph(rough, x).report.recall
     True
     """
-    refuse_unknown("kith.refine_graph()", unknown)
     wish = given_wish(
         recall=recall, seed=seed, samples=samples, list_length=list_length, iterations=iterations, delta=delta
     )

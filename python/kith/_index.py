@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import tempfile
 from collections.abc import Sequence
@@ -19,7 +20,7 @@ from kith._index_info import IndexInfo
 from kith._knn_graph import KnnGraph
 from kith._metrics import Metric
 from kith._options import calling, check_device, flag, seed_number, text, whole_number
-from kith._other_names import is_another_name, refuse_attribute, refuse_unknown
+from kith._other_names import is_another_name, refuse_attribute, answers_other_names
 from kith._progress import Progress
 from kith._sources import SourceLike, array_of, as_source
 from kith._typing import ByteSize, ByteSizes, DeviceNames
@@ -87,6 +88,7 @@ class Index:
     1998
     """
 
+    @answers_other_names("kith.Index()")
     def __init__(
         self,
         factory: str = "Flat",
@@ -97,9 +99,7 @@ class Index:
         *,
         expected_rows: SupportsIndex | None = None,
         seed: SupportsIndex = 0,
-        **unknown: NoReturn,
     ) -> None:
-        refuse_unknown("kith.Index()", unknown)
         rows = 0 if expected_rows is None else whole_number(expected_rows, "expected_rows")
         if rows < 0:
             raise ValueError(f"expected_rows is {rows}; it must not be negative")
@@ -124,6 +124,7 @@ class Index:
         self._index = index
         self._device = device
 
+    @answers_other_names("train()")
     def train(
         self,
         x: VectorsLike | SourceLike,
@@ -132,7 +133,6 @@ class Index:
         memory_limit: ByteSize | None = None,
         device_memory_limit: ByteSizes | None = None,
         progress: Progress = False,
-        **unknown: NoReturn,
     ) -> None:
         """Learn centres, codes and transforms from vectors like those to come.
 
@@ -147,7 +147,6 @@ class Index:
         threads, memory_limit, device_memory_limit, progress
             As in `knn`.
         """
-        refuse_unknown("train()", unknown)
         with calling(self._device, threads, memory_limit, device_memory_limit, progress, arrays=(x,)) as options:
             source = as_source(x)
             if source is not None:
@@ -155,6 +154,7 @@ class Index:
             else:
                 self._index.train(as_vectors(array_of(x), "x", options.stream)[0], options)
 
+    @answers_other_names("add()")
     def add(
         self,
         x: VectorsLike | SourceLike,
@@ -168,7 +168,6 @@ class Index:
         device_memory_limit: ByteSizes | None = None,
         progress: Progress = False,
         comm: Any = None,
-        **unknown: NoReturn,
     ) -> None:
         """Add vectors: all of them, or, after an error, none.
 
@@ -201,7 +200,6 @@ class Index:
             the same `ids`; each codes its share of the vectors, and all end with the index that one process would have
             (docs/clusters.md). Not with `replace`, `start` or ``copy=False``.
         """
-        refuse_unknown("add()", unknown)
         borrow = not flag(copy, "copy")
         names = None if ids is None else as_ids(ids)[0]
         if flag(replace, "replace"):
@@ -249,6 +247,7 @@ class Index:
     knn_graph = _index_searches.knn_graph
     tune = _index_tune.tune
 
+    @answers_other_names("remove()")
     def remove(
         self,
         ids: IdsLike,
@@ -257,7 +256,6 @@ class Index:
         memory_limit: ByteSize | None = None,
         device_memory_limit: ByteSizes | None = None,
         progress: Progress = False,
-        **unknown: NoReturn,
     ) -> int:
         """Remove vectors by their ids.
 
@@ -277,11 +275,11 @@ class Index:
         int
             How many there were.
         """
-        refuse_unknown("remove()", unknown)
         names, _ = as_ids(ids)
         with calling(self._device, threads, memory_limit, device_memory_limit, progress) as options:
             return self._index.remove(names, options)
 
+    @answers_other_names("compact()")
     def compact(
         self,
         *,
@@ -289,7 +287,6 @@ class Index:
         memory_limit: ByteSize | None = None,
         device_memory_limit: ByteSizes | None = None,
         progress: Progress = False,
-        **unknown: NoReturn,
     ) -> None:
         """Give back the memory of removed vectors.
 
@@ -301,12 +298,12 @@ class Index:
         threads, memory_limit, device_memory_limit, progress
             As in `knn`.
         """
-        refuse_unknown("compact()", unknown)
         with calling(self._device, threads, memory_limit, device_memory_limit, progress) as options:
             self._index.compact(options)
 
+    @answers_other_names("ids()")
     def ids(
-        self, *, threads: SupportsIndex = 0, memory_limit: ByteSize | None = None, **unknown: NoReturn
+        self, *, threads: SupportsIndex = 0, memory_limit: ByteSize | None = None
     ) -> npt.NDArray[np.int64]:
         """The ids of all vectors, in the order of add: a mask in a search is of these, and `reconstruct` without ids too.
 
@@ -323,10 +320,10 @@ class Index:
         >>> 20 in index, 40 in index
         (True, False)
         """
-        refuse_unknown("ids()", unknown)
         with calling("cpu", threads, memory_limit) as options:
             return self._index.ids(options).view(np.int64)
 
+    @answers_other_names("reconstruct()")
     def reconstruct(
         self,
         ids: IdsLike | None = None,
@@ -335,7 +332,6 @@ class Index:
         memory_limit: ByteSize | None = None,
         device_memory_limit: ByteSizes | None = None,
         progress: Progress = False,
-        **unknown: NoReturn,
     ) -> Array:
         """The vectors as the index keeps them, decoded.
 
@@ -354,12 +350,12 @@ class Index:
         numpy.ndarray of float32
             (ids, dimension), or (dimension,) for one id. float64 if the index subtracts an offset from such vectors.
         """
-        refuse_unknown("reconstruct()", unknown)
         names, single = as_ids(self.ids() if ids is None else ids)
         with calling(self._device, threads, memory_limit, device_memory_limit, progress) as options:
             rows = self._index.reconstruct(names, options)
         return rows[0] if single else rows
 
+    @answers_other_names("save()")
     def save(
         self,
         path: PathLike,
@@ -368,7 +364,6 @@ class Index:
         memory_limit: ByteSize | None = None,
         device_memory_limit: ByteSizes | None = None,
         progress: Progress = False,
-        **unknown: NoReturn,
     ) -> None:
         """Write the index to a ``.kith`` file, which `kith.load` reads on any machine.
 
@@ -385,7 +380,6 @@ class Index:
         threads, memory_limit, device_memory_limit, progress
             As in `knn`.
         """
-        refuse_unknown("save()", unknown)
         file, of_faiss = index_file(path)
         with calling(self._device, threads, memory_limit, device_memory_limit, progress) as options:
             if of_faiss:
@@ -393,6 +387,7 @@ class Index:
             else:
                 self._index.save(file, options)
 
+    @answers_other_names("save_added()")
     def save_added(
         self,
         path: PathLike,
@@ -406,7 +401,6 @@ class Index:
         memory_limit: ByteSize | None = None,
         device_memory_limit: ByteSizes | None = None,
         progress: Progress = False,
-        **unknown: NoReturn,
     ) -> None:
         """Write the file that ``add(x, ids)`` and ``save(path)`` would write, however small the memory limit is.
 
@@ -438,7 +432,6 @@ class Index:
         --------
         >>> index.save_added("large.kith", "parts/*.npy", memory_limit=2**30)  # doctest: +SKIP
         """
-        refuse_unknown("save_added()", unknown)
         file, of_faiss = index_file(path)
         if of_faiss:
             raise ValueError(f"{path!r} is a name of FAISS's format, and save_added() writes Kith's: name the file .kith")
@@ -478,6 +471,7 @@ class Index:
         with calling("cpu", threads, memory_limit) as options:
             return self._index.edges(options)
 
+    @answers_other_names("to()")
     def to(
         self,
         device: DeviceNames,
@@ -487,7 +481,6 @@ class Index:
         memory_limit: ByteSize | None = None,
         device_memory_limit: ByteSizes | None = None,
         progress: Progress = False,
-        **unknown: NoReturn,
     ) -> Index:
         """A new index with the same vectors, whose calls run on another device, or on several.
 
@@ -514,7 +507,6 @@ class Index:
         >>> index.to("cpu").device
         'cpu'
         """
-        refuse_unknown("to()", unknown)
         wanted = check_device(device)
         number = 0 if copies == "auto" else whole_number(copies, "copies")
         if copies != "auto" and number < 1:
@@ -550,6 +542,7 @@ class Index:
         other._hold(made, self._device)
         return other
 
+    @answers_other_names("merge()")
     def merge(
         self,
         other: Index,
@@ -559,7 +552,6 @@ class Index:
         memory_limit: ByteSize | None = None,
         device_memory_limit: ByteSizes | None = None,
         progress: Progress = False,
-        **unknown: NoReturn,
     ) -> None:
         """Add all vectors of another index that was trained alike: all of them, or, after an error, none.
 
@@ -589,7 +581,6 @@ class Index:
         >>> len(index)
         2000
         """
-        refuse_unknown("merge()", unknown)
         if not isinstance(other, Index):
             raise TypeError(f"other is a {type(other).__name__}; it must be a kith.Index")
         shift = flag(shift_ids, "shift_ids")
@@ -664,6 +655,12 @@ class Index:
     def __repr__(self) -> str:
         kind, waits = self.factory, "" if self.trained else ", not trained"
         return f"kith.Index({kind!r}, metric={self.metric!r}, dimension={self.dimension}, size={len(self)}{waits})"
+
+
+# Methods that are written elsewhere are the class's too: in help, in errors of Python's own, to pickle.
+for _method in (Index.search, Index.range_search, Index.knn_graph, Index.tune):
+    for _function in (_method, inspect.unwrap(_method)):
+        _function.__module__, _function.__qualname__ = __name__, f"Index.{_method.__name__}"
 
 
 def _untrained(

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Literal, NoReturn, SupportsIndex
+from typing import Literal, SupportsIndex
 
 from kith import _kith
 from kith._files import PathLike, index_file, path_bytes
 from kith._index import Index, read_index
 from kith._metrics import Metric, metric_name
 from kith._options import calling, check_device, flag
-from kith._other_names import refuse_unknown
+from kith._other_names import answers_other_names
 from kith._progress import Progress
 from kith._typing import ByteSize, ByteSizes, DeviceNames
 
 
+@answers_other_names("kith.load()")
 def load(
     path: PathLike | Sequence[PathLike],
     device: DeviceNames = "auto",
@@ -27,7 +28,6 @@ def load(
     memory_limit: ByteSize | None = None,
     device_memory_limit: ByteSizes | None = None,
     progress: Progress = False,
-    **unknown: NoReturn,
 ) -> Index:
     """Read an index that `Index.save` has written.
 
@@ -67,7 +67,6 @@ def load(
     --------
     >>> index = kith.load("vectors.kith")  # doctest: +SKIP
     """
-    refuse_unknown("kith.load()", unknown)
     if lists not in ("host", "disk"):
         raise ValueError(f"lists is {lists!r}; it must be 'host' or 'disk'")
     return read_index(
@@ -83,6 +82,7 @@ def load(
     )
 
 
+@answers_other_names("kith.merge_files()")
 def merge_files(
     paths: Sequence[PathLike],
     out: PathLike,
@@ -91,7 +91,6 @@ def merge_files(
     threads: SupportsIndex = 0,
     memory_limit: ByteSize | None = None,
     progress: Progress = False,
-    **unknown: NoReturn,
 ) -> None:
     """Write the indexes of several ``.kith`` files, trained alike, as one file.
 
@@ -118,7 +117,6 @@ def merge_files(
     --------
     >>> kith.merge_files(["a.kith", "b.kith"], "both.kith", shift_ids=True, memory_limit=2**26)  # doctest: +SKIP
     """
-    refuse_unknown("kith.merge_files()", unknown)
     if isinstance(paths, (str, bytes, os.PathLike)):
         raise TypeError("paths is one path; it must be a list of them")
     if not isinstance(paths, (list, tuple)):
@@ -131,6 +129,7 @@ def merge_files(
         _kith.merge_index_files([path_bytes(path, f"paths[{number}]") for number, path in enumerate(paths)], file, shift, options)
 
 
+@answers_other_names("kith.read_faiss()")
 def read_faiss(
     path: PathLike,
     device: DeviceNames = "auto",
@@ -138,7 +137,6 @@ def read_faiss(
     threads: SupportsIndex = 0,
     memory_limit: ByteSize | None = None,
     progress: Progress = False,
-    **unknown: NoReturn,
 ) -> Index:
     """Read an index that ``faiss.write_index`` has written.
 
@@ -166,13 +164,13 @@ def read_faiss(
     --------
     >>> index = kith.read_faiss("trained.index")  # doctest: +SKIP
     """
-    refuse_unknown("kith.read_faiss()", unknown)
     where = check_device(device)
     with calling(where, threads, memory_limit, progress=progress) as options:
         index = _kith.read_faiss(path_bytes(path), options)
     return Index._of(index, where)
 
 
+@answers_other_names("kith.write_faiss()")
 def write_faiss(
     index: Index,
     path: PathLike,
@@ -180,7 +178,6 @@ def write_faiss(
     threads: SupportsIndex = 0,
     memory_limit: ByteSize | None = None,
     progress: Progress = False,
-    **unknown: NoReturn,
 ) -> None:
     """Write an index to a file that ``faiss.read_index`` reads.
 
@@ -204,13 +201,13 @@ def write_faiss(
     --------
     >>> kith.write_faiss(index, "for_faiss.index")  # doctest: +SKIP
     """
-    refuse_unknown("kith.write_faiss()", unknown)
     if not isinstance(index, Index):
         raise TypeError(f"index is a {type(index).__name__}; it must be a kith.Index, and the path comes second")
     with calling("cpu", threads, memory_limit, progress=progress) as options:
         index._index.write_faiss(path_bytes(path), options)
 
 
+@answers_other_names("kith.read_hnswlib()")
 def read_hnswlib(
     path: PathLike,
     metric: Metric,
@@ -219,7 +216,6 @@ def read_hnswlib(
     threads: SupportsIndex = 0,
     memory_limit: ByteSize | None = None,
     progress: Progress = False,
-    **unknown: NoReturn,
 ) -> Index:
     """Read an index that ``hnswlib`` has saved, as a graph index.
 
@@ -249,13 +245,13 @@ def read_hnswlib(
     --------
     >>> index = kith.read_hnswlib("words.bin", "cosine")  # doctest: +SKIP
     """
-    refuse_unknown("kith.read_hnswlib()", unknown)
     where = check_device(device)
     with calling(where, threads, memory_limit, progress=progress) as options:
         index = _kith.read_hnswlib(path_bytes(path), metric_name(metric), options)
     return Index._of(index, where)
 
 
+@answers_other_names("kith.write_hnswlib()")
 def write_hnswlib(
     index: Index,
     path: PathLike,
@@ -263,7 +259,6 @@ def write_hnswlib(
     threads: SupportsIndex = 0,
     memory_limit: ByteSize | None = None,
     progress: Progress = False,
-    **unknown: NoReturn,
 ) -> None:
     """Write a graph index of float32 vectors to a file that hnswlib loads, searches and adds to.
 
@@ -288,7 +283,6 @@ def write_hnswlib(
     --------
     >>> kith.write_hnswlib(index, "for_hnswlib.bin")  # doctest: +SKIP
     """
-    refuse_unknown("kith.write_hnswlib()", unknown)
     if not isinstance(index, Index):
         raise TypeError(f"index is a {type(index).__name__}; it must be a kith.Index, and the path comes second")
     with calling("cpu", threads, memory_limit, progress=progress) as options:

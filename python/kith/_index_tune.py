@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, SupportsFloat, SupportsIndex
+from typing import TYPE_CHECKING, Any, NamedTuple, SupportsFloat, SupportsIndex
 
 from kith._arrays import VectorsLike, as_queries
 from kith._index_searches import count_or_default
 from kith._options import calling, real_number, whole_number
-from kith._other_names import refuse_unknown
+from kith._other_names import answers_other_names
 from kith._progress import Progress
 from kith._typing import ByteSize, ByteSizes
 
@@ -48,6 +48,7 @@ def searches_of(told: list[dict[str, Any]]) -> list[TunedSearch]:
     return [TunedSearch(**one) for one in told]
 
 
+@answers_other_names("tune()")
 def tune(
     self: Index,
     queries: VectorsLike,
@@ -59,7 +60,6 @@ def tune(
     memory_limit: ByteSize | None = None,
     device_memory_limit: ByteSizes | None = None,
     progress: Progress = False,
-    **unknown: NoReturn,
 ) -> TuneReport:
     """Measure which parameters of `search` reach a recall, and keep the table for ``search(..., recall=)``.
 
@@ -94,13 +94,9 @@ def tune(
     (True, ['probes'])
     >>> ids, distances = index.search(x[:5], k=10, recall=0.9)
     """
-    refuse_unknown("tune()", unknown)
     number, share = whole_number(k, "k"), real_number(recall, "recall")
     together = count_or_default(batch, "batch")
     with calling(self._device, threads, memory_limit, device_memory_limit, progress, arrays=(queries,)) as options:
         matrix, _ = as_queries(queries, options.stream)
         chosen, reached, searches = self._index.tune(matrix, number, share, together, options)
     return TuneReport(**chosen, reached=reached, searches=searches_of(searches))
-
-
-tune.__module__, tune.__qualname__ = "kith._index", "Index.tune"

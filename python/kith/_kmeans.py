@@ -16,7 +16,7 @@ from kith._device_arrays import fill_on_device, on_device
 from kith._kith import CallOptions
 from kith._libraries import TORCH, library_of
 from kith._options import calling, check_device, flag, real_number, seed_number, text, whole_number
-from kith._other_names import refuse_kmeans_name, refuse_unknown
+from kith._other_names import refuse_kmeans_name, answers_other_names
 from kith._progress import Progress
 from kith._search import tensor_place
 from kith._sources import SourceLike, array_of, as_source
@@ -130,6 +130,7 @@ class KMeans:
     objective_history_: npt.NDArray[np.float64]
     counts_: npt.NDArray[np.float64]
 
+    @answers_other_names("kith.KMeans()")
     def __init__(
         self,
         clusters: SupportsIndex = 8,
@@ -147,9 +148,7 @@ class KMeans:
         history: bool = True,
         device: DeviceNames = "auto",
         check_finite: bool = True,
-        **unknown: NoReturn,
     ) -> None:
-        refuse_unknown("kith.KMeans()", unknown)
         self._device = check_device(device)
         self._given = _kept(init)
         self._clusters = whole_number(clusters, "clusters")
@@ -210,6 +209,7 @@ class KMeans:
         model._take_results()
         return model
 
+    @answers_other_names("fit()")
     def fit(
         self,
         x: VectorsLike | SourceLike,
@@ -220,7 +220,6 @@ class KMeans:
         device_memory_limit: ByteSizes | None = None,
         progress: Progress = False,
         comm: Any = None,
-        **unknown: NoReturn,
     ) -> KMeans:
         """Find the centres of `x`.
 
@@ -239,7 +238,6 @@ class KMeans:
         KMeans
             This object.
         """
-        refuse_unknown("fit()", unknown)
         weights = _weights(sample_weight)
         with self._fitting, self._calling(x, threads, memory_limit, device_memory_limit, progress) as options:
             source = as_source(x)
@@ -250,6 +248,7 @@ class KMeans:
             self._take_results()
         return self
 
+    @answers_other_names("partial_fit()")
     def partial_fit(
         self,
         x: VectorsLike,
@@ -259,14 +258,12 @@ class KMeans:
         memory_limit: ByteSize | None = None,
         device_memory_limit: ByteSizes | None = None,
         progress: Progress = False,
-        **unknown: NoReturn,
     ) -> KMeans:
         """Move the centres by one mini-batch: each becomes the mean of all vectors that it has ever been given.
 
         The first call chooses the centres from its vectors, or takes those of `init`. Parameters are those of `fit`,
         without files.
         """
-        refuse_unknown("partial_fit()", unknown)
         weights = _weights(sample_weight)
         with self._fitting, self._calling(x, threads, memory_limit, device_memory_limit, progress) as options:
             self._model.partial_fit(as_vectors(x, "x", options.stream)[0], weights, self._given, options)
@@ -281,6 +278,7 @@ class KMeans:
     def predict(  # type: ignore[overload-cannot-match,unused-ignore]
         self, x: VectorsLike, **settings: Unpack[Settings]
     ) -> Array: ...
+    @answers_other_names("predict()")
     def predict(
         self,
         x: VectorsLike | SourceLike,
@@ -289,13 +287,11 @@ class KMeans:
         memory_limit: ByteSize | None = None,
         device_memory_limit: ByteSizes | None = None,
         progress: Progress = False,
-        **unknown: NoReturn,
     ) -> Array:
         """The nearest centre of each vector of an array or a file; of equally near ones the first.
 
         Faster than `assign`: if the nearest centre is certain, no distance is computed.
         """
-        refuse_unknown("predict()", unknown)
         limited = memory_limit is not None or device_memory_limit is not None
         if progress is False and not limited and type(threads) is int and self._device == "auto":
             labels = self._labels_of_tensor(x, threads)
@@ -321,6 +317,7 @@ class KMeans:
     def assign(  # type: ignore[overload-cannot-match,unused-ignore]
         self, x: VectorsLike, **settings: Unpack[Settings]
     ) -> tuple[Array, Array]: ...
+    @answers_other_names("assign()")
     def assign(
         self,
         x: VectorsLike | SourceLike,
@@ -329,10 +326,8 @@ class KMeans:
         memory_limit: ByteSize | None = None,
         device_memory_limit: ByteSizes | None = None,
         progress: Progress = False,
-        **unknown: NoReturn,
     ) -> tuple[Array, Array]:
         """The nearest centre of each vector and its distance (the inner product for spherical)."""
-        refuse_unknown("assign()", unknown)
         with self._calling(x, threads, memory_limit, device_memory_limit, progress) as options:
             labels, distances = self._assigned(x, options, wants_distances=True)
             assert distances is not None
@@ -370,6 +365,7 @@ class KMeans:
     def transform(  # type: ignore[overload-cannot-match,unused-ignore]
         self, x: VectorsLike, **settings: Unpack[Settings]
     ) -> Array: ...
+    @answers_other_names("transform()")
     def transform(
         self,
         x: VectorsLike,
@@ -378,10 +374,8 @@ class KMeans:
         memory_limit: ByteSize | None = None,
         device_memory_limit: ByteSizes | None = None,
         progress: Progress = False,
-        **unknown: NoReturn,
     ) -> Array:
         """The distance of each vector to every centre: (rows, clusters); inner products for spherical."""
-        refuse_unknown("transform()", unknown)
         with self._calling(x, threads, memory_limit, device_memory_limit, progress) as options:
             model = self._model
             rows = as_vectors(x, "x", options.stream)[0]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn, SupportsIndex, TYPE_CHECKING, overload
+from typing import Any, SupportsIndex, TYPE_CHECKING, overload
 
 from kith import _kith
 from kith._arrays import Vectors, VectorsLike, as_vectors
 from kith._filter import FiltersLike, as_filters
 from kith._metrics import Metric, metric_name
 from kith._options import calling, flag, whole_number
-from kith._other_names import refuse_unknown
+from kith._other_names import answers_other_names
 from kith._progress import Progress
 from kith._search import (
     Found,
@@ -68,6 +68,7 @@ def knn(  # type: ignore[overload-cannot-match,unused-ignore]
     **settings: Unpack[CallSettings],
 ) -> Neighbors: ...
 
+@answers_other_names("kith.knn()")
 def knn(
     queries: VectorsLike | SourceLike,
     base: VectorsLike | SourceLike,
@@ -83,7 +84,6 @@ def knn(
     progress: Progress = False,
     out: Output | None = None,
     comm: Any = None,
-    **unknown: NoReturn,
 ) -> Neighbors:
     """Find the k nearest vectors of the base for every query, exactly.
 
@@ -176,7 +176,6 @@ def knn(
     >>> kith.knn(np.zeros(2, np.float32), base, k=2)
     Neighbors(ids=array([0, 1]), distances=array([0., 5.], dtype=float32))
     """
-    refuse_unknown("kith.knn()", unknown)
     limited = memory_limit is not None or device_memory_limit is not None
     if comm is None and out is None and filter is None and progress is False and check_finite is True and not limited:
         plain = _kith.knn_plain(queries, base, k, metric, device, threads)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from typing import Any, NoReturn, SupportsFloat, SupportsIndex, TYPE_CHECKING, cast
+from typing import Any, SupportsFloat, SupportsIndex, TYPE_CHECKING, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +16,7 @@ from kith._graph_report import GraphRecall, GraphReport
 from kith._libraries import library_of
 from kith._metrics import Metric, metric_name
 from kith._options import calling, seed_number, text, whole_number
-from kith._other_names import refuse_unknown
+from kith._other_names import answers_other_names
 from kith._progress import Progress
 from kith._spanning_tree import SpanningTree
 from kith._typing import ByteSize, DeviceNames
@@ -81,6 +80,7 @@ class KnnGraph:
         return graph
 
     @classmethod
+    @answers_other_names("kith.KnnGraph.load()")
     def load(
         cls,
         ids: PathLike,
@@ -90,7 +90,6 @@ class KnnGraph:
         threads: SupportsIndex = 0,
         memory_limit: ByteSize | None = None,
         progress: Progress = False,
-        **unknown: NoReturn,
     ) -> KnnGraph:
         """A graph from two files, of ids and of distances, in any format that `read_vectors` reads, or from a folder.
 
@@ -108,7 +107,6 @@ class KnnGraph:
         ValueError
             What the files hold is no graph: the first row that breaks one of `validate`'s rules is named.
         """
-        refuse_unknown("kith.KnnGraph.load()", unknown)
         with calling("cpu", threads, memory_limit, None, progress) as options:
             if distances is None:
                 found, name = _kith.load_graph_folder(path_bytes(ids, "ids"), options)
@@ -119,6 +117,7 @@ class KnnGraph:
                 found = _kith.load_graph(path_bytes(ids, "ids"), path_bytes(distances, "distances"), metric_name(name), options)
         return cls._found(found[0].view(np.int64), found[1], name, GraphReport())
 
+    @answers_other_names("save()")
     def save(
         self,
         ids: PathLike,
@@ -127,14 +126,12 @@ class KnnGraph:
         threads: SupportsIndex = 0,
         memory_limit: ByteSize | None = None,
         progress: Progress = False,
-        **unknown: NoReturn,
     ) -> None:
         """Write the graph to two files, of ids and of distances, in any format that `write_vectors` writes.
 
         Either both are new afterwards, or neither. ``.npy`` files can be mapped when they are loaded. ValueError for what
         `validate` refuses. `threads`, `memory_limit` and `progress` are as in `knn`.
         """
-        refuse_unknown("save()", unknown)
         with calling("cpu", threads, memory_limit, None, progress) as options:
             self._given().save(path_bytes(ids, "ids"), path_bytes(distances, "distances"), options)
 
@@ -188,6 +185,7 @@ class KnnGraph:
         graph._report = self._report
         return graph
 
+    @answers_other_names("measure_recall()")
     def measure_recall(
         self,
         x: VectorsLike,
@@ -198,7 +196,6 @@ class KnnGraph:
         threads: SupportsIndex = 0,
         memory_limit: ByteSize | None = None,
         progress: Progress = False,
-        **unknown: NoReturn,
     ) -> GraphRecall:
         """How many of the true neighbours the graph has, measured on rows that are searched exactly.
 
@@ -215,7 +212,6 @@ class KnnGraph:
         device, threads, memory_limit, progress
             As in `knn`, for the search.
         """
-        refuse_unknown("measure_recall()", unknown)
         count, draw = whole_number(rows, "rows"), seed_number(seed)
         read = library_of(x).to_host(x) if device == "cpu" and on_device(x) else x
         with calling(device, threads, memory_limit, None, progress, arrays=(read, self._ids, self._distances)) as options:
@@ -223,26 +219,25 @@ class KnnGraph:
             given = self._given() if device == "cpu" else self._given_there(options)
             return GraphRecall(*given.measure_recall(vectors, count, draw, options))
 
+    @answers_other_names("in_degrees()")
     def in_degrees(
         self,
         *,
         threads: SupportsIndex = 0,
         memory_limit: ByteSize | None = None,
         progress: Progress = False,
-        **unknown: NoReturn,
     ) -> npt.NDArray[np.int64]:
         """How many rows have each row as their neighbour. `threads`, `memory_limit` and `progress` are as in `knn`."""
-        refuse_unknown("in_degrees()", unknown)
         with calling("cpu", threads, memory_limit, None, progress) as options:
             return self._given().in_degrees(options).view(np.int64)
 
+    @answers_other_names("components()")
     def components(
         self,
         *,
         threads: SupportsIndex = 0,
         memory_limit: ByteSize | None = None,
         progress: Progress = False,
-        **unknown: NoReturn,
     ) -> tuple[int, npt.NDArray[np.int64]]:
         """The connected components, edges taken both ways, as ``scipy.sparse.csgraph.connected_components`` gives them.
 
@@ -253,18 +248,17 @@ class KnnGraph:
         (count, labels)
             Their number, and the one of each row: 0, 1, 2, ... in the order of their first rows.
         """
-        refuse_unknown("components()", unknown)
         with calling("cpu", threads, memory_limit, None, progress) as options:
             count, labels = self._given().components(options)
         return count, labels.view(np.int64)
 
+    @answers_other_names("to_csr()")
     def to_csr(
         self,
         *,
         threads: SupportsIndex = 0,
         memory_limit: ByteSize | None = None,
         progress: Progress = False,
-        **unknown: NoReturn,
     ) -> Any:
         """The graph as a sparse matrix of distances: scipy's, so that a graph in a GPU's memory is copied to the host.
 
@@ -283,45 +277,46 @@ class KnnGraph:
         ValueError
             What `validate` refuses.
         """
-        return self._matrix("to_csr", threads, memory_limit, progress, unknown)
+        return self._matrix("to_csr", threads, memory_limit, progress)
 
+    @answers_other_names("reversed()")
     def reversed(
         self,
         *,
         threads: SupportsIndex = 0,
         memory_limit: ByteSize | None = None,
         progress: Progress = False,
-        **unknown: NoReturn,
     ) -> Any:
         """The edges turned round: row i of the sparse matrix holds the rows whose neighbour it is. As `to_csr` else."""
-        return self._matrix("reversed", threads, memory_limit, progress, unknown)
+        return self._matrix("reversed", threads, memory_limit, progress)
 
+    @answers_other_names("symmetric()")
     def symmetric(
         self,
         *,
         threads: SupportsIndex = 0,
         memory_limit: ByteSize | None = None,
         progress: Progress = False,
-        **unknown: NoReturn,
     ) -> Any:
         """Edges both ways: row i holds its neighbours and the rows whose neighbour it is. As `to_csr` else.
 
         Where an edge and the one back tell two distances, the nearer one counts.
         """
-        return self._matrix("symmetric", threads, memory_limit, progress, unknown)
+        return self._matrix("symmetric", threads, memory_limit, progress)
 
+    @answers_other_names("mutual()")
     def mutual(
         self,
         *,
         threads: SupportsIndex = 0,
         memory_limit: ByteSize | None = None,
         progress: Progress = False,
-        **unknown: NoReturn,
     ) -> Any:
         """Edges that are there both ways: row i holds its neighbours whose neighbour it is. As `to_csr` else."""
-        return self._matrix("mutual", threads, memory_limit, progress, unknown)
+        return self._matrix("mutual", threads, memory_limit, progress)
 
-    def to_umap(self, **unknown: NoReturn) -> tuple[Array, Array]:
+    @answers_other_names("to_umap()")
+    def to_umap(self) -> tuple[Array, Array]:
         """The graph as umap-learn and cuML take it: ``UMAP(n_neighbors=k + 1, precomputed_knn=graph.to_umap())``.
 
         Returns
@@ -337,7 +332,6 @@ class KnnGraph:
             The metric is ``inner_product``, which is no distance, a row has fewer than k neighbours, or `validate`
             refuses the graph.
         """
-        refuse_unknown("to_umap()", unknown)
         if self._stays_on_device():
             return self._to_umap_there()
         with calling("cpu") as options:
@@ -358,8 +352,9 @@ class KnnGraph:
         nothing = library.from_host(np.zeros((len(self), 1), np.float32), self._distances)
         return library.beside(itself, self._ids), library.beside(nothing, self._distances)
 
+    @answers_other_names("to_scanpy()")
     def to_scanpy(
-        self, adata: Any = None, n_neighbors: SupportsIndex | None = None, use_rep: str | None = None, **unknown: NoReturn
+        self, adata: Any = None, n_neighbors: SupportsIndex | None = None, use_rep: str | None = None
     ) -> dict[str, Any]:
         """The graph as scanpy keeps one, for ``scanpy.tl.leiden``, ``scanpy.tl.umap`` and the like.
 
@@ -385,7 +380,6 @@ class KnnGraph:
         ImportError, ValueError
             As `to_csr` and `to_umap`.
         """
-        refuse_unknown("to_scanpy()", unknown)
         count = self.k + 1 if n_neighbors is None else whole_number(n_neighbors, "n_neighbors")
         if not 2 <= count <= self.k + 1:
             raise ValueError(
@@ -422,8 +416,9 @@ class KnnGraph:
             adata.uns["neighbors"] = neighbors
         return {"distances": distances, "connectivities": weights, "neighbors": neighbors}
 
+    @answers_other_names("smoothest_path()")
     def smoothest_path(
-        self, a: SupportsIndex, b: SupportsIndex, by: str = "steps", *, progress: Progress = False, **unknown: NoReturn
+        self, a: SupportsIndex, b: SupportsIndex, by: str = "steps", *, progress: Progress = False
     ) -> SmoothPath:
         """The path from row `a` to row `b` whose largest step is as small as it can be: `SmoothPaths.path`.
 
@@ -432,9 +427,9 @@ class KnnGraph:
         """
         from kith._smooth_paths import SmoothPaths
 
-        refuse_unknown("smoothest_path()", unknown)
         return SmoothPaths(self, progress=progress).path(a, b, by)
 
+    @answers_other_names("spanning_tree()")
     def spanning_tree(
         self,
         weights: str = "distance",
@@ -445,7 +440,6 @@ class KnnGraph:
         threads: SupportsIndex = 0,
         memory_limit: ByteSize | None = None,
         progress: Progress = False,
-        **unknown: NoReturn,
     ) -> SpanningTree:
         """The minimum spanning tree of the graph, edges taken both ways.
 
@@ -476,7 +470,6 @@ class KnnGraph:
         ValueError
             The metric is ``inner_product``; parts that nothing joins; what `validate` refuses.
         """
-        refuse_unknown("spanning_tree()", unknown)
         samples = 0 if min_samples is None else whole_number(min_samples, "min_samples")
         if min_samples is not None and samples < 1:
             raise ValueError(f"min_samples = {samples}; it must be 1 to k = {self.k}")
@@ -487,35 +480,26 @@ class KnnGraph:
                 rows, _ = as_vectors(library_of(x).to_host(x) if on_device(x) else x, "x")
             return SpanningTree(_kith.SpanningTree(self._given(), rows, ways[0], samples, ways[1], options))
 
+    @answers_other_names("single_linkage()")
     def single_linkage(
         self,
         *,
         unconnected: str = "refuse",
         x: VectorsLike | None = None,
         progress: Progress = False,
-        **unknown: NoReturn,
     ) -> npt.NDArray[np.float64]:
         """Single linkage in SciPy's layout: ``spanning_tree(unconnected=unconnected, x=x).single_linkage()``."""
-        refuse_unknown("single_linkage()", unknown)
         return self.spanning_tree(unconnected=unconnected, x=x, progress=progress).single_linkage()
 
-    def labels(self, height: SupportsFloat, *, progress: Progress = False, **unknown: NoReturn) -> npt.NDArray[np.int64]:
+    @answers_other_names("labels()")
+    def labels(self, height: SupportsFloat, *, progress: Progress = False) -> npt.NDArray[np.int64]:
         """The cluster of each row when edges up to `height` join them: ``spanning_tree(unconnected="at_inf").labels(height)``.
 
         Parts that no edge joins stay apart at any height.
         """
-        refuse_unknown("labels()", unknown)
         return self.spanning_tree(unconnected="at_inf", progress=progress).labels(height)
 
-    def _matrix(
-        self,
-        kind: str,
-        threads: SupportsIndex,
-        memory_limit: ByteSize | None,
-        progress: Progress,
-        unknown: Mapping[str, object],
-    ) -> Any:
-        refuse_unknown(f"{kind}()", unknown, ("threads", "memory_limit", "progress"))
+    def _matrix(self, kind: str, threads: SupportsIndex, memory_limit: ByteSize | None, progress: Progress) -> Any:
         sparse = _scipy_sparse(kind)
         with calling("cpu", threads, memory_limit, None, progress) as options:
             arrays = getattr(self._given(), kind)(options)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NoReturn, SupportsFloat, SupportsIndex
+from typing import SupportsFloat, SupportsIndex
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +12,7 @@ from kith import _kith
 from kith._arrays import VectorsLike, as_vectors
 from kith._metrics import Metric, metric_name
 from kith._options import calling, flag, real_number, seed_number, whole_number
-from kith._other_names import refuse_unknown
+from kith._other_names import answers_other_names
 from kith._progress import Progress
 from kith._sources import array_of
 from kith._typing import ByteSize, ByteSizes, DeviceNames
@@ -61,6 +61,7 @@ class NearDuplicates:
         return f"kith.NearDuplicates(rows={self.labels.size}, groups={len(self)}, keep={self.keep.size})"
 
 
+@answers_other_names("kith.near_duplicates()")
 def near_duplicates(
     x: VectorsLike,
     radius: SupportsFloat,
@@ -76,7 +77,6 @@ def near_duplicates(
     device_memory_limit: ByteSizes | None = None,
     check_finite: bool = True,
     progress: Progress = False,
-    **unknown: NoReturn,
 ) -> NearDuplicates:
     """Find near duplicates: rows that are joined by steps of at most `radius`.
 
@@ -125,7 +125,6 @@ def near_duplicates(
     >>> x[found.keep].shape
     (3, 2)
     """
-    refuse_unknown("kith.near_duplicates()", unknown)
     numbers = real_number(radius, "radius"), metric_name(metric), flag(exact, "exact"), whole_number(k, "k")
     found, start, finite = real_number(recall, "recall"), seed_number(seed), flag(check_finite, "check_finite")
     with calling(device, threads, memory_limit, device_memory_limit, progress, arrays=(x,)) as options:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import difflib
-import sys
-from collections.abc import Container, Mapping, Sequence
-from typing import NoReturn
+import functools
+from collections.abc import Callable, Container, Sequence
+from typing import NoReturn, ParamSpec, TypeVar
 
 _IN_FACTORY = "the factory string, such as kith.Index('IVF4096,PQ16') or 'Graph32'"
 _FROM_VECTORS = "nothing: the dimension is that of the first vectors"
@@ -68,8 +68,9 @@ _ARGUMENTS: dict[str, tuple[str, ...]] = {
     "nbits": ("bits", _IN_FACTORY),
     "description": ("factory",),
     "spec": ("factory",),
-    "d": (_FROM_VECTORS,),
-    "dim": (_FROM_VECTORS,),
+    "columns": ("dimension",),
+    "d": ("dimension", _FROM_VECTORS),
+    "dim": ("dimension", _FROM_VECTORS),
     "dimension": (_FROM_VECTORS,),
     "max_elements": ("expected_rows, for 'IVF' without a number",),
     "random_state": ("seed",),
@@ -345,31 +346,59 @@ _MODULE_NAMES = {
 }
 
 
-def refuse_unknown(call: str, unknown: Mapping[str, object], known: Sequence[str] = ()) -> None:
-    """TypeError for keyword arguments that a call does not have, with Kith's name where another library's was used.
+Arguments = ParamSpec("Arguments")
+Answer = TypeVar("Answer")
 
-    `known`: the arguments that it has; by default those of the function that asks.
+
+def _names_of(function: Callable[..., object]) -> list[str]:
+    code = function.__code__
+    return [one for one in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount] if one not in ("self", "cls")]
+
+
+def unknown_argument(call: str, name: str, function: Callable[..., object]) -> TypeError:
+    """What to raise for a keyword that a function does not have, with Kith's where another library's was used."""
+    known = _names_of(function)
+    hint = next((one for one in _ARGUMENTS.get(name, ()) if one in known or not one.isidentifier()), "")
+    return TypeError(f"{call} has no argument {name!r}; {_told(name, known, hint)}")
+
+
+def _unknown_in_collection(call: str, name: str, function: Callable[..., object]) -> TypeError:
+    told = _told(name, _names_of(function), _COLLECTION_ARGUMENTS.get(name, ""))
+    return TypeError(f"{call} has no argument {name!r}; {told}")
+
+
+def _told(name: str, known: Sequence[str], hint: str) -> str:
+    if hint:
+        return f"Kith's way is {hint}"
+    near = difflib.get_close_matches(name, known, 1, 0.75)
+    return f"did you mean {near[0]!r}?" if near else f"it has {', '.join(known)}"
+
+
+def answers_other_names(
+    call: str, unknown: Callable[[str, str, Callable[..., object]], TypeError] = unknown_argument
+) -> Callable[[Callable[Arguments, Answer]], Callable[Arguments, Answer]]:
+    """Decorates a function that others know by other arguments: a keyword that it does not have is a TypeError with Kith's.
+
+    It is looked at before Python does, which would miss `radius` in ``near_duplicates(x, threshold=0.1)``.
     """
-    for name in unknown:
-        code = sys._getframe(1).f_code
-        known = known or [
-            one for one in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount] if one not in ("self", "cls")
-        ]
-        hint = next((one for one in _ARGUMENTS.get(name, ()) if one in known or not one.isidentifier()), "")
-        if hint:
-            raise TypeError(f"{call} has no argument {name!r}; Kith's way is {hint}")
-        near = difflib.get_close_matches(name, known, 1, 0.75)
-        told = f"; did you mean {near[0]!r}?" if near else f"; it has {', '.join(known)}"
-        raise TypeError(f"{call} has no argument {name!r}{told}")
+
+    def decorate(function: Callable[Arguments, Answer]) -> Callable[Arguments, Answer]:
+        known = frozenset(_names_of(function))
+
+        @functools.wraps(function)
+        def checked(*args: Arguments.args, **keywords: Arguments.kwargs) -> Answer:
+            if not keywords.keys() <= known:
+                raise unknown(call, next(name for name in keywords if name not in known), function)
+            return function(*args, **keywords)
+
+        return checked
+
+    return decorate
 
 
-def refuse_collection_arguments(call: str, unknown: Mapping[str, object]) -> None:
-    """TypeError for keyword arguments that a collection's call does not have."""
-    for name in unknown:
-        hint = _COLLECTION_ARGUMENTS.get(name)
-        raise TypeError(
-            f"{call} has no argument {name!r}" + (f"; Kith's way is {hint}" if hint else "; see help(kith.Collection)")
-        )
+def answers_collection_names(call: str) -> Callable[[Callable[Arguments, Answer]], Callable[Arguments, Answer]]:
+    """The same for calls of a collection, with the names of vector databases."""
+    return answers_other_names(call, _unknown_in_collection)
 
 
 def refuse_collection_attribute(name: str) -> NoReturn:

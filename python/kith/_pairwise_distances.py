@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NoReturn, SupportsIndex, TYPE_CHECKING, cast, overload
+from typing import Any, SupportsIndex, TYPE_CHECKING, cast, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,7 @@ from kith._kith import DeviceArray
 from kith._libraries import TORCH, library_of
 from kith._metrics import Metric, metric_name
 from kith._options import calling, flag
-from kith._other_names import refuse_unknown
+from kith._other_names import answers_other_names
 from kith._progress import Progress
 from kith._search import tensor_place
 from kith._typing import ByteSize, ByteSizes, CallSettings, DeviceNames, Floats, NumpyLike, Tensor
@@ -52,6 +52,7 @@ def pairwise_distances(  # type: ignore[overload-cannot-match,unused-ignore]
     **settings: Unpack[CallSettings],
 ) -> Array: ...
 
+@answers_other_names("kith.pairwise_distances()")
 def pairwise_distances(
     x: VectorsLike,
     y: VectorsLike | None = None,
@@ -64,7 +65,6 @@ def pairwise_distances(
     check_finite: bool = True,
     progress: Progress = False,
     out: Array | None = None,
-    **unknown: NoReturn,
 ) -> Array:
     """Compute the distance of every vector of `x` and every vector of `y`.
 
@@ -102,7 +102,6 @@ def pairwise_distances(
     array([[0., 4.],
            [7., 3.]], dtype=float32)
     """
-    refuse_unknown("kith.pairwise_distances()", unknown)
     limited = memory_limit is not None or device_memory_limit is not None
     if out is None and progress is False and check_finite is True and not limited:
         plain = _kith.pairwise_distances_plain(x, x if y is None else y, metric, device, threads)

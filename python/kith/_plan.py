@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NoReturn, SupportsIndex
+from typing import SupportsIndex
 
 from kith import _kith
 from kith._info import info
 from kith._metrics import Metric
 from kith._options import byte_size, flag, real_number, text, whole_number
-from kith._other_names import refuse_unknown
+from kith._other_names import answers_other_names
 from kith._typing import ByteSize
 
 
@@ -51,6 +51,7 @@ class WorkPlan:
 _MOST_THREADS = 1 << 16
 
 
+@answers_other_names("kith.plan()")
 def plan(
     rows: SupportsIndex,
     cols: SupportsIndex,
@@ -67,7 +68,6 @@ def plan(
     threads: SupportsIndex = 0,
     disk_read: float = 2e9,
     disk_write: float = 1e9,
-    **unknown: NoReturn,
 ) -> WorkPlan:
     """Predict what building a k-NN graph or an index will take, phase by phase.
 
@@ -101,7 +101,6 @@ def plan(
     >>> made.method, made.from_disk
     ('cells', True)
     """
-    refuse_unknown("kith.plan()", unknown)
     count = whole_number(threads, "threads")
     if not 0 <= count <= _MOST_THREADS:
         raise ValueError(f"threads = {count}; allowed are 0 (those of this machine) to {_MOST_THREADS}")

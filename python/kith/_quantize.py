@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from functools import partial
-from typing import Any, ClassVar, NoReturn, SupportsIndex, TypeVar, cast
+from typing import Any, ClassVar, SupportsIndex, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,7 @@ from kith._files import path_bytes
 from kith._libraries import library_of
 from kith._metrics import Metric, metric_name
 from kith._options import flag, seed_number, text, whole_number
-from kith._other_names import refuse_unknown
+from kith._other_names import answers_other_names
 from kith._progress import Progress
 from kith._sources import SourceLike, array_of, as_source
 from kith._trainable import PathLike, Trainable
@@ -165,6 +165,7 @@ class ProductQuantizer(_Quantizer[_kith.ProductQuantizer]):
 
     _kind = _kith.ProductQuantizer
 
+    @answers_other_names("kith.ProductQuantizer()")
     def __init__(
         self,
         parts: SupportsIndex,
@@ -173,9 +174,7 @@ class ProductQuantizer(_Quantizer[_kith.ProductQuantizer]):
         seed: SupportsIndex = 0,
         device: DeviceNames = "auto",
         check_finite: bool = True,
-        **unknown: NoReturn,
     ) -> None:
-        refuse_unknown("kith.ProductQuantizer()", unknown)
         super().__init__(device)
         self._parameters = (
             whole_number(parts, "parts"),
@@ -269,15 +268,14 @@ class ScalarQuantizer(_Quantizer[_kith.ScalarQuantizer]):
 
     _kind = _kith.ScalarQuantizer
 
+    @answers_other_names("kith.ScalarQuantizer()")
     def __init__(
         self,
         bits: SupportsIndex = 8,
         *,
         device: DeviceNames = "auto",
         check_finite: bool = True,
-        **unknown: NoReturn,
     ) -> None:
-        refuse_unknown("kith.ScalarQuantizer()", unknown)
         super().__init__(device)
         self._parameters = whole_number(bits, "bits"), flag(check_finite, "check_finite")
         self._compiled = _kith.ScalarQuantizer(*self._parameters)

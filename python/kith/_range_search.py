@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 from types import GenericAlias
-from typing import Any, Generic, NamedTuple, NoReturn, SupportsFloat, SupportsIndex, TYPE_CHECKING, overload
+from typing import Any, Generic, NamedTuple, SupportsFloat, SupportsIndex, TYPE_CHECKING, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,7 @@ from kith._kith import DeviceArray
 from kith._libraries import library_of
 from kith._metrics import Metric, metric_name
 from kith._options import calling, flag, real_number, whole_number
-from kith._other_names import refuse_unknown
+from kith._other_names import answers_other_names
 from kith._progress import Progress
 from kith._search import Neighbors, source_pair
 from kith._sources import SourceLike, array_of
@@ -193,6 +193,7 @@ def range_search(  # type: ignore[overload-cannot-match,unused-ignore]
     without_self: bool = False,
     **settings: Unpack[CallSettings],
 ) -> RangeNeighbors: ...
+@answers_other_names("kith.range_search()")
 def range_search(
     queries: VectorsLike | SourceLike,
     base: VectorsLike | SourceLike,
@@ -207,7 +208,6 @@ def range_search(
     device_memory_limit: ByteSizes | None = None,
     check_finite: bool = True,
     progress: Progress = False,
-    **unknown: NoReturn,
 ) -> RangeNeighbors:
     """Find all vectors of the base within a radius of every query, exactly, nearest first.
 
@@ -257,7 +257,6 @@ def range_search(
     >>> [ids.tolist() for ids, _ in kith.range_search(x, x, radius=1, without_self=True).by_query()]
     [[1], [0], []]
     """
-    refuse_unknown("kith.range_search()", unknown)
     reach = real_number(radius, "radius")
     name = metric_name(metric)
     others = flag(without_self, "without_self")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn, SupportsIndex
+from typing import Any, SupportsIndex
 
 import numpy as np
 import numpy.typing as npt
@@ -10,10 +10,11 @@ import numpy.typing as npt
 from kith import _kith
 from kith._libraries import library_of
 from kith._options import whole_number
-from kith._other_names import refuse_unknown
+from kith._other_names import answers_other_names
 
 
-def recall(found: Any, truth: Any, k: SupportsIndex | None = None, **unknown: NoReturn) -> float:
+@answers_other_names("kith.recall()")
+def recall(found: Any, truth: Any, k: SupportsIndex | None = None) -> float:
     """The share of the true k nearest neighbours that were found: k-recall@k, averaged over the queries.
 
     Parameters
@@ -44,7 +45,6 @@ def recall(found: Any, truth: Any, k: SupportsIndex | None = None, **unknown: No
     >>> kith.recall([[0, 1], [2, 5]], [[0, 1], [2, 3]], k=1)
     1.0
     """
-    refuse_unknown("kith.recall()", unknown)
     ids, true_ids = _ids(found, "found"), _ids(truth, "truth")
     count = min(ids.shape[1], true_ids.shape[1]) if k is None else whole_number(k, "k")
     return _kith.k_recall(ids, true_ids, count)

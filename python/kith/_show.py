@@ -6,7 +6,7 @@ import io
 import textwrap
 from collections.abc import Iterator, Sequence
 from importlib import import_module
-from typing import Any, NamedTuple, NoReturn, SupportsIndex
+from typing import Any, NamedTuple, SupportsIndex
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +16,7 @@ from kith._kmeans import KMeans
 from kith._libraries import library_of
 from kith._near_duplicates import NearDuplicates
 from kith._options import whole_number
-from kith._other_names import refuse_unknown
+from kith._other_names import answers_other_names
 from kith._range_search import RangeNeighbors
 from kith._smooth_paths import SmoothPath
 
@@ -44,6 +44,7 @@ class _Row(NamedTuple):
     tiles: list[_Tile]
 
 
+@answers_other_names("kith.show()")
 def show(
     items: Any,
     found: Any,
@@ -55,7 +56,6 @@ def show(
     columns: SupportsIndex = 10,
     shape: tuple[int, ...] | None = None,
     cmap: str = "gray_r",
-    **unknown: NoReturn,
 ) -> Any:
     """Draw what was found, as images or texts: queries with their neighbours, a path, clusters, groups.
 
@@ -102,7 +102,6 @@ def show(
     >>> picture = kith.show(images, kith.knn_graph(images.reshape(50, -1), k=5), rows=3)  # doctest: +SKIP
     >>> picture.savefig("neighbours.png")  # doctest: +SKIP
     """
-    refuse_unknown("kith.show()", unknown)
     most, width = whole_number(rows, "rows"), whole_number(columns, "columns")
     if most < 1 or width < 1:
         raise ValueError(f"rows is {rows} and columns is {columns}; each must be at least 1")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, NoReturn, SupportsIndex
+from typing import Any, NamedTuple, SupportsIndex
 
 import numpy as np
 import numpy.typing as npt
@@ -10,7 +10,7 @@ import numpy.typing as npt
 from kith import _kith
 from kith._knn_graph import KnnGraph
 from kith._options import calling, text, whole_number
-from kith._other_names import refuse_unknown
+from kith._other_names import answers_other_names
 from kith._progress import Progress
 from kith._typing import ByteSize, ByteSizes, DeviceNames
 
@@ -67,6 +67,7 @@ class SmoothPaths:
     SmoothPath(rows=array([0, 1, 2, 3]), width=4.0)
     """
 
+    @answers_other_names("kith.SmoothPaths()")
     def __init__(
         self,
         graph: KnnGraph,
@@ -76,9 +77,7 @@ class SmoothPaths:
         memory_limit: ByteSize | None = None,
         device_memory_limit: ByteSizes | None = None,
         progress: Progress = False,
-        **unknown: NoReturn,
     ) -> None:
-        refuse_unknown("kith.SmoothPaths()", unknown)
         if not isinstance(graph, KnnGraph):
             raise TypeError(f"graph is a {type(graph).__name__}; it must be a kith.KnnGraph")
         arrays = (graph.ids, graph.distances)

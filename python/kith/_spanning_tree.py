@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NoReturn, SupportsFloat
+from typing import SupportsFloat
 
 import numpy as np
 import numpy.typing as npt
 
 from kith import _kith
 from kith._options import real_number
-from kith._other_names import refuse_unknown
+from kith._other_names import answers_other_names
 
 
 class SpanningTree:
@@ -50,9 +50,9 @@ class SpanningTree:
         """
         return self._tree.single_linkage()
 
-    def labels(self, height: SupportsFloat, **unknown: NoReturn) -> npt.NDArray[np.int64]:
+    @answers_other_names("labels()")
+    def labels(self, height: SupportsFloat) -> npt.NDArray[np.int64]:
         """The cluster of each row when edges up to `height` join them: 0, 1, 2, ... in the order of their first rows."""
-        refuse_unknown("labels()", unknown)
         return self._tree.labels(real_number(height, "height")).view(np.int64)
 
     def __repr__(self) -> str:

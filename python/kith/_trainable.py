@@ -11,7 +11,7 @@ from kith import _kith
 from kith._arrays import VectorsLike, as_vectors
 from kith._kith import CallOptions
 from kith._options import calling, check_device
-from kith._other_names import refuse_learner_name, refuse_unknown
+from kith._other_names import refuse_learner_name, answers_other_names
 from kith._progress import Progress
 from kith._sources import SourceLike, array_of, as_source
 from kith._typing import ByteSize, ByteSizes, DeviceNames
@@ -45,6 +45,7 @@ class Trainable(Generic[Compiled]):
     def __getattr__(self, name: str) -> NoReturn:
         refuse_learner_name(type(self).__name__, dir(type(self)), name)
 
+    @answers_other_names("train()")
     def train(
         self: Self,
         x: VectorsLike | SourceLike,
@@ -53,7 +54,6 @@ class Trainable(Generic[Compiled]):
         memory_limit: ByteSize | None = None,
         device_memory_limit: ByteSizes | None = None,
         progress: Progress = False,
-        **unknown: NoReturn,
     ) -> Self:
         """Learn from `x`.
 
@@ -68,7 +68,6 @@ class Trainable(Generic[Compiled]):
         -------
         This object.
         """
-        refuse_unknown("train()", unknown)
         with self._training, self._calling(x, threads, memory_limit, device_memory_limit, progress) as options:
             source = as_source(x)
             if source is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from functools import partial
-from typing import Any, NoReturn, SupportsIndex, TypeVar
+from typing import Any, SupportsIndex, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +16,7 @@ from kith._files import path_bytes
 from kith._kith import CallOptions
 from kith._libraries import library_of
 from kith._options import flag, seed_number, text, whole_number
-from kith._other_names import refuse_unknown
+from kith._other_names import answers_other_names
 from kith._progress import Progress
 from kith._trainable import PathLike, Trainable
 from kith._typing import ByteSize, ByteSizes, DeviceNames
@@ -65,8 +65,8 @@ class Transform(Trainable[_kith.VectorTransform]):
     """
 
     _kind = ""  # what the steps of such a transform begin with
-    _arguments: tuple[str, ...] = ("steps",)  # of its own
 
+    @answers_other_names("kith.Transform()")
     def __init__(
         self,
         steps: str,
@@ -74,9 +74,7 @@ class Transform(Trainable[_kith.VectorTransform]):
         seed: SupportsIndex = 0,
         device: DeviceNames = "auto",
         check_finite: bool = True,
-        **unknown: NoReturn,
     ) -> None:
-        refuse_unknown(f"kith.{type(self).__name__}()", unknown, (*self._arguments, "seed", "device", "check_finite"))
         self._parameters = text(steps, "steps"), seed_number(seed), flag(check_finite, "check_finite")
         self._set_up(device)
 
@@ -115,6 +113,7 @@ class Transform(Trainable[_kith.VectorTransform]):
             found.append(part)
         return found
 
+    @answers_other_names("apply()")
     def apply(
         self,
         x: VectorsLike,
@@ -123,13 +122,12 @@ class Transform(Trainable[_kith.VectorTransform]):
         memory_limit: ByteSize | None = None,
         device_memory_limit: ByteSizes | None = None,
         progress: Progress = False,
-        **unknown: NoReturn,
     ) -> Array:
         """The transformed vectors: float32, (rows, dimension_out), in `x`'s kind of array and memory."""
-        refuse_unknown("apply()", unknown)
         with self._calling(x, threads, memory_limit, device_memory_limit, progress) as options:
             return self._run(x, options, self._compiled.apply, self.dimension_out)
 
+    @answers_other_names("reverse()")
     def reverse(
         self,
         x: VectorsLike,
@@ -138,13 +136,11 @@ class Transform(Trainable[_kith.VectorTransform]):
         memory_limit: ByteSize | None = None,
         device_memory_limit: ByteSizes | None = None,
         progress: Progress = False,
-        **unknown: NoReturn,
     ) -> Array:
         """The way back: vectors of the original space, (rows, dimension_in), as near as what was dropped allows.
 
         Vectors of unit length stay so: their lengths are not known any more.
         """
-        refuse_unknown("reverse()", unknown)
         with self._calling(x, threads, memory_limit, device_memory_limit, progress) as options:
             return self._run(x, options, self._compiled.reverse, self.dimension_in)
 
@@ -209,10 +205,18 @@ class PCA(Transform):
     """
 
     _kind = "PCA"
-    _arguments = ("columns",)
 
-    def __init__(self, dimension: SupportsIndex, **parameters: Any) -> None:
-        super().__init__(f"PCA{whole_number(dimension, 'dimension')}", **parameters)
+    @answers_other_names("kith.PCA()")
+    def __init__(
+        self,
+        dimension: SupportsIndex,
+        *,
+        seed: SupportsIndex = 0,
+        device: DeviceNames = "auto",
+        check_finite: bool = True,
+    ) -> None:
+        steps = f"PCA{whole_number(dimension, 'dimension')}"
+        super().__init__(steps, seed=seed, device=device, check_finite=check_finite)
 
     @property
     def mean(self) -> Floats:
@@ -239,11 +243,21 @@ class OPQ(Transform):
     """
 
     _kind = "OPQ"
-    _arguments = ("parts", "columns")
 
-    def __init__(self, parts: SupportsIndex, dimension: SupportsIndex | None = None, **parameters: Any) -> None:
-        name = f"OPQ{whole_number(parts, 'parts')}"
-        super().__init__(name if dimension is None else f"{name}_{whole_number(dimension, 'dimension')}", **parameters)
+    @answers_other_names("kith.OPQ()")
+    def __init__(
+        self,
+        parts: SupportsIndex,
+        dimension: SupportsIndex | None = None,
+        *,
+        seed: SupportsIndex = 0,
+        device: DeviceNames = "auto",
+        check_finite: bool = True,
+    ) -> None:
+        steps = f"OPQ{whole_number(parts, 'parts')}"
+        if dimension is not None:
+            steps += f"_{whole_number(dimension, 'dimension')}"
+        super().__init__(steps, seed=seed, device=device, check_finite=check_finite)
 
     @property
     def rotation(self) -> Floats:
@@ -263,10 +277,18 @@ class RandomRotation(Transform):
     """
 
     _kind = "RR"
-    _arguments = ("columns",)
 
-    def __init__(self, dimension: SupportsIndex | None = None, **parameters: Any) -> None:
-        super().__init__("RR" if dimension is None else f"RR{whole_number(dimension, 'dimension')}", **parameters)
+    @answers_other_names("kith.RandomRotation()")
+    def __init__(
+        self,
+        dimension: SupportsIndex | None = None,
+        *,
+        seed: SupportsIndex = 0,
+        device: DeviceNames = "auto",
+        check_finite: bool = True,
+    ) -> None:
+        steps = "RR" if dimension is None else f"RR{whole_number(dimension, 'dimension')}"
+        super().__init__(steps, seed=seed, device=device, check_finite=check_finite)
 
     @property
     def rotation(self) -> Floats:

@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from kith._knn_graph import KnnGraph
 from kith._metrics import Metric
-from kith._other_names import refuse_unknown
+from kith._other_names import answers_other_names
 from kith._typing import DeviceNames
 
 if TYPE_CHECKING:
     from kith._explore.server import Explorer
 
 
+@answers_other_names("kith.explore()")
 def explore(
     items: Any,
     x: Any = None,
@@ -35,7 +36,6 @@ def explore(
     shape: tuple[int, ...] | None = None,
     text: str | None = None,
     block: bool | None = None,
-    **unknown: NoReturn,
 ) -> Explorer:
     """Open a page in the browser that shows the items behind vectors: neighbours, search, clusters, paths, a map.
 
@@ -103,7 +103,6 @@ def explore(
     from kith._explore.given import Given
     from kith._explore.server import Explorer
 
-    refuse_unknown("kith.explore()", unknown)
     given = Given(items, x, labels, graph, xy, encode, metric=metric, device=device, shape=shape, text=text)
     try:
         page = Explorer(given, host, port)
