@@ -75,9 +75,9 @@ def _table(path: str) -> npt.NDArray[Any]:
     counts = not named and len(words) > 1 and second != "" and words == [str(place) for place in range(len(words))]
     left_out = 1 if named and between and len(words) > 1 and words[0] in _NAMES_OF_ROWS else 0
     if counts:
-        warnings.warn(f"{path!r}: the first line, 0 to {len(words) - 1}, was taken for pandas' heading, and not for a vector", stacklevel=4)
+        warnings.warn(f"{path!r}: the first line, 0 to {len(words) - 1}, was taken for pandas' heading, and not for a vector", stacklevel=5)
     elif left_out:
-        warnings.warn(f"{path!r}: the first column was taken for the numbers or names of rows, and left out", stacklevel=4)
+        warnings.warn(f"{path!r}: the first column was taken for the numbers or names of rows, and left out", stacklevel=5)
     if not (second if named or counts else first):
         raise ValueError(f"{path!r} holds no line of numbers")
     columns = range(left_out, len(_words(second, between))) if left_out else None

@@ -45,7 +45,7 @@ class Explorer:
             if not _is_local(self._host):  # before anything is served: a warning may be made an error
                 warnings.warn(
                     f"kith explore listens on {self._host}: whoever is on the network and knows the page's address sees the items",
-                    stacklevel=3,
+                    stacklevel=4,
                 )
             self.work = Work(given)
         except BaseException:
