@@ -27,7 +27,7 @@ namespace {
 
 constexpr int64_t kRowsOfCentre = 32;      // that learn it
 constexpr int64_t kIterations = 8;
-constexpr int64_t kRowsAtATime = 2048;       // compared with all centres at a time
+constexpr int64_t kRowsAtATime = 1024;       // compared with all centres at a time
 constexpr int64_t kFoundPairs = 1 << 22;   // room for the ranges of a block of queries
 constexpr int64_t kLeastQueries = 64;      // of such a block
 constexpr int64_t kAskedOfRow = 4;         // cells for each row, on average, for which there is room at a time
@@ -147,8 +147,9 @@ class CellJoin {
 
  private:
   int64_t row_bytes() const { return x_.cols() * size_of(x_.dtype()); }
-  // Comparisons after which all pairs would have been the better choice: each pair once, in larger blocks.
-  double most_work() const { return 0.125 * static_cast<double>(rows_.size()) * static_cast<double>(rows_.size()); }
+  // Comparisons after which all pairs would have been the better choice: each pair once, and in larger blocks, which takes a
+  // fifth of the time.
+  double most_work() const { return 0.0625 * static_cast<double>(rows_.size()) * static_cast<double>(rows_.size()); }
 
   MatrixView gathered(std::span<const uint32_t> rows, MatrixBuffer& into) const {
     const MutableMatrixView out = into.mutable_view().slice(0, std::ssize(rows));
@@ -332,7 +333,7 @@ class CellJoin {
       }
     }
     const int64_t of_block = kRowsAtATime * cells_;
-    HostArray<Asked> asked(std::max(kAskedOfRow * rows.size(), of_block), "rows and cells that they are near to", quiet_);
+    HostArray<Asked> asked(kAskedOfRow * rows.size() + of_block, "rows and cells that they are near to", quiet_);
     std::atomic<int64_t> count = 0;
     std::vector<int64_t> whole = common_sets();
     double work = 0;
@@ -349,8 +350,9 @@ class CellJoin {
     const auto answer = [&](int64_t done) {
       if (done < rows.size() && count + of_block <= asked.size()) return true;
       work += work_of({asked.data(), static_cast<size_t>(count)});
-      // The first half of the cells asks a quarter of all, so that this is no more than there will be.
-      gave_up = work / static_cast<double>(done) * static_cast<double>(rows.size()) > most_work();
+      // Rows ask the cells before their own, so that the first half of the rows asks a quarter of all.
+      const double part = static_cast<double>(done) / static_cast<double>(rows.size());
+      gave_up = work / (part * part) > most_work();
       if (gave_up) return false;
       search_asked({asked.data(), static_cast<size_t>(count)});
       whole = common_sets();
