@@ -94,6 +94,15 @@ def test_predictions_within_a_radius(blobs, rng, weights):
 
 
 @pytest.mark.parametrize("mode", ["distance", "connectivity"])
+def test_the_graph_within_a_radius(blobs, mode):
+    mine, peer = ours.RadiusNeighborsTransformer(radius=2.5, mode=mode), neighbors.RadiusNeighborsTransformer(radius=2.5, mode=mode)
+    for new in (blobs, blobs[:100] + 0.1):
+        found, true = mine.fit(blobs).transform(new), peer.fit(blobs).transform(new)
+        assert mine.backend_ == "kith" and found.nnz == true.nnz
+        assert abs(found - true).max() < 1e-5
+
+
+@pytest.mark.parametrize("mode", ["distance", "connectivity"])
 def test_an_approximate_graph_is_made_as_the_exact_one(blobs, mode):
     made = ours.KNNGraphTransformer(10, mode=mode, recall=0.99).fit_transform(blobs)
     exact = neighbors.KNeighborsTransformer(n_neighbors=10, mode=mode).fit_transform(blobs)

@@ -28,6 +28,7 @@ ESTIMATORS = [
     ours.NearestNeighbors(),
     ours.KNeighborsTransformer(),
     ours.KNeighborsTransformer(mode="connectivity"),
+    ours.RadiusNeighborsTransformer(radius=3.0),
     ours.KNeighborsClassifier(),
     ours.KNeighborsClassifier(weights="distance"),
     ours.KNeighborsRegressor(),
@@ -217,6 +218,14 @@ def test_hamming_counts_bits(vectors):
     bits = np.unpackbits(x, axis=1).astype(int)
     true = np.sort(np.abs(bits[:3, None] - bits[None]).sum(axis=2), axis=1)[:, :4]
     assert (found == true).all()
+
+
+def test_hamming_of_bools_is_the_share_of_scikit_learn(vectors):
+    x = vectors(60, 16) > 0
+    mine = ours.NearestNeighbors(metric="hamming", n_neighbors=4).fit(x)
+    assert mine.backend_ == "scikit-learn"
+    found, true = mine.kneighbors(x[:5]), theirs.NearestNeighbors(metric="hamming", n_neighbors=4).fit(x).kneighbors(x[:5])
+    np.testing.assert_array_equal(found[0], true[0])
 
 
 def test_copies(vectors):

@@ -1,7 +1,7 @@
 """scikit-learn-compatible estimators that compute with Kith.
 
 `NearestNeighbors`, `KNeighborsTransformer`, `KNeighborsClassifier`, `KNeighborsRegressor`, `RadiusNeighborsClassifier`,
-`RadiusNeighborsRegressor`, `LocalOutlierFactor`, `DBSCAN`, `HDBSCAN` and `KMeans` derive from those of
+`RadiusNeighborsRegressor`, `RadiusNeighborsTransformer`, `LocalOutlierFactor`, `DBSCAN`, `HDBSCAN` and `KMeans` derive from those of
 the same name in scikit-learn and have their methods, parameters and results; distances are float32, searches exact and in
 threads of their own. What Kith does not have (sparse matrices, precomputed distances, other metrics) scikit-learn computes;
 `backend_` says which did::
@@ -29,7 +29,7 @@ from kith.sklearn._neighbors import NearestNeighbors
 from kith.sklearn._outliers import LocalOutlierFactor
 from kith.sklearn._radius import RadiusNeighborsClassifier, RadiusNeighborsRegressor
 from kith.sklearn._regressor import KNeighborsRegressor
-from kith.sklearn._transformer import KNeighborsTransformer, KNNGraphTransformer
+from kith.sklearn._transformer import KNeighborsTransformer, KNNGraphTransformer, RadiusNeighborsTransformer
 
 __all__ = [
     "DBSCAN",
@@ -43,4 +43,5 @@ __all__ = [
     "NearestNeighbors",
     "RadiusNeighborsClassifier",
     "RadiusNeighborsRegressor",
+    "RadiusNeighborsTransformer",
 ]

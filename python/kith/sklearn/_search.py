@@ -96,7 +96,7 @@ class KithSearch:
             power = f" with p={self.p}" if self.metric in ("minkowski", "p") else ""
             return f"the metric is {self.metric!r}{power}"
         dtype, shape = getattr(X, "dtype", None), getattr(X, "shape", (0, 0))
-        if self.metric == "hamming" and dtype not in (np.uint8, bool):
+        if self.metric == "hamming" and dtype != np.uint8:
             return "the metric is 'hamming', which Kith counts in bits of uint8 rows,"
         if self._suits_a_tree(shape):
             return f"the vectors have {shape[1]} columns, which a tree searches faster,"

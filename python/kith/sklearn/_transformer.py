@@ -10,6 +10,7 @@ from sklearn import neighbors as theirs  # type: ignore[import-untyped]
 
 from kith._graph_build import knn_graph
 from kith.sklearn._parameters import threads_of
+from kith.sklearn._radius import RadiusSearch
 from kith.sklearn._search import KithSearch, constraints
 
 
@@ -56,6 +57,62 @@ class KNeighborsTransformer(KithSearch, theirs.KNeighborsTransformer):  # type: 
         super().__init__(
             mode=mode,
             n_neighbors=n_neighbors,
+            algorithm=algorithm,
+            leaf_size=leaf_size,
+            metric=metric,
+            p=p,
+            metric_params=metric_params,
+            n_jobs=n_jobs,
+        )
+        self.device = device
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float32"] if self.mode == "distance" else ["float64"]
+        return tags
+
+
+class RadiusNeighborsTransformer(RadiusSearch, theirs.RadiusNeighborsTransformer):  # type: ignore[misc]
+    """Transform vectors into the sparse graph of all fitted vectors within a radius.
+
+    A ``sklearn.neighbors.RadiusNeighborsTransformer`` that searches with Kith.
+
+    Parameters
+    ----------
+    mode : str, default "distance"
+        As in `KNeighborsTransformer`.
+    radius : float, default 1.0
+        How far neighbours may be, in the metric's unit and included.
+    metric, p, algorithm, leaf_size, metric_params, device, n_jobs
+        As in `NearestNeighbors`.
+
+    Examples
+    --------
+    >>> from kith.sklearn import RadiusNeighborsTransformer
+    >>> RadiusNeighborsTransformer(radius=1.0).fit_transform([[0.0], [3.0], [4.0]]).toarray()
+    array([[0., 0., 0.],
+           [0., 0., 1.],
+           [0., 1., 0.]], dtype=float32)
+    """
+
+    _parameter_constraints = constraints(theirs.RadiusNeighborsTransformer)
+
+    def __init__(
+        self,
+        *,
+        mode: str = "distance",
+        radius: float = 1.0,
+        algorithm: str = "auto",
+        leaf_size: int = 30,
+        metric: Any = "minkowski",
+        p: float = 2,
+        metric_params: dict[str, Any] | None = None,
+        device: str = "auto",
+        n_jobs: int | None = None,
+    ) -> None:
+        super().__init__(
+            mode=mode,
+            radius=radius,
             algorithm=algorithm,
             leaf_size=leaf_size,
             metric=metric,
