@@ -15,6 +15,7 @@ control rows.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import resource
 import shutil
@@ -212,6 +213,8 @@ def main() -> None:
     print(f"read {(now[0] - moved[0]) / 1e9:.2f} GB, written {(now[1] - moved[1]) / 1e9:.2f} GB; counted peaks "
           f"{report.peak_bytes / 2**20:.0f} MiB host, {report.peak_device_bytes / 2**20:.0f} MiB device; largest resident "
           f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MiB")
+    told = json.loads((out / "report.json").read_text())
+    print(f"ids_xxh3 {told['ids_xxh3']}, distances_xxh3 {told['distances_xxh3']}")
     if isinstance(graph, kith.KnnGraph) and truth is not None:
         same = bool(np.array_equal(truth.ids, graph.ids)) and bool(np.array_equal(truth.distances, graph.distances))
         print("the same bytes as in memory" if same else "OTHER BYTES than in memory")
