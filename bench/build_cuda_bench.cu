@@ -2,10 +2,11 @@
 // made on the device batch by batch, so that a billion rows need no place to lie.
 //
 //   build_cuda_bench [--factory S] [--rows N] [--cols N] [--train N] [--batch N] [--queries N] [--probes N] [--k N]
-//                    [--truth N] [--graph N] [--apart 0|1] [--starts N]
+//                    [--truth N] [--graph N] [--graph-probes N,N...] [--apart 0|1] [--starts N]
 //
 // --truth: so many queries are searched exactly too, among all rows, made again, and recall is told.
-// --graph: so many of the rows are searched for their neighbours, as the k-NN graph of all would be made.
+// --graph: so many of the rows are searched for their neighbours, as the k-NN graph of all would be made, with each of
+// --graph-probes; with --truth, recall@10 of so many of them is told.
 // --apart: the steps of coding a batch, by themselves.
 // --starts: so many centres are trained from a k-means++ and from a random start, and what comes of it is told.
 // Without --factory the table of builds: 4,096 lists of PQ8 and PQ32 from 10M x 128. Times are wall clock, of calls that
@@ -56,6 +57,7 @@ struct Settings {
   int64_t k = 100;
   int64_t truth = 0;
   int64_t graph = 0;
+  std::vector<int64_t> graph_probes;
   bool apart = false;
   int64_t starts = 0;
 };
@@ -63,7 +65,7 @@ struct Settings {
 Settings parse(int argc, char** argv) {
   const Options options(argc, argv,
                         {"--factory", "--rows", "--cols", "--train", "--batch", "--queries", "--probes", "--k",
-                         "--truth", "--graph", "--apart", "--starts"});
+                         "--truth", "--graph", "--graph-probes", "--apart", "--starts"});
   Settings s;
   s.factory = options.text("--factory");
   s.rows = options.number("--rows", s.rows);
@@ -75,6 +77,7 @@ Settings parse(int argc, char** argv) {
   s.k = options.number("--k", s.k);
   s.truth = options.number("--truth", s.truth);
   s.graph = options.number("--graph", s.graph);
+  s.graph_probes = options.numbers("--graph-probes", {s.probes});
   s.apart = options.number("--apart", 0) != 0;
   s.starts = options.number("--starts", s.starts);
   return s;
@@ -275,6 +278,53 @@ void tell_recall(const std::vector<int64_t>& found, const std::vector<int64_t>& 
               shared / n / static_cast<double>(k), static_cast<long long>(queries));
 }
 
+// The share of the k true neighbours of each row, itself left out, that was found. Both have k + 1 of them for a row.
+double graph_recall(const std::vector<int64_t>& found, const std::vector<int64_t>& truth, int64_t rows, int64_t k) {
+  int64_t shared = 0;
+  for (int64_t row = 0; row < rows; ++row) {
+    const auto neighbors_of = [&](const std::vector<int64_t>& ids) {
+      std::vector<int64_t> own(ids.begin() + row * (k + 1), ids.begin() + (row + 1) * (k + 1));
+      std::erase(own, row);
+      own.resize(static_cast<size_t>(k), -1);
+      return own;
+    };
+    const std::vector<int64_t> true_ones = neighbors_of(truth);
+    for (const int64_t id : neighbors_of(found)) {
+      shared += std::find(true_ones.begin(), true_ones.end(), id) != true_ones.end();
+    }
+  }
+  return static_cast<double>(shared) / static_cast<double>(rows * k);
+}
+
+// The first rows' neighbours by the index: what the graph of all would take, and its recall.
+void graph_by_index(const Index& index, const mixture::OnDevice& data, const Settings& s, float* rows,
+                    const Resources& resources) {
+  constexpr int64_t kNeighbors = 10;
+  const int64_t sampled = std::min(s.truth, s.graph);
+  std::vector<int64_t> truth;
+  if (sampled > 0) {
+    const DeviceBytes memory(static_cast<size_t>(sampled * s.cols) * sizeof(float));
+    data.fill(kBaseSeed, 0, sampled, memory.as<float>());
+    Settings of_rows = s;
+    of_rows.k = kNeighbors + 1;
+    truth = exact_answers(data, of_rows, on_device(memory, sampled, s.cols), rows, resources);
+  }
+  data.fill(kBaseSeed, 0, s.graph, rows);
+  const MatrixView queries(rows, DType::f32, {s.graph, s.cols, s.cols}, MemorySpace::cuda(0));
+  const Found neighbors(s.graph, kNeighbors + 1);
+  for (const int64_t probes : s.graph_probes) {
+    const auto at = Clock::now();
+    index.search(queries, neighbors.view, {.k = kNeighbors + 1, .probes = probes}, resources);
+    const double took = since(at);
+    std::printf("  graph: %lld rows in %.3f s (k = %lld, %lld probes), all %lld in %.0f s", static_cast<long long>(s.graph),
+                took, static_cast<long long>(kNeighbors), static_cast<long long>(probes),
+                static_cast<long long>(s.rows), took * static_cast<double>(s.rows) / static_cast<double>(s.graph));
+    if (sampled > 0) std::printf("; recall@10 %.3f", graph_recall(neighbors.on_host(), truth, sampled, kNeighbors));
+    std::printf("\n");
+    std::fflush(stdout);
+  }
+}
+
 void build(const Settings& s, const Resources& resources) {
   const mixture::OnDevice data(s.cols);
   const int64_t room = std::max({s.train, s.batch, s.queries, s.graph});
@@ -337,18 +387,7 @@ void build(const Settings& s, const Resources& resources) {
               1e6 * best / static_cast<double>(s.queries), 1e3 * best, first_search,
               gigabytes(index.bytes().device));
   std::fflush(stdout);
-  if (s.graph > 0) {
-    data.fill(kBaseSeed, 0, s.graph, rows);
-    const int64_t k = 10;
-    const Found neighbors(s.graph, k + 1);
-    at = Clock::now();
-    index.search(on_device(memory, s.graph, s.cols), neighbors.view, {.k = k + 1, .probes = s.probes}, resources);
-    const double took = since(at);
-    std::printf("  graph: %lld of the rows searched in %.3f s (k = %lld, %lld probes): %.2f hours for all\n",
-                static_cast<long long>(s.graph), took, static_cast<long long>(k), static_cast<long long>(s.probes),
-                took / 3600 * static_cast<double>(s.rows) / static_cast<double>(s.graph));
-    std::fflush(stdout);
-  }
+  if (s.graph > 0) graph_by_index(index, data, s, rows, resources);
   if (s.truth > 0) {
     at = Clock::now();
     const std::vector<int64_t> truth = exact_answers(data, s, queries.slice(0, s.truth), rows, resources);

@@ -10,6 +10,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace kith {
 
@@ -33,6 +34,18 @@ class Options {
   int64_t number(const std::string& name, int64_t otherwise) const {
     const auto given = values_.find(name);
     return given == values_.end() ? otherwise : std::atoll(given->second.c_str());
+  }
+  // "8,16,32".
+  std::vector<int64_t> numbers(const std::string& name, std::vector<int64_t> otherwise) const {
+    const auto given = values_.find(name);
+    if (given == values_.end()) return otherwise;
+    std::vector<int64_t> numbers;
+    for (size_t at = 0; at <= given->second.size();) {
+      const size_t end = std::min(given->second.find(',', at), given->second.size());
+      numbers.push_back(std::atoll(given->second.substr(at, end - at).c_str()));
+      at = end + 1;
+    }
+    return numbers;
   }
 
  private:

@@ -25,6 +25,19 @@ const std::string& known_parts() {
   return known;
 }
 
+// What parts begin with, before their numbers.
+std::vector<std::string_view> known_words() {
+  static const std::string codes = known_code_names();
+  std::vector<std::string_view> words = {"Flat", "IVF",    "Graph", "OPQ",    "PCA",   "PCAR",
+                                         "RR",   "L2norm", "Pad",   "Centre", "RFlat", "IDMap"};
+  for (std::string_view left = codes; !left.empty();) {
+    const std::string_view name = left.substr(0, left.find(", "));
+    words.push_back(name.substr(0, name.find_first_of("0123456789m")));  // m: where a number stands
+    left.remove_prefix(std::min(left.size(), name.size() + 2));
+  }
+  return words;
+}
+
 class Part : public NamePart {
  public:
   Part(std::string_view text, std::string_view factory) : NamePart(text, factory, known_parts()) {}
@@ -102,17 +115,15 @@ std::string lower(std::string_view text) {
 
 // Refuses parts such as "flat", "ivf256" and "Gragh32", with one wrong letter in a known word, and names that word.
 void refuse_slips(const std::vector<std::string_view>& parts, std::string_view factory) {
-  static constexpr std::string_view kWords[] = {"Flat", "IVF",  "Graph", "OPQ",    "PCA", "PCAR", "RR",
-                                                "L2norm", "Pad", "Centre", "SQ", "SQfp", "SQbf", "PQ",
-                                                "RaBitQ", "LSQ", "RQ", "RFlat", "IDMap"};
+  static const std::vector<std::string_view> words = known_words();
   for (const std::string_view part : parts) {
     const std::string_view word = part.substr(0, part.find_first_of("0123456789_("));
-    if (std::find(std::begin(kWords), std::end(kWords), word) != std::end(kWords)) continue;
+    if (std::find(words.begin(), words.end(), word) != words.end()) continue;
     std::string_view meant;
-    for (const std::string_view known : kWords) {
+    for (const std::string_view known : words) {
       if (lower(known) == lower(word)) meant = known;
     }
-    if (meant.empty() && word.size() > 3) meant = nearest_name(word, kWords);
+    if (meant.empty() && word.size() > 3) meant = nearest_name(word, words);
     if (meant.empty()) continue;
     throw InvalidArgument(fmt::format("unknown part '{}' of the index '{}'; did you mean '{}{}'?", part, factory, meant,
                                       part.substr(word.size())));

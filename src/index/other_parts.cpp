@@ -1,6 +1,7 @@
 #include "index/other_parts.hpp"
 
 #include "graph/search/graph/walk_graph.hpp"
+#include "quantize/code_encoder.hpp"
 
 #include <fmt/format.h>
 
@@ -64,10 +65,6 @@ constexpr Known kKnown[] = {
     {"HNSW*", [](const Numbers&) { return std::string("Kith's search graph is Graph64"); }},
     {"NSG#*", [](const Numbers& n) { return fmt::format("Kith's pruned graph is Graph{}", near_degree(n[0])); }},
     {"NSG*", [](const Numbers&) { return std::string("Kith's pruned graph is Graph32"); }},
-    {"LSH*", [](const Numbers&) { return std::string("Kith's code of one bit a column is RaBitQ"); }},
-    {"ITQ*", [](const Numbers&) { return std::string("Kith's code of one bit a column, which brings its rotation, is RaBitQ"); }},
-    {"RaBitQfs*", [](const Numbers&) { return std::string("how codes are scanned is not part of a name in Kith: RaBitQ"); }},
-    {"RaBitQ#*", [](const Numbers&) { return std::string("RaBitQ codes have one bit a column in Kith: RaBitQ"); }},
     {"PRQ#x#x#*",
      [](const Numbers& n) {
        return fmt::format("residual codes are of whole vectors in Kith: RQ{}x8", std::min<int64_t>(product(n[0], n[1]), 64));
@@ -129,6 +126,11 @@ std::string advice_for_norm(std::string_view part) {
 std::string advice_for_part(std::string_view part) {
   for (const Known& known : kKnown) {
     if (const std::optional<Numbers> numbers = match(part, known.pattern)) return known.advice(*numbers);
+  }
+  for (const CodeEncoder* const code : code_table()) {
+    for (const OtherName& other : code->other_names()) {
+      if (match(part, other.pattern)) return std::string(other.advice);
+    }
   }
   return advice_for_norm(part);
 }

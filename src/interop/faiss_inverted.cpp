@@ -4,6 +4,7 @@
 #include "core/divide.hpp"
 #include "core/typed_row.hpp"
 #include "interop/faiss_kinds.hpp"
+#include "interop/faiss_own_code.hpp"
 
 #include <fmt/format.h>
 
@@ -289,12 +290,9 @@ ListedCode read_listed_code(FaissSource& source, std::string_view tag, int64_t c
     code = read_product_quantizer(source, cols);
     check_bytes(bytes);
     if (fast) listed.blocked = fast_scan_layout(source, code.codec.format, block_rows);
-  } else if (tag == "Iwrq") {
-    code = read_sign_quantizer(source, cols);
-    source.exactly(code.code_bytes, "the bytes of a code");
-    residual = source.flag("whether codes are residual");
-    if (!residual) source.unsupported("RaBitQ codes in lists that are not of residuals");
-    source.skip(sizeof(uint8_t), "how the index is searched");
+  } else if (const FaissOwnCode* const own = own_code_of(tag)) {
+    code = own->read(source, cols);
+    residual = own->read_list_settings(source, code);
   } else {
     const auto bytes = source.number<uint64_t>("the bytes of a code");
     code = read_additive_quantizer(source, cols, tag == "IwRQ" ? kResidualCode : kLocalSearchCode);
@@ -309,8 +307,10 @@ ListedCode read_listed_code(FaissSource& source, std::string_view tag, int64_t c
 }  // namespace
 
 bool is_inverted_tag(std::string_view tag) {
-  constexpr std::string_view kTags[] = {"IwFl", "IwPQ", "IwPf", "IwSq", "IwLS", "IwRQ", "Iwrq"};
-  return std::find(std::begin(kTags), std::end(kTags), tag) != std::end(kTags);
+  constexpr std::string_view kTags[] = {"IwFl", "IwPQ", "IwPf", "IwSq", "IwLS", "IwRQ"};
+  if (std::find(std::begin(kTags), std::end(kTags), tag) != std::end(kTags)) return true;
+  const FaissOwnCode* const own = own_code_of(tag);
+  return own != nullptr && own->list_tag() == tag;
 }
 
 IndexParts read_faiss_inverted(FaissSource& source, std::string_view tag) {
@@ -326,11 +326,11 @@ IndexParts read_faiss_inverted(FaissSource& source, std::string_view tag) {
   if (code.stores_bytes()) parts.dtype = code.codec.format.dtype;
   FaissLists found = read_inverted_lists(source, lists.lists, code.code_bytes, listed.blocked, parts.rows);
   found.codes = code.known(std::move(found.codes), found.ids.size(), source.resources());
-  for (int64_t list = 0; code.codec.format.has_signs() && list < lists.lists; ++list) {
+  const FaissOwnCode* const own = own_code_of(tag);
+  for (int64_t list = 0; own != nullptr && list < lists.lists; ++list) {
     const int64_t first = found.offsets[list];
-    const bool taken = take_sign_codes(code.codec, typed_row<float>(lists.centres.view(), list),
-                                       found.offsets[list + 1] - first, found.codes.data() + first * code.code_bytes);
-    if (!taken) source.corrupt("a code whose step is not finite");
+    own->convert(source, code.codec, typed_row<float>(lists.centres.view(), list), found.offsets[list + 1] - first,
+                 found.codes.data() + first * code.code_bytes);
   }
   lists.codec = std::move(code.codec);
   if (found.ids.size() != parts.rows) {

@@ -1,5 +1,8 @@
 #include "interop/faiss_kinds.hpp"
 
+#include "interop/faiss_own_code.hpp"
+#include "interop/faiss_rabitq.hpp"
+
 #include <fmt/format.h>
 
 #include <utility>
@@ -86,6 +89,25 @@ std::string faiss_kind(std::string_view tag) {
     if (letters == tag) return fmt::format("{} ('{}')", name, tag);
   }
   return fmt::format("the kind '{}'", tag);
+}
+
+std::span<const FaissOwnCode* const> faiss_own_codes() {
+  static const FaissOwnCode* const codes[] = {kFaissSignCode};
+  return codes;
+}
+
+const FaissOwnCode* own_code_of(std::string_view tag) {
+  for (const FaissOwnCode* const code : faiss_own_codes()) {
+    if (code->tag() == tag || code->list_tag() == tag) return code;
+  }
+  return nullptr;
+}
+
+const FaissOwnCode* own_code_of(const CodeFormat& format) {
+  for (const FaissOwnCode* const code : faiss_own_codes()) {
+    if (code->is_of(format)) return code;
+  }
+  return nullptr;
 }
 
 }  // namespace kith

@@ -36,14 +36,6 @@ FaissCode read_scalar_quantizer(FaissSource& source, int64_t cols);
 FaissCode read_additive_quantizer(FaissSource& source, int64_t cols, const CodeEncoder* code);
 void write_additive_quantizer(FaissSink& sink, const CodecParts& codec);
 
-// RaBitQ's codes: the quantizer, without the centre; codes of a file to Kith's, where their list's centre is given, or
-// else the codec's is known, false where a number in one is not finite; and back, one at a time (faiss_rabitq.cpp).
-inline constexpr uint8_t kFaissQueryBits = 0;  // of queries that FAISS compares with codes; 0: as they are
-FaissCode read_sign_quantizer(FaissSource& source, int64_t cols);
-bool take_sign_codes(const CodecParts& parts, const float* centre, int64_t count, uint8_t* codes);
-void give_sign_code(const CodecView& codec, const float* centre, const uint8_t* code, uint8_t* out);
-void write_sign_quantizer(FaissSink& sink, const CodeFormat& format);
-
 // The code without its norms.
 CodecParts without_norms(const CodecParts& codec);
 // Copies a code without its norm to a format without norms; the bits after the books are zero.

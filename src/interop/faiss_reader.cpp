@@ -10,6 +10,7 @@
 #include "index/index_access.hpp"
 #include "index/index_parts_check.hpp"
 #include "interop/faiss_kinds.hpp"
+#include "interop/faiss_own_code.hpp"
 #include "interop/faiss_parts.hpp"
 #include "io/container/section.hpp"
 #include "io/file_error.hpp"
@@ -69,11 +70,11 @@ IndexParts read_codes(FaissSource& source, std::string_view tag) {
   const bool fast = tag == "IPfs";
   const bool product = tag == "IxPq" || fast;
   const bool scalar = tag == "IxSQ";
+  const FaissOwnCode* const own = own_code_of(tag);
   FaissCode code = product  ? read_product_quantizer(source, header.cols)
                    : scalar ? read_scalar_quantizer(source, header.cols)
-                   : tag == "Ixrq"
-                       ? read_sign_quantizer(source, header.cols)
-                       : read_additive_quantizer(source, header.cols, tag == "IxRq" ? kResidualCode : kLocalSearchCode);
+                   : own    ? own->read(source, header.cols)
+                            : read_additive_quantizer(source, header.cols, tag == "IxRq" ? kResidualCode : kLocalSearchCode);
   const CodeFormat& format = code.codec.format;
   if (format.adds_codewords()) source.exactly(code.code_bytes, "the bytes of a code");
   HostArray<uint8_t> codes = fast ? read_fast_codes(source, format, header.rows)
@@ -83,16 +84,9 @@ IndexParts read_codes(FaissSource& source, std::string_view tag) {
     if (source.flag("whether codes are of signs")) source.unsupported("codes of signs, which Kith lacks");
     source.skip(sizeof(int32_t), "how the index is searched");
   }
-  if (format.has_signs()) {
-    code.codec.values = source.floats(header.cols, "the centre");
-    source.skip(sizeof(uint8_t), "how the index is searched");
-    const std::vector<float>& centre = code.codec.values;
-    if (!std::all_of(centre.begin(), centre.end(), [](float value) { return std::isfinite(value); })) {
-      source.corrupt("a centre that is not finite");
-    }
-    if (!take_sign_codes(code.codec, nullptr, header.rows, codes.data())) {
-      source.corrupt("a code whose step is not finite");
-    }
+  if (own != nullptr) {
+    own->read_end(source, code);
+    own->convert(source, code.codec, nullptr, header.rows, codes.data());
   }
   codes = code.known(std::move(codes), header.rows, source.resources());
   if (code.stores_bytes()) {  // flat rows
@@ -270,8 +264,8 @@ IndexParts read_any(FaissSource& source, int depth) {
   const std::string tag = source.tag();
   if (is_flat_tag(tag)) return read_flat(source);
   if (is_inverted_tag(tag)) return read_faiss_inverted(source, tag);
-  constexpr std::string_view kCodes[] = {"IxPq", "IPfs", "IxSQ", "IxLS", "IxRq", "Ixrq"};
-  if (std::find(std::begin(kCodes), std::end(kCodes), tag) != std::end(kCodes)) return read_codes(source, tag);
+  constexpr std::string_view kCodes[] = {"IxPq", "IPfs", "IxSQ", "IxLS", "IxRq"};
+  if (own_code_of(tag) || std::find(std::begin(kCodes), std::end(kCodes), tag) != std::end(kCodes)) return read_codes(source, tag);
   if (tag == "IxPT") return read_transformed(source, depth + 1);
   if (tag == "IxMp" || tag == "IxM2") return read_with_ids(source, depth + 1);
   if (tag == "IxRF") return read_refined(source, depth + 1);

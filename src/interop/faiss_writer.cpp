@@ -7,6 +7,7 @@
 #include "index/index_access.hpp"
 #include "index/index_parts_check.hpp"
 #include "index/refine.hpp"
+#include "interop/faiss_own_code.hpp"
 #include "interop/faiss_parts.hpp"
 #include "ivf/model/ivf_model.hpp"
 #include "quantize/codec.hpp"
@@ -51,22 +52,11 @@ bool is_f32(const CodeFormat& format) { return format.stores_values() && format.
 
 // What FAISS lacks is found before a file is begun.
 void check_code(const CodeFormat& format, bool residual) {
-  if (format.copies_codewords() || format.adds_codewords() || format.has_signs()) return;
+  if (format.copies_codewords() || format.adds_codewords() || own_code_of(format) != nullptr) return;
   if (!is_f32(format)) {
     scalar_type(format);
   } else if (residual) {
     refuse("its lists keep f32 vectors less their centres; FAISS keeps them as they are");
-  }
-}
-
-void check_signs(const ListParts& lists, FaissMetric metric) {
-  if (metric != FaissMetric::l2) {
-    refuse("its RaBitQ codes serve inner products by the decoded vectors, FAISS's by a correction of their own");
-  }
-  const std::vector<float>& centre = lists.codec.values;
-  const bool centred = std::any_of(centre.begin(), centre.end(), [](float value) { return value != 0; });
-  if (lists.centres.rows() > 0 && (!lists.residual || centred)) {
-    refuse("its RaBitQ codes in lists are not of residuals alone");
   }
 }
 
@@ -77,7 +67,9 @@ void check_writable(const IndexParts& parts) {
     refuse("FAISS has no such graph; save it as .kith, or add the vectors to a Flat index and write that");
   if (parts.lists) {
     check_code(parts.lists->codec.format, parts.lists->residual);
-    if (parts.lists->codec.format.has_signs()) check_signs(*parts.lists, metric);
+    if (const FaissOwnCode* const own = own_code_of(parts.lists->codec.format)) {
+      if (const std::string reason = own->refusal(*parts.lists, metric); !reason.empty()) refuse(reason);
+    }
   } else {
     const CodeFormat format{.cols = parts.stored_cols(), .dtype = parts.transforms.empty() ? parts.dtype : DType::f32};
     check_code(format, false);
@@ -184,7 +176,7 @@ class FaissWriter {
   // Codes of all rows in their order, without lists.
   void write_codes(const CodecParts& codec, const PartArray<uint8_t>& codes) {
     const CodeFormat& format = codec.format;
-    if (format.has_signs()) return write_signs(codec, codes);
+    if (const FaissOwnCode* const own = own_code_of(format)) return write_own_codes(*own, codec, codes);
     const bool additive = format.adds_codewords();
     if (!additive && !format.copies_codewords()) {
       begin_values(codec);
@@ -201,32 +193,31 @@ class FaissWriter {
     sink_.number(static_cast<int32_t>(format.parts * format.bits + 1));
   }
 
-  void write_signs(const CodecParts& parts, const PartArray<uint8_t>& codes) {
+  void write_own_codes(const FaissOwnCode& own, const CodecParts& parts, const PartArray<uint8_t>& codes) {
     const auto codec = Codec::from_parts(parts.format, parts.values);
     const int64_t bytes = parts.format.bytes();
     std::vector<uint8_t> given(static_cast<size_t>(bytes));
-    sink_.tag("Ixrq");
+    sink_.tag(own.tag());
     header(parts.format.cols);
-    write_sign_quantizer(sink_, parts.format);
+    own.write(sink_, parts.format);
     sink_.number(static_cast<uint64_t>(codes.size()));
     for (int64_t i = 0; i < codes.size(); i += bytes) {
-      give_sign_code(codec->view(), nullptr, codes.data() + i, given.data());
+      own.convert_back(codec->view(), nullptr, codes.data() + i, given.data());
       sink_.bytes(given.data(), bytes);
     }
-    sink_.values<float>(parts.values);
-    sink_.number(kFaissQueryBits);
+    own.write_end(sink_, parts);
   }
 
   void write_inverted(bool own_ids) {
     const ListParts& lists = *parts_.lists;
-    const bool signs = lists.codec.format.has_signs();
-    const bool drops_norms = lists.residual && lists.codec.format.has_norm() && !signs;
+    const FaissOwnCode* const own = own_code_of(lists.codec.format);
+    const bool drops_norms = lists.residual && lists.codec.format.has_norm() && own == nullptr;
     const CodecParts codec = drops_norms ? without_norms(lists.codec) : lists.codec;
     const CodeFormat& format = codec.format;
     const bool product = format.copies_codewords();
     const bool additive = format.adds_codewords();
     const std::string_view additive_tag = codec.code == kResidualCode ? "IwRQ" : "IwLS";
-    sink_.tag(additive ? additive_tag : product ? "IwPQ" : signs ? "Iwrq" : is_f32(format) ? "IwFl" : "IwSq");
+    sink_.tag(additive ? additive_tag : product ? "IwPQ" : own ? own->list_tag() : is_f32(format) ? "IwFl" : "IwSq");
     header(format.cols);
     sink_.number(static_cast<uint64_t>(lists.lists));
     sink_.number(static_cast<uint64_t>(parts_.probes > 0 ? parts_.probes : default_probes(lists.lists)));
@@ -245,20 +236,18 @@ class FaissWriter {
       write_additive_quantizer(sink_, codec);
       sink_.flag(lists.residual);
       sink_.number(int32_t{0});  // no precomputed table
-    } else if (signs) {
-      write_sign_quantizer(sink_, format);
-      sink_.number(static_cast<uint64_t>(format.bytes()));
-      sink_.flag(lists.residual);
-      sink_.number(kFaissQueryBits);
+    } else if (own != nullptr) {
+      own->write(sink_, format);
+      own->write_list_settings(sink_, format, lists.residual);
     } else if (!is_f32(format)) {
       scalar_quantizer(codec);
       sink_.number(static_cast<uint64_t>(format.bytes()));
       sink_.flag(lists.residual);
     }
-    if (signs) {
+    if (own != nullptr) {
       const auto held = Codec::from_parts(format, codec.values);
       return write_lists(lists, format.bytes(), own_ids, [&](int64_t list, const uint8_t* code, uint8_t* out) {
-        give_sign_code(held->view(), typed_row<float>(lists.centres.view(), list), code, out);
+        own->convert_back(held->view(), typed_row<float>(lists.centres.view(), list), code, out);
       });
     }
     if (!drops_norms) return write_lists(lists, format.bytes(), own_ids, {});

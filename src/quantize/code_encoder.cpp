@@ -74,12 +74,6 @@ int64_t CodecTables::bytes() const {
   return total;
 }
 
-CodeTable code_table() {
-  static const CodeEncoder* const table[] = {kScalarCode,      kStoredCode,   kProductCode,
-                                             kLocalSearchCode, kResidualCode, kSignCode};
-  return table;
-}
-
 CodeRecipe recipe_of(const CodeFormat& format) {
   CodeRecipe recipe;
   recipe.dtype = format.dtype;

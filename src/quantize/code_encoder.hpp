@@ -2,7 +2,7 @@
 // how it is read. What the bytes are is the format's (kernels/codes/code_format.hpp), reading them the readers'.
 //
 // Adding a code is an encoder in a file of its own and its line in code_table(); a code with a format of its own has
-// readers, too (kernels/codes/code_reader_*).
+// a reader, too (kernels/codes/own_code.hpp).
 #pragma once
 
 #include <kith/local_search_quantizer.hpp>
@@ -39,7 +39,6 @@ extern const CodeEncoder* const kScalarCode;
 extern const CodeEncoder* const kProductCode;
 extern const CodeEncoder* const kLocalSearchCode;
 extern const CodeEncoder* const kResidualCode;
-extern const CodeEncoder* const kSignCode;
 
 struct CodeRecipe {
   const CodeEncoder* code = kStoredCode;
@@ -77,6 +76,13 @@ struct EncodeTask {
 // on the host, from where rows are brought piece by piece. Complete on return; Unsupported without CUDA.
 void encode_cuda(const EncodeTask& task, int device, const Resources& resources);
 
+// A name that other libraries have for such a code, as a pattern (index/other_parts.hpp), and what to write instead: a
+// sentence that ends in a factory string.
+struct OtherName {
+  std::string_view pattern;
+  std::string_view advice;
+};
+
 // Without state: one for each code, for the whole program.
 class CodeEncoder {
  public:
@@ -90,6 +96,7 @@ class CodeEncoder {
   virtual std::string_view names() const = 0;
   virtual bool parse(NamePart& part, CodeRecipe& recipe) const = 0;
   virtual std::string name(const CodeRecipe& recipe) const = 0;
+  virtual std::span<const OtherName> other_names() const { return {}; }
   // As files have it, and back: "product 128 8 16". Takes the line where its first word, `kind`, is of this code.
   virtual std::string text(const CodeRecipe& recipe, int64_t cols) const = 0;
   virtual bool parse_text(std::string_view kind, Words& words, CodeRecipe& recipe, int64_t& cols) const = 0;
@@ -163,7 +170,7 @@ struct CodecTables {
   int64_t bytes() const;
 };
 
-// The codes that there are, for whoever looks for one by a name, by a line of a file or by its format.
+// All codes, for whoever looks for one by a name, by a line of a file or by its format.
 using CodeTable = std::span<const CodeEncoder* const>;
 CodeTable code_table();
 

@@ -3,6 +3,8 @@
 //
 // The paper's guarantee assumes randomly rotated vectors: put RR before it if columns differ much.
 // Cost: a few operations per value. Memory: a bit per column and 8 bytes.
+#include "quantize/rabitq_encoder.hpp"
+
 #include <kith/quantizer.hpp>
 
 #include "core/host_array.hpp"
@@ -69,6 +71,13 @@ std::vector<float> mean_of(RowSource& source, const Resources& resources) {
   return mean;
 }
 
+constexpr OtherName kOtherNames[] = {
+    {"LSH*", "Kith's code of one bit a column is RaBitQ"},
+    {"ITQ*", "Kith's code of one bit a column, which brings its rotation, is RaBitQ"},
+    {"RaBitQfs*", "how codes are scanned is not part of a name in Kith: RaBitQ"},
+    {"RaBitQ#*", "RaBitQ codes have one bit a column in Kith: RaBitQ"},
+};
+
 class RaBitQEncoder final : public CodeEncoder {
  public:
   constexpr RaBitQEncoder() : CodeEncoder(CodeKind::signs) {}
@@ -76,6 +85,7 @@ class RaBitQEncoder final : public CodeEncoder {
   std::string_view names() const override { return "RaBitQ"; }
   bool parse(NamePart& part, CodeRecipe&) const override { return part.take("RaBitQ"); }
   std::string name(const CodeRecipe&) const override { return "RaBitQ"; }
+  std::span<const OtherName> other_names() const override { return kOtherNames; }
   std::string text(const CodeRecipe&, int64_t cols) const override { return fmt::format("signs {}", cols); }
   bool parse_text(std::string_view kind, Words& words, CodeRecipe& recipe, int64_t& cols) const override {
     if (kind != "signs") return false;

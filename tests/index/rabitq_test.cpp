@@ -85,7 +85,7 @@ TEST(RaBitQ, ASearchGoesByTheDefinition) {
     const auto queries = make_floats(Shape::gaussian, 40, cols, 2);
     const Index index = built(cols % 2 == 0 ? "IVF3,RaBitQ" : "RaBitQ", rows.view(), Metric::sqeuclidean);
     const CodeFormat format = IndexAccess::parts(index, on_cpu()).lists->codec.format;
-    EXPECT_TRUE(has_sign_tables(format, KeyKind::l2));
+    EXPECT_TRUE(has_own_tables(format, KeyKind::l2));
     for (const int64_t count : {1, 5, 40}) {
       const Neighbors found =
           index.search(queries.view().slice(0, count), taken_by(index, {.k = 30, .probes = kAll}), on_cpu());

@@ -5,6 +5,7 @@
 #include "core/memory_budget.hpp"
 #include "ivf/model/norm_terms.hpp"
 #include "kernels/codes/code_reader_cpu.hpp"
+#include "kernels/codes/own_code.hpp"
 #include "kernels/distance/error_bound.hpp"
 #include "kernels/lists/code_screen.hpp"
 #include "kernels/lists/code_tables.hpp"
@@ -44,15 +45,15 @@ int64_t most_for_sums(const CodeFormat& format, const CpuExtensions& cpu) {
   return !has_code_screen(sum_table_format(format), cpu) ? 8 : cpu.amx ? 16 : cpu.vbmi ? 64 : 128;
 }
 
-constexpr int64_t kSignTableBytes = 1 << 22;  // of all queries whose tables are kept
+constexpr int64_t kOwnTableBytes = 1 << 22;  // of all queries whose tables are kept
 
 // The same of tables.
 int64_t most_for_tables(const IvfModel& model, const CpuExtensions& cpu) {
   const CodeFormat& format = model.codec->format();
   if (has_sum_tables(format, key_kind(model.metric))) return most_for_sums(format, cpu);
-  if (has_sign_tables(format, key_kind(model.metric))) {
-    if (!has_code_screen(sign_table_format(format), cpu)) return 0;
-    return cpu.amx ? 32 : kSignTableBytes / (sign_table_format(format).parts * 16 * 5);
+  if (has_own_tables(format, key_kind(model.metric))) {
+    if (!has_code_screen(own_table_format(format), cpu)) return 0;
+    return cpu.amx ? 32 : kOwnTableBytes / (own_table_format(format).parts * 16 * 5);
   }
   if (!format.copies_codewords() || model.metric == Metric::cosine) return 0;
   if (!has_code_screen(format, cpu)) return model.has_centres() ? 4 : 12;
@@ -282,7 +283,7 @@ ListTables::ListTables(const IvfModel& model, ReusedVector<float> origin, const 
 
 CodeWords::Wanted ListProductShape::wanted_words(const IvfModel& model, int64_t queries) const {
   const bool rounded = engine == ListEngine::tiles && queries > few_queries && ListTables::rounds_words(model);
-  return {few_queries > 0 && uses_tables() && !model.codec->format().has_signs(), rounded};
+  return {few_queries > 0 && uses_tables() && !is_own_code(model.codec->format()), rounded};
 }
 
 bool ListTables::rounds_words(const IvfModel& model) {
@@ -300,7 +301,7 @@ std::unique_ptr<ListProduct> make_list_product(ListEngine engine, const ListTabl
                                                              : make_term_list_product(tables, shape, resources);
     case ListEngine::bytes: return make_byte_list_product(tables, shape, resources);
     case ListEngine::tables:
-      if (tables.model().codec->format().has_signs()) return make_sign_list_product(tables, shape, resources);
+      if (is_own_code(tables.model().codec->format())) return make_own_list_product(tables, shape, resources);
       return tables.model().codec->format().adds_codewords() ? make_sum_list_product(tables, shape, resources)
                                                              : make_table_list_product(tables, shape, resources);
     default: return std::make_unique<PanelListProduct>(tables, shape, resources);

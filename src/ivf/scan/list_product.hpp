@@ -7,7 +7,7 @@
 //   panels  f32 (kernels/panels), on every processor
 //   tiles   bf16 on matrix units (kernels/lists/list_tiles.hpp)
 //   tables  product codes for few queries, of 4 bits for any number: nothing is decoded
-//           (kernels/lists/code_tables.hpp); additive codes that hold norms, or by inner product, too; sign codes
+//           (kernels/lists/code_tables.hpp); additive codes that hold norms, or by inner product, too; own codes
 //   terms   product codes of residuals for few queries: tables of a query that serve all lists (list_screen.hpp);
 //           additive codes by cosine, or without a stored norm
 //   bytes   stored floats and scalar codes for few queries, by one byte a column: nothing is decoded (list_screen.hpp)
@@ -140,12 +140,12 @@ std::unique_ptr<ListProduct> make_term_list_product(const ListTables& tables, co
 std::unique_ptr<ListProduct> make_sum_list_product(const ListTables& tables, const ListProductShape& shape,
                                                    const Resources& resources);
 
-std::unique_ptr<ListProduct> make_sign_list_product(const ListTables& tables, const ListProductShape& shape,
-                                                    const Resources& resources);
-
-// Whether sign codes are searched by tables for such a key; and their bytes, as tables see them.
-bool has_sign_tables(const CodeFormat& format, KeyKind kind);
-CodeFormat sign_table_format(const CodeFormat& format);
+// Codes of their own (kernels/codes/own_code.hpp) by lookup tables: whether they are searched so for such a key, and
+// their bytes, as tables see them.
+std::unique_ptr<ListProduct> make_own_list_product(const ListTables& tables, const ListProductShape& shape,
+                                                   const Resources& resources);
+bool has_own_tables(const CodeFormat& format, KeyKind kind);
+CodeFormat own_table_format(const CodeFormat& format);
 
 // Whether additive codes are searched by tables for such a key, or by tables and a number of each vector that a screen
 // keeps (list_screen.hpp); and their parts, as tables see them.

@@ -26,7 +26,7 @@ constexpr int64_t kPartCols = 4;
 class SignListProduct final : public CodeTableScan {
  public:
   SignListProduct(const ListTables& tables, const ListProductShape& shape, const Resources& resources)
-      : CodeTableScan(sign_table_format(tables.model().codec->format()), false, Terms::scaled, shape, resources),
+      : CodeTableScan(own_table_format(tables.model().codec->format()), false, Terms::scaled, shape, resources),
         tables_(tables),
         codec_(tables.model().codec->view()),
         by_norm_(has_differences(tables.kind())) {}
@@ -103,16 +103,16 @@ class SignListProduct final : public CodeTableScan {
 
 }  // namespace
 
-bool has_sign_tables(const CodeFormat& format, KeyKind kind) {
+bool has_own_tables(const CodeFormat& format, KeyKind kind) {
   return format.has_signs() && (has_differences(kind) || kind == KeyKind::inner_product);
 }
 
-CodeFormat sign_table_format(const CodeFormat& format) {
+CodeFormat own_table_format(const CodeFormat& format) {
   const int64_t parts = format.bytes() * 2;
   return CodeFormat::of_parts(parts * kPartCols, 4, parts);
 }
 
-std::unique_ptr<ListProduct> make_sign_list_product(const ListTables& tables, const ListProductShape& shape,
+std::unique_ptr<ListProduct> make_own_list_product(const ListTables& tables, const ListProductShape& shape,
                                                     const Resources& resources) {
   return std::make_unique<SignListProduct>(tables, shape, resources);
 }

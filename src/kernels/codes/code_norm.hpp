@@ -3,8 +3,8 @@
 //   key = |q|^2 - 2 q x + norm, no less than 0; its root for l2
 //
 // in float64, with the canonical |q|^2 and q x (canonical.hpp), rounded once to f32. A norm is the canonical |x|^2 of
-// the vector that is held, rounded to f32, or the nearest level to it, ties to the smaller number. That of a sign code
-// is an estimate (sign_code.hpp).
+// the vector that is held, rounded to f32, or the nearest level to it, ties to the smaller number. Codes of their own
+// (own_code.hpp) hold an estimate.
 #pragma once
 
 #include "kernels/codes/code_format.hpp"
@@ -71,6 +71,11 @@ KITH_HOST_DEVICE inline uint32_t norm_code(const CodecView& codec, float norm) {
     }
   }
   return nearest;
+}
+
+// The norm of a decoded vector that a centre is added to: squares before and after.
+KITH_HOST_DEVICE inline float moved_norm(float norm, double before, double after) {
+  return static_cast<float>(static_cast<double>(norm) + (after - before));
 }
 
 // Twice the product is exact: it does not matter whether a compiler fuses it with the subtraction.

@@ -6,7 +6,7 @@
 
 #include "core/dtype_visit.hpp"
 #include "core/host_array.hpp"
-#include "kernels/codes/sign_code.hpp"
+#include "kernels/codes/own_code.hpp"
 #include "rows/load_cpu-inl.hpp"
 
 #include <hwy/highway.h>
@@ -89,26 +89,13 @@ void decode_additive(const CodecView& codec, const uint8_t* code, float* out) {
   }
 }
 
-// Eight columns a byte, which compilers do by vectors.
-void decode_signs(const CodecView& codec, const uint8_t* code, float* out) {
-  const int64_t cols = codec.format.cols;
-  const float* const centre = codec.codewords;
-  const float step = sign_step(codec.format, code);
-  int64_t c = 0;
-  for (; c + 8 <= cols; c += 8) {
-    const uint32_t byte = code[c / 8];
-    for (uint32_t i = 0; i < 8; ++i) out[c + i] = sign_value(centre[c + i], (byte >> i & 1u) != 0, step);
-  }
-  for (; c < cols; ++c) out[c] = sign_value(centre[c], sub_code(code, c, 1) != 0, step);
-}
-
 void decode_row(const CodecView& codec, const uint8_t* code, float* out) {
   const CodeFormat& format = codec.format;
   if (format.copies_codewords()) {
     return copy_codewords_of(format, codec.codewords, array_bytes<float>(format.part_cols()), code, out);
   }
   if (format.adds_codewords()) return decode_additive(codec, code, out);
-  if (format.has_signs()) return decode_signs(codec, code, out);
+  if (is_own_code(format)) return OwnCodeReader(codec, code).all(out);
   visit_dtype(format.dtype, [&]<typename T>(StoredAs<T>) { decode_stored<T>(code, format.cols, out); });
 }
 

@@ -8,7 +8,7 @@
 #include "cuda/device_core.hpp"
 #include "cuda/vector_access.hpp"
 #include "kernels/codes/code_format.hpp"
-#include "kernels/codes/sign_code.hpp"
+#include "kernels/codes/own_code.hpp"
 #include "kernels/distance/row_threads_cuda.hpp"
 
 #include <cuda_fp16.h>
@@ -59,18 +59,6 @@ __device__ inline FourFloats decode_four_additive(const CodecView& codec, const 
   return four;
 }
 
-// Four signs are half a byte.
-__device__ inline FourFloats decode_four_signs(const CodecView& codec, const uint8_t* code, int first, float step) {
-  const int cols = static_cast<int>(codec.format.cols);
-  const uint32_t signs = static_cast<uint32_t>(code[first / 8]) >> (first % 8);
-  FourFloats four = {};
-  KITH_UNROLL
-  for (int i = 0; i < 4; ++i) {
-    if (first + i < cols) four.values[i] = sign_value(codec.codewords[first + i], (signs >> i & 1u) != 0, step);
-  }
-  return four;
-}
-
 // Any code. Columns past the last are zero; the first is a multiple of four.
 __device__ inline FourFloats decode_four(const CodecView& codec, const uint8_t* code, int first) {
   const CodeFormat& format = codec.format;
@@ -99,7 +87,10 @@ __device__ inline FourFloats decode_four(const CodecView& codec, const uint8_t* 
     return four;
   }
   if (format.adds_codewords()) return decode_four_additive(codec, code, first);
-  if (format.has_signs()) return decode_four_signs(codec, code, first, sign_step(format, code));
+  if (is_own_code(format)) {
+    OwnCodeReader(codec, code).four(first, four.values);
+    return four;
+  }
   if (format.stores_values() && format.dtype == DType::f32 && cols % 4 == 0) {
     const auto value = load_vector<float4>(code + 4 * static_cast<int64_t>(first));
     return {{value.x, value.y, value.z, value.w}};

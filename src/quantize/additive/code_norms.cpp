@@ -2,7 +2,7 @@
 
 #include "kernels/codes/code_norm.hpp"
 #include "kernels/codes/code_reader_cpu.hpp"
-#include "kernels/codes/sign_code.hpp"
+#include "kernels/codes/own_code.hpp"
 #include "kernels/distance/distance_cpu.hpp"
 
 #include <algorithm>
@@ -22,8 +22,8 @@ void decoded_norms(const CodecView& codec, const uint8_t* codes, int64_t count, 
   }
 }
 
-// Sign codes store |r|^2, which exceeds the decoded vector's norm. Adjusts the stored norm for the added centre.
-static void move_sign_norms(const CodecView& codec, uint8_t* codes, int64_t count, const float* centre) {
+// Adjusts the estimates that codes of their own hold for the added centre.
+static void move_norms(const CodecView& codec, uint8_t* codes, int64_t count, const float* centre) {
   const CodeFormat& format = codec.format;
   std::vector<float> vector(static_cast<size_t>(format.cols));
   const auto square_with = [&](const uint8_t* code, const float* added) {
@@ -32,14 +32,14 @@ static void move_sign_norms(const CodecView& codec, uint8_t* codes, int64_t coun
   };
   for (int64_t i = 0; i < count; ++i) {
     uint8_t* const code = codes + i * format.bytes();
-    const double before = centre == nullptr ? sign_square(format, sign_step(format, code)) : square_with(code, nullptr);
+    const double before = centre == nullptr ? OwnCodeReader(codec, code).own_square() : square_with(code, nullptr);
     const float norm = moved_norm(code_norm(codec, code), before, square_with(code, centre));
     set_norm_bits(format, norm_code(codec, norm), code);
   }
 }
 
 void write_code_norms(const CodecView& codec, uint8_t* codes, int64_t count, const float* centre) {
-  if (codec.format.has_signs()) return move_sign_norms(codec, codes, count, centre);
+  if (is_own_code(codec.format)) return move_norms(codec, codes, count, centre);
   constexpr int64_t kTogether = 64;
   const int64_t bytes = codec.format.bytes();
   float norms[kTogether];

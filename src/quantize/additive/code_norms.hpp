@@ -13,8 +13,8 @@ namespace kith {
 // Canonical squared norms, rounded to f32, of `count` decoded vectors, plus a centre unless null.
 void decoded_norms(const CodecView& codec, const uint8_t* codes, int64_t count, const float* centre, float* norms);
 
-// Writes them behind their codes. Sign codes have |r|^2 in that place at first: call once without a centre and, for
-// codes of residuals, once with it.
+// Writes them behind their codes. Codes of their own (kernels/codes/own_code.hpp) have an estimate without any
+// centre in that place at first: call once without a centre and, for codes of residuals, once with it.
 void write_code_norms(const CodecView& codec, uint8_t* codes, int64_t count, const float* centre);
 
 // The trained values behind the codebooks that define the 256 levels of a norm in one byte. CodeNorm::qint8: the

@@ -5,7 +5,7 @@
 #include "cuda/launch.hpp"
 #include "cuda/warp.hpp"
 #include "kernels/codes/code_norm.hpp"
-#include "kernels/codes/sign_code.hpp"
+#include "kernels/codes/own_code.hpp"
 
 #include <algorithm>
 
@@ -20,7 +20,7 @@ __global__ void __launch_bounds__(kThreads)
   const auto lane = static_cast<int>(threadIdx.x % kCanonicalLanes);
   const int64_t cols = codec.format.cols;
   const int bits = codec.format.bits;
-  const bool signs = codec.format.has_signs();
+  const bool own = is_own_code(codec.format);
   const int64_t apart = static_cast<int64_t>(gridDim.x) * kCodesPerBlock;
   const int64_t mine = static_cast<int64_t>(blockIdx.x) * kCodesPerBlock + threadIdx.x / kCanonicalLanes;
   // Both halves of a warp do the same number of iterations.
@@ -30,12 +30,11 @@ __global__ void __launch_bounds__(kThreads)
     uint8_t* const code = codes + (there ? i : 0) * bytes;
     const float* const centre =
         centres.centres == nullptr ? nullptr : centres.centres + (there ? centres.lists[i] : 0) * cols;
-    const float step = signs ? sign_step(codec.format, code) : 0.0f;
     double sum = 0;
     double before = 0;  // without the centre
     for (int64_t c = lane; c < cols; c += kCanonicalLanes) {
-      float value = signs ? sign_value(codec.codewords[c], sub_code(code, c, 1) != 0, step)
-                          : codec.codewords[sub_code(code, 0, bits) * cols + c];
+      float value = own ? OwnCodeReader(codec, code).value(c)
+                        : codec.codewords[sub_code(code, 0, bits) * cols + c];
       for (int64_t p = 1; p < codec.format.parts; ++p) {
         value = __fadd_rn(value, codec.codewords[((p << bits) + sub_code(code, p, bits)) * cols + c]);
       }
@@ -48,8 +47,8 @@ __global__ void __launch_bounds__(kThreads)
     // The first byte of the norm may contain bits of the last book, which were read above.
     __syncwarp();
     if (!there || lane != 0) continue;
-    if (signs) {
-      if (centre == nullptr) before = sign_square(codec.format, step);
+    if (own) {
+      if (centre == nullptr) before = OwnCodeReader(codec, code).own_square();
       set_norm_bits(codec.format, norm_code(codec, moved_norm(code_norm(codec, code), before, sum)), code);
       continue;
     }
