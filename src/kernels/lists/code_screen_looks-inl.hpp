@@ -1,8 +1,8 @@
-// A block's codes of 8 bits looked up part by part. Sums only grow from part to part: once few of a block's are small
-// enough, it takes less time to add these up one by one than to look up the parts that are left for all.
+// Screens a block of 8-bit codes part by part. Sums only grow: once few vectors of the block are still below their
+// limits, summing those individually is cheaper than looking up the remaining parts for all.
 //
-// The including file defines KITH_FOR_LOOKS, its instructions, and the Sums of a block: what adds a part to them, a bit
-// for each that is below its limit, and the cycles of a part.
+// The including file defines KITH_FOR_LOOKS, its target attribute, and Sums, the block's sums: add_part(), below() with
+// a bit for each sum below its limit, and kPartCycles, the cycles per part.
 #pragma once
 
 #include "kernels/lists/code_screen.hpp"
@@ -14,7 +14,7 @@ namespace kith {
 namespace {
 
 constexpr int64_t kPartsBetweenLooks = 4;
-constexpr int64_t kSumCycles = 16;  // of a vector's sum, beside one for each part
+constexpr int64_t kSumCycles = 16;  // to sum one vector, plus one per part
 
 template <typename Sums>
 KITH_FOR_LOOKS uint64_t screen_with_looks(int64_t parts, const uint8_t* block, const uint8_t* tables,
@@ -35,7 +35,7 @@ KITH_FOR_LOOKS uint64_t screen_with_looks(int64_t parts, const uint8_t* block, c
     }
     sums.add_part(block, tables);
   }
-  look.part = std::min(look.part, std::max(kFirst, (parts - 1) / kFirst * kFirst));  // the last look that may be of use
+  look.part = std::min(look.part, std::max(kFirst, (parts - 1) / kFirst * kFirst));  // later checks are useless
   return sums.below(below);
 }
 

@@ -2,11 +2,11 @@
 //
 //   value(code) = sum over the parts of table[part][code of the part]
 //
-// For few queries of a list this takes less time than decoding it. Where bytes are looked up in registers
-// (code_screen.hpp), tables rounded down to bytes give a lower bound for many vectors at a time, and only what stays
-// below a limit is added up.
+// For few queries per list this is faster than decoding the list. Where code_screen.hpp has a screen, tables rounded
+// down to bytes first give lower bounds for many vectors at a time, and exact sums are computed only for vectors below
+// a limit.
 //
-// Cost: cols x 2^bits multiplications for a query's tables; parts loads and additions a vector.
+// Cost: cols x 2^bits multiplications for a query's tables; parts loads and additions per vector.
 #pragma once
 
 #include "kernels/codes/code_format.hpp"
@@ -18,16 +18,16 @@ namespace kith {
 // Codewords with the columns of a part one after the other: parts x part_cols x 2^bits.
 struct CodewordColumns {
   const float* values = nullptr;
-  const float* squares = nullptr;  // of each codeword; null where they are not part of the value
+  const float* squares = nullptr;  // of each codeword; null if the value has no such term
 };
 
-// For each query: tables[part][word] = square + factor * (query's part . codeword), parts x 2^bits. Codewords take
-// longer to load than to multiply: they are loaded once for so many queries.
+// For each query: tables[part][word] = square + factor * (query's part . codeword), parts x 2^bits. Loading codewords
+// takes longer than multiplying them, so each is loaded once for all these queries.
 inline constexpr int64_t kTablesTogether = 4;
 void fill_code_tables(const CodeFormat& format, const CodewordColumns& words, const float* const* queries,
                       int64_t query_count, float factor, float* const* tables);
 
-// The value of a code. Four sums that do not wait for each other.
+// The value of a code, in four independent sums.
 [[gnu::always_inline]] inline float sum_code_tables(const CodeFormat& format, const float* tables,
                                                     const uint8_t* code) {
   const int64_t words = format.codewords();
@@ -51,12 +51,12 @@ void fill_code_tables(const CodeFormat& format, const CodewordColumns& words, co
   return (sums[0] + sums[1]) + (sums[2] + sums[3]);
 }
 
-// Tables of up to kMostByteParts parts: table - least of its part, rounded down to multiples of `step`.
+// Byte tables for up to kMostByteParts parts: entry minus the part's smallest, rounded down to multiples of `step`.
 struct ByteTables {
-  double least = 0;  // the sum of the parts' least values
-  double step = 0;   // 0: there are none, since the values do not differ or are not finite
+  double least = 0;  // the sum of the parts' smallest entries
+  double step = 0;   // 0: no tables, since all entries are equal or some are not finite
 };
-inline constexpr int64_t kMostByteParts = 256;  // sums of so many bytes fit 16 bits
+inline constexpr int64_t kMostByteParts = 256;  // their sums fit 16 bits
 ByteTables round_code_tables(const CodeFormat& format, const float* tables, uint8_t* bytes);
 
 }  // namespace kith

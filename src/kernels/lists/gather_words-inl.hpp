@@ -1,5 +1,5 @@
-// Vectors of product codes put together from rounded codewords, for the files of instruction families that multiply
-// them: always inlined, so that each compiles it for its own instructions.
+// Decodes product codes to bf16 by concatenating rounded codewords. Always inlined, so that each file of an instruction
+// family compiles it for its own target.
 #pragma once
 
 #include "kernels/codes/code_reader_cpu.hpp"

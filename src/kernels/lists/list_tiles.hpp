@@ -1,15 +1,15 @@
-// Products of a list's vectors and queries on matrix units, each rounded to bf16 once: AMX's tiles on x86-64, BFMMLA on
-// ARM.
+// Products of a list's vectors and queries on matrix units, both rounded to a single bf16: AMX tiles on x86-64, BFMMLA
+// on ARM.
 //
-// A list is decoded for few queries at a time, so that packing counts as much as multiplying: vectors are rounded to
-// their nearest bf16 and no more, at half the bytes and a third of the products of bf16 in two parts (kernels/panels).
-// How far rounding has moved each vector is measured, which makes the bounds tighter than those of the worst case. The
-// vectors that are near enough, a few in a hundred more than asked for, are scored exactly by whoever asked.
+// Each decoded list meets few queries, so packing costs as much as multiplying. A single bf16 takes half the bytes and
+// a third of the products of the two-part bf16 of kernels/panels. The rounding error of each vector is measured, which
+// gives tighter bounds than the worst case. The caller computes exact scores of the vectors within the bound, a few
+// percent more than it asked for.
 //
-//   AMX     panels of 32 rows side by side, unit by unit of two columns, as PanelFormat::bf16's high parts; queries lie
-//           row by row. A block of 32 x 32 takes cols / 32 steps of four products of 16 cycles
-//   BFMMLA  four columns of two rows are an operand: panels of 12 rows and of 8 queries hold these pairs side by side.
-//           A block of 8 x 12 takes cols / 4 steps of 24 products, of which a core starts two to four each cycle
+//   AMX     panels of 32 rows, interleaved by units of two columns, like the high parts of PanelFormat::bf16; queries
+//           are row-major. A 32 x 32 block takes cols / 32 steps of four products of 16 cycles
+//   BFMMLA  an operand is four columns of two rows; panels of 12 rows and of 8 queries interleave these pairs. A block
+//           of 8 x 12 takes cols / 4 steps of 24 products, of which a core starts two to four per cycle
 #pragma once
 
 #include "core/cpu_extensions.hpp"
@@ -32,36 +32,36 @@ static_assert(kHitQueries % kTileQueries == 0);
 // Whether a CPU has the instructions.
 constexpr bool has_list_tiles(const CpuExtensions& cpu) { return cpu.amx || cpu.mmla; }
 
-// Words of four bytes that a vector takes, filled up for equal steps.
+// 4-byte words per vector, padded to whole steps.
 int64_t tile_words(int64_t cols);
 
-// Sums over one vector, in f32 lanes: of its squares, and of those of what rounding has taken.
+// Sums over one vector, in f32 lanes: its squared norm and its squared rounding error.
 struct RoundedSums {
   float squares = 0;
   float errors = 0;
 };
 
-// (vector - origin) * scale as bf16. `origin` may be null; the sums are of the vector before it is scaled, which must
-// be by a power of two.
+// (vector - origin) * scale as bf16. `origin` may be null; `scale` is a power of two, and the sums are those of the
+// unscaled vector.
 RoundedSums round_to_tile_words(const float* vector, const float* origin, float scale, int64_t cols, uint32_t* words);
 
-// Up to kTileRows or kTileQueries vectors of so many words, one after the other, as a panel; those beyond count as
+// Packs up to kTileRows or kTileQueries contiguous vectors of `words` words into a panel; missing ones become
 // zeros.
 void place_tile_rows(const uint32_t* vectors, int64_t count, int64_t words, uint32_t* panel);
 void place_tile_queries(const uint32_t* vectors, int64_t count, int64_t words, uint32_t* panel);
 
-// Codewords rounded ahead: parts x 2^bits x part_cols bf16, and the squares of each.
+// Codewords rounded in advance: parts x 2^bits x part_cols bf16, and their squared norms.
 struct RoundedWords {
   const uint16_t* values = nullptr;
   const float* squares = nullptr;
 };
-// Vectors of product codes, put together from them: `count` rows of words (zeros behind the last column) and their
-// squares.
+// Decodes product codes with them: `count` rows, padded with zeros after the last column, and their squared
+// norms.
 void gather_tile_words(const CodeFormat& format, const RoundedWords& rounded, const uint8_t* codes, int64_t count,
                        int64_t words, uint32_t* vectors, float* squares);
 
-// value(q, x) = terms[x] + q x for up to kHitQueries queries and panels of `rows` rows; values not above a query's
-// limit become hits. An infinite limit or one that is no number lets all pass.
+// value(q, x) = terms[x] + q x for up to kHitQueries queries and panels of `rows` rows; values up to a query's limit
+// become hits. All pass an infinite or NaN limit.
 struct TileScan {
   const uint32_t* queries = nullptr;  // whole panels
   int64_t query_count = 0;

@@ -1,8 +1,8 @@
-// Rows of bytes against a query's weights with ARM's dot products, whichever it has: rows side by side, so that weights
-// are loaded once for all of them, whose sums are added in a tree that leaves one sum in each lane. What comes after
-// the sums waits long for them: rows of one query are compared 64 at a time before anything depends on what passed, so
-// that the next ones begin meanwhile and no branch is guessed wrong.
-// Long rows of one query are read one after the other: a core's own prefetching follows them, at the speed of memory.
+// Weighted sums of bytes with ARM's dot products, with or without MMLA. Several rows are processed side by side, so
+// that weights are loaded once for all of them; a tree of additions leaves one sum per lane. The sums have a long
+// latency: for a single query, 64 rows are computed before any code depends on which of them passed, so that later rows
+// overlap with earlier ones and no branch is mispredicted. Long rows of a single query are read one after the other,
+// which the hardware prefetcher follows at memory speed.
 #pragma once
 
 #include "kernels/lists/weighted_bytes.hpp"
@@ -15,15 +15,15 @@
 namespace kith {
 namespace {
 
-constexpr int kLanes = 4;  // rows that a vector of sums has
+constexpr int kLanes = 4;  // rows per vector of sums
 constexpr int64_t kBytes = 16;
-// More of rows side by side are more streams than a core's own prefetching follows: it is told what comes.
+// Prefetch distance: rows side by side are more streams than the hardware prefetcher follows.
 constexpr int64_t kAhead = 2048;  // bytes
 constexpr int64_t kLine = 64;
 constexpr int64_t kLongRow = 256;  // bytes
 
-// How the values of a row lie: kStep bytes of it are kPieces vectors of sixteen, in the order that packed_weight_place()
-// gives the weights. Values of less than 8 bits have no sign bit, which all dot products take as they are.
+// How values are packed in a row: kStep bytes unpack to kPieces vectors of sixteen, in the order of
+// packed_weight_place(). Values of fewer than 8 bits are never negative, so every dot product takes them unchanged.
 struct WholeBytes {
   static constexpr int64_t kStep = 16;
   static constexpr int kPieces = 1;
@@ -37,7 +37,7 @@ struct WholeBytes {
   }
 };
 
-// Values that fit a signed byte as they are.
+// Values that fit a signed byte unchanged.
 struct BelowEightBits {
   template <typename Dot>
   static constexpr int32_t zero_of() {
@@ -105,7 +105,7 @@ template <typename Dot, typename Packing, int kQueries, int kVectors>
   int64_t from = 0;
   int64_t at = 0;
   for (; from + Packing::kStep <= row_bytes; from += Packing::kStep, at += kPieces * kBytes) step(from, at);
-  if (from < row_bytes) step(row_bytes - Packing::kStep, at);  // the weights of columns that were there are zeros
+  if (from < row_bytes) step(row_bytes - Packing::kStep, at);  // the weights of columns already counted are zeros
 #pragma GCC unroll 4
   for (int q = 0; q < kQueries; ++q) {
 #pragma GCC unroll 2
@@ -116,12 +116,12 @@ template <typename Dot, typename Packing, int kQueries, int kVectors>
   }
 }
 
-// The same of one query and rows that are read one after the other.
+// The same for one query, with rows read one after the other.
 template <typename Dot, typename Packing, int kVectors>
 [[gnu::always_inline]] inline void sum_long_rows(const uint8_t* const (&rows)[kVectors * kLanes], int64_t row_bytes,
                                                  const int8_t* weights, int32x4_t (&out)[kVectors]) {
   constexpr int kPieces = Packing::kPieces;
-  constexpr int kTogether = 4;  // sums that do not wait for each other
+  constexpr int kTogether = 4;  // independent sums
   for (int v = 0; v < kVectors; ++v) {
     int32x4_t all[kLanes];
 #pragma GCC unroll 4
@@ -160,7 +160,7 @@ inline float32x4_t load_some(const float* from, int64_t count) {
   return vld1q_f32(some);
 }
 
-// What a query needs at every row.
+// A query's values that every row uses.
 struct Ready {
   const int8_t* high;
   const int8_t* low;
@@ -173,7 +173,7 @@ struct Ready {
   float32x4_t limit;
 };
 
-// `zero`: what dot products take for 0.
+// `zero`: the value that the dot products treat as 0.
 inline Ready ready(const ByteRows& rows, const ByteRowsQuery& query, int32_t zero) {
   const auto* const high = static_cast<const int8_t*>(query.weights.weights);
   const PlaneTerms terms = plane_terms(rows, query, zero);
@@ -196,7 +196,7 @@ inline void prefetch_rows(const uint8_t* row, int64_t bytes) {
   for (int64_t at = 0; at < bytes; at += kLine) __builtin_prefetch(row + kAhead + at);
 }
 
-// Some rows from number `i` on, for queries from a group's first on.
+// Rows from `i` on, for a group of queries.
 template <typename Dot, typename Packing, int kQueries>
 [[gnu::always_inline]] inline void scan_group(const ByteRows& rows, int64_t i, uint32_t first,
                                               const Ready (&own)[kQueries], const int8_t* const (&planes)[kQueries],
@@ -219,7 +219,7 @@ template <typename Dot, typename Packing, int kQueries>
     };
     const int32x4_t upper = vaddq_s32(vshlq_n_s32(sums[q][0], 7), own[q].high_shift);
     const float32x4_t least = vfmsq_f32(value_of(upper, own[q].rough_constant), spreads, own[q].tilt);
-    if (all_set(vcgtq_f32(least, own[q].limit))) continue;  // not so of a NaN
+    if (all_set(vcgtq_f32(least, own[q].limit))) continue;  // false for NaN
     const int8_t* const low[1] = {own[q].low};
     int32x4_t lower[1][1];
     sum_rows<Dot, Packing, 1, 1>(of, row_bytes, low, lower);
@@ -239,7 +239,7 @@ template <typename Dot, typename Packing, int kQueries>
 
 template <typename Dot, typename Packing, int kQueries>
 void scan_queries(const ByteRows& given, uint32_t first, ByteRowsQuery* queries) {
-  const ByteRows rows = given;  // which nothing that is written changes
+  const ByteRows rows = given;  // a local copy: stores cannot alias it
   Ready own[kQueries];
   const int8_t* planes[kQueries];
   for (int q = 0; q < kQueries; ++q) {
@@ -251,8 +251,8 @@ void scan_queries(const ByteRows& given, uint32_t first, ByteRowsQuery* queries)
   }
 }
 
-constexpr int64_t kChunk = 64;  // rows of one query that are compared before any is looked at again
-constexpr int kSideBySide = 8;  // and side by side
+constexpr int64_t kChunk = 64;  // rows of one query computed before any result is used
+constexpr int kSideBySide = 8;  // of them side by side
 alignas(16) constexpr float kZeros[kChunk] = {};
 struct Ones {
   float values[kChunk];
@@ -262,7 +262,7 @@ struct Ones {
 };
 alignas(16) constexpr Ones kOnes;
 
-// What rows of a chunk have beside their bytes.
+// Per-row values of a chunk.
 struct ChunkNumbers {
   const float* scales;
   const float* terms;
@@ -273,7 +273,7 @@ inline float32x4_t value_of(const Ready& own, int32x4_t sums, float32x4_t from, 
   return vfmaq_f32(terms, vfmaq_f32(from, vcvtq_f32_s32(sums), own.factor), scales);
 }
 
-// Eight rows by the high plane: their sums, and a byte that is zero for each row that may pass.
+// Eight rows by the high plane: stores their sums, and for each row a byte that is zero if it may pass.
 template <typename Dot, typename Packing, bool kLong>
 [[gnu::always_inline]] inline void compare_rows(const Ready& own, const uint8_t* const (&of)[kSideBySide],
                                                 int64_t row_bytes, const ChunkNumbers& numbers, int64_t at,
@@ -285,7 +285,7 @@ template <typename Dot, typename Packing, bool kLong>
     const int8_t* const planes[1] = {own.high};
     sum_rows<Dot, Packing, 1, 2>(of, row_bytes, planes, sums);
   }
-  uint32x4_t above[2];  // not so of a NaN
+  uint32x4_t above[2];  // false for NaN
 #pragma GCC unroll 2
   for (int v = 0; v < 2; ++v) {
     const int64_t i = at + v * kLanes;
@@ -299,19 +299,19 @@ template <typename Dot, typename Packing, bool kLong>
   vst1_u8(dropped + at, vmovn_u16(both));
 }
 
-// A bit for each byte that is zero.
+// A bit for each zero byte.
 inline uint64_t zero_bytes(const uint8_t (&bytes)[kChunk]) {
   const uint8x16_t bits = vreinterpretq_u8_u64(vdupq_n_u64(0x8040201008040201u));
   uint8x16_t of[4];
 #pragma GCC unroll 4
-  for (int g = 0; g < 4; ++g) {  // loaded as they were stored, which the core needs to have them at once
+  for (int g = 0; g < 4; ++g) {  // same width as the stores, for store forwarding
     of[g] = vbicq_u8(bits, vcombine_u8(vld1_u8(bytes + 16 * g), vld1_u8(bytes + 16 * g + 8)));
   }
   const uint8x16_t all = vpaddq_u8(vpaddq_u8(of[0], of[1]), vpaddq_u8(of[2], of[3]));
   return vgetq_lane_u64(vreinterpretq_u64_u8(vpaddq_u8(all, all)), 0);
 }
 
-// Rows of a chunk that may pass, four at a time, by both planes.
+// The chunk's rows that may pass, four at a time, by both planes.
 template <typename Dot, typename Packing>
 inline void look_again(const Ready& own, const uint8_t* bytes, int64_t stride, int64_t row_bytes,
                        const ChunkNumbers& numbers, const int32_t* upper, uint64_t left, uint32_t first,
@@ -354,7 +354,7 @@ inline void look_again(const Ready& own, const uint8_t* bytes, int64_t stride, i
   }
 }
 
-// The first `whole` rows, a multiple of four, of which all pass.
+// The first `whole` rows, a multiple of four, when all of them pass.
 template <typename Dot, typename Packing>
 void take_rows(const Ready& own, const ByteRows& rows, int64_t row_bytes, int64_t whole, uint32_t first,
                ByteRowsQuery& query) {
@@ -380,7 +380,7 @@ void take_rows(const Ready& own, const ByteRows& rows, int64_t row_bytes, int64_
 
 template <typename Dot, typename Packing, bool kLong>
 void scan_one_query(const ByteRows& given, uint32_t first, ByteRowsQuery& query) {
-  const ByteRows rows = given;  // which nothing that is written changes
+  const ByteRows rows = given;  // a local copy: stores cannot alias it
   const Ready own = ready(rows, query, Packing::template zero_of<Dot>());
   const int64_t row_bytes = Packing::kPieces == 1 ? rows.cols : rows.stride;
   const int64_t stride = rows.stride;
@@ -407,7 +407,7 @@ void scan_one_query(const ByteRows& given, uint32_t first, ByteRowsQuery& query)
       if constexpr (!kLong) prefetch_rows(of[0], kSideBySide * stride);
       compare_rows<Dot, Packing, kLong>(own, of, row_bytes, numbers, i, upper, dropped);
     }
-    if (whole < here) {  // the last rows, once more the last of them where they are fewer than eight
+    if (whole < here) {  // the last rows; the last one is repeated to fill eight
       for (int r = 0; r < kSideBySide; ++r) {
         const int64_t i = whole + r < here ? whole + r : here - 1;
         of[r] = bytes + i * stride;

@@ -1,19 +1,19 @@
-// Rows of bytes against a query's weights on x86, whichever products of bytes it has: rows side by side, so that
-// weights are loaded once for four of them, whose sums are added in a tree that leaves one sum in each lane. Of rows of
-// few bytes that lie one after the other a register takes several. Several queries take turns with rows that are near
-// by then. Values of 4 and 6 bits are spread to bytes in registers.
+// Weighted sums of bytes on x86, with AVX2 or VNNI. Four rows are processed side by side, so that weights are loaded
+// once for all of them; a tree of additions leaves one sum per lane. A register holds several contiguous short rows.
+// With several queries, each block of rows meets all of them while it is in cache. Values of 4 and 6 bits are unpacked
+// to bytes in registers.
 //
-// The including file defines KITH_FOR_WEIGHTS, its instructions, and a Set of them: registers `Ints` and `Floats` with
-// a lane for each of kRows rows, and what is done with them; sum_together() of rows that takes_together() allows, and
-// put_some(), which writes the chosen lanes one after the other, with their numbers, and may write a register's length;
-// what SixBits needs of it; and Bytes and Nibbles, which are a Packing:
+// The including file defines KITH_FOR_WEIGHTS, its target attribute, and a Set: registers `Ints` and `Floats` with a
+// lane for each of kRows rows, and operations on them; sum_together() for rows that takes_together() accepts;
+// put_some(), which compacts the chosen lanes and their row numbers, and may write a whole register;
+// what SixBits needs; and Bytes and Nibbles, which are a Packing:
 //
-//   kBits, kStep, kUnit   a value's bits; the bytes of a row that are a register of values; those that a row is a
-//   multiple
-//                         of, except that its last unit may begin among the bytes before it
-//   load, load_some       a register of values in the order of packed_weight_place(); the same of fewer whole units,
-//   with
-//                         zeros behind them
+//   kBits, kStep, kUnit   bits per value; bytes of a row that unpack to a register of values; a row is a multiple of
+//                         kUnit bytes, except that its last unit may overlap the one before
+//
+//   load, load_some       a register of values in the order of packed_weight_place(); the same from fewer whole units,
+//                         padded with zeros
+//
 #pragma once
 
 #include "kernels/lists/weighted_bytes.hpp"
@@ -24,11 +24,11 @@
 namespace kith {
 namespace {
 
-// Rows side by side are more streams than a core's own prefetching follows: it is told what comes.
+// Prefetch distance: rows side by side are more streams than the hardware prefetcher follows.
 constexpr int64_t kAhead = 2048;  // bytes
 constexpr int64_t kLine = 64;
 
-// How many steps of a Packing a row has: so many, any whole number of them, or some and a part of one.
+// The steps of a Packing per row: this number, any whole number, or a last partial one.
 constexpr int kWholeSteps = 0;
 constexpr int kPartSteps = -1;
 
@@ -59,9 +59,9 @@ struct SixBits {
   }
 };
 
-// Goes over a row: step(from, at) for whole registers from a byte and a value on, and, where kParts, some(from, at,
-// count) for the units that are left, and then for the last one, where the row ends within it: the weights of columns
-// that were there are zeros.
+// Calls step(from, at) for each whole register of a row, from a byte and a value on. With kParts also some(from, at,
+// count) for the remaining units, and for the last one if the row ends within it: the weights of columns already
+// counted are zeros.
 template <typename Packing, bool kParts, typename Step, typename Some>
 KITH_FOR_WEIGHTS inline void go_over_row(int64_t row_bytes, const Step& step, const Some& some) {
   const int64_t whole = row_bytes / Packing::kUnit * Packing::kUnit;
@@ -77,7 +77,7 @@ KITH_FOR_WEIGHTS inline void go_over_row(int64_t row_bytes, const Step& step, co
   }
 }
 
-// The sums of four rows by one plane of the weights, not yet added across.
+// The sums of four rows by one plane of the weights, before they are added across lanes.
 template <typename Set, typename Packing, int kSteps, typename Row>
 KITH_FOR_WEIGHTS inline void sum_four_rows(const Row& row, int first, int64_t row_bytes, const int8_t* weights,
                                            typename Set::Ints* sums) {
@@ -113,11 +113,11 @@ KITH_FOR_WEIGHTS inline void sum_four_rows(const Row& row, int first, int64_t ro
   sums[3] = s3;
 }
 
-// All rows of a register; of those of four that `wanted` has no bit of, sums may be zeros.
+// The sums of a register of rows; groups of four without a bit in `wanted` may be zeros.
 template <typename Set, typename Packing, int kSteps, typename Row>
 KITH_FOR_WEIGHTS inline typename Set::Ints sum_rows_of(const Row& row, uint32_t wanted, int64_t row_bytes,
                                                        const int8_t* weights) {
-  constexpr bool kAll = kSteps == 1 || kSteps == 2;  // a branch for four rows takes longer than they do
+  constexpr bool kAll = kSteps == 1 || kSteps == 2;  // a branch would cost more than four rows
   typename Set::Ints sums[Set::kRows];
 #pragma GCC unroll 4
   for (int r = 0; r < Set::kRows; r += 4) {
@@ -130,7 +130,7 @@ KITH_FOR_WEIGHTS inline typename Set::Ints sum_rows_of(const Row& row, uint32_t 
   return Set::add_each(sums);
 }
 
-// One query and the rows of a register at a time.
+// Scans rows for one query, a register of rows at a time.
 template <typename Set, typename Packing, int kSteps>
 struct OneQueryScan {
   using Ints = typename Set::Ints;
@@ -148,7 +148,7 @@ struct OneQueryScan {
   uint32_t* numbers;
   int64_t found;
   int64_t row_bytes;
-  bool together;  // several of them are in a register
+  bool together;  // a register holds several rows
 
   KITH_FOR_WEIGHTS OneQueryScan(const ByteRows& given, const ByteRowsQuery& query)
       : rows(given),
@@ -165,7 +165,7 @@ struct OneQueryScan {
         row_bytes(kWholeBytes<Packing> ? given.cols : given.stride),
         together(kWholeBytes<Packing> && row_bytes == given.stride && Set::takes_together(row_bytes)) {}
 
-  // Rows i to i + here; they are numbered from `first` on. kAll: a register's.
+  // Rows i to i + here, numbered from `first` on. kAll: a whole register of them.
   template <bool kAll>
   KITH_FOR_WEIGHTS void scan_register(int64_t i, int64_t here, uint32_t first) {
     const uint8_t* const at = rows.bytes + i * rows.stride;
@@ -181,7 +181,7 @@ struct OneQueryScan {
     put_passing<kAll>(i, here, first, sums_of(~0u, high), lower_sums);
   }
 
-  // What turns sums into values.
+  // The coefficients from sums to values.
   struct RowTerms {
     Floats scales;
     Floats terms;
@@ -197,19 +197,19 @@ struct OneQueryScan {
   KITH_FOR_WEIGHTS Floats value_of(const RowTerms& row, Ints sums, float added) const {
     return Set::add_product(row.terms, Set::add_product(Set::all(added), Set::to_floats(sums), factor), row.scales);
   }
-  // Those whose least value is not above the limit; a NaN is not.
+  // The rows whose lower bound is not above the limit; NaN passes.
   KITH_FOR_WEIGHTS uint32_t passing(const RowTerms& row, Floats value) const {
     return ~Set::above(Set::subtract_product(value, row.spreads, tilt), limit);
   }
   KITH_FOR_WEIGHTS Ints upper_of(Ints upper_sums) const {
     return Set::add(Set::times_128(upper_sums), Set::all(planes.high_shift));
   }
-  // Which of a register's rows the high plane's sums let through: nearly always none.
+  // The rows that pass by the high plane's sums: nearly always none.
   KITH_FOR_WEIGHTS uint32_t passing_roughly(const RowTerms& row, Ints upper_sums) const {
     return passing(row, value_of(row, upper_of(upper_sums), planes.rough_constant)) & ((1u << Set::kRows) - 1);
   }
 
-  // The same with their sums by the high plane; lower_sums(left) are those by the other of what that leaves.
+  // The same with given high-plane sums; lower_sums(left) computes the low plane's for the rows that pass.
   template <bool kAll, typename LowerSums>
   KITH_FOR_WEIGHTS void put_passing(int64_t i, int64_t here, uint32_t first, Ints upper_sums,
                                     const LowerSums& lower_sums) {
@@ -217,7 +217,7 @@ struct OneQueryScan {
     const uint32_t all = (1u << (kAll ? Set::kRows : here)) - 1;
     const Ints upper = upper_of(upper_sums);
     uint32_t left = (1u << Set::kRows) - 1;
-    if (!together) {  // else the other plane takes less than a branch
+    if (!together) {  // else the low plane costs less than a branch
       left = passing(row, value_of(row, upper, planes.rough_constant)) & all;
       if (left == 0) return;  // nearly always
     }
@@ -229,7 +229,7 @@ struct OneQueryScan {
   }
 };
 
-// `far`: the rows have not been read yet.
+// `far`: the rows are not in cache yet.
 template <typename Set, typename Packing, int kSteps>
 KITH_FOR_WEIGHTS void scan_one_query(const ByteRows& rows, uint32_t first, bool far, ByteRowsQuery& query) {
   OneQueryScan<Set, Packing, kSteps> scan(rows, query);
@@ -245,7 +245,7 @@ KITH_FOR_WEIGHTS void scan_one_query(const ByteRows& rows, uint32_t first, bool 
   query.found = scan.found;
 }
 
-// By the steps of a row.
+// Chooses the instantiation by a row's number of steps.
 template <typename Set, typename Packing>
 void scan_query(const ByteRows& rows, uint32_t first, bool far, ByteRowsQuery& query) {
   const int64_t row_bytes = kWholeBytes<Packing> ? rows.cols : rows.stride;
@@ -263,7 +263,7 @@ void scan_query(const ByteRows& rows, uint32_t first, bool far, ByteRowsQuery& q
   }
 }
 
-// Calls use(packing) with that of the rows' bits.
+// Calls use(packing) with the Packing of this many bits.
 template <typename Set, typename Bytes, typename Nibbles, typename Use>
 void with_packing(int bits, const Use& use) {
   if (bits == 4) return use(Nibbles());
