@@ -1,9 +1,10 @@
-// The best places that a walk has seen, by (key, place), so many of them: what it opens next, and what it returns.
+// The beam of a walk: the best `capacity` places seen so far, by (key, place). The walk opens the nearest unopened ones
+// and returns the beam.
 //
-// An entry is a u64: the key, the place, and in the lowest bit whether it was opened; places have 31 bits. Sorted, so
-// that one comparison with the last entry refuses most of what is offered (6 of 7), and a place that is offered twice
-// is found where it would enter. What was once behind the last entry stays out, since that only comes nearer: so who
-// offers may forget what he has offered before.
+// An entry is a u64: the key, the 31-bit place, and in the lowest bit whether it was opened. Entries are sorted: one
+// comparison with the last rejects most offers (6 of 7), and a duplicate is found at its insertion point. The last
+// entry only gets nearer, so a place rejected once stays rejected, and callers need not remember what they have
+// offered.
 #pragma once
 
 #include "core/ordered_key.hpp"
@@ -25,14 +26,14 @@ class Beam {
   uint32_t key(int64_t i) const { return ordered_of(entries_[i]); }
   bool opened(int64_t i) const { return (entries_[i] & kOpened) != 0; }
 
-  // No larger key is taken.
+  // Offers with larger keys are rejected.
   uint32_t largest_key() const { return size_ < capacity_ ? 0xFFFFFFFFU : key(size_ - 1); }
-  // False where the last entry is nearer.
+  // False if the beam is full of nearer entries.
   bool would_take(uint32_t key, uint32_t place) const {
     return size_ < capacity_ || pack_neighbor(key, place << 1) < (entries_[size_ - 1] & ~kOpened);
   }
 
-  // Returns where it entered, -1 where it did not.
+  // Returns its position in the beam, or -1 if it was rejected.
   int64_t offer(uint32_t key, uint32_t place) {
     if (!would_take(key, place)) return -1;
     const uint64_t entry = pack_neighbor(key, place << 1);
@@ -46,9 +47,9 @@ class Beam {
     return number;
   }
 
-  // None before it is unopened.
+  // All entries before this one are opened.
   int64_t first_unopened() const { return first_unopened_; }
-  // The nearest place that was not opened, which now is; kNoWalkPlace where all were.
+  // Opens the nearest unopened place and returns it; kNoWalkPlace if all are opened.
   uint32_t open_next() {
     while (first_unopened_ < size_ && opened(first_unopened_)) ++first_unopened_;
     if (first_unopened_ == size_) return kNoWalkPlace;
@@ -59,8 +60,8 @@ class Beam {
  private:
   static constexpr uint64_t kOpened = 1;
 
-  // How many entries are before it. Nobody can foresee where it enters: there is no branch. The last ones are counted,
-  // which waits for none of their comparisons.
+  // The number of entries before it. Branchless, since the position is unpredictable: a binary search, whose last step
+  // counts, so that its comparisons are independent.
   int64_t behind(uint64_t entry) const {
     constexpr int64_t kCounted = 16;
     const uint64_t* first = entries_;
@@ -78,7 +79,7 @@ class Beam {
   uint64_t* entries_;
   int64_t capacity_;
   int64_t size_ = 0;
-  int64_t first_unopened_ = 0;  // none before it is unopened
+  int64_t first_unopened_ = 0;  // all entries before it are opened
 };
 
 }  // namespace kith

@@ -1,4 +1,4 @@
-// What recall walks reach by their beam, measured on rows of an index, and the beam that a search takes by it.
+// The recall that walks reach by beam width, measured on an index's own rows, and the beam that a search then uses.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ struct BeamRecall {
   friend bool operator==(const BeamRecall&, const BeamRecall&) = default;
 };
 
-// Beams that are measured, until one reaches kMeasuredRecall.
+// The beams to measure, until one reaches kMeasuredRecall.
 inline constexpr int64_t kMeasuredBeams[] = {16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024};
 inline constexpr double kMeasuredRecall = 0.999;
 inline constexpr double kDefaultRecall = 0.95;
@@ -22,20 +22,20 @@ inline constexpr double kDefaultRecall = 0.95;
 class BeamTable {
  public:
   BeamTable() = default;
-  // By ascending beam, at least one.
+  // At least one entry, by ascending beam.
   explicit BeamTable(std::vector<BeamRecall> measured) : measured_(std::move(measured)) {}
 
   const std::vector<BeamRecall>& measured() const { return measured_; }
   bool empty() const { return measured_.empty(); }
 
-  // The least beam with that recall; 0 where none has it.
+  // The smallest beam that reached this recall; 0 if none did.
   int64_t beam_for(double recall) const {
     for (const BeamRecall& one : measured_) {
       if (one.recall >= recall) return one.beam;
     }
     return 0;
   }
-  // The least with kDefaultRecall, or the widest.
+  // The smallest that reached kDefaultRecall, or the widest.
   int64_t default_beam() const {
     const int64_t beam = beam_for(kDefaultRecall);
     return beam > 0 || measured_.empty() ? beam : measured_.back().beam;

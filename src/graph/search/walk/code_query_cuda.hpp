@@ -1,4 +1,4 @@
-// A query's code for walks, as WalkCoder::query() makes it, by one warp: the same doubles, so the same code.
+// Encodes a query for walks with one warp, in the same float64 arithmetic as WalkCoder::query(), so to the same code.
 #pragma once
 
 #include "cuda/device_core.hpp"
@@ -14,7 +14,7 @@ namespace kith {
 
 class CodedQuery {
  public:
-  // All lanes of the warp.
+  // Called by all lanes of the warp.
   __device__ CodedQuery(const WalkTaskCuda& task, const DeviceRowsView& queries, int64_t query)
       : task_(task), row_(row_bytes_at(queries, query)), dtype_(queries.dtype) {
     const auto cols = static_cast<int>(task_.cols);
@@ -22,7 +22,7 @@ class CodedQuery {
     double least = 0;
     double most = 0;
     bool bad = false;
-#pragma unroll 4  // loads wait together
+#pragma unroll 4  // overlaps the loads
     for (int col = lane_index(); col < cols; col += 32) {
       const double x = moved(col);
       bad |= !(x - x == 0.0);
@@ -47,10 +47,10 @@ class CodedQuery {
   }
 
   __device__ bool finite() const { return finite_; }
-  // Whether all values are bytes; else they are words.
+  // Whether all values fit bytes; else the code has 16-bit words.
   __device__ bool bytes() const { return bytes_; }
 
-  // Calls use(column, value) for the columns of the lane, with zeros up to the stride; returns the squared norm.
+  // Calls use(column, value) for the lane's columns, padded with zeros to the stride; returns the squared norm.
   template <typename Use>
   __device__ uint32_t visit(const Use& use) const {
     uint32_t norm = 0;
@@ -64,7 +64,7 @@ class CodedQuery {
   }
 
  private:
-  // For cosine, whose rows have length 1: four threads after the canonical order.
+  // For cosine, whose rows are normalized: the norm by four threads, in the canonical order.
   __device__ void find_length() {
     const auto cols = static_cast<int>(task_.cols);
     double lanes[kRowThreadLanes] = {};
@@ -80,7 +80,7 @@ class CodedQuery {
     to_unit_ = canonical_inverse_norm(square);
   }
 
-  // Less the offset of its column.
+  // Minus the column's offset.
   __device__ double moved(int col) const {
     double x = stored_value(row_, dtype_, col);
     if (task_.unit_length) x = static_cast<double>(static_cast<float>(x * to_unit_));
@@ -96,15 +96,15 @@ class CodedQuery {
   bool bytes_ = true;
 };
 
-// The code of a query whose bytes are that (WalkTaskCuda::plain), by one warp: calls use(i, word) for the i-th four
-// bytes, with zeros up to the stride; returns the squared norm.
+// The code of a query whose bytes are its code (WalkTaskCuda::plain), with one warp: calls use(i, word) for the i-th
+// four bytes, padded with zeros to the stride; returns the squared norm.
 template <typename Use>
 KITH_DEVICE_INLINE uint32_t visit_plain_code(const WalkTaskCuda& task, const DeviceRowsView& queries, int64_t query,
                                              const Use& use) {
   const auto* const row = reinterpret_cast<const uint8_t*>(row_bytes_at(queries, query));
   const auto cols = static_cast<int>(task.cols);
   const bool aligned = is_aligned(row, 4);
-  const uint32_t turned = queries.dtype == DType::u8 ? 0x80U : 0U;  // less 128, as a signed byte
+  const uint32_t turned = queries.dtype == DType::u8 ? 0x80U : 0U;  // subtracts 128: a signed byte
   uint32_t norm = 0;
   for (int first = 4 * lane_index(); first < task.stride; first += 128) {
     uint32_t word = 0;

@@ -1,6 +1,6 @@
-// Integer keys of codes with one query (byte_keys_cpu.hpp says which), by a warp: eight threads a code, 16 bytes a
-// load, four bytes a multiply-add, several codes under way at a time. Walks compare queries with places so, and builds
-// places with each other.
+// Integer keys of codes with one query (as in byte_keys_cpu.hpp), by a warp: eight threads per code, 16-byte loads,
+// multiply-adds of four bytes, several codes in flight. Walks compare queries with places this way, and graph builds
+// places with places.
 #pragma once
 
 #include "cuda/device_core.hpp"
@@ -10,18 +10,18 @@
 
 namespace kith {
 
-inline constexpr int kCodeThreads = 8;                  // that compare a code together
-inline constexpr int kCodesOfWarp = 32 / kCodeThreads;  // at a time
-inline constexpr int kCodesAhead = 4;                   // times that, so many loads are under way
+inline constexpr int kCodeThreads = 8;                  // threads per code
+inline constexpr int kCodesOfWarp = 32 / kCodeThreads;  // codes per pass
+inline constexpr int kCodesAhead = 4;                   // passes in flight
 
 struct CodeQueryCuda {
-  const uint4* values = nullptr;  // aligned; bytes, or words where one is none
+  const uint4* values = nullptr;  // aligned; bytes, or 16-bit words if a value does not fit a byte
   bool bytes = true;
   bool products = false;
-  uint32_t norm = 0;  // squared; 0 for products
+  uint32_t norm = 0;  // squared; 0 for inner products
 };
 
-// Codes of `chunks` x 16 bytes, one after the other; packed ones have 32 columns in each chunk
+// Contiguous codes of `chunks` x 16 bytes; packed ones have 32 columns per chunk
 // (kernels/distance/nibble_keys_cpu.hpp).
 struct CodesCuda {
   const int8_t* data = nullptr;
@@ -32,7 +32,7 @@ struct CodesCuda {
   }
 };
 
-// Four bytes times four bytes, four times.
+// Four times four bytes times four bytes.
 KITH_DEVICE_INLINE int multiply_bytes(const uint4& a, const uint4& b) {
   int sum = __dp4a(static_cast<int>(a.x), static_cast<int>(b.x), 0);
   sum = __dp4a(static_cast<int>(a.y), static_cast<int>(b.y), sum);
@@ -40,7 +40,7 @@ KITH_DEVICE_INLINE int multiply_bytes(const uint4& a, const uint4& b) {
   return __dp4a(static_cast<int>(a.w), static_cast<int>(b.w), sum);
 }
 
-// Four bytes times four words, four times.
+// Four times four bytes times four words.
 KITH_DEVICE_INLINE int multiply_words(const uint4& code, const uint4& low, const uint4& high) {
   const uint32_t x[4] = {code.x, code.y, code.z, code.w};
   const uint32_t q[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
@@ -53,7 +53,8 @@ KITH_DEVICE_INLINE int multiply_words(const uint4& code, const uint4& low, const
   return product;
 }
 
-// What 16 columns add to a key: the square of the code less twice the product with the query, or less the product.
+// The contribution of 16 columns to a key: the code's square minus twice the product with the query, or minus the
+// product.
 KITH_DEVICE_INLINE uint32_t part_of_code_key(const uint4& code, const uint4& low, const uint4& high, bool bytes,
                                              bool products) {
   int product = 0;
@@ -66,7 +67,7 @@ KITH_DEVICE_INLINE uint32_t part_of_code_key(const uint4& code, const uint4& low
   return static_cast<uint32_t>(multiply_bytes(code, code)) - 2U * static_cast<uint32_t>(product);
 }
 
-// Twice the bytes that the halves of packed bytes stand for.
+// Twice the bytes that the nibbles of packed bytes represent.
 KITH_DEVICE_INLINE uint4 lower_halves(const uint4& packed) {
   constexpr uint32_t kMask = 0xF0F0F0F0U;
   return make_uint4(packed.x << 4 & kMask, packed.y << 4 & kMask, packed.z << 4 & kMask, packed.w << 4 & kMask);
@@ -76,8 +77,8 @@ KITH_DEVICE_INLINE uint4 upper_halves(const uint4& packed) {
   return make_uint4(packed.x & kMask, packed.y & kMask, packed.z & kMask, packed.w & kMask);
 }
 
-// What the 32 columns of a packed chunk add to a key, as part_of_code_key() has it: with twice the code's bytes less
-// the product and a quarter of the square, or less half of the product.
+// The same for the 32 columns of a packed chunk, computed from twice the code's bytes: a quarter of the square minus
+// the product, or minus half of the product.
 KITH_DEVICE_INLINE uint32_t part_of_packed_key(const uint4& packed, const CodeQueryCuda& query, int chunk) {
   const uint4 lower = lower_halves(packed);
   const uint4 upper = upper_halves(packed);
@@ -93,8 +94,8 @@ KITH_DEVICE_INLINE uint32_t part_of_packed_key(const uint4& packed, const CodeQu
   return static_cast<uint32_t>(square / 4) - static_cast<uint32_t>(product);
 }
 
-// Sums of the kCodeThreads lanes that compare some codes together: each lane gives half of what it still has to the one
-// that keeps the other half, so that four sums take four shuffles, not twelve. Returns which of them is in sums[0].
+// Adds up the sums of the kCodeThreads lanes that share codes. In each step a lane passes half of its sums to a partner
+// and keeps the other half, so four sums take four shuffles instead of twelve. Returns which sum is in sums[0].
 template <int kSums>
 KITH_DEVICE_INLINE int sum_by_halves(uint32_t (&sums)[kSums]) {
   int own = 0;
@@ -118,9 +119,9 @@ KITH_DEVICE_INLINE int sum_by_halves(uint32_t (&sums)[kSums]) {
   return own;
 }
 
-// Calls use(true, i, number, key) for `count` codes, those with numbers number_of(0), number_of(1), ...; each on one
-// lane of the warp, and use(false, ...) on the others. Keys are in the order of integers with a sign bit that is
-// turned. All lanes call it. kPacked: the codes are; a kernel for codes of bytes alone has none of that in its loop.
+// Calls use(true, i, number, key) for `count` codes, numbered number_of(0), number_of(1), ..., each on one lane of the
+// warp, and use(false, ...) on the other lanes. Keys are signed integers with the sign bit flipped, to be compared as
+// unsigned. Called by all lanes. kPacked: codes are packed; otherwise the loop has no code for that.
 template <int kAhead = kCodesAhead, bool kPacked = false, typename NumberOf, typename Use>
 KITH_DEVICE_INLINE void compare_codes(const CodeQueryCuda& query, const CodesCuda& codes, int count,
                                       const NumberOf& number_of, const Use& use) {
@@ -163,7 +164,7 @@ KITH_DEVICE_INLINE void compare_codes(const CodeQueryCuda& query, const CodesCud
   }
 }
 
-// The squared norm of a code, in all lanes.
+// The squared norm of a code, returned on all lanes.
 KITH_DEVICE_INLINE uint32_t squared_norm_of(const CodesCuda& codes, uint32_t number) {
   uint32_t norm = 0;
   for (int chunk = lane_index(); chunk < codes.chunks; chunk += 32) {
@@ -173,7 +174,7 @@ KITH_DEVICE_INLINE uint32_t squared_norm_of(const CodesCuda& codes, uint32_t num
   return warp_sum(norm);
 }
 
-// A place's code as a query by squares. All lanes call it.
+// A place's code as the query, by squared distance. Called by all lanes.
 KITH_DEVICE_INLINE CodeQueryCuda code_as_query(const CodesCuda& codes, uint32_t number) {
   return {codes.code(number), true, false, squared_norm_of(codes, number)};
 }

@@ -1,5 +1,5 @@
-// The cells with which a walk on a GPU begins, and their entries. For many queries a kernel has ranked cells before
-// (rank_cells_cuda.cu); else a block compares all centres with its query.
+// The cells where a walk on a GPU begins, and their entries. For many queries a kernel ranks the cells in advance
+// (rank_cells_cuda.cu); otherwise each block compares its query with all centres.
 #pragma once
 
 #include "graph/search/walk/next_beam_cuda.hpp"
@@ -27,7 +27,7 @@ class NearCells : public NextBeam<kWarps, kFilters, kPacked> {
 
   __device__ NearCells(const WalkTaskCuda& task, std::byte* memory, WalkCounts& counts) : Beam(task, memory, counts) {}
 
-  // Into the list of cells, none of which is there twice.
+  // Inserts into the list of cells, which has no duplicates.
   KITH_DEVICE_INLINE void enter_cells(SortedList& near) {
     const FreshEntries from = fresh();
     sync();
@@ -38,9 +38,9 @@ class NearCells : public NextBeam<kWarps, kFilters, kPacked> {
     turn_ = 1 - turn_;
   }
 
-  // The nearest cells of one of few queries: all keys at once. In each warp of threads with some keys each, the
-  // kNearCells-th of their least keys bounds the keys that are wanted. False where too many are within the bound, as of
-  // equal centres.
+  // The nearest cells for a batch of few queries: computes all keys at once. Each thread holds some of them; the
+  // kNearCells-th smallest of a warp's per-thread minima bounds the result. False if too many keys are within the
+  // bound, for example of equal centres.
   KITH_DEVICE_INLINE bool rank_cells_at_once(SortedList& near) {
     constexpr int kAhead = 8;
     auto* const keys = this->template at<uint32_t>(task_.layout.cell_keys);
@@ -82,9 +82,9 @@ class NearCells : public NextBeam<kWarps, kFilters, kPacked> {
     return false;
   }
 
-  // The nearest cells, where no kernel before has found them.
+  // The nearest cells, if no earlier kernel has found them.
   KITH_DEVICE_INLINE void rank_cells(SortedList& near) {
-    // Small rounds first: they bound those after them.
+    // Small rounds first: their results bound the later ones.
     int round = 32;
     for (int first = 0; first < task_.cells; first += round, round = min(2 * round, kRound)) {
       const int some = min(round, task_.cells - first);
@@ -103,7 +103,7 @@ class NearCells : public NextBeam<kWarps, kFilters, kPacked> {
     }
   }
 
-  // The nearest cells, where those of each slice are known. False where they are not.
+  // Merges the nearest cells of the slices. False if the slices were not ranked.
   KITH_DEVICE_INLINE bool join_slices(SortedList& near, int64_t query) {
     const int count = task_.rank_slices * static_cast<int>(kNearCells);
     const auto* const ranked = reinterpret_cast<const uint64_t*>(task_.near_cells) + query * count;
@@ -118,7 +118,7 @@ class NearCells : public NextBeam<kWarps, kFilters, kPacked> {
     return true;
   }
 
-  // The cells whose entries begin the beam.
+  // The cells whose entries start the beam.
   KITH_DEVICE_INLINE void find_cells(SortedList& near, int64_t query) {
     const bool some_ranked = task_.near_cells != nullptr;
     if (some_ranked && task_.rank_slices > 1) {
@@ -134,10 +134,10 @@ class NearCells : public NextBeam<kWarps, kFilters, kPacked> {
       rank_cells(near);
     }
   }
-  // The entries of these cells, one cell's behind the other's: each of the first lanes has a cell.
+  // The entries of these cells, concatenated; each of the first lanes has one cell.
   struct NearEntries {
-    uint32_t first = 0;  // of the cell, among all entries
-    int begin = 0;       // among those of these cells
+    uint32_t first = 0;  // the cell's first, among all entries
+    int begin = 0;       // the cell's first, among these cells' entries
     int count = 0;
     int total = 0;
   };
@@ -153,7 +153,7 @@ class NearCells : public NextBeam<kWarps, kFilters, kPacked> {
     entries.total = __shfl_sync(kAllLanes, end, 31);
     return entries;
   }
-  // The n-th of them; any where there are fewer. All lanes call it.
+  // The n-th of them; arbitrary if there are fewer. Called by all lanes.
   KITH_DEVICE_INLINE uint32_t entry_at(const NearEntries& entries, int n) const {
     uint32_t at = 0;
     KITH_UNROLL

@@ -1,7 +1,7 @@
-// The beam of a walk on a GPU, and how the next one is made of it: every entry of the beam and every fresh one counts
-// how many are before it, and moves there, into the beam's other half. Where one is there twice (the table of seen
-// places has forgotten it) that is noticed, and done again with care. Until then an entry that sees its double does not
-// move, so that no two threads write to one place.
+// The beam of a walk on a GPU and its update: every entry of the beam and every fresh entry counts the entries before
+// it and moves to that position in the other half of a double buffer. Duplicates, of places that the table of seen
+// places has forgotten, are detected, and the update is repeated by a slower way. An entry that sees its duplicate does
+// not move, so no two threads write to one position.
 #pragma once
 
 #include "core/ordered_key.hpp"
@@ -12,10 +12,10 @@ namespace kith {
 inline constexpr int kBeamBit = 1;  // for the beam, in WalkCounts::twice
 inline constexpr int kKeptBit = 2;
 inline constexpr uint64_t kOpenedBit = 1;
-inline constexpr int kShortList = 128;  // up to which several lanes look through a list for one entry
+inline constexpr int kShortList = 128;  // longest list that several lanes search for one entry
 inline constexpr int kNoFirst = 0x7FFFFFFF;
 
-// Best entries so far, sorted: the beam, the kept places, the nearest cells. All threads know the same of it.
+// A sorted list of best entries: the beam, the kept places, the nearest cells. Identical on all threads.
 struct SortedList {
   uint64_t* now;
   uint64_t* next;
@@ -23,16 +23,16 @@ struct SortedList {
   int size = 0;
 
   __device__ SortedList(uint64_t* memory, int most) : now(memory), next(memory + most), capacity(most) {}
-  // Only smaller entries enter.
+  // Only smaller entries are accepted.
   __device__ uint64_t bound() const { return size < capacity ? kPadding : now[capacity - 1] & ~kOpenedBit; }
 };
 
-// Entries that want to enter a list.
+// Candidate entries for a list.
 struct FreshEntries {
   uint64_t* entries;
   int* count;
 
-  // Adds the entries of the lanes of a warp that want to; all lanes call it.
+  // Appends the entries of those lanes that have one; called by all lanes of a warp.
   KITH_DEVICE_INLINE void add(bool wants, uint64_t entry) const {
     const unsigned all = __ballot_sync(kAllLanes, wants);
     if (all == 0) return;
@@ -43,7 +43,7 @@ struct FreshEntries {
   }
 };
 
-// kFilters: some walks have a filter.
+// kFilters: walks may have a filter.
 template <int kWarps, bool kFilters, bool kPacked>
 class NextBeam : public WalkBlock<kWarps, kPacked> {
  protected:
@@ -78,7 +78,7 @@ class NextBeam : public WalkBlock<kWarps, kPacked> {
     counts_.twice[turn] = 0;
   }
 
-  // Where a fresh entry goes if no other is there twice; it takes that place, or notices that it is. By a thread.
+  // The position of a fresh entry if there are no duplicates; claims it, or detects a duplicate. By one thread.
   KITH_DEVICE_INLINE void move_fresh(const SortedList& list, const FreshEntries& from, int count, int i,
                                      int bit) const {
     const uint64_t entry = from.entries[i];
@@ -109,7 +109,7 @@ class NextBeam : public WalkBlock<kWarps, kPacked> {
     if (bit == kBeamBit) atomicMin(&counts_.first[turn_], to);
   }
 
-  // The same for all entries, some lanes for each: sooner than a thread each where lists are short and warps many.
+  // The same with several lanes per entry: faster than one thread each for short lists and many warps.
   KITH_DEVICE_INLINE void move_by_lanes(const SortedList& list, const FreshEntries& from, int bit) const {
     constexpr int kEntryLanes = kWarps > 8 ? 8 : 4;
     constexpr int kOfWarp = 32 / kEntryLanes;
@@ -150,7 +150,7 @@ class NextBeam : public WalkBlock<kWarps, kPacked> {
     }
   }
 
-  // All entries of the list, and fresh ones, move to the other half. All threads, between two waits.
+  // Moves all entries, fresh ones included, to the other half. By all threads, between two barriers.
   KITH_DEVICE_INLINE void move_all(const SortedList& list, const FreshEntries& from, int bit) const {
     if (kWarps >= 4 && list.size <= kShortList) return move_by_lanes(list, from, bit);
     const int count = *from.count;
@@ -178,7 +178,7 @@ class NextBeam : public WalkBlock<kWarps, kPacked> {
     list.size = min(list.capacity, size);
   }
 
-  // The same where entries may be there twice: which are is found first. All threads.
+  // The same if there may be duplicates, which are found first. By all threads.
   KITH_DEVICE_INLINE void enter_with_care(SortedList& list, const FreshEntries& from, int bit) {
     const int count = *from.count;
     const int opened = bit == kBeamBit ? last_ : -1;
@@ -246,8 +246,8 @@ class NextBeam : public WalkBlock<kWarps, kPacked> {
   SortedList beam_;
   SortedList kept_;
   uint32_t* const ranks_;
-  int first_ = 0;  // no place of the beam before it is unopened
-  int last_ = -1;  // places of the beam up to it are opened in this round
+  int first_ = 0;  // all places of the beam before it are opened
+  int last_ = -1;  // places of the beam up to this one are opened in this round
 };
 
 }  // namespace kith

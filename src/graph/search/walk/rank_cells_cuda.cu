@@ -1,7 +1,7 @@
-// The nearest cells of many queries, by code keys, on the matrix units: a block multiplies sixteen queries with all
-// centres, round after round, and keeps the best kNearCells of each by (key, cell). A walk that ranks for itself reads
-// all centres; here sixteen share that. Where queries are not that many, several blocks have a slice of the cells each,
-// and the walk takes the best of theirs. Queries that are not bytes are left to their walks.
+// Finds the nearest cells of many queries, by code keys, on the matrix units: a block multiplies sixteen queries with
+// all centres, in rounds, and keeps the best kNearCells of each by (key, cell). Sixteen queries share the reading of
+// the centres, which a walk that ranks for itself would read alone. With fewer queries, several blocks take a slice of
+// the cells each, and the walk merges their results. Queries whose codes are not bytes are ranked by their walks.
 #include "graph/search/walk/walk_cuda.hpp"
 
 #include "core/divide.hpp"
@@ -21,21 +21,21 @@ constexpr int kRankQueries = 16;  // rows of a matrix product
 constexpr int kRankWarps = 4;
 constexpr int kRankThreads = 32 * kRankWarps;
 constexpr int kTileCells = 8;   // columns of a product
-constexpr int kTilesAhead = 4;  // products of a warp that share a query's fragments
+constexpr int kTilesAhead = 4;  // products per warp that share a query's fragments
 constexpr int kRankRound = kRankWarps * kTilesAhead * kTileCells;
 constexpr int kBest = static_cast<int>(kNearCells);
-constexpr int kRankRoom = kBest + kRankRound;  // the best, and those of a round that are nearer than the last of them
-constexpr int kRowPadding = 32;                // bytes, so that rows of queries begin in other banks
+constexpr int kRankRoom = kBest + kRankRound;  // the best, and a round's candidates
+constexpr int kRowPadding = 32;                // bytes, so that rows of queries begin in different banks
 
 struct RankShared {
   uint64_t lists[kRankQueries][kRankRoom];
   uint64_t sorted[kRankWarps][kBest];
-  int counts[kRankQueries];  // of the lists
+  int counts[kRankQueries];  // lengths of the lists
   uint32_t norms[kRankQueries];
   bool ranked[kRankQueries];
 };
 
-// The best kBest of a list, by one warp, to its beginning.
+// Moves the best kBest of a list to its beginning; by one warp.
 __device__ void keep_best(uint64_t* list, int& count, uint64_t* room) {
   const int have = count;
   for (int i = lane_index(); i < have; i += 32) {
@@ -54,7 +54,7 @@ __device__ void keep_best(uint64_t* list, int& count, uint64_t* room) {
 
 __global__ void __launch_bounds__(kRankThreads)
     rank_cells_kernel(const __grid_constant__ WalkTaskCuda task, const __grid_constant__ InlineQueries given) {
-  extern __shared__ __align__(16) int8_t rank_codes[];  // of the queries
+  extern __shared__ __align__(16) int8_t rank_codes[];  // codes of the queries
   __shared__ RankShared shared;
   const int lane = lane_index();
   const auto warp = static_cast<int>(threadIdx.x) / 32;
@@ -85,7 +85,7 @@ __global__ void __launch_bounds__(kRankThreads)
     }
   }
   __syncthreads();
-  // A lane has rows `high` and `high` + 8 of a product, and of each tile cells 2 * `part` and 2 * `part` + 1.
+  // A lane holds rows `high` and `high` + 8 of a product, and cells 2 * `part` and 2 * `part` + 1 of each tile.
   const int high = lane / 4;
   const int part = lane % 4;
   const auto slice = static_cast<int>(blockIdx.y);
@@ -93,7 +93,7 @@ __global__ void __launch_bounds__(kRankThreads)
   const int first_cell = slice * slice_cells;
   const int end_cell = min(first_cell + slice_cells, task.cells);
   for (int first = first_cell; first < end_cell;) {
-    const int tiles = first == first_cell ? 1 : kTilesAhead;  // a small round first: it bounds those after it
+    const int tiles = first == first_cell ? 1 : kTilesAhead;  // a small first round bounds the later ones
     const int start = first + warp * tiles * kTileCells;
     int32_t sums[kTilesAhead][4] = {};
     for (int offset = part * 8; offset - part * 8 < stride; offset += 32) {

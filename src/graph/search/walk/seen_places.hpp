@@ -1,11 +1,11 @@
-// The places whose keys a walk has computed, as far as it remembers: a table with one slot for each of some hash
-// values.
+// The places whose keys a walk has computed: a lossy hash table with one place per slot.
 //
-// It may forget, where two places share a slot: then a key is computed twice, and the beam refuses the place the second
-// time. So its size changes time alone. A bit for every place would never forget, but is cleared or brought into the
-// cache for each query; this fits beside the beam in the first cache.
+// When two places share a slot the older one is forgotten. Its key may then be computed again, and the beam rejects the
+// duplicate, so the table's size affects time only. A bitmap of all places would never forget, but would have to be
+// cleared, or loaded into the cache, for each query; this table fits into the first-level cache together with the
+// beam.
 //
-// Memory: 4 bytes a slot.
+// Memory: 4 bytes per slot.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace kith {
 
 class SeenPlaces {
  public:
-  // Slots for a walk with so wide a beam and such lists: a power of two, about four for each place that it sees.
+  // The number of slots for a beam and a degree: a power of two, about four per place that a walk sees.
   static int64_t slots_for(int64_t beam, int64_t degree) {
     const int64_t likely = std::clamp<int64_t>(beam * degree * 2, kFewestSlots, kMostSlots);
     return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(likely)));
@@ -29,7 +29,7 @@ class SeenPlaces {
 
   void clear() { std::fill(slots_, slots_ + count_, kNothing); }
 
-  // Whether the place was not there; now it is. Nobody can foresee which: there is no branch.
+  // Inserts the place; returns whether it was missing. Branchless, since the answer is unpredictable.
   bool add(uint32_t place) {
     uint32_t& slot = slots_[static_cast<uint32_t>(place * kGoldenRatio) >> shift_];
     const bool is_new = slot != place;

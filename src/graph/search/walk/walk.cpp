@@ -10,23 +10,23 @@ namespace {
 
 constexpr int64_t kTogether = 256;  // places compared at a time; no list is longer
 constexpr int64_t kLine = 64;
-constexpr int64_t kPrefetchedBytes = 512;  // of a code; the rest comes as it is read
+constexpr int64_t kPrefetchedBytes = 512;  // per code; the rest is fetched when it is read
 
-// Into the second cache: a step asks for more lines than the first has room to wait for, and would wait at the
-// prefetches themselves (SIFT1M, Neoverse V1: 42 us instead of 59 for a walk). Inlined by force, as is what calls it:
-// GCC takes a function that only prefetches for one without effect, and leaves out calls of it.
+// Prefetches into the second-level cache: a step requests more lines than the first level has miss buffers, and would
+// stall at the prefetches themselves (SIFT1M, Neoverse V1: 42 us instead of 59 per walk). Inlined by force, like its
+// callers: GCC considers a function that only prefetches free of effects and drops calls to it.
 [[gnu::always_inline]] inline void prefetch(const std::byte* from, int64_t bytes) {
   for (int64_t at = 0; at < bytes; at += kLine) __builtin_prefetch(from + at, 0, 2);
 }
 
-// The list of a place.
+// Prefetches the list of a place.
 [[gnu::always_inline]] inline void prefetch_list(const WalkView& view, uint32_t place) {
   if (place >= view.rows.count()) return;  // of the tail
   prefetch(reinterpret_cast<const std::byte*>(view.list_of(place)), view.degree * int64_t{sizeof(uint32_t)});
 }
 
-// Calls use(number, key) for the keys that are no larger, in their order. They are few and unpredictable, so they are
-// selected without branches.
+// Calls use(number, key) for the keys up to the bound, in order. They are few and unpredictable, so the selection is
+// branchless.
 template <typename Use>
 void visit_near(const uint32_t* keys, int64_t count, uint32_t largest, const Use& use) {
   uint16_t picked[kTogether];
@@ -92,7 +92,7 @@ void Walk::begin_with_tail() {
   }
 }
 
-// Those of a list that were not seen, up to kNoEdge, and asks for their codes.
+// Collects the unseen places of a list, up to kNoEdge, and prefetches their codes.
 void Walk::collect(const uint32_t* list, int64_t most) {
   if (collected_ + most > kTogether) compare();
   uint32_t* const places = places_.data();
@@ -101,29 +101,30 @@ void Walk::collect(const uint32_t* list, int64_t most) {
   const auto* const codes = static_cast<const std::byte*>(view_->rows.values.data());
   const int64_t row_bytes = view_->rows.row_bytes();
   const int64_t bytes = std::min(row_bytes, kPrefetchedBytes);
-  SeenPlaces seen = seen_;  // the same table; the compiler sees that no place is written over where it is
+  SeenPlaces seen = seen_;  // a local handle to the same table: shows the compiler that stores do not alias it
   for (int64_t i = 0; i < most && list[i] != kNoEdge; ++i) {
     const uint32_t place = list[i];
     places[count] = place;
     count += seen.add(place) & (place != hidden) ? 1 : 0;
-    // Before it is known whether the place is new: what was seen is in the cache, and waiting overlaps with looking.
+    // Before checking whether the place is new: seen places are in the cache anyway, and the fetch overlaps with the
+    // check.
     prefetch(codes + place * row_bytes, bytes);
   }
   collected_ = count;
 }
 
-// Their keys are in keys_.
+// Offers the compared places, whose keys are in keys_.
 void Walk::offer_all(const uint32_t* places, int64_t count) {
   const uint32_t* const keys = keys_.data();
   visit_near(keys, count, beam_.largest_key(), [&](int64_t i, uint32_t key) {
     const int64_t entered = beam_.offer(key, places[i]);
-    // Likely to be opened soon: what is found meanwhile seldom is nearer than all before it.
+    // Likely to be opened soon: later finds are seldom nearer.
     if (entered >= 0 && entered < beam_.first_unopened() + 16 * wish_.width) prefetch_list(*view_, places[i]);
   });
 }
 
 bool Walk::open() {
-  // All are chosen before the neighbours of any are compared.
+  // Chooses all places of the step before any neighbour is compared.
   uint32_t opened[kWidestStep];
   int64_t count = 0;
   for (; count < wish_.width; ++count) {

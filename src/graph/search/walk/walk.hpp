@@ -1,16 +1,16 @@
 // A walk over a graph towards a query.
 //
-// What is found is defined without its arithmetic: the beam holds the best `beam` places whose keys were computed, by
-// (key, place). It begins with the entries of the kNearCells cells with the nearest centres, by (key, cell), and with
-// the tail. A step opens the `width` nearest places of the beam that were not opened: their neighbours enter it. The
-// walk ends when all were opened. With a filter, places that it keeps are collected beside the beam, which walks over
-// all.
+// The result is defined independently of arithmetic: the beam holds the best `beam` places whose keys were computed, by
+// (key, place). It starts with the entries of the kNearCells cells with the nearest centres, by (key, cell), and with
+// the tail. A step opens the `width` nearest unopened places of the beam: their neighbours are offered to it. The walk
+// ends when all of the beam is opened. With a filter, places that the filter keeps are collected separately; the beam
+// itself is not filtered.
 //
-// A walk takes turns with others of its thread, so that one computes while the memory of the others comes: open() asks
-// for the codes of the next neighbours, compare() uses them and asks for the next lists.
+// The walks of a thread take turns, so that one computes while others wait for memory: open() prefetches the codes of
+// the next neighbours, compare() uses them and prefetches the next lists.
 //
 // Time, for 1M rows of 128 bytes and recall 0.95: about 1,200 keys and 50 lists.
-// Memory: 8 bytes for each place of the beam, and of what is kept beside it, and the seen places.
+// Memory: 8 bytes per place of the beam and per collected place, and the table of seen places.
 #pragma once
 
 #include "core/host_array.hpp"
@@ -37,9 +37,9 @@ class Walk {
  public:
   Walk(const WalkWish& wish, int64_t degree, const Resources& resources);
 
-  // Begins anew; both must outlive the walk.
+  // Starts over; both must outlive the walk.
   void begin(const WalkView& view, const WalkQuery& query);
-  // False when the walk has ended; else compare() follows.
+  // False when the walk has ended; otherwise call compare() next.
   bool open();
   void compare();
 
@@ -49,7 +49,7 @@ class Walk {
   }
 
   const Beam& beam() const { return beam_; }
-  // Keys that were computed since it began: of centres, of the tail, and of places as often as they were forgotten.
+  // Keys computed since the start: of centres, the tail and places, repeated ones included.
   int64_t compared() const { return compared_; }
 
  private:
@@ -61,7 +61,7 @@ class Walk {
   WalkWish wish_;
   HostArray<uint64_t> beam_memory_;
   HostArray<uint32_t> seen_memory_;
-  HostArray<uint32_t> places_;  // to be compared
+  HostArray<uint32_t> places_;  // to compare next
   HostArray<uint32_t> keys_;
   HostArray<uint32_t> numbers_;  // 0, 1, 2, ...
   int64_t collected_ = 0;

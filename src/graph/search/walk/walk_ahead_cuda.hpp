@@ -1,20 +1,19 @@
-// Narrow steps of a walk for few queries, which have the GPU to themselves and wait for memory above all.
+// Speculative steps of a walk, for few queries: these have the GPU to themselves and are bound by memory latency.
 //
-// A walk of many steps, each of which waits for a list and then for codes, is slow however wide the GPU is. So lists
-// are compared ahead: of the nearest places that were not opened, not those of the next step alone. One warp then takes
-// as many steps as it has compared lists for, without another access to memory, and asks for more. What is found is the
-// same: a list that was compared ahead is looked at only once its place is opened, and what was compared for nothing is
-// forgotten. (1M rows of 128 bytes, beam 48, width 2: 27 steps in about 10 rounds.)
+// Each step of a walk waits for a list and then for codes, which no amount of parallelism hides. So lists are compared
+// ahead: not only those that the next step opens, but those of the nearest unopened places. One warp then takes as many
+// steps as it has compared lists for, without another memory access, and requests more lists. The result is unchanged:
+// a list compared ahead is used only when its place is opened, and unused work is discarded. (1M rows of 128 bytes,
+// beam 48, width 2: 27 steps in about 10 rounds.)
 //
-// What may enter the beam becomes less and less: of a list that is compared only entries are kept that are before the
-// last of the beam and were not seen, which leaves few. That warp has the beam in registers, 32 * kHeld entries at
-// most. Of a list that is opened it takes what was kept and still may enter; the table of seen places knows those that
-// it was offered before, and only those. Each of the others counts the entries before it, each entry of the beam the
-// others before it, and all move there.
+// The beam's bound only tightens, so of a compared list only unseen entries before the last of the beam are kept, which
+// are few. The stepping warp holds the beam in registers, at most 32 * kHeld entries. From an opened list it takes the
+// kept entries that still qualify; the table of seen places holds exactly the places offered before. Each new entry
+// counts the entries before it, each beam entry the new ones before it, and all move to these positions.
 //
-// Late in a walk lists bring little that is new, and that stands far behind. Where all that the lists of a step bring
-// stands behind what the step after it would open, that step opens it: then both are taken at once, and others after
-// them. What they bring enters the beam together; it is the best of all of it either way.
+// Late in a walk, lists contribute few new entries, far down the beam. If all new entries of a step rank behind what
+// the following step opens, both steps can be taken at once, and so on. Their new entries enter the beam together, with
+// the same result.
 #pragma once
 
 #include "graph/search/walk/walk_start_cuda.hpp"
@@ -76,11 +75,11 @@ class WalkAhead : public WalkStart<kWarps, false, kPacked> {
  private:
   static constexpr int kLists = walk_lists_ahead(kWarps);
   static constexpr uint32_t kNoSlot = 0xFFFFFFFFU;
-  static constexpr uint32_t kNoKey = 0xFFFFFFFFU;         // above those of all entries
-  static constexpr int kMostOpened = Start::kRound / 32;  // at once
+  static constexpr uint32_t kNoKey = 0xFFFFFFFFU;         // larger than any entry's key
+  static constexpr int kMostOpened = Start::kRound / 32;  // places opened at once
 
-  // The entries of the beam that a lane has, number i * 32 + lane; padding counts as opened. `slot`: where its list was
-  // compared.
+  // The beam entries of a lane, numbers i * 32 + lane; padding counts as opened. `slot`: that of its compared
+  // list.
   struct Held {
     uint64_t entry[kHeld];
     uint32_t slot[kHeld];
@@ -88,13 +87,13 @@ class WalkAhead : public WalkStart<kWarps, false, kPacked> {
   __device__ static unsigned lanes_before() { return (1U << lane()) - 1U; }
   __device__ static bool opened(uint64_t entry) { return (entry & kOpenedBit) != 0; }
   __device__ static uint32_t place_of(uint64_t entry) { return row_of(entry) >> 1; }
-  // Whether its list would have to be compared before it is opened: places of the tail have none.
+  // Whether it needs a compared list before it can be opened; places of the tail have no list.
   __device__ bool lacks_list(uint64_t entry, uint32_t slot) const {
     return !opened(entry) && slot == kNoSlot && place_of(entry) < task_.places;
   }
 
-  // Calls use(i, number) for the entries of the lane for which is(i) holds, with how many of these are before it in the
-  // beam. Returns how many there are. All lanes call it.
+  // Calls use(i, number) for the lane's entries for which is(i) holds; `number` counts such entries before it in the
+  // beam. Returns their total. Called by all lanes.
   template <typename Is, typename Use>
   KITH_DEVICE_INLINE int visit(const Is& is, const Use& use) const {
     int before = 0;
@@ -115,15 +114,15 @@ class WalkAhead : public WalkStart<kWarps, false, kPacked> {
     }
   }
 
-  // Opens the places of the next step, and of those after it that are known by then. False where a list of the next one
-  // was not compared yet, or no place is left.
+  // Opens the places of the next step, and of the following ones that are already determined. False if a list of the
+  // next step was not compared yet, or no place is left.
   KITH_DEVICE_INLINE bool step() {
     static_assert(3 * kMostOpened <= Start::kStaged);
-    uint32_t* const chosen = this->staged_;        // slots of the nearest places that are not opened
+    uint32_t* const chosen = this->staged_;        // slots of the nearest unopened places
     uint32_t* const keys = chosen + kMostOpened;   // of these places
-    uint32_t* const brought = keys + kMostOpened;  // the least keys of their lists
+    uint32_t* const brought = keys + kMostOpened;  // the smallest keys of their lists
     const int most = min(kMostOpened, Start::kRound / (32 * turns_));
-    int ready = most;  // of these places, up to the first whose list was not compared
+    int ready = most;  // how many of these places come before the first without a compared list
     int numbers[kHeld];
     KITH_UNROLL
     for (int i = 0; i < kHeld; ++i) numbers[i] = most;
@@ -152,17 +151,17 @@ class WalkAhead : public WalkStart<kWarps, false, kPacked> {
     return true;
   }
 
-  // How many of the nearest places that are not opened, `closed` in all, are opened by the steps whose lists, `ready`,
-  // are there, without a look at the beam between them.
+  // How many of the `closed` nearest unopened places are opened by consecutive steps whose lists are among the `ready`
+  // ones, without updating the beam in between.
   KITH_DEVICE_INLINE int opens_at_once(const uint32_t* keys, const uint32_t* brought, int closed, int ready) const {
     const int width = task_.width;
     int opens = min(ready, width);
-    uint32_t nearest = kNoKey;  // that the lists bring
+    uint32_t nearest = kNoKey;  // smallest key in the lists so far
 #pragma unroll 1
     for (int list = 0; opens < ready; opens = min(opens + width, ready)) {
 #pragma unroll 1
       for (; list < opens; ++list) nearest = min(nearest, brought[list]);
-      // A step that has fewer places to open than its width takes what lists bring, if they bring anything.
+      // A step with fewer places than its width also opens new entries, if there are any.
       const bool known =
           opens + width <= ready ? nearest > keys[opens + width - 1] : ready == closed && nearest == kNoKey;
       if (!known) break;
@@ -170,7 +169,7 @@ class WalkAhead : public WalkStart<kWarps, false, kPacked> {
     return opens;
   }
 
-  // The entries of these lists that enter the beam: eight lanes for a list, most of which have fewer.
+  // Collects the entries of these lists that enter the beam: eight lanes per list, since most lists have fewer.
   KITH_DEVICE_INLINE int collect(const uint32_t* chosen, int lists) const {
     constexpr int kTogether = 4;
     constexpr int kEach = 32 / kTogether;
@@ -196,7 +195,7 @@ class WalkAhead : public WalkStart<kWarps, false, kPacked> {
     return count;
   }
 
-  // Up to 32 fresh entries enter the beam.
+  // Merges up to 32 fresh entries into the beam.
   KITH_DEVICE_INLINE void enter(uint64_t* fresh, int count) {
     uint64_t own = kPadding;
     int own_to = 0;
@@ -222,7 +221,7 @@ class WalkAhead : public WalkStart<kWarps, false, kPacked> {
         fresh_before += entry < own ? 1 : 0;
         twice |= entry == own && j < lane();
       }
-      // One that the table of seen places has forgotten stands where it would enter.
+      // A duplicate that the table of seen places has forgotten is found at its insertion point.
       twice |= lane() < count && own_to < beam_.size && (beam_.now[own_to] & ~kOpenedBit) == own;
       own_to += fresh_before;
       if (!__any_sync(kAllLanes, twice)) break;
@@ -253,7 +252,7 @@ class WalkAhead : public WalkStart<kWarps, false, kPacked> {
     slots_[to] = slot;
   }
 
-  // Asks for the lists of the nearest places that lack them, in the place of those that were asked for longest ago.
+  // Requests the lists of the nearest places without one, in the slots that were requested longest ago.
   KITH_DEVICE_INLINE void ask() {
     KITH_UNROLL
     for (int i = 0; i < kHeld; ++i) {
@@ -276,16 +275,16 @@ class WalkAhead : public WalkStart<kWarps, false, kPacked> {
     counts_.near = beam_.bound();
   }
 
-  // The entries of a list that was compared, or is: room for turns_ * 32.
+  // The entries of the compared list in a slot; room for turns_ * 32.
   __device__ uint64_t* list_at(uint32_t slot) const { return lists_ + static_cast<int>(slot) * turns_ * 32; }
 
-  // Compares the lists that were asked for, and keeps those of their entries that may still enter the beam: it lets
-  // fewer in as it goes on, and none that was seen. All warps.
+  // Compares the requested lists and keeps the unseen entries that qualify for the beam, whose bound only
+  // tightens. By all warps.
   KITH_DEVICE_INLINE void compare_lists(int asked) const {
     if (2 * asked * turns_ <= kWarps) return compare_parts<16>(asked);
     compare_parts<32>(asked);
   }
-  // The same by parts of kPart entries, one for a warp at a time.
+  // The same in parts of kPart entries, one per warp at a time.
   template <int kPart>
   KITH_DEVICE_INLINE void compare_parts(int asked) const {
     constexpr int kAhead = kPart / kCodesOfWarp;
@@ -304,12 +303,12 @@ class WalkAhead : public WalkStart<kWarps, false, kPacked> {
             const uint64_t entry = there ? pack_neighbor(key, other << 1) : kPadding;
             const bool enters = entry < near && !was_seen(other);
             keep(slot, enters, entry);
-            // It will be opened, likely, and its list be asked for.
+            // It will probably be opened: prefetch its list.
             if (enters) ptx::prefetch(task_.edges + int64_t{other} * task_.degree);
           });
     }
   }
-  // Puts entries of some lanes into a list. All lanes of the warp; others may have a part of the same list.
+  // Appends the entries of some lanes to a list. Called by all lanes; other warps may append to the same list.
   KITH_DEVICE_INLINE void keep(uint32_t slot, bool enters, uint64_t entry) const {
     const unsigned all = __ballot_sync(kAllLanes, enters);
     if (all == 0) return;
@@ -323,13 +322,13 @@ class WalkAhead : public WalkStart<kWarps, false, kPacked> {
     if (enters) list_at(slot)[first + __popc(all & lanes_before())] = entry;
   }
 
-  uint64_t* const lists_;  // that were compared: slots of entries
+  uint64_t* const lists_;  // compared lists: slots of entries
   uint64_t* const fresh_;
-  uint32_t* const slots_;  // of the entries of the beam, while these move
+  uint32_t* const slots_;  // of the beam's entries, while these move
   int* const list_counts_;
   uint32_t* const list_least_;  // keys
   const uint32_t slot_mask_;
-  const int turns_;  // of 32 entries, for a list
+  const int turns_;  // per list, of 32 entries
   uint32_t next_slot_ = 0;
   Held held_;
 };

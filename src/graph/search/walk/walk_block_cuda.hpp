@@ -1,5 +1,5 @@
-// A block that walks for one query (walk_cuda.cu): its threads, its shared memory, and the query's code, with which it
-// compares others.
+// The block that walks for one query (walk_cuda.cu): its threads, its shared memory, and the query's code, with which
+// it compares other codes.
 #pragma once
 
 #include "cuda/device_core.hpp"
@@ -16,18 +16,18 @@
 
 namespace kith {
 
-// What threads tell each other. Of two the one is used in a round while the other is made ready for the next.
+// State shared by the threads. Pairs alternate: one is used in a round while the other is reset for the next.
 struct WalkCounts {
-  int fresh[2][2];  // entries for the beam, and for the kept places
-  int first[2];     // the first place in the beam that an entry has taken
-  int twice[2];     // lists in which an entry was found twice: bits
-  int doubles;      // entries of a list that are there twice
+  int fresh[2][2];  // number of entries for the beam, and for the kept places
+  int first[2];     // the first position in the beam that a fresh entry has claimed
+  int twice[2];     // bits: the lists in which a duplicate was found
+  int doubles;      // duplicates in a list
   int opened;
   int last;
   uint32_t norm;                      // squared, of the query
-  uint32_t bound;                     // of the keys of the nearest cells
-  uint64_t near;                      // lists of places before it are likely to be asked for
-  uint32_t places[kWalkLargestStep];  // that are opened, where a step takes several rounds; or whose lists are compared
+  uint32_t bound;                     // on the keys of the nearest cells
+  uint64_t near;                      // lists of places before this entry are prefetched
+  uint32_t places[kWalkLargestStep];  // opened in a step of several rounds, or whose lists are compared
   uint32_t slots[walk_lists_ahead(kWalkMostWarps)];  // for these lists
 };
 
@@ -57,7 +57,7 @@ class WalkBlock {
   __device__ T* at(int64_t offset) const {
     return reinterpret_cast<T*>(memory_ + offset);
   }
-  // The query's code, which the first warp writes. False where a value is not finite. loaded() follows after a wait.
+  // Writes the query's code, by the first warp. False if a value is not finite. loaded() follows after a barrier.
   KITH_DEVICE_INLINE bool load(const DeviceRowsView& queries, int64_t query) {
     if (!kPacked && task_.plain) {
       if (warp() != 0) return true;
@@ -84,8 +84,8 @@ class WalkBlock {
     if (task_.kind == WalkKind::products) norm_ = 0;
   }
 
-  // Calls use(true, number, key) for `count` codes, as compare_codes() does. Those of centres are bytes; those of
-  // places and of the tail may be packed.
+  // Calls use(true, number, key) for `count` codes, like compare_codes(). Codes of centres are bytes; those of places
+  // and of the tail may be packed.
   template <int kAhead = kCodesAhead, typename NumberOf, typename Use>
   KITH_DEVICE_INLINE void compare(const int8_t* codes, int count, const NumberOf& number_of, const Use& use) const {
     const CodeQueryCuda query{at<uint4>(task_.layout.query), bytes_, task_.kind == WalkKind::products, norm_};

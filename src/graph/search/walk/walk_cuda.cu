@@ -1,9 +1,9 @@
-// Walks on a GPU (walk.hpp says what they find; this finds the same). A block has one query: from its values to its
-// code, the nearest cells, their entries, and step after step until all places of the beam were opened. The host is not
-// asked on the way.
+// Walks on a GPU, with the results that walk.hpp defines. A block walks for one query: it encodes the query, finds the
+// nearest cells, offers their entries, and takes steps until all places of the beam are opened, without the
+// host.
 //
-// Steps wait for memory while other blocks, or as many warps as a block may have, are at work (walk_steps_cuda.hpp), or
-// look ahead (walk_ahead_cuda.hpp): walk_form() chooses.
+// Steps either hide memory latency by other blocks and warps (walk_steps_cuda.hpp), or compare lists ahead
+// (walk_ahead_cuda.hpp): walk_form() chooses.
 #include "graph/search/walk/walk_cuda.hpp"
 
 #include "cuda/launch.hpp"
@@ -16,7 +16,7 @@
 namespace kith {
 namespace {
 
-// The walk of a block: kHeld entries of the beam in each lane of a warp that looks ahead; 0: none does.
+// The walk of a block. kHeld: beam entries per lane of the warp that compares ahead; 0: plain steps.
 template <int kWarps, int kHeld, bool kPacked>
 struct WalkOf {
   using Type = WalkAhead<kWarps, kHeld, kPacked>;
@@ -26,7 +26,7 @@ struct WalkOf<kWarps, 0, kPacked> {
   using Type = WalkSteps<kWarps, kPacked>;
 };
 
-// Blocks that a multiprocessor has room for.
+// Blocks that fit a multiprocessor.
 constexpr int walk_blocks(int warps, int held) {
   if (warps > 4) return 1;
   if (held > 0) return warps == 4 ? 6 : 8;

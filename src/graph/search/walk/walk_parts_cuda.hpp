@@ -1,5 +1,5 @@
-// The parts of a walk on a GPU, for a bench that measures each (bench/walk_parts_cuda_bench.cu): it says what is done
-// where one ends. Elsewhere nothing is.
+// The parts of a walk on a GPU, for a benchmark that times each (bench/walk_parts_cuda_bench.cu) and defines what
+// happens at the end of one. Elsewhere nothing happens.
 #pragma once
 
 namespace kith {

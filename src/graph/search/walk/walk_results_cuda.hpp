@@ -1,9 +1,9 @@
-// The results of a walk whose keys are the vectors' squared distances: the bytes that a second look at its places
-// (index/graph_compare_cuda.hpp) would write, without a launch for it.
+// Writes the results of a walk whose keys are the vectors' squared distances: the same bytes as re-ranking its places
+// (index/graph_compare_cuda.hpp), without another launch.
 //
-// Places follow each other by distance, so the rank of a place's i-th row is i and the number of rows at the places
-// before. Places of equal distances alone, whose squares are equal or have roots that are one float, look at each
-// other's rows. Most places have one row.
+// Places are sorted by distance, so the rank of a place's i-th row is i plus the number of rows at earlier places. Only
+// places of equal distance (equal squares, or squares whose roots round to the same float) have to merge their
+// rows. Most places have one row.
 #pragma once
 
 #include "core/ordered_key.hpp"
@@ -16,7 +16,7 @@
 
 namespace kith {
 
-// The ordered key of the distance that a squared distance of integers, as walks order it, is reported as.
+// The ordered key of the reported distance, from the integer squared distance that walks sort by.
 KITH_DEVICE_INLINE uint32_t ordered_key_of_square(KeyKind kind, uint32_t ordered) {
   const auto square = static_cast<double>(static_cast<int32_t>(ordered ^ 0x80000000U));
   return ordered_key(kind == KeyKind::l2 ? canonical_key<KeyKind::l2>(square, 0, 0)
@@ -25,11 +25,11 @@ KITH_DEVICE_INLINE uint32_t ordered_key_of_square(KeyKind kind, uint32_t ordered
 
 class WalkResultsWriter {
  public:
-  // Memory for kMostWalkResults places each.
+  // Arrays of kMostWalkResults entries each.
   __device__ WalkResultsWriter(const WalkTaskCuda& task, uint64_t* rows, uint32_t* keys, int* ends)
       : task_(task), to_(task.results), rows_(rows), keys_(keys), ends_(ends) {}
 
-  // `entries`: the beam, sorted. By a warp.
+  // `entries`: the sorted beam. By one warp.
   KITH_DEVICE_INLINE void write(int64_t query, const uint64_t* entries, int size) const {
     const int places = look_up(entries, size);
     const int total = places == 0 ? 0 : ends_[places - 1];
@@ -40,7 +40,7 @@ class WalkResultsWriter {
       const bool more = place < places && count_at(place) > 1;
       for (unsigned left = __ballot_sync(kAllLanes, more); left != 0; left &= left - 1) {
         const int one = start + __ffs(static_cast<int>(left)) - 1;
-        const int rows = min(count_at(one), k);  // no more of them are among the first k
+        const int rows = min(count_at(one), k);  // the first k hold no more of them
         for (int i = 1 + lane_index(); i < rows; i += 32) write_row(query, one, places, i);
       }
     }
@@ -49,15 +49,15 @@ class WalkResultsWriter {
   }
 
  private:
-  // Looks up which rows the first places have, until these are enough. Returns how many places that is.
+  // Looks up the rows of the first places, until there are enough. Returns the number of places.
   KITH_DEVICE_INLINE int look_up(const uint64_t* entries, int size) const {
     const auto most = static_cast<int>(min(static_cast<int64_t>(size), task_.most));
     int places = 0;
     int total = 0;
     for (int start = 0; start < most && total < to_.candidates; start += 32) {
-      if (total >= to_.k && key_of(entries[start]) != keys_[start - 1]) break;  // all behind are farther
+      if (total >= to_.k && key_of(entries[start]) != keys_[start - 1]) break;  // all further places are farther
       const int place = start + lane_index();
-      uint32_t first = 0;  // of PlaceRows::rows
+      uint32_t first = 0;  // index into PlaceRows::rows
       uint32_t row = 0;
       int count = 0;
       if (place < most) {
@@ -92,11 +92,11 @@ class WalkResultsWriter {
   __device__ uint32_t key_of(uint64_t entry) const { return ordered_key_of_square(to_.kind, ordered_of(entry)); }
   __device__ int begin_of(int place) const { return place == 0 ? 0 : ends_[place - 1]; }
   __device__ int count_at(int place) const { return ends_[place] - begin_of(place); }
-  // The i-th row of a place; they ascend.
+  // The i-th row of a place, in ascending order.
   __device__ uint32_t row_at(int place, int i) const {
     return i == 0 ? row_of(rows_[place]) : task_.rows.rows[static_cast<uint32_t>(rows_[place] >> 32) + i];
   }
-  // How many rows of a place are below one.
+  // How many rows of a place are below `row`.
   __device__ int rows_below(int place, uint32_t row) const {
     int below = 0;
     for (int high = count_at(place); below < high;) {
@@ -131,7 +131,7 @@ class WalkResultsWriter {
   const WalkResults& to_;
   uint64_t* const rows_;  // of each place the first one, below where it lies
   uint32_t* const keys_;
-  int* const ends_;  // of the rows of each place, one place's behind the other's
+  int* const ends_;  // per place: the end of its rows, numbered consecutively
 };
 
 }  // namespace kith

@@ -1,5 +1,5 @@
-// Walks for many queries, on all threads. The walks of a thread take turns (walk.hpp): each waits for memory while
-// others compute. Queries are independent, so their number, the threads and the turns change time alone.
+// Walks for many queries, on all threads. The walks of a thread take turns (walk.hpp), so that one waits for memory
+// while others compute. Queries are independent: their number, the threads and the turns affect time only.
 #pragma once
 
 #include <kith/resources.hpp>
@@ -17,11 +17,11 @@ namespace kith {
 
 class WalkSearch {
  public:
-  // Memory for the walks of so many queries; `query_bytes`: what a query is made in.
+  // Memory for the walks of this many queries; `query_bytes`: scratch memory per query.
   WalkSearch(const WalkWish& wish, int64_t degree, int64_t query_bytes, int64_t queries, const Resources& resources);
 
-  // make(query, memory) makes a WalkQuery, which may refer to that memory; done(query, walk, slot) is called once a
-  // walk has ended; on any thread, slot being below slots().
+  // make(query, memory) returns a WalkQuery, which may refer to that memory; done(query, walk, slot) is called when a
+  // walk has ended. Both run on any thread; slot < slots().
   template <typename Make, typename Done>
   void run(const WalkView& view, int64_t queries, ProgressMeter& meter, const Resources& resources, const Make& make,
            const Done& done) {
@@ -35,7 +35,7 @@ class WalkSearch {
   int slots() const { return slots_; }
 
  private:
-  static constexpr int64_t kTurns = 4;  // walks of a thread that take turns
+  static constexpr int64_t kTurns = 4;  // interleaved walks per thread
 
   struct Turn {
     Turn(const WalkWish& wish, int64_t degree, int64_t query_bytes, const Resources& resources)

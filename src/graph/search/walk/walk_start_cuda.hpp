@@ -1,6 +1,6 @@
-// How a walk on a GPU begins and ends, whatever its steps: the query's code, the entries of the nearest cells and the
-// tail enter the beam; the first places of it are written. And what steps need: places are compared where they were not
-// seen, and offered to the beam where they are near enough.
+// The start and end of a walk on a GPU, common to all kinds of steps: encodes the query, offers the entries of the
+// nearest cells and the tail to the beam; writes the first places. Also a primitive of the steps: compares unseen
+// places, and offers those near enough to the beam.
 #pragma once
 
 #include "cuda/ptx.hpp"
@@ -42,7 +42,7 @@ class WalkStart : public NearCells<kWarps, kFilters, kPacked> {
       : Cells(task, memory, counts),
         staged_(this->template at<uint32_t>(task.layout.staged) + warp() * (kStaged + kWalkOpened)) {}
 
-  // False where the query has a value that is not finite.
+  // False if a value of the query is not finite.
   KITH_DEVICE_INLINE bool start(const DeviceRowsView& queries, int64_t query) {
     if (task_.hidden != nullptr) hidden_ = task_.hidden[query];
     clear();
@@ -55,7 +55,7 @@ class WalkStart : public NearCells<kWarps, kFilters, kPacked> {
     }
     sync();
     loaded();
-    ptx::wait_for_kernel_before();  // which has ranked cells; and the next kernel may take its place
+    ptx::wait_for_kernel_before();  // the one that ranked the cells
     KITH_WALK_PART_ENDS(code)
     begin(query);
     return true;
@@ -64,7 +64,7 @@ class WalkStart : public NearCells<kWarps, kFilters, kPacked> {
   struct Bounds {
     uint64_t beam;
     uint64_t kept;
-    uint64_t near;  // the lists of places before it are asked for
+    uint64_t near;  // lists of places before this entry are prefetched
   };
   KITH_DEVICE_INLINE Bounds bounds() const {
     const int soon = last_ + 1 + task_.width;
@@ -81,9 +81,9 @@ class WalkStart : public NearCells<kWarps, kFilters, kPacked> {
     fresh_kept().add(there && entry < bounds.kept && filter_keeps(place), entry);
   }
 
-  // Whether a place was not seen; now it is. One warp does without atomics: lanes that meet in a slot may overwrite
-  // each other's tags (racecheck tells of it). A place is then forgotten, or of one that two lanes have both are told
-  // that it is new: either is compared again, and the beam refuses doubles.
+  // Inserts a place into the table of seen places; returns whether it was missing. A single warp uses no atomics: lanes
+  // that meet in a slot may overwrite each other's tags (racecheck reports it). A place is then forgotten, or reported
+  // as new to two lanes; either way it is compared again, and the beam rejects duplicates.
   KITH_DEVICE_INLINE bool see(uint32_t place) const {
     const SeenTable& seen = task_.seen;
     const uint32_t mixed = seen.mixed(place);
@@ -107,7 +107,7 @@ class WalkStart : public NearCells<kWarps, kFilters, kPacked> {
     return true;
   }
 
-  // What see() says of a place whose own slot had `before`.
+  // The result of see() for a place whose first slot contained `before`.
   KITH_DEVICE_INLINE bool see_after(uint32_t place, uint32_t own, uint32_t before) const {
     auto* const slots = this->template at<uint32_t>(task_.layout.seen);
     for (int probe = 1;; ++probe) {
@@ -120,7 +120,7 @@ class WalkStart : public NearCells<kWarps, kFilters, kPacked> {
     return true;
   }
 
-  // Whether a place was seen, and is remembered.
+  // Whether the table contains a place.
   KITH_DEVICE_INLINE bool was_seen(uint32_t place) const {
     static_assert(kWarps > 1);
     const auto* const slots = this->template at<uint32_t>(task_.layout.seen);
@@ -132,8 +132,8 @@ class WalkStart : public NearCells<kWarps, kFilters, kPacked> {
     return false;
   }
 
-  // A place of each lane, or kNoEdge, is put behind `count` staged ones where it was not seen. Returns how many there
-  // are then. All lanes call it.
+  // Appends each lane's place, unless it is kNoEdge or was seen, to `count` staged ones; returns the new count.
+  // Called by all lanes.
   KITH_DEVICE_INLINE int stage_unseen(uint32_t place, int count) const {
     const bool there = place != kNoEdge && place != hidden_ && see(place);
     const unsigned unseen = __ballot_sync(kAllLanes, there);
@@ -141,10 +141,10 @@ class WalkStart : public NearCells<kWarps, kFilters, kPacked> {
     __syncwarp();
     return count + __popc(unseen);
   }
-  // The staged places are compared and offered.
+  // Compares the staged places and offers them to the beam.
   KITH_DEVICE_INLINE void compare_staged(int count, const Bounds& bounds) const {
     const auto use = [&](bool is, uint32_t one, uint32_t key) { offer(is, one, key, bounds); };
-    // As few codes as there are in the last turn.
+    // The last turn has fewer codes.
     const int rest = count % (kCodesOfWarp * kCodesAhead);
     const int wide = rest <= 2 * kCodesOfWarp ? count - rest : count;
     compare(
@@ -153,10 +153,10 @@ class WalkStart : public NearCells<kWarps, kFilters, kPacked> {
       this->template compare<2>(
           task_.codes, count - wide, [&](int i) { return staged_[wide + i]; }, use);
     }
-    __syncwarp();  // before the staged places are others
+    __syncwarp();  // before the staged places are overwritten
   }
 
-  // Compares the places of a round, place_of(i) for i below `some`, spread over the warps.
+  // Compares the places of a round, place_of(i) for i < `some`, distributed over the warps.
   template <typename PlaceOf>
   KITH_DEVICE_INLINE void compare_round(int some, const Bounds& now, const PlaceOf& place_of) const {
     const int each = min(32, (some + kWarps - 1) / kWarps);
@@ -174,17 +174,17 @@ class WalkStart : public NearCells<kWarps, kFilters, kPacked> {
     if (!kPacked && task_.results.ids != nullptr) {
       static_assert(kRound >= kMostWalkResults);
       if (warp() != 0) return;
-      // What fresh entries had is free, and the other half of the beam.
+      // Reuses the memory of fresh entries and of the beam's other half.
       auto* const keys = this->template at<uint32_t>(task_.layout.fresh);
       auto* const ends = reinterpret_cast<int*>(keys + kMostWalkResults);
       WalkResultsWriter(task_, beam_.next, keys, ends).write(query, beam_.now, beam_.size);
       return;
     }
-    // No reference to one of both: the compiler would keep the walk in memory for it.
+    // Not a reference to one of the two: it would force the walk out of registers.
     const bool filtered = this->filtered();
     const uint64_t* const entries = filtered ? kept_.now : beam_.now;
     int size = filtered ? kept_.size : beam_.size;
-    // Keeps from what was collected what the beam has.
+    // Keeps of the collected places those that the beam has.
     while (filtered && size > 0 && (beam_.size == 0 || entries[size - 1] >> 1 > beam_.now[beam_.size - 1] >> 1)) --size;
     uint32_t* const out = task_.found + query * task_.most;
     for (int i = thread(); i < min(static_cast<int64_t>(size), task_.most); i += kThreads) {
@@ -195,7 +195,7 @@ class WalkStart : public NearCells<kWarps, kFilters, kPacked> {
   }
 
   uint32_t* const staged_;
-  uint32_t hidden_ = kNoEdge;  // a place that the walk does not see
+  uint32_t hidden_ = kNoEdge;  // a place that the walk skips
 
  private:
   static constexpr uint16_t kNothingSeen = 0xFFFF;
@@ -220,7 +220,7 @@ class WalkStart : public NearCells<kWarps, kFilters, kPacked> {
     return kept;
   }
 
-  // Compares rows of the tail, from the first-th on.
+  // Compares rows of the tail from `first` on.
   KITH_DEVICE_INLINE void compare_tail(int64_t first, const Bounds& now) const {
     const int some = static_cast<int>(min(static_cast<int64_t>(kRound), task_.tail_places - first));
     for (int start = warp() * 16; start < some; start += kWarps * 16) {
@@ -232,7 +232,7 @@ class WalkStart : public NearCells<kWarps, kFilters, kPacked> {
     }
   }
 
-  // The entries of the nearest cells and the tail enter the beam.
+  // Offers the entries of the nearest cells and the tail to the beam.
   KITH_DEVICE_INLINE void begin(int64_t query) {
     SortedList near(this->template at<uint64_t>(task_.layout.cells), static_cast<int>(kNearCells));
     find_cells(near, query);

@@ -1,9 +1,10 @@
-// The steps of a walk that waits for memory in each: where other blocks have the multiprocessor meanwhile, as of many
-// queries, or where a step has enough to compare for all warps of a block.
+// Plain steps of a walk, each of which waits for memory. Used when other blocks keep the multiprocessor busy meanwhile,
+// as with many queries, or when a step has enough to compare for all warps of a block.
 //
-// Every warp finds what is opened next, takes some of the edges, asks the seen table, and compares the codes of the
-// others, eight threads a code, 16 bytes a load, four bytes a multiply-add. What is nearer than the last of the beam is
-// fresh, and enters it (next_beam_cuda.hpp). A step waits twice for memory (lists, codes), and twice for the block.
+// Every warp determines which places are opened next, takes a share of their edges, skips seen places, and compares the
+// codes of the others: eight threads per code, 16-byte loads, multiply-adds of four bytes. Entries nearer than the last
+// of the beam are fresh and are merged into it (next_beam_cuda.hpp). A step waits twice for memory (lists, codes) and
+// has two barriers.
 #pragma once
 
 #include "graph/search/walk/walk_start_cuda.hpp"
@@ -43,16 +44,16 @@ class WalkSteps : public WalkStart<kWarps, true, kPacked> {
   }
 
  private:
-  // The n-th edge of these places; kNoEdge where there is none.
+  // The n-th edge of these places, or kNoEdge.
   __device__ uint32_t edge_at(const uint32_t* opened, int n) const {
     const auto list = static_cast<int>(static_cast<uint32_t>(n) * degree_inverse_ >> 16);  // n / degree, n being small
     const uint32_t from = opened[list];
-    if (from >= task_.places) return kNoEdge;  // of the tail
+    if (from >= task_.places) return kNoEdge;  // places of the tail have no edges
     return __ldg(task_.edges + int64_t{from} * task_.degree + (n - list * task_.degree));
   }
 
-  // Chooses what is opened next, up to the width, and puts it where `to` is; returns how many. last_ is where the last
-  // of these stands: all up to there are opened, and marked when the beam moves. By a warp.
+  // Writes the places to open next, at most the width, to `to`; returns their number. last_ is the position of the last
+  // one: all up to it are opened, and marked as such when the beam moves. By one warp.
   KITH_DEVICE_INLINE int open(uint32_t* to) {
     int count = 0;
     for (int start = first_; start < beam_.size && count < task_.width; start += 32) {
@@ -70,7 +71,7 @@ class WalkSteps : public WalkStart<kWarps, true, kPacked> {
     __syncwarp();
     return count;
   }
-  // The same where a step takes several rounds: one warp chooses for all.
+  // The same for steps of several rounds: one warp chooses for all.
   KITH_DEVICE_INLINE int open_for_all() {
     if (warp() == 0) {
       const int opened = open(counts_.places);
@@ -84,10 +85,10 @@ class WalkSteps : public WalkStart<kWarps, true, kPacked> {
     return counts_.opened;
   }
 
-  // Steps until all places of the beam were opened.
+  // Takes steps until all places of the beam are opened.
   KITH_DEVICE_INLINE void walk() {
-    const int lists = min(kRound / task_.degree, kWalkOpened);  // of a round
-    const bool by_itself = task_.width <= lists;                // every warp knows what is opened
+    const int lists = min(kRound / task_.degree, kWalkOpened);  // per round
+    const bool by_itself = task_.width <= lists;                // every warp determines the opened places itself
     uint32_t* const own = staged_ + kStaged;
     for (;;) {
       const int open_count = by_itself ? open(own) : open_for_all();
