@@ -1,14 +1,14 @@
-// Rows that probe cells, compared on a GPU with the rows of these cells: for waves over a whole collection
-// (cell_steps_cuda.cpp) and for a block of one and the rows that pass by (cells_on_disk/block_compare_cuda.cpp).
+// Compares rows with the rows of the cells that they probe, on a GPU: for waves over a whole collection
+// (cell_steps_cuda.cpp), and for a block of it and rows streamed from disk (cells_on_disk/block_compare_cuda.cpp).
 //
-// Rows lie cell by cell as operands of the matrix units. Tiles of queries are gathered and multiplied with the rows of
-// their cell; pairs that may matter to either row get canonical keys and are offered to both (cell_offers_cuda.hpp). Own
-// cells come first, with limits from the least values of parts; then lists are full, and their last neighbours are the
-// limits.
+// Rows are stored cell by cell as operands of the matrix units. Tiles of queries are gathered and multiplied with the
+// rows of their cell; canonical keys are computed for pairs that may matter to either row, and offered to both
+// (cell_offers_cuda.hpp). Own cells come first, with limits from the smallest values per part of a cell; after that
+// lists are full, and their last neighbours are the limits.
 //
-// Nothing depends on order, so that pieces are enqueued without waiting. Where a piece found more pairs than there is
-// room for, it is done again in as many pieces as that takes, with the limits that lists have by then. Where products
-// say nothing, all pairs get keys.
+// The result does not depend on order, so pieces are enqueued without waiting. A piece that finds more pairs than its
+// buffer holds is repeated in smaller pieces, with the tighter limits of that time. If products exclude nothing, keys
+// of all pairs are computed.
 #pragma once
 
 #include <kith/resources.hpp>
@@ -29,22 +29,22 @@
 
 namespace kith {
 
-// What is compared, on the device.
+// The rows and lists to compare, on the device.
 struct ComparedRows {
   PairKeyRows keys;
   CellOperands operands;
-  DeviceWorkingLists lists;           // of the first so many rows; others are looked at alone
-  const uint32_t* numbers = nullptr;  // the rows' numbers in lists; null: their own
-  bool by_products = true;            // else products say nothing
+  DeviceWorkingLists lists;           // of the first rows; rows without a list are only offered to others
+  const uint32_t* numbers = nullptr;  // the rows' numbers as lists store them; null: the row numbers
+  bool by_products = true;            // false: products exclude nothing
 };
 
 class CellCompareCuda {
  public:
   CellCompareCuda(std::shared_ptr<const DeviceContext> context, const Resources& resources);
 
-  // Takes memory for pieces, the largest that fit in so many bytes.
+  // Allocates memory for pieces, the largest that fit in this many bytes.
   void take_space(const CellSpaceProblem& problem, int64_t available);
-  void free_space() { memory_ = {}; }  // which holds nothing between calls
+  void free_space() { memory_ = {}; }  // its contents are not kept between calls
   const CellSpacePlan& space() const { return space_; }
   // One counter per cell; free for any use between calls.
   Slot<uint32_t> counters() const { return space_.next; }
@@ -53,8 +53,8 @@ class CellCompareCuda {
     return slot.in(memory_.data());
   }
 
-  // All tiles of a wave, whose slots hold places, with the rows of their cells. `own`: each row with those of its own
-  // cell, from one side.
+  // Compares all tiles of a wave, whose slots hold places, with the rows of their cells. `own`: each row with its own
+  // cell, every pair once.
   void compare(const ComparedRows& rows, const CellLayout& layout, const WaveTiles& wave, const uint32_t* slots,
                bool own, ProgressMeter& meter);
 

@@ -1,5 +1,5 @@
-// How a wave of probes is cut for a GPU: the rows that probe a cell lie together, in tiles of kQueryTile slots that belong
-// to one cell each, and a tile is multiplied with the tiles of rows of its cell. Pure, so that any machine can test it.
+// How a wave of probes is tiled for a GPU: the rows that probe a cell are contiguous, in tiles of kQueryTile slots of
+// one cell each; a tile is multiplied with the tiles of rows of its cell. Pure functions, testable on any machine.
 #pragma once
 
 #include "kernels/matrix/product_plan.hpp"
@@ -9,7 +9,7 @@
 
 namespace kith {
 
-// Where cells lie: each begins with a tile of rows.
+// The layout of cells: each begins at a tile of rows.
 struct CellLayout {
   std::vector<int64_t> sizes;
   std::vector<int64_t> first_tiles;  // cells + 1
@@ -21,13 +21,13 @@ struct CellLayout {
   int64_t places() const { return tiles() * kOperandTile; }
 };
 
-// Tiles of slots, one cell's after the other's; slots that no row fills are at the end of a cell's last tile. Who
-// probes a cell without rows is compared with nobody there, and has no slot.
-inline constexpr uint32_t kNoSlots = 0x80000000u;  // in the place of a first slot, and the next of such a cell after it
+// Tiles of slots, cell by cell; unused slots are at the end of a cell's last tile. A probe of an empty cell compares
+// nothing and has no slot.
+inline constexpr uint32_t kNoSlots = 0x80000000u;  // replaces the first slot of an empty cell, and its next slot
 struct WaveTiles {
-  std::vector<uint32_t> cells;        // of each tile
-  std::vector<uint32_t> first_slots;  // of each cell; kNoSlots
-  int64_t pairs = 0;                  // of rows that are compared
+  std::vector<uint32_t> cells;        // per tile
+  std::vector<uint32_t> first_slots;  // per cell, or kNoSlots
+  int64_t pairs = 0;                  // pairs of rows to compare
 
   WaveTiles() = default;
   // `probing`: how many rows probe each cell.
@@ -36,7 +36,7 @@ struct WaveTiles {
   int64_t slots() const { return count() * kQueryTile; }
 };
 
-// Some tiles of slots with some tiles of rows of their cells.
+// A range of tiles of slots with a range of tiles of rows of their cells.
 struct WavePiece {
   int64_t first_tile = 0;
   int64_t end_tile = 0;
@@ -46,16 +46,16 @@ struct WavePiece {
   int64_t tiles() const { return end_tile - first_tile; }
 };
 
-// The products of a piece, no item with more than `most` tiles of rows. Query tiles are counted from the piece's first.
+// The products of a piece, in items of at most `most` row tiles. Query tiles are numbered from the piece's first.
 std::vector<ProductItem> items_of(const CellLayout& layout, const WaveTiles& wave, const WavePiece& piece, int64_t most);
 
-// A piece that was too much, in about so many, at least two: of its tiles of slots, or in halves of its rows where it
-// has one tile of those. A tile with a tile is not cut any more.
+// Splits a piece that overflowed its buffer into about this many, at least two: by tiles of slots, or, with a single
+// one, into halves of its rows. One tile by one tile is not split further.
 std::vector<WavePiece> cut_piece(const CellLayout& layout, const WaveTiles& wave, const WavePiece& piece,
                                  int64_t parts);
 
-// The pairs that a row of a cell of this size is likely to find in it, where lists of `length` are empty: those not
-// above the limit that is known from the least values of parts (cell_parts).
+// The expected number of pairs per row within a cell of this size, when lists of `length` are still empty: those up to
+// the limit from the smallest values per part (cell_parts).
 double likely_own_pairs(int64_t size, int64_t length);
 
 }  // namespace kith

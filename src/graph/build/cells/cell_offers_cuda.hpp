@@ -1,12 +1,12 @@
-// Pairs that may matter become offers, and offers enter the lists: on a GPU, in any order, with the same result.
+// Turns candidate pairs into offers and merges offers into the lists, on a GPU, in any order with the same result.
 //
-//   keys    the canonical key of each pair, offered to both its rows, unless the last of a row's list is nearer. An offer
-//           waits in the inbox of its row; where that is full it is spilled to a list for all rows
-//   merge   inboxes are sorted into the lists, nobody twice, and are empty again
-//   again   spilled offers are offered once more
+//   keys    computes the canonical key of each pair and offers it to both rows, unless the last of a row's list is
+//           nearer. An offer goes to the inbox of its row, or, if that is full, to a spill list shared by all rows
+//   merge   sorts inboxes into the lists, without duplicates, and empties them
+//   again   offers the spilled ones once more
 //
-// Until nothing is spilled these are repeated. Time: a read of two rows for each pair; a pass over the inboxes' counts
-// for each merge. Memory: 8 slots + 4 bytes a row.
+// Repeats until nothing is spilled. Time: two row reads per pair, and a pass over the inbox counts per merge. Memory:
+// 8 slots + 4 bytes per row.
 #pragma once
 
 #include "graph/build/cells/cell_workspace_cuda.hpp"
@@ -21,37 +21,37 @@ namespace kith {
 
 struct CellInboxes {
   uint64_t* entries = nullptr;  // rows x slots
-  uint32_t* counts = nullptr;   // of each row, zeroed before; may be above slots, where offers were spilled
+  uint32_t* counts = nullptr;   // per row, zeroed by the caller; above `slots` if offers were spilled
   int64_t slots = 0;            // a power of two, at most kMostInboxSlots
   SpilledOffer* spilled = nullptr;
-  uint32_t* spilled_count = nullptr;  // zeroed before; may end above capacity, where offers were lost
+  uint32_t* spilled_count = nullptr;  // zeroed by the caller; above the capacity if offers were lost
   uint32_t capacity = 0;
 };
 
 struct PairKeysTask {
-  PairKeyRows rows;  // of a kind made of products
+  PairKeyRows rows;  // of a metric computed from products
   const uint64_t* pairs = nullptr;  // slot << 32 | place
-  const uint32_t* count = nullptr;  // on the device; no more than capacity are looked at
+  const uint32_t* count = nullptr;  // on the device; pairs beyond the capacity are ignored
   uint32_t capacity = 0;
-  const uint32_t* slots = nullptr;       // the place of each slot
-  const uint32_t* place_rows = nullptr;  // the row at each place
-  const uint32_t* numbers = nullptr;     // the rows' numbers in lists; null: their own
-  bool to_rows = true;                   // and not to the queries alone
-  DeviceWorkingLists lists;  // of the first so many rows; others are offered nothing
+  const uint32_t* slots = nullptr;       // per slot: its place
+  const uint32_t* place_rows = nullptr;  // per place: its row
+  const uint32_t* numbers = nullptr;     // the rows' numbers as lists store them; null: the row numbers
+  bool to_rows = true;                   // offers go to rows too, not only to queries
+  DeviceWorkingLists lists;  // of the first rows; other rows get no offers
   CellInboxes inboxes;
 };
 void launch_pair_keys(const PairKeysTask& task, cudaStream_t stream);
 
 void launch_merge_inboxes(const DeviceWorkingLists& lists, const CellInboxes& inboxes, cudaStream_t stream);
 
-// `from`: offers that were spilled, of another list than the inboxes'.
+// `from`: spilled offers, in another list than the one that the inboxes spill to.
 void launch_offer_again(const DeviceWorkingLists& lists, const SpilledOffer* from, int64_t count,
                         const CellInboxes& inboxes, cudaStream_t stream);
 
-// All pairs of some slots with some places, as products write them: where there are no products.
+// Writes all pairs of a range of slots and places, as products would; for metrics without products.
 struct AllPairsTask {
   const uint32_t* slots = nullptr;
-  int64_t first_slot = 0;  // pairs name slots from here on
+  int64_t first_slot = 0;  // slots in pairs are numbered from here
   int64_t slot_count = 0;
   const uint32_t* place_rows = nullptr;
   int64_t first_place = 0;

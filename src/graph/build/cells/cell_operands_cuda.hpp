@@ -1,8 +1,8 @@
 // The rows of a collection as operands of the matrix units, cell by cell, and tiles of queries gathered from them: the
-// queries of a graph are its rows.
+// queries of a graph are its own rows.
 //
-// A pair's value is term + product, as in a search (kernels/matrix/candidate_window.hpp), and with the query's own part
-// added it is the same from both sides: half the squared distance of the rounded vectors, or the negative product.
+// A pair's value is term + product, as in a search (kernels/matrix/candidate_window.hpp). Plus the query's own part it
+// is symmetric: half the squared distance of the rounded vectors, or the negative product.
 #pragma once
 
 #include "graph/lists/working_lists_cuda.hpp"
@@ -24,48 +24,48 @@ struct CellOperands {
   DType dtype = DType::f32;
   int64_t cols = 0;
   int64_t chunks = 0;
-  int64_t places = 0;                   // whole tiles
-  const uint32_t* place_rows = nullptr;  // the row at each place, or kNoPlace
+  int64_t places = 0;                   // rounded up to whole tiles
+  const uint32_t* place_rows = nullptr;  // per place: its row, or kNoPlace
   std::byte* operands = nullptr;         // operand_bytes
-  void* terms = nullptr;                 // of each place
-  void* pair_terms = nullptr;            // for each tile its terms, then what each row has left taken off them
-  void* own = nullptr;                   // of each place: its own part, as a query
-  float* norms = nullptr;                // an upper bound of each operand's length
-  void* limits = nullptr;                // of each place: the largest value of a pair that may matter to it
+  void* terms = nullptr;                 // per place
+  void* pair_terms = nullptr;            // per tile: its terms, then the terms minus each row's limit
+  void* own = nullptr;                   // per place: its own part as a query
+  float* norms = nullptr;                // per place: an upper bound of the operand's norm
+  void* limits = nullptr;                // per place: the largest value of a pair that may matter to it
   BaseBounds* bounds = nullptr;
 };
 
-// After launch_base_operands: no term where there is no row; own parts and lengths. Enqueues and returns.
+// After launch_base_operands: resets the terms of empty places; computes own parts and norms. Enqueues.
 void launch_finish_operands(const CellOperands& cells, cudaStream_t stream);
 
-// Slot i of `out`, in the layout of operands, becomes the query at place slots[i]; zeros where there is none. Whole tiles
-// of queries. Enqueues and returns.
+// Gathers the query at place slots[i] into slot i of `out`, in the layout of operands; zeros for unused slots. Whole
+// tiles of queries. Enqueues.
 void launch_gather_queries(const CellOperands& cells, const uint32_t* slots, int64_t count, std::byte* out,
                            cudaStream_t stream);
 
-// places -> the rows to make operands of: a row's own, any where there is none.
+// The row to make each place's operand from; any row for empty places.
 void launch_operand_list(const uint32_t* place_rows, int64_t places, uint32_t* list, cudaStream_t stream);
-// norms[i] of row list[i], for DeviceRowsView, which wants them in its own order.
+// Gathers norms[i] of row list[i], the order of a DeviceRowsView.
 void launch_gather_norms(const double* norms, const uint32_t* list, int64_t count, double* out, cudaStream_t stream);
 
-// What a pair's value may be so that it still matters to a row: from the last neighbour of the row's list, with the error
-// bound of the products, or from the least values in its own cell where the list is empty.
+// The limit up to which a pair's value matters to a row: from the last neighbour of the row's list plus the products'
+// error bound, or, while the list is empty, from the smallest values in its own cell.
 
-// The limits of all places and the terms of pairs; no pair matters to a row without a list. Enqueues and returns.
+// Computes the limits of all places and the terms of pairs; no pair matters to a row without a list. Enqueues.
 struct CellLimits {
-  bool lists = false;       // limits come from lists, where these are full; else nothing is known yet
-  bool both_sides = false;  // rows are offered what compares itself with them, too
+  bool lists = false;       // limits come from full lists; else none is known yet
+  bool both_sides = false;  // rows of a cell get offers too, not only the queries
 };
 void launch_cell_limits(const CellOperands& cells, const DeviceWorkingLists& lists, const CellLimits& from,
                         cudaStream_t stream);
 
-// The limits of the rows in some slots, from the least values of parts of their cell (kernels/matrix ProductParts): `k`
-// of them, the row's own among these, are not above the k-th least. A lower limit stays. `stride` at most
-// kMostCellParts.
+// Limits for the rows in a range of slots from the smallest value of each part of their cell (kernels/matrix
+// ProductParts): at least `k` pairs, the row's own included, are not above the k-th smallest of these. Never raises a
+// limit. `stride` is at most kMostCellParts.
 void launch_limits_of_parts(const CellOperands& cells, const uint32_t* slots, int64_t count, const float* parts,
                             int64_t stride, int64_t k, cudaStream_t stream);
 
-// What ProductPairs wants for each slot: a query's limit without its own part, and the negative of that.
+// The input of ProductPairs per slot: the query's limit without its own part, and its negative.
 void launch_slot_limits(const CellOperands& cells, const uint32_t* slots, int64_t count, void* out,
                         cudaStream_t stream);
 

@@ -1,15 +1,15 @@
-// A collection cut into k-means cells, and for every row the cells nearest to it.
+// A partition of a collection into k-means cells, and for every row the cells nearest to it.
 //
-// Centres are learned from a sample drawn by the seed; rows are assigned to their nearest centre exactly, and a row's
-// probes are its own cell and then the nearest others by (distance, cell), exactly too: of all cells, or where these
-// are more than kMostCellsRanked, of the kCellsRanked nearest to the own cell's centre (of a row's 64 nearest of 4,096
-// cells 99.5 % are among the 1,024 nearest to that centre).
+// Centres are trained on a sample drawn by the seed. Rows are assigned to their nearest centre exactly. A row's probes
+// are its own cell and then the nearest others by (distance, cell), also exact: among all cells, or, with more than
+// kMostCellsRanked, among the kCellsRanked nearest to the own cell's centre (which hold 99.5 % of a row's 64 nearest of
+// 4,096 cells, if they are 1,024).
 //
-// Probes are ranked when they are made, ranked_at_once() of every row. Of ranks that build one graph together each
-// assigns and ranks the rows of its share, and knows the cells of all.
+// Probes are ranked when they are needed, ranked_at_once() per row at a time. When several ranks build one graph, each
+// assigns and ranks the rows of its share, and has the cells of all rows.
 //
-// Cost: rows x cells distances for each ranking, and once more where a row looks for others with another vector than it
-// is found by. Memory: 4 (ranked probes + 2) bytes a row.
+// Cost: rows x cells distances per ranking, and once more if a row's query vector differs from its stored one. Memory:
+// 4 (ranked probes + 2) bytes per row.
 #pragma once
 
 #include <kith/matrix_buffer.hpp>
@@ -30,7 +30,7 @@ namespace kith {
 
 class CellPartition {
  public:
-  // `x` must outlive it. Where control rows are given, it is foreseen how many probes the recall needs.
+  // `x` must outlive it. With control rows, forecasts how many probes the recall needs.
   CellPartition(const MatrixView& x, const CellsWish& wish, const ControlRows* control, const Resources& resources);
 
   int64_t cells() const { return cells_; }
@@ -38,18 +38,18 @@ class CellPartition {
   const ProbeForecast& forecast() const { return forecast_; }
 
   const RankWindow& ranked() const { return ranked_; }
-  // Ranks the window, in the place of the one before.
+  // Ranks the window, replacing the previous one.
   void rank(const RankWindow& window);
   RankWindow window_from(int64_t first, int64_t end) const { return rank_window(first, end, likely_, own_.size()); }
-  // The cells that a row is compared with, its own first, from a probe on that is ranked.
+  // The cells of a row's probes, from a ranked probe on; probe 0 is its own cell.
   const uint32_t* ranks(int64_t row, int64_t probe) const {
     return ranks_.data() + (row - ranked_rows_.first) * ranked_.count + (probe - ranked_.first);
   }
-  // The rows whose probes are ranked: all, or those of this rank.
+  // The rows whose probes are ranked: all, or this rank's.
   const RankPart& ranked_rows() const { return ranked_rows_; }
-  // The pairs that so many probes of every row compare (pairs_by_probes), by the first ones, which are ranked.
+  // Estimates the pairs that this many probes per row compare (pairs_by_probes), from the ranked ones.
   int64_t pairs(int64_t probes) const;
-  // All rows, cell after cell; and those of a cell, ascending.
+  // All rows, cell by cell; and those of a cell, in ascending order.
   const HostArray<uint32_t>& order() const { return members_; }
   const uint32_t* members(int64_t cell) const { return members_.data() + offsets_[cell]; }
   int64_t size(int64_t cell) const { return offsets_[cell + 1] - offsets_[cell]; }
@@ -73,7 +73,7 @@ class CellPartition {
   int64_t cells_;
   int64_t probes_;
   ProbeForecast forecast_;
-  int64_t likely_;  // probes that will be made
+  int64_t likely_;  // expected number of probes
   RankWindow ranked_;
   const GraphShare* const share_;
   const RankPart ranked_rows_;
@@ -81,7 +81,7 @@ class CellPartition {
   const Resources quiet_;
   const CellSpace space_;
   const MatrixBuffer centres_;
-  HostArray<uint32_t> own_;  // cell of each row
+  HostArray<uint32_t> own_;  // per row: its cell
   HostArray<uint32_t> ranks_;
   HostArray<int64_t> offsets_;
   HostArray<uint32_t> members_;

@@ -1,10 +1,11 @@
-// A collection cut into k-means cells on a GPU (cell_partition.hpp): the same cells and the same probes as on the CPU.
+// A partition of a collection into k-means cells on a GPU (cell_partition.hpp), with the same cells and probes as on
+// the CPU.
 //
-// Where parts of one process build one graph together (graph_share.hpp), the first learns the centres and foresees the
-// probes; each assigns and ranks the rows of its share, and knows the cells of all.
+// When parts of one process build one graph (graph_share.hpp), the first trains the centres and forecasts the probes;
+// each assigns and ranks the rows of its share, and has the cells of all rows.
 //
-// Time: rows x cells products for each ranking, and once more where a row looks for others with another vector than it
-// is found by. Memory: 4 (ranked probes + 1) bytes a row.
+// Time: rows x cells products per ranking, and once more if a row's query vector differs from its stored one. Memory:
+// 4 (ranked probes + 1) bytes per row.
 #pragma once
 
 #include <kith/kmeans.hpp>
@@ -25,19 +26,19 @@
 
 namespace kith {
 
-// Where there are very many cells: for each cell those whose centres are nearest to its own, and its rows, so that rows
-// rank these alone. Memory: 4 kCellsRanked bytes a cell, 8 a row.
+// For very many cells: the cells whose centres are nearest to each cell's, and each cell's rows, so that rows rank only
+// those cells. Memory: 4 kCellsRanked bytes per cell, 8 per row.
 class NearCells {
  public:
-  // Lists these rows. `own`: the cell of each; `sizes`: how many of them are in each cell.
+  // Lists these rows. `own`: each row's cell; `sizes`: the number of rows per cell.
   NearCells(const MatrixView& centres, const uint32_t* own, const std::vector<int64_t>& sizes, const RankPart& rows,
             std::shared_ptr<const DeviceContext> context, const Resources& resources);
 
-  // Cells near each.
+  // How many near cells each cell has.
   int64_t count() const { return count_; }
-  // Ascending, so that of equal distances the smaller cell comes first; those of the next cell follow.
+  // The near cells of each cell, cell by cell, in ascending order, so that ties go to the smaller cell.
   const uint32_t* numbers(int64_t cell) const { return numbers_.data() + cell * count_; }
-  // These rows, one cell's after the other's.
+  // These rows, cell by cell.
   const uint32_t* members() const { return members_.data(); }
 
  private:
@@ -48,8 +49,8 @@ class NearCells {
 
 class CellPartitionCuda final : public CellPlaces {
  public:
-  // Where a recall is wanted, the control rows foresee how many probes it needs, with their ties, which are given then.
-  // `share`: of parts; null: of nobody else.
+  // For a requested recall, forecasts the number of probes from the control rows and their ties, which must then be
+  // given. `share`: among several parts; null: there are no others.
   CellPartitionCuda(const GraphRowsCuda& rows, const CellsWish& wish, const ControlRows& control,
                     const ControlTies* ties, const GraphShare* share, std::shared_ptr<const DeviceContext> context,
                     const Resources& resources);
@@ -62,17 +63,17 @@ class CellPartitionCuda final : public CellPlaces {
   const std::vector<int64_t>& sizes() const { return sizes_; }
 
   const RankWindow& ranked() const { return ranked_; }
-  // Ranks the window, in the place of the one before.
+  // Ranks the window, replacing the previous one.
   void rank(const RankWindow& window);
   RankWindow window_from(int64_t first, int64_t end) const { return rank_window(first, end, likely_, own_.size()); }
-  // The rows whose probes are ranked: all, or those of this part.
+  // The rows whose probes are ranked: all, or this part's.
   const RankPart& ranked_rows() const { return ranked_rows_; }
-  // The cells of their probes first .. end - 1, which are ranked.
+  // The cells of their probes first .. end - 1, which must be ranked.
   CellColumns columns(int64_t first, int64_t end) const {
     return {ranks_.data(),           ranked_.count,      ranked_rows_.count, first - ranked_.first,
             end - ranked_.first, ranked_rows_.first};
   }
-  // The pairs that so many probes of every row compare (pairs_by_probes), by the first ones, which are ranked.
+  // Estimates the pairs that this many probes per row compare (pairs_by_probes), from the ranked ones.
   int64_t pairs(int64_t probes) const;
 
   void find_own(std::span<const uint32_t> rows, uint32_t* own) override;
@@ -100,19 +101,19 @@ class CellPartitionCuda final : public CellPlaces {
   const int64_t cells_;
   const int64_t probes_;
   ProbeForecast forecast_;
-  int64_t likely_;  // probes that will be made
+  int64_t likely_;  // expected number of probes
   RankWindow ranked_;
   bool has_own_ = false;
   MatrixView centres_;
   DeviceArray<float> centre_memory_;
-  DeviceArray<float> made_;         // rows as cells see them, a batch
-  DeviceArray<int64_t> found_ids_;  // what a search of a batch finds
+  DeviceArray<float> made_;         // a batch of rows in cell space
+  DeviceArray<int64_t> found_ids_;  // the search results of a batch
   DeviceArray<float> found_distances_;
   DeviceArray<uint32_t> own_;
   DeviceArray<uint32_t> ranks_;
   std::vector<int64_t> sizes_;
-  std::vector<int64_t> ranked_sizes_;  // the rows in each cell whose probes are ranked
-  std::optional<NearCells> near_;      // where these alone are ranked
+  std::vector<int64_t> ranked_sizes_;  // per cell: its rows whose probes are ranked
+  std::optional<NearCells> near_;      // if only near cells are ranked
 };
 
 }  // namespace kith

@@ -1,10 +1,10 @@
-// The cells nearest to each of many vectors on the CPU, in their order: by (canonical l2 key, cell), exactly.
+// Ranks the cells nearest to each of many vectors on the CPU: exactly, by (canonical l2 key, cell).
 //
-// There are few centres, and many of them are wanted: so the values of a vector and all centres are computed first
-// (kernels/panels) and the smallest are picked from them (kernels/select/smallest_values.hpp). Keys are computed only
-// for those too close to each other for the products' error bounds to tell their order.
+// There are few centres, and many of them are requested. So approximate values for all centres are computed first
+// (kernels/panels), and the smallest are selected (kernels/select/smallest_values.hpp). Keys are computed only where
+// the products' error bounds leave the order open.
 //
-// Memory: the packed centres, and for each thread kBlock values of every cell.
+// Memory: the packed centres, and per thread kBlock values for every cell.
 #pragma once
 
 #include <kith/resources.hpp>
@@ -25,17 +25,17 @@ namespace kith {
 
 class CellRanks {
  public:
-  // The `most` nearest of these centres, f32, which must outlive it.
+  // Finds the `most` nearest of these f32 centres, which must outlive it.
   CellRanks(const MatrixView& centres, int64_t most, const Resources& resources);
   ~CellRanks();
   CellRanks(const CellRanks&) = delete;
   CellRanks& operator=(const CellRanks&) = delete;
 
-  // Called on any thread: the number of a vector, and its nearest cells.
+  // Receives the number of a vector and its nearest cells; called on any thread.
   using Sink = std::function<void(int64_t vector, const uint32_t* cells)>;
   void rank(const MatrixView& vectors, ProgressMeter& meter, const Sink& sink);
 
-  // Counts for each question the cells that are nearer than the one asked for, without the vector's own cell (`own` has
+  // Counts for each question the cells nearer than the given one, without the vector's own cell (`own` has
   // one for each vector). Questions come by ascending vector; `first` is the number of the first of `vectors`.
   void count_nearer(const MatrixView& vectors, int64_t first, const uint32_t* own,
                     std::span<const PlaceQuestion> questions, uint32_t* nearer);
@@ -49,8 +49,8 @@ class CellRanks {
   std::vector<std::unique_ptr<Worker>> workers_;
 };
 
-// Writes the probes of the window: a row's probes are its own cell, then the others that were found, which are called by
-// their places in `numbers` where that is given.
+// Writes the probes of the window: a row's own cell, then the others that were found. If `numbers` is given, these are
+// indexes into it.
 template <typename Found, typename Cell>
 void put_probes(const Found* found, int64_t count, uint32_t own, const std::vector<uint32_t>* numbers,
                 const RankWindow& window, Cell* probes) {

@@ -1,4 +1,5 @@
-// The vectors that a collection is cut into cells by (cell_space.hpp), made on a GPU: the same values as on the CPU.
+// The vectors by which a collection is partitioned (cell_space.hpp), computed on a GPU with the same values as on the
+// CPU.
 #pragma once
 
 #include "cuda/device_array.hpp"
@@ -19,10 +20,10 @@ class CellSpaceCuda {
   bool has_two_sides() const { return extra_; }
   bool is_identity() const { return metric_ != Metric::cosine && !extra_; }
 
-  // Rows first, first + 1, ...: the rows themselves if they are as wanted, else made in `memory`, which has room
-  // for count x cols() floats.
+  // The vectors of rows first, first + 1, ...: the rows themselves if they are the same, else written to `memory`,
+  // which has room for count x cols() floats.
   MatrixView range(int64_t first, int64_t count, CellSide side, float* memory) const;
-  // The rows that a list on the device names; f32, in `memory`.
+  // The vectors of the rows in a device list; f32, in `memory`.
   MatrixView listed(const uint32_t* list, int64_t count, CellSide side, float* memory) const;
 
  private:
@@ -32,7 +33,7 @@ class CellSpaceCuda {
   const Metric metric_;
   const bool extra_;
   std::shared_ptr<const DeviceContext> context_;
-  DeviceArray<double> squares_;  // the canonical squared norm of every row, where cells want it
+  DeviceArray<double> squares_;  // the canonical squared norm of every row, if needed
   double longest_ = 0;
 };
 

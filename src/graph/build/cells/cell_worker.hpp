@@ -1,9 +1,9 @@
-// Compares rows of a cell with rows that probe it, on one thread of a CPU: what passes the bounds of the products gets its
-// key computed and is offered to the lists.
+// Compares the rows of a cell with the rows that probe it, on one CPU thread: for pairs within the products' error
+// bounds the key is computed and offered to the lists.
 //
-// Rows are called by their places in a PairRows. Those whose row there is below the number of lists have a list, of that
-// number; others, which are on their way past a block of rows, are compared and offered, and are offered nothing. Lists
-// hold rows by their numbers in the collection.
+// Rows are identified by their places in a PairRows. A row there below the number of lists has the list of that number;
+// the others, which are streamed past a block of rows, are offered to lists but have none. Lists store the rows'
+// numbers in the collection.
 #pragma once
 
 #include <kith/resources.hpp>
@@ -21,22 +21,22 @@
 
 namespace kith {
 
-inline constexpr int64_t kCellTileRows = 1536;     // of a cell, compared in one task
-inline constexpr int64_t kCellTaskQueries = 4096;  // for which such a tile is packed once
+inline constexpr int64_t kCellTileRows = 1536;     // rows of a cell per task
+inline constexpr int64_t kCellTaskQueries = 4096;  // queries per packed tile
 
 class CellWorker final : private PairHits, private PairFirsts {
  public:
-  // `numbers`: of the rows of rows.view(); none where each is its own. All must outlive it.
+  // `numbers`: those of the rows of rows.view(); empty: row i has number i. All must outlive it.
   CellWorker(const PairRows& rows, const uint32_t* numbers, WorkingLists& lists, const Resources& resources);
 
-  // Rows against queries of the same cell, which meet them from the other side too. All have lists.
+  // Rows against queries of the same cell; another call compares them the other way. All have lists.
   void run_own(uint32_t first_row, int64_t row_count, uint32_t first_query, int64_t query_count, ProgressMeter& meter);
-  // Rows against queries that are compared with them for the first time. Either all rows have lists or none, and so the
+  // Rows against queries of which no pair was compared before. Either all rows have lists or none; the same holds for
   // queries.
   void run(uint32_t first_row, int64_t row_count, const uint32_t* queries, int64_t query_count, ProgressMeter& meter);
 
  private:
-  // A pair whose key is not computed yet.
+  // A pair waiting for its key.
   struct Waiting {
     int32_t query;  // places
     int32_t row;
@@ -49,7 +49,7 @@ class CellWorker final : private PairHits, private PairFirsts {
   void for_blocks(const uint32_t* queries, int64_t all, ProgressMeter& meter, const Body& body);
   void put_similar_limits_together();
   bool has_list(uint32_t row) const { return row < lists_.rows(); }
-  // Numbers, in the view, of the rows and queries that are compared.
+  // The row numbers in the view, of the rows and queries to compare.
   uint32_t row_of_place(int64_t i) const { return all_.row_at(rows_[static_cast<size_t>(i)]); }
   uint32_t row_of_query(int64_t i) const { return all_.row_at(queries_[i]); }
   uint32_t number_of(uint32_t row) const { return numbers_ == nullptr ? row : numbers_[row]; }
@@ -67,7 +67,7 @@ class CellWorker final : private PairHits, private PairFirsts {
   std::unique_ptr<PairScan> scan_;
   PairKeys keys_;
   HostArray<Waiting> waiting_;
-  HostArray<Waiting> together_;  // the same by query
+  HostArray<Waiting> together_;  // the same, sorted by query
   int64_t waiting_count_ = 0;
   const uint32_t* queries_ = nullptr;  // places
   std::vector<uint32_t> rows_;         // places

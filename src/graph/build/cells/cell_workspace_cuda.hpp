@@ -1,8 +1,8 @@
-// What waves on a GPU keep beside the rows and their lists, and how it lies in memory. Pure, so that any machine can
+// The workspace of waves on a GPU, besides rows and lists, and its layout. Pure functions, so that any machine can
 // plan.
 //
-// Some of it follows from the rows: operands, an inbox of some offers for each. The rest is for pieces of a wave, which
-// are as small as memory wants: results do not depend on them.
+// Operands and inboxes are sized by the rows. The rest is for pieces of a wave, which get as small as memory requires:
+// results do not depend on their size.
 #pragma once
 
 #include <kith/view.hpp>
@@ -20,7 +20,7 @@ namespace kith {
 // Parts of a cell whose least values limit what is looked at first: lists of `length`, and the row itself, must fit the
 // number of parts well. None for long lists: there all is looked at.
 struct CellParts {
-  int64_t tiles = 0;  // of a cell, the first so many
+  int64_t tiles = 0;  // the first tiles of a cell
   int rows_per_part = 8;
 
   constexpr int64_t stride() const { return tiles * (kOperandTile / rows_per_part); }
@@ -30,14 +30,14 @@ constexpr CellParts cell_parts(int64_t length) {
   return length < 512 ? CellParts{16, 2} : CellParts{};
 }
 
-// What the kernels have room for: offers that wait for a row, and parts of a cell.
+// Fixed capacities of the kernels: offers per inbox, and parts per cell.
 inline constexpr int64_t kMostInboxSlots = 256;
 inline constexpr int64_t kMostCellParts = 1024;
 static_assert(cell_parts(1).stride() <= kMostCellParts && cell_parts(100).stride() <= kMostCellParts);
 
-// Operands in the order of cells.
+// Operands, cell by cell.
 struct CellOperandSpace : WorkspaceLayout {
-  using Value = uint32_t;  // the bits of a float where operands are halves, of an int32_t where they are bytes
+  using Value = uint32_t;  // the bits of a float for half operands, of an int32_t for byte operands
 
   CellOperandSpace(int64_t cols, int64_t chunks, int64_t places)
       : operands(take<std::byte>(operand_bytes(places, chunks))),
@@ -60,10 +60,10 @@ struct CellOperandSpace : WorkspaceLayout {
   static int64_t padded(int64_t places) { return operand_tiles(places) * kOperandTile; }
 };
 
-inline constexpr int64_t kCellPiecesAhead = 8;  // pieces that are enqueued before anybody waits
-inline constexpr int64_t kItemTiles = 32;       // of rows, in a product of a tile of slots, at most
+inline constexpr int64_t kCellPiecesAhead = 8;  // pieces enqueued before the host waits
+inline constexpr int64_t kItemTiles = 32;       // most tiles of rows per product of a tile of slots
 
-// An offer that found its row's inbox full.
+// An offer that did not fit its row's inbox.
 struct SpilledOffer {
   uint64_t neighbor;
   uint32_t row;
@@ -81,15 +81,15 @@ struct CellSpaceProblem {
 
 struct CellSpacePlan : WorkspaceLayout {
   CellSpacePlan() = default;
-  // With pieces made smaller by `shift` halvings.
+  // With pieces halved `shift` times.
   CellSpacePlan(const CellSpaceProblem& problem, int shift);
 
   int64_t pair_capacity = 0;
   int64_t spill_capacity = 0;
   int64_t inbox_slots = 0;
-  int64_t tiles = 0;      // of slots, in a piece
-  int64_t own_tiles = 0;  // the same in the wave of the own cells
-  int64_t slots = 0;      // of a wave, about
+  int64_t tiles = 0;      // tiles of slots per piece
+  int64_t own_tiles = 0;  // the same for the wave of own cells
+  int64_t slots = 0;      // slots per wave, about
 
   Slot<uint64_t> inboxes;
   Slot<uint32_t> inbox_counts;
@@ -98,12 +98,12 @@ struct CellSpacePlan : WorkspaceLayout {
   Slot<uint32_t> spilled_count, pair_counts, spill_counts;
   Slot<std::byte> queries;
   Slot<float> parts;
-  Slot<CellOperandSpace::Value> slot_limits;  // two for each slot
+  Slot<CellOperandSpace::Value> slot_limits;  // two per slot
   Slot<uint32_t> next;
   Slot<ProductItem> items;
 };
 
-// The largest pieces that fit, or the smallest there are.
+// With the largest pieces that fit, or else the smallest.
 CellSpacePlan plan_cell_space(const CellSpaceProblem& problem, int64_t available);
 
 }  // namespace kith

@@ -1,12 +1,12 @@
-// A k-NN graph by cells (section 6.5 of "Billion-scale similarity search with GPUs", without compression): rows are cut
-// into k-means cells, a row is compared with all rows of the cells nearest to it, and every compared pair is offered to
-// both its rows. How many probes the recall needs is known beforehand (probe_forecast.hpp); they are made in waves,
-// nearest first.
+// Builds a k-NN graph by cells (section 6.5 of "Billion-scale similarity search with GPUs", without compression): rows
+// are partitioned into k-means cells, each row is compared with all rows of the cells nearest to it, and every compared
+// pair is offered to both rows. The number of probes that the recall needs is forecast (probe_forecast.hpp); probes are
+// made in waves, nearest first.
 //
-// What comes out is defined without its arithmetic: the first of each row, by (key, row), among the rows of its probed
-// cells and the rows whose probed cells hold it. The error bounds of the products decide every compared pair.
+// The result is defined independently of arithmetic: for each row the first by (key, row) among the rows of its probed
+// cells and the rows whose probed cells contain it. Products only exclude pairs that their error bounds decide.
 //
-// Cost: rows x (cells for every 128 probes + probes x rows of a cell) distances.
+// Cost: rows x (cells per 128 probes + probes x rows per cell) distances.
 #pragma once
 
 #include <kith/metric.hpp>
@@ -24,45 +24,46 @@
 
 namespace kith {
 
-// One wave: what a backend does; the loop around it is the same for all. A wave compares every row with all rows of the cells
-// of some of its probes, and offers every compared pair to both its rows. What lists hold afterwards is the first of all that
-// was ever offered, whatever the order.
+// The backend's part: one wave. The loop around waves is shared. A wave compares every row with all rows of the cells
+// of a range of its probes, and offers every compared pair to both rows. Lists keep the first of all offers ever made,
+// in whatever order they came.
 class CellSteps {
  public:
   virtual ~CellSteps() = default;
-  // Nearest cells that every row can be compared with.
+  // The most probes per row.
   virtual int64_t probes() const = 0;
-  // Until cells are learned, the forecast knows ties alone.
+  // The forecast; before cells are trained it has only ties.
   virtual const ProbeForecast& forecast() const = 0;
-  // Learns the cells' centres, by which probes are foreseen; then assigns every row to its cell, which all below needs.
-  // May be called again. The CPU does both when it is made.
+  // Trains the cells' centres, which the forecast needs; then assigns every row to its cell, which the calls below
+  // need. May be called again. The CPU backend does both in its constructor.
   virtual void learn() {}
   virtual void cut() {}
-  // The pairs that so many probes of every row compare, estimated where not all are ranked.
+  // The pairs that this many probes per row compare; estimated unless all are ranked.
   virtual int64_t pairs(int64_t probes) const = 0;
-  // When the work on it began.
+  // When work began.
   std::chrono::steady_clock::time_point began() const { return began_; }
-  // How much is left to keys because fast products tell little of the rows, from 0 to 1. Until they are cut, of the
+  // The share of pairs that need keys because products exclude too few, from 0 to 1. Before the partition, that of the
   // control rows.
   virtual double blur() const { return 0; }
-  // Takes what waves of up to so many probes take at most, for who counts memory.
+  // Allocates what waves of up to this many probes need at most, to count memory.
   virtual void count_waves(int64_t) {}
-  // Probes first .. end - 1 of every row, or of each rank's rows; first 0 is the own cell, which comes alone. Returns the pairs compared.
+  // Probes first .. end - 1 of every row, or of each rank's rows; first 0 is the own cell, which comes alone. Returns
+  // the pairs compared.
   virtual int64_t wave(int64_t first, int64_t end, ProgressMeter& meter) = 0;
 
  private:
   const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
 };
 
-// Cells of the rows; the waves write the lists, which must outlive it.
+// CPU backend. Waves write the lists, which must outlive it.
 std::unique_ptr<CellSteps> make_cell_steps_cpu(GraphListsCpu& lists, const CellsWish& wish);
-// The lists lie on a GPU. Where the metric is no product, the CPU compares.
+// GPU backend, with lists on the GPU. Metrics that are no products are compared on the CPU.
 std::unique_ptr<CellSteps> make_cell_steps_cuda(GraphLists& lists, const CellsWish& wish);
-// Either.
+// The backend for the device.
 std::unique_ptr<CellSteps> make_cell_steps(GraphLists& lists, const CellsWish& wish);
 
-// Fills the lists, which are empty: with as many probes as the recall needs, those of the wish
-// at most.
+// Fills the empty lists with as many probes as the recall needs, at most those of the
+// parameters.
 BuildOutcome run_cells(CellSteps& steps, GraphLists& lists, const CellsWish& wish, const Resources& resources);
 
 }  // namespace kith

@@ -1,5 +1,5 @@
-// Where cells come among the probes of rows, answered from the cells' centres on the CPU (probe_forecast.hpp): the rows may
-// lie anywhere, and are asked for some at a time.
+// Answers at which probe a row reaches a cell, from the cells' centres on the CPU (probe_forecast.hpp). The rows may be
+// stored anywhere and are fetched in batches.
 #pragma once
 
 #include <kith/matrix_buffer.hpp>
@@ -21,10 +21,10 @@ Neighbors nearest_centres(const MatrixView& vectors, const MatrixView& centres, 
 
 class CentrePlaces final : public CellPlaces {
  public:
-  // The vectors of listed rows, as cells see them.
+  // Fetches the vectors of listed rows in cell space.
   using Listed = std::function<MatrixBuffer(const uint32_t* rows, int64_t count, CellSide side)>;
 
-  // The centres, f32, must outlive it. `batch` rows are asked for at a time.
+  // The f32 centres must outlive it. Fetches `batch` rows at a time.
   CentrePlaces(const MatrixView& centres, Listed listed, int64_t batch, const Resources& resources)
       : centres_(centres), listed_(std::move(listed)), batch_(batch), resources_(resources.with_progress({})) {}
 

@@ -1,10 +1,10 @@
-// Rows that tie with the last neighbours of control rows, known before there are cells.
+// Rows that tie with the last true neighbour of control rows, found before there are cells.
 //
-// A row as near as a control row's last true neighbour counts as found, so what cells find of it depends on all such
-// rows. They are looked at for up to 64 control rows, up to 4,096 for each; these stand for all that have ties. Where
-// most of them have more, few are looked at.
+// A row as near as a control row's last true neighbour counts as found, so the recall by cells depends on all such
+// rows. They are collected for up to 64 control rows with ties, up to 4,096 each, as a sample of all control rows with
+// ties. If most of them have more, only a few are collected.
 //
-// Cost: an exact search of these control rows. Memory: 4 bytes for each such row.
+// Cost: an exact search of these control rows. Memory: 4 bytes per collected row.
 #pragma once
 
 #include <kith/metric.hpp>
@@ -23,26 +23,26 @@ namespace kith {
 
 class ControlTies {
  public:
-  // `x` may lie in the memory of a GPU, which then searches.
+  // If `x` is in the memory of a GPU, that one searches.
   ControlTies(const ControlRows& control, const MatrixView& x, Metric metric, const Resources& resources);
-  // For rows from anywhere, by a search of the caller's.
+  // The same with a search by the caller.
   ControlTies(const ControlRows& control, RowSource& x, Metric metric, const ControlRows::Search& search,
               const Resources& resources);
 
-  // Rows of the collection, and how many are looked at for a control row.
+  // The rows of the collection, and how many ties are collected per control row.
   int64_t all_rows() const { return all_rows_; }
   int64_t most_near() const { return most_near_; }
-  // Control rows that have ties, and those of them whose ties were searched: the numbers of these among the control
-  // rows, and the rows as near as the last neighbour of each.
+  // The number of control rows with ties, and those of them that were searched: their numbers among the control rows,
+  // and for each the rows as near as its last neighbour.
   int64_t tied() const { return static_cast<int64_t>(tied_.size()); }
   const std::vector<uint32_t>& searched() const { return searched_; }
   std::span<const uint32_t> near(int64_t i) const {
     const auto at = static_cast<size_t>(i);
     return {near_.data() + starts_[at], static_cast<size_t>(starts_[at + 1] - starts_[at])};
   }
-  // Rows as near as the last neighbour, the mean over all control rows.
+  // The mean number of rows as near as the last neighbour, over all control rows.
   double mean_near() const;
-  // Whether not few control rows have more such rows than are looked at.
+  // Whether a considerable share of the control rows has more ties than are collected.
   bool is_crowded() const;
 
  private:
@@ -57,7 +57,7 @@ class ControlTies {
   const int64_t k_;
   const int64_t control_rows_;
   const int64_t most_near_;
-  int64_t crowded_ = 0;  // of those that were searched
+  int64_t crowded_ = 0;  // among those that were searched
   std::vector<uint32_t> tied_;
   std::vector<uint32_t> searched_;
   std::vector<int64_t> starts_ = {0};
