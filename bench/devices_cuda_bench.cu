@@ -6,6 +6,7 @@
 // Times are the least of the runs, after one that does not count; of graphs and searches of many rows too.
 #include <kith/kith.hpp>
 
+#include "driver/benchmark.hpp"
 #include "mixture_rows_cuda.hpp"
 #include "options.hpp"
 
@@ -230,14 +231,15 @@ void run(const Settings& settings) {
   }
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  try {
-    run(parse(argc, argv));
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "%s\n", error.what());
-    return 1;
-  }
+int program(int argc, char** argv) try {
+  run(parse(argc, argv));
   return 0;
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "devices_cuda_bench: %s\n", error.what());
+  return 1;
 }
+
+const kith::bench::Registered known(
+    {.name = "devices_cuda", .about = "calls shared by parts of one GPU, beside the whole", .program = &program});
+
+}  // namespace

@@ -2,10 +2,10 @@
 """Compressed indexes beside FAISS through Python, in one run: FAISS's trained file is read by Kith, so that training plays
 no part, and both answer the same queries.
 
-    index_vs_faiss.py --data DIR [--threads 2] [--k 100] [--keep FOLDER] [--only IVF1024,PQ16]
+    index_vs_faiss.py --data DIR [--threads 2] [--k 100] [--keep FOLDER] [--only IVF1024,PQ16] [--out FILE]
 
-DIR holds sift1m_{base,learn,query}.u8bin and sift1m_gt_l2.ibin. Prints queries per second (the best of three runs), the
-ratio, how many ids are equal place by place, and 1-recall@1/10/100 of both; then one query at a time. FAISS's trained
+DIR holds sift1m_{base,learn,query}.u8bin and sift1m_gt_l2.ibin. Reports the time of all queries (the best of three
+runs), how many ids are equal place by place, and 1-recall@1/10/100 of both; then one query at a time. FAISS's trained
 files are kept in FOLDER, where a run with another KITH_CPU_TARGET finds them.
 """
 
@@ -17,6 +17,7 @@ from pathlib import Path
 import faiss
 import kith
 import numpy as np
+from report import Report
 
 
 def read_bin(path, dtype):
@@ -34,7 +35,7 @@ def best(call, runs=3):
     return min(times), result
 
 
-def compare(name, index, own, queries, truth, probes, options):
+def compare(report, name, index, own, queries, truth, probes, options):
     for number in probes:
         if number:
             index.nprobe = number
@@ -43,17 +44,20 @@ def compare(name, index, own, queries, truth, probes, options):
         recall = [
             [np.mean((ids[:, :r] == truth[: len(ids), :1]).any(axis=1)) for r in (1, 10, 100)] for ids in (answer[0], found)
         ]
-        print(
-            f"{name:14s} probes {number or '-':>4}: kith {len(queries) / ours:8.0f} faiss {len(queries) / theirs:8.0f} "
-            f"queries/s, ratio {theirs / ours:5.2f}; same ids {np.mean(answer[0] == found):.4f}; recall kith "
-            + "/".join(f"{r:.4f}" for r in recall[0])
-            + " faiss "
-            + "/".join(f"{r:.4f}" for r in recall[1]),
-            flush=True,
+        figures = {"same_ids": float(np.mean(answer[0] == found))}
+        for who, shares in zip(("", "_faiss"), recall, strict=True):
+            figures.update({f"recall@{r}{who}": round(float(share), 4) for r, share in zip((1, 10, 100), shares, strict=True)})
+        report.row(
+            f"{name}, {number or 'no'} probes, {len(queries)} queries",
+            ms=1e3 * ours,
+            runs=3,
+            clock="wall",
+            peers_ms={"faiss": 1e3 * theirs},
+            figures=figures,
         )
 
 
-def compare_alone(name, index, own, queries, probes, options):
+def compare_alone(report, name, index, own, queries, probes, options):
     """One query a call."""
     for number in probes:
         if number:
@@ -64,11 +68,8 @@ def compare_alone(name, index, own, queries, probes, options):
                 own.search(queries[i : i + 1], options.k, probes=n or None, threads=options.threads) for i in range(len(queries))
             ]
         )
-        print(
-            f"{name:14s} probes {number or '-':>4}, one query: kith {ours / len(queries) * 1e6:8.1f} faiss "
-            f"{theirs / len(queries) * 1e6:8.1f} us, ratio {theirs / ours:5.2f}",
-            flush=True,
-        )
+        one, other = (1e3 * took / len(queries) for took in (ours, theirs))
+        report.row(f"{name}, {number or 'no'} probes, one query", ms=one, runs=3, clock="wall", peers_ms={"faiss": other})
 
 
 def faiss_index(name, learn, base, keep):
@@ -91,13 +92,15 @@ def main():
     parser.add_argument("--k", type=int, default=100)
     parser.add_argument("--keep", type=Path)
     parser.add_argument("--only", default="", help="only this string")
+    parser.add_argument("--out", help="a file for lines of JSON")
     options = parser.parse_args()
+    report = Report("index_vs_faiss", options.out)
     faiss.omp_set_num_threads(options.threads)
     base, learn, queries = (
         read_bin(options.data / f"sift1m_{part}.u8bin", np.uint8).astype(np.float32) for part in ("base", "learn", "query")
     )
     truth = read_bin(options.data / "sift1m_gt_l2.ibin", np.int32)
-    print(f"kith {kith.__version__}, faiss {faiss.__version__}; {options.threads} threads, k = {options.k}")
+    report.note(f"kith {kith.__version__}, faiss {faiss.__version__}; {options.threads} threads, k = {options.k}")
     with tempfile.TemporaryDirectory() as folder:
         for name, count, probes, alone in (
             ("IVF1024,PQ16", 10000, (1, 8, 32, 128), 500),
@@ -108,8 +111,8 @@ def main():
         ):
             if options.only in ("", name):
                 index, own = faiss_index(name, learn, base, options.keep or Path(folder))
-                compare(name, index, own, queries[:count], truth, probes, options)
-                compare_alone(name, index, own, queries[:alone], probes if alone else (), options)
+                compare(report, name, index, own, queries[:count], truth, probes, options)
+                compare_alone(report, name, index, own, queries[:alone], probes if alone else (), options)
 
 
 if __name__ == "__main__":

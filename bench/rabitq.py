@@ -1,10 +1,10 @@
 """RaBitQ beside PQ of equal bytes, both with a second look: time of one query and of 100 at a recall.
 
-    python bench/rabitq.py [--device cpu|cuda] [--rows N] [--cols 384,768] [--threads T]
+    python bench/rabitq.py [--device cpu|cuda] [--rows N] [--cols 384,768] [--threads T] [--out FILE]
 
 Rows are a mixture whose points lie near a subspace of 48 directions, rotated over all columns, as embeddings do. Each
-kind has the probes and refine that reach the recall in the least time; kinds take turns, and the median of the rounds is
-printed.
+kind has the probes and refine that reach the recall in the least time; kinds take turns, and a case is the median of the
+rounds, for one query.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import time
 
 import kith
 import numpy as np
+from report import Report
 
 K = 10
 RECALL = 0.95
@@ -55,9 +56,11 @@ def main() -> None:
     parser.add_argument("--lists", type=int, default=256)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--out", help="a file for lines of JSON")
     args = parser.parse_args()
+    report = Report("rabitq", args.out)
     clock = time.process_time if args.device == "cpu" else time.perf_counter
-    print("cols  kind                     bytes  build s  probes  refine  recall   1 query us  100 queries us each")
+    report.note(f"kith {kith.__version__}, {args.rows} rows, {args.lists} lists, {args.threads} threads, on {args.device}")
     for cols in map(int, args.cols.split(",")):
         draw = np.random.default_rng(0)
         basis = np.linalg.qr(draw.standard_normal((cols, 48)))[0].T.astype(np.float32) * 1.0
@@ -88,15 +91,20 @@ def main() -> None:
                         )
                     times.setdefault((kind, count), []).append((clock() - start) / calls / count)
         for kind, index, built, found in made:
+            code = {"code_bytes": index.info().code_bytes, "build_s": round(built, 2)}
             if found is None:
-                print(f"{cols:4}  {kind:24} {index.info().code_bytes:5}  {built:7.2f}  below {RECALL}")
+                report.row(f"{kind} of {cols} columns", figures=code, labels={"recall": f"below {RECALL}"})
                 continue
-            one, many = (1e6 * float(np.median(times[kind, count])) for count in (1, 100))
-            print(
-                f"{cols:4}  {kind:24} {index.info().code_bytes:5}  {built:7.2f}  {found[0]:6}  {found[1]:6}"
-                f"  {found[2]:.4f}  {one:10.1f}  {many:10.1f}",
-                flush=True,
-            )
+            probes, refine, recall = found
+            for count in (1, 100):
+                report.row(
+                    f"{kind} of {cols} columns, {count} together",
+                    shape=f"{args.rows} x {cols}",
+                    median_ms=1e3 * float(np.median(times[kind, count])),
+                    runs=args.rounds,
+                    clock="processor" if args.device == "cpu" else "wall",
+                    figures={**code, "probes": probes, "refine": refine, "recall": round(float(recall), 4)},
+                )
 
 
 if __name__ == "__main__":

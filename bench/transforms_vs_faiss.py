@@ -1,6 +1,6 @@
 """Time to train PCA and OPQ, and the error of product codes behind OPQ, beside faiss, in one run.
 
-    python bench/transforms_vs_faiss.py x.u8bin [--parts 16] [--columns 0] [--threads 2] [--base base.u8bin]
+    python bench/transforms_vs_faiss.py x.u8bin [--parts 16] [--columns 0] [--threads 2] [--base base.u8bin] [--out FILE]
 
 Errors are mean squared distances, in the space of the vectors, between vectors and what faiss's ProductQuantizer makes
 of them behind either rotation, trained on the same vectors: rotations alone are compared. faiss is asked for its
@@ -15,6 +15,7 @@ import time
 import faiss
 import kith
 import numpy as np
+from report import Report
 
 
 def seconds(work):
@@ -34,7 +35,7 @@ def code_error(rotation, learn, base, parts):
 
 
 def main():
-    """Print one line for each transform."""
+    """Report a line for each transform."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("learn", help="vectors to train with")
     parser.add_argument("--base", help="vectors to code; by default those that were trained with")
@@ -43,7 +44,9 @@ def main():
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--skip-faiss-opq", action="store_true", help="it takes minutes")
+    parser.add_argument("--out", help="a file for lines of JSON")
     arguments = parser.parse_args()
+    report = Report("transforms_vs_faiss", arguments.out)
     learn = kith.read_vectors(arguments.learn)[: arguments.rows].astype(np.float32)
     base = learn if arguments.base is None else kith.read_vectors(arguments.base)[: arguments.rows].astype(np.float32)
     dimension = learn.shape[1]
@@ -55,25 +58,28 @@ def main():
     theirs = faiss.PCAMatrix(dimension, kept)
     other, _ = seconds(lambda: theirs.train(learn))
     turned = theirs.apply(base)
-    print(f"PCA{kept}: train kith {ours:.2f} s, faiss {other:.2f} s", end="; ")
-    print(f"kept variance kith {pca.apply(base).var(0).sum():.6g}, faiss {turned.var(0).sum():.6g}", end="; ")
+    variance = {"variance": float(pca.apply(base).var(0).sum()), "variance_faiss": float(turned.var(0).sum())}
+    report.row(f"PCA{kept}, train", ms=1e3 * ours, clock="wall", peers_ms={"faiss": 1e3 * other}, figures=variance)
     ours, _ = seconds(lambda: pca.apply(base, threads=arguments.threads))
     other, _ = seconds(lambda: theirs.apply(base))
-    print(f"apply {len(base)} rows kith {ours:.3f} s (float64), faiss {other:.3f} s (float32)")
+    sums = {"sums": "float64; faiss: float32"}
+    report.row(f"PCA{kept}, apply to {len(base)} rows", ms=1e3 * ours, clock="wall", peers_ms={"faiss": 1e3 * other}, labels=sums)
 
     name = f"OPQ{arguments.parts}_{columns}"
     ours, opq = seconds(
         lambda: kith.OPQ(arguments.parts, columns, device="cpu").train(learn, threads=arguments.threads)
     )
-    print(f"{name}: train kith {ours:.2f} s, error {code_error(opq.rotation, learn, base, arguments.parts):.6g}")
+    errors = {"error": code_error(opq.rotation, learn, base, arguments.parts)}
     if columns == dimension:
-        plain = code_error(np.eye(dimension, dtype=np.float32), learn, base, arguments.parts)
-        print(f"{name}: no rotation, error {plain:.6g}")
+        errors["error_unrotated"] = code_error(np.eye(dimension, dtype=np.float32), learn, base, arguments.parts)
+    peers = {}
     if not arguments.skip_faiss_opq:
         theirs = faiss.OPQMatrix(dimension, arguments.parts, columns)
         other, _ = seconds(lambda: theirs.train(learn))
         rotation = faiss.vector_to_array(theirs.A).reshape(columns, dimension)
-        print(f"{name}: train faiss {other:.2f} s, error {code_error(rotation, learn, base, arguments.parts):.6g}")
+        peers["faiss"] = 1e3 * other
+        errors["error_faiss"] = code_error(rotation, learn, base, arguments.parts)
+    report.row(f"{name}, train", ms=1e3 * ours, clock="wall", peers_ms=peers, figures=errors)
 
 
 if __name__ == "__main__":

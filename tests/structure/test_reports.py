@@ -1,0 +1,40 @@
+"""Benchmarks in C++ and in Python write lines of JSON with the same members, so that one program compares them."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+import sys
+from pathlib import Path
+
+BENCH = Path(__file__).parents[2] / "bench"
+sys.path.insert(0, str(BENCH))
+
+from report import Report  # noqa: E402
+
+MEMBERS = re.findall(r'add\("(\w+)"', (BENCH / "driver/report.cpp").read_text("utf-8"))
+
+
+def test_members_are_the_drivers() -> None:
+    assert MEMBERS == [name for name in inspect.signature(Report.row).parameters if name not in ("self", "case")]
+
+
+def test_rows_are_written_without_what_was_not_measured(tmp_path: Path) -> None:
+    report = Report("walks", tmp_path / "out.jsonl")
+    report.note("a quiet machine")
+    report.row("alone", ms=1.5, runs=3, peers_ms={"faiss": 3.0})
+    lines = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text("utf-8").splitlines()]
+    assert lines == [
+        {"table": "walks", "note": "a quiet machine"},
+        {"table": "walks", "case": "alone", "ms": 1.5, "runs": 3, "peers_ms": {"faiss": 3.0}},
+    ]
+
+
+def test_stored_lines_are_of_this_form() -> None:
+    files = [*BENCH.glob("results/*/*.jsonl")]
+    assert files
+    for file in files:
+        for number, line in enumerate(file.read_text("utf-8").splitlines(), 1):
+            members = set(json.loads(line)) - {"table"}
+            assert members == {"note"} or "case" in members and members <= {"case", *MEMBERS}, f"{file}:{number}"
