@@ -1,4 +1,4 @@
-// Pieces of lists by lookup tables, whatever they are of: what product codes and sums of codewords share.
+// Base class of scans by lookup tables, shared by product codes, sums of codewords and codes of their own.
 #pragma once
 
 #include "core/divide.hpp"
@@ -14,25 +14,25 @@
 
 namespace kith {
 
-// A piece of a list by lookup tables, whatever they are of: sums of a table's entries, after a screen of tables rounded
-// to bytes where the processor has one (kernels/lists/code_screen.hpp). Who derives from it fills the tables.
+// Scans a piece of a list by sums of table entries, after a screen with byte tables if the processor has one
+// (kernels/lists/code_screen.hpp). Derived classes fill the tables.
 //
-// A norm that codes hold as a number, behind their parts, has no table: it is added to the sum. What the parts add up
-// to is then at most the limit less the least norm of the piece. Terms that a screen has of each vector
-// (list_screen.hpp) give every vector a limit of its own.
+// A norm stored as a number after the parts of a code has no table: it is added to the sum, so the screen's limit is
+// the query's limit minus the smallest norm of the piece. Per-vector terms of a screen (list_screen.hpp) give every
+// vector a limit of its own.
 class CodeTableScan : public ListProduct {
  protected:
   // A query in a list.
   struct Loaded {
     float offset = 0;
-    float error = 0;  // without what norms that are added bring
+    float error = 0;  // without the error from added norms
     int64_t table = 0;
-    float constant = 0;  // added to sums that are divided by a norm,
-    float tilt = 0;      // and their error before they are; that of sums which a scale of 1 multiplies
+    float constant = 0;  // added to sums before they are divided by a norm
+    float tilt = 0;      // error of a sum before the division; or, with scales, for a scale of 1
   };
 
-  // What a screen has of each vector, where anything: a term that is added to the sum, or a norm that divides it. Or
-  // what codes have themselves: a scale that multiplies the sum, and a shift that is added then.
+  // Per-vector values: from a screen, a term to add to the sum or a norm to divide it by; or from the codes themselves,
+  // a scale that multiplies the sum and a shift added after that.
   enum class Terms : uint8_t { none, added, divisors, scaled };
 
  public:
@@ -49,19 +49,19 @@ class CodeTableScan : public ListProduct {
 
  protected:
   const CodeFormat& format() const { return format_; }
-  int64_t entries() const { return format_.parts * format_.codewords(); }  // of a table
+  int64_t entries() const { return format_.parts * format_.codewords(); }  // per table
   float* table(int64_t i) const { return held_->sums.data() + i * entries(); }
-  // For codes that have scales.
+  // Reads the scales and shifts of codes that have them.
   virtual void read_scales(const uint8_t* /*codes*/, int64_t /*count*/, float* /*scales*/, float* /*shifts*/) const {}
-  // Once a table is filled.
+  // Called when a table has been filled.
   void round_table(int64_t i);
-  // Begin the lists of a call, and each list with its number of queries.
+  // Begins the lists of a call; ends each list, with its number of queries.
   void start_lists();
   Loaded& loaded(int64_t i) const { return held_->loaded[i]; }
   int64_t loaded_count() const { return firsts_.back(); }
   void end_list(int64_t queries) { firsts_.push_back(firsts_.back() + queries); }
   // The table of a query of the batch, the same for every list: fill(table) computes it on first use, and it is kept
-  // for the lists of a call. Not for callers that number tables differently.
+  // for the lists of a call. For callers that number tables by query.
   template <typename Fill>
   int64_t table_of(uint32_t number, const Fill& fill) {
     const auto there = std::find(owners_.begin(), owners_.end(), int64_t{number});
@@ -88,7 +88,7 @@ class CodeTableScan : public ListProduct {
   void scan_scaled(int64_t first, int64_t count, const float* limits, ListHits& hits);
   double most_steps(int64_t query, float limit, const ListHits& hits);
   double steps_that_hold(int64_t query, int64_t enough, bool with_terms);
-  // What a vector's bytes may add up to: start + slope * term. Where nothing is known, all pass.
+  // The largest sum of bytes of a vector that may pass: start + slope * term. Without a bound all pass.
   struct TermLimit {
     float start = 0;
     float slope = 0;
@@ -103,17 +103,17 @@ class CodeTableScan : public ListProduct {
   const bool adds_norms_;
   const Terms terms_kind_;
   float largest_term_ = 0;
-  const float* terms_ = nullptr;           // of the vectors loaded
+  const float* terms_ = nullptr;           // of the loaded vectors
   ScreenLook look_;
-  float spread_errors_[kHitQueries] = {};  // of the vectors that passed, where a norm divides
-  ReusedVector<int64_t> owners_;           // of the tables: queries of the batch
-  ReusedVector<int64_t> used_;             // when each was last wanted
+  float spread_errors_[kHitQueries] = {};  // of the vectors that passed, if sums are divided by norms
+  ReusedVector<int64_t> owners_;           // per table: its query in the batch
+  ReusedVector<int64_t> used_;             // per table: its last use
   int64_t call_ = 0;
   const int64_t table_bytes_;
   const bool screens_;
   const BlockScreen screen_block_;
-  bool cleared_ = false;  // the tables rounded to bytes, whose last ones stay zeros
-  // In one block, so that a short search takes memory once.
+  bool cleared_ = false;  // whether the byte tables' padding has been zeroed
+  // In one block, so that a short search makes one allocation.
   struct Arrays {
     Arrays(ArrayPlaces& places, const CodeTableScan& scan, const ListProductShape& shape);
 
@@ -132,11 +132,11 @@ class CodeTableScan : public ListProduct {
   const HostArrays<Arrays> held_;
   float largest_scale_ = 0;
   float largest_shift_ = 0;
-  ReusedVector<int64_t> firsts_ = {0};  // of each list's queries; the end of the last
-  int64_t first_ = 0;                  // of the list in use
+  ReusedVector<int64_t> firsts_ = {0};  // per list: its first query; then the end
+  int64_t first_ = 0;                  // first query of the current list
   const uint8_t* codes_ = nullptr;
   int64_t rows_ = 0;
-  // The range of the loaded vectors' norms, 0 where codes hold none.
+  // The range of the loaded vectors' norms; 0 if codes have none.
   double least_norm_ = 0;
   double most_norm_ = 0;
   float norm_error_ = 0;

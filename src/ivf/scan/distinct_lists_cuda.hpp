@@ -1,6 +1,6 @@
-// Lists without the vectors that have very many equal ones before them (launch_rank_repeats): a search for no more
-// neighbours than that never finds these, and need not scan them. A block for each list; one read of the ranks to
-// count, and one with the codes to bring together what stays, in its order.
+// Compacts lists to the vectors without very many equal predecessors (launch_rank_repeats): a search for no more
+// neighbours than that never returns the others and need not scan them. One block per list; reads the ranks once to
+// count, and once more, with the codes, to compact, in order.
 #pragma once
 
 #include "cuda/workspace_layout.hpp"
@@ -15,16 +15,16 @@ namespace kith {
 
 struct DistinctLists {
   const DeviceListsView& lists;
-  const uint16_t* ranks = nullptr;  // of each vector
-  uint32_t most = 0;                // those of a smaller rank stay
+  const uint16_t* ranks = nullptr;  // per vector
+  uint32_t most = 0;                // vectors of smaller rank are kept
 };
 
-// How many of each list stay. Enqueues and returns.
+// Counts the kept vectors of each list. Enqueues.
 void launch_count_distinct(const DistinctLists& from, uint32_t* counts, cudaStream_t stream);
 
-// Where they go.
+// The compacted lists.
 struct DistinctTarget {
-  int64_t* offsets = nullptr;  // lists + 1, written before
+  int64_t* offsets = nullptr;  // lists + 1, input
   uint8_t* codes = nullptr;
   uint32_t* rows = nullptr;
   uint16_t* ranks = nullptr;
@@ -44,7 +44,7 @@ struct DistinctLayout : WorkspaceLayout {
   Slot<uint32_t> rows;
   Slot<uint16_t> ranks;
 };
-// Enqueues and returns.
+// Enqueues.
 void launch_gather_distinct(const DistinctLists& from, const DistinctTarget& to, cudaStream_t stream);
 
 }  // namespace kith

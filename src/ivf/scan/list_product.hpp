@@ -1,16 +1,16 @@
-// Products of queries with a piece of a list: which vectors of it may be near a query, as values within a bound.
+// Approximate products of queries with a piece of a list, with error bounds: they select the vectors that may be near.
 //
 //   key(query, vector), or its square for l2, = value + offset(query), within error(query)
 //
-// A piece is decoded once for all queries that were loaded. One thread's; each has its own.
+// A piece is decoded once for all loaded queries. Each thread has an instance of its own.
 //
 //   panels  f32 (kernels/panels), on every processor
 //   tiles   bf16 on matrix units (kernels/lists/list_tiles.hpp)
-//   tables  product codes for few queries, of 4 bits for any number: nothing is decoded
-//           (kernels/lists/code_tables.hpp); additive codes that hold norms, or by inner product, too; own codes
-//   terms   product codes of residuals for few queries: tables of a query that serve all lists (list_screen.hpp);
-//           additive codes by cosine, or without a stored norm
-//   bytes   stored floats and scalar codes for few queries, by one byte a column: nothing is decoded (list_screen.hpp)
+//   tables  lookup tables, without decoding (kernels/lists/code_tables.hpp): product codes for few queries, with 4 bits
+//           for any number; also additive codes with norms or by inner product, and codes of their own
+//   terms   product codes of residuals for few queries, by tables that serve all lists (list_screen.hpp); also additive
+//           codes by cosine, or without a stored norm
+//   bytes   stored floats and scalar codes for few queries, by one byte per column, without decoding (list_screen.hpp)
 #pragma once
 
 #include <kith/resources.hpp>
@@ -33,48 +33,49 @@ class ListScreen;
 enum class ListEngine : uint8_t { panels, tiles, tables, bytes, terms };
 
 struct ListProductShape {
-  ListEngine engine = ListEngine::panels;  // for many queries of a list; tables: for any number
-  ListEngine few_engine = ListEngine::tables;  // for few queries
+  ListEngine engine = ListEngine::panels;  // for many queries per list; `tables` serves any number
+  ListEngine few_engine = ListEngine::tables;  // for up to few_queries per list
   int64_t few_queries = 0;                     // up to so many
-  int64_t table_queries = 0;                   // tables that are held
-  int64_t weight_queries = 0;                  // queries whose weights are held, for bytes
-  int64_t loaded_queries = 0;                  // queries loaded together, of one list or several, for tables
+  int64_t table_queries = 0;                   // tables kept at a time
+  int64_t weight_queries = 0;                  // queries whose weights are kept, for `bytes`
+  int64_t loaded_queries = 0;                  // queries loaded together, from one list or several, for `tables`
   int64_t query_block = 0;                 // queries loaded at a time
-  int64_t query_group = 0;                 // and scanned at a time, up to kHitQueries
+  int64_t query_group = 0;                 // queries scanned at a time, up to kHitQueries
   int64_t piece_rows = 0;                  // vectors loaded at a time
 
-  // For up to so many queries. `screened`: every segment has its ListScreen.
+  // Chooses for up to this many queries. `screened`: every segment has its ListScreen.
   static ListProductShape choose(const IvfModel& model, int64_t queries, const CpuExtensions& cpu, bool screened);
 
-  // How many queries to search at a time, that their tables stay for all lists while these have few of them.
+  // How many queries to search at a time so that their tables can be kept for all lists, each of which few of them
+  // probe.
   static int64_t batch_for_tables(const IvfModel& model, int64_t queries, int64_t probes, const CpuExtensions& cpu,
                                   bool screened);
 
-  // What a search of up to so many queries wants of the codewords.
+  // The forms of codewords that a search of up to this many queries needs.
   CodeWords::Wanted wanted_words(const IvfModel& model, int64_t queries) const;
 
   bool uses_tables() const { return few_engine == ListEngine::tables || few_engine == ListEngine::terms; }
   ListEngine engine_for(int64_t query_count) const { return query_count <= few_queries ? few_engine : engine; }
 };
 
-// What all threads share: the model, and its codewords in the forms that engines want.
+// Shared by all threads: the model, and its codewords in the forms that the engines need.
 class ListTables {
  public:
-  // `origin`: a vector near those of a list without a centre; zeros will do.
+  // `origin`: a vector near those of a list without a centre; may be zeros.
   ListTables(const IvfModel& model, ReusedVector<float> origin, const CodeWords::Wanted& wanted,
              const Resources& resources);
 
   const IvfModel& model() const { return model_; }
   KeyKind kind() const { return kind_; }
-  // What is taken off the vectors of a list where the key is made of differences.
+  // The vector subtracted from a list's vectors if the key is computed from differences.
   const float* origin(int64_t list) const { return model_.has_centres() ? model_.centre(list) : origin_.data(); }
 
-  // What tables of product codes are made for queries less of: the screens' origin, zeros where there is none.
+  // The vector subtracted from queries for tables of product codes: the screens' origin, or zeros.
   const ReusedVector<float>& mean() const { return origin_; }
 
-  // For product codes, in the forms that were wanted; else null.
+  // The requested forms of a product code's codewords; else null.
   const CodeWords::Forms* words() const { return words_; }
-  // Whether tiles put vectors together from rounded codewords: nothing but their own centre is taken off them.
+  // Whether tiles decode from rounded codewords, which requires that only a vector's own centre is subtracted.
   static bool rounds_words(const IvfModel& model);
 
  private:
@@ -84,7 +85,7 @@ class ListTables {
   const CodeWords::Forms* const words_;
 };
 
-// Queries of a batch that probe one list.
+// The queries of a batch that probe one list.
 struct ListQueries {
   const uint32_t* numbers = nullptr;
   int64_t count = 0;
@@ -93,14 +94,14 @@ struct ListQueries {
   bool operator==(const ListQueries&) const = default;
 };
 
-// Vectors of a list in a segment.
+// A range of a list's vectors in a segment.
 struct ListRows {
   const uint8_t* codes = nullptr;
   int64_t count = 0;
-  int64_t first = 0;                   // place in the segment
+  int64_t first = 0;                   // its place in the segment
   const ListScreen* screen = nullptr;  // the segment's, or null
-  // Where not null: only these, less `base` places of the segment. Engines `bytes`, `tables` and `terms` take them;
-  // `codes` and `first` are those of the segment.
+  // Unless null: only these places, minus `base`, within the segment; `codes` and `first` are then the segment's.
+  // Supported by the engines `bytes`, `tables` and `terms`.
   const uint32_t* places = nullptr;
   int64_t base = 0;
 
@@ -111,24 +112,24 @@ class ListProduct : public InReusedMemory {
  public:
   virtual ~ListProduct() = default;
 
-  // The queries of a list; tables take those of several lists together, as many as ListProductShape::loaded_queries.
+  // Loads the queries of a list; for `tables` those of several lists, up to ListProductShape::loaded_queries.
   virtual void load_queries(const float* queries, const double* inverse_norms, const ListQueries* lists,
                             int64_t count) = 0;
-  // The list whose queries are meant from now on, of those that were given.
+  // Selects one of the loaded lists for the following calls.
   virtual void use_list(int64_t) {}
-  // Vectors of the same list.
+  // Loads vectors of the same list.
   virtual void load_rows(const ListRows& rows) = 0;
   virtual float offset(int64_t query) const = 0;
-  // For the vectors loaded, or those of them that passed the last scan; infinite where nothing is certain.
+  // The error bound for the loaded vectors, or for those that passed the last scan; infinite if there is none.
   virtual float error(int64_t query) const = 0;
-  // Values up to limits[i] + error(first + i) of up to kHitQueries queries from `first`, a multiple of it, on.
+  // Finds values up to limits[i] + error(first + i), for up to kHitQueries queries from `first` on, a multiple of it.
   virtual void scan(int64_t first, int64_t count, const float* limits, ListHits& hits) = 0;
 };
 
 std::unique_ptr<ListProduct> make_list_product(ListEngine engine, const ListTables& tables,
                                                const ListProductShape& shape, const Resources& resources);
 
-// The parts of make_list_product.
+// The engines of make_list_product.
 std::unique_ptr<ListProduct> make_tile_list_product(const ListTables& tables, const ListProductShape& shape,
                                                     const Resources& resources);
 std::unique_ptr<ListProduct> make_table_list_product(const ListTables& tables, const ListProductShape& shape,
@@ -140,15 +141,15 @@ std::unique_ptr<ListProduct> make_term_list_product(const ListTables& tables, co
 std::unique_ptr<ListProduct> make_sum_list_product(const ListTables& tables, const ListProductShape& shape,
                                                    const Resources& resources);
 
-// Codes of their own (kernels/codes/own_code.hpp) by lookup tables: whether they are searched so for such a key, and
-// their bytes, as tables see them.
+// Codes of their own (kernels/codes/own_code.hpp) by lookup tables; whether they have tables for such a key, and their
+// bytes as a format of parts.
 std::unique_ptr<ListProduct> make_own_list_product(const ListTables& tables, const ListProductShape& shape,
                                                    const Resources& resources);
 bool has_own_tables(const CodeFormat& format, KeyKind kind);
 CodeFormat own_table_format(const CodeFormat& format);
 
-// Whether additive codes are searched by tables for such a key, or by tables and a number of each vector that a screen
-// keeps (list_screen.hpp); and their parts, as tables see them.
+// Whether additive codes are searched by tables for such a key, or by tables plus a per-vector term of a screen
+// (list_screen.hpp); and their bytes as a format of parts.
 bool has_sum_tables(const CodeFormat& format, KeyKind kind);
 bool has_sum_terms(const CodeFormat& format, KeyKind kind);
 CodeFormat sum_table_format(const CodeFormat& format);

@@ -1,14 +1,14 @@
 // The list-major scan: a piece of a list is decoded once and multiplied by all queries that probe the list.
 //
-// Products (list_product.hpp) are compared with each query's threshold; what they cannot exclude is put on the query's
-// candidate list, of which the canonical distance to the decoded vector decides (kernels/select). A piece that alone
-// has k vectors to offer lowers the threshold before any is put there. Lists of one query are scanned by several
-// threads at once, so that its candidates have a lock. Which thread comes first changes only which vectors become
-// candidates, never the result.
+// Products (list_product.hpp) are compared with each query's threshold. Vectors that they cannot exclude go to the
+// query's candidate list, where canonical distances to the decoded vectors decide (kernels/select). A piece with k
+// candidates of its own lowers the threshold before any is inserted. Several threads scan lists of one query at once,
+// so its candidate list has a lock. The order of threads affects only which vectors become candidates, never the
+// result.
 //
-// Candidates are numbered by places: those of the first segment, then those of the second, ...
+// Candidates are identified by places: those of the first segment, then those of the second, ...
 //
-// Cost: for each list once the decoding and packing of its vectors; 2 columns operations for each query and vector.
+// Cost: decoding and packing each list's vectors once, and 2 columns operations per query and vector.
 #pragma once
 
 #include <kith/resources.hpp>
@@ -34,16 +34,16 @@
 
 namespace kith {
 
-// Which lists the queries of a batch visit, by query and, turned round, by list.
+// The lists that the queries of a batch probe, by query and, inverted, by list.
 //
-// Memory: 4 bytes for each query and probe, twice, and 8 for each list that is visited.
-// The lists of a batch's queries, nearest first: `width` places for each query, of which it visits the first counts[q].
+// Memory: twice 4 bytes per query and probe, and 8 per probed list.
+// The lists of a batch's queries, nearest first: `width` entries per query, of which it probes the first counts[q].
 struct ProbeTable {
   int64_t queries = 0;
   int64_t width = 0;
   PlacedArray<int32_t> lists;
   PlacedArray<int32_t> counts;
-  PlacedArray<int32_t> firsts;  // how many of them a query visits before the others
+  PlacedArray<int32_t> firsts;  // how many of them a query probes before the others
 
   ProbeTable(ArrayPlaces& places, int64_t capacity, int64_t probes);
   int32_t list(int64_t query, int64_t rank) const { return lists[query * width + rank]; }
@@ -58,20 +58,20 @@ struct ListVisit {
 
 struct ListVisits {
   ReusedVector<ListVisit> lists;
-  HostArray<uint32_t> queries;  // by list, ascending in each
+  HostArray<uint32_t> queries;  // by list, ascending within each
 };
 
 enum class ProbePart : uint8_t { first, rest };
 
-// The visits of one part of the probes.
+// Those for one part of the probes.
 ListVisits invert_probes(const ProbeTable& table, ProbePart part, int64_t lists, const Resources& resources);
-// What it takes at most.
+// Its memory at most.
 Footprint invert_footprint(int64_t queries, int64_t probes, int64_t lists);
 
 // The segments of an index, and the places of their vectors.
 class ListedVectors {
  public:
-  // `screens`: of each segment, or none.
+  // `screens`: one per segment, or none.
   ListedVectors(const IvfModel& model, const std::vector<Segment>& segments, ReusedVector<SharedScreen> screens = {});
 
   const IvfModel& model() const { return model_; }
@@ -82,17 +82,17 @@ class ListedVectors {
   // The place of a segment's first vector.
   int64_t base(size_t segment) const { return bases_[segment]; }
 
-  // Decodes the vectors at these places, one after the other, and puts their rows in place of the places. `norms`: what
-  // their codes hold, where that is wanted.
+  // Decodes the vectors at these places, contiguously, and replaces the places by their rows. `norms`, unless null,
+  // gets the norms that the codes store.
   void decode(uint32_t* places, int64_t count, float* out, float* norms = nullptr) const;
-  // Whether the vectors are stored unencoded in a single segment: then all of them form a matrix.
+  // Whether the vectors are stored unencoded in a single segment, so that they form a matrix.
   bool has_stored_values() const;
   MatrixView stored_values() const;
   void fetch(const uint32_t* places, int64_t count) const;
   uint32_t row_of(int64_t place) const;
   const uint8_t* code(int64_t place) const;
-  // The first lines of what a scan reads from this place of a segment on: nothing else knows where the next list
-  // begins.
+  // Prefetches the first lines that a scan reads from this place of a segment on; the hardware cannot predict where the
+  // next list begins.
   void prefetch(size_t segment, int64_t first, int64_t end) const;
 
  private:
@@ -108,8 +108,8 @@ class ListedVectors {
   ReusedVector<int64_t> bases_;
 };
 
-// Whether comparing that many kept vectors of all lists by their bytes or by lookups (ListScan::compare) is faster than
-// by their values.
+// Whether comparing this many kept vectors by their bytes or by lookups (ListScan::compare) is faster than by their
+// values.
 bool compares_codes(const ListedVectors& vectors, const ListProductShape& shape, int64_t kept);
 
 // Held for a few hundred instructions, or while a full list is scored.
@@ -129,18 +129,18 @@ class QueryLock {
 struct ListScanContext {
   const ListedVectors& vectors;
   const ListTables& tables;
-  const float* queries;         // of the batch, one after the other
+  const float* queries;         // of the batch, contiguous
   const double* inverse_norms;  // of the queries, for cosine
-  int64_t k;                    // neighbours that lower a threshold; 0 where nothing does
-  CandidateList* lists;         // one for each query
+  int64_t k;                    // as many candidates lower a threshold; 0: none do
+  CandidateList* lists;         // one per query
   QueryLock* locks;
   std::atomic<float>* thresholds;  // of the lists
   CandidateUser& user;
-  const uint64_t* kept;  // bits of row numbers, or null where all rows count
+  const uint64_t* kept;  // bits by row number; null: all rows
   ProgressMeter& meter;
 };
 
-// Some vectors of a list and some queries that probe it.
+// A range of a list's vectors and of the queries that probe it.
 struct ListTask {
   size_t segment = 0;
   int64_t first = 0;  // vectors of the segment
@@ -148,32 +148,32 @@ struct ListTask {
   ListQueries queries;  // up to query_block of the list
 };
 
-// One thread's.
+// Used by one thread.
 class ListScan : public InReusedMemory {
  public:
   ListScan(const ListScanContext& context, const ListProductShape& shape, int slot, const Resources& resources);
-  // What a thread takes, with the products that it makes when it first needs them.
+  // A thread's memory, including the products that it constructs when first needed.
   static Footprint footprint(const IvfModel& model, const ListProductShape& shape, const Resources& resources);
 
-  // Runs tasks that can be processed together: a single one, or as many as have tables.
+  // Runs tasks that can be processed together: a single one, or several with tables.
   void run(const ListTask* tasks, int64_t count);
   // How many of the next `count` tasks can.
   static int64_t together(const ListProductShape& shape, const ListTask* tasks, int64_t count);
-  // Puts the keys of these vectors, by their places, which ascend, on the query's list: nothing is ruled out before, or
-  // what their codes exclude.
+  // Inserts the keys of the vectors at these ascending places into the query's list: of all, or of those that their
+  // codes cannot exclude.
   void compare(int64_t query, const uint32_t* places, int64_t count);
-  // Hands the query's list to the user.
+  // Passes the query's final list to the caller.
   void finish(int64_t query);
 
  private:
   ListProduct& product_for(const ListTask& task);
   void scan(const ListTask& task);
-  // What a query accepts, less its error: that of a value whose key is at the threshold.
+  // The largest value that a query accepts, minus its error: the value of a key at the threshold.
   float limit_of(int64_t query, float threshold) const;
   void compare_codes(int64_t query, const uint32_t* places, int64_t count);
-  // Puts the hits of one query on its list.
+  // Inserts the hits of one query into its list.
   void take_hits(int64_t query, int64_t place_in_group, int64_t first_place);
-  // Drops those that the filter leaves out. Returns how many stay.
+  // Removes hits that the filter excludes; returns the number left.
   int64_t keep_hits(float* values, uint32_t* rows, int64_t count, int64_t first_place) const;
   RowScorer scorer(int64_t query);
   void score_by_norm(int64_t query, uint32_t* places, int64_t count, float* keys);
@@ -184,11 +184,11 @@ class ListScan : public InReusedMemory {
   const int slot_;
   const int64_t cols_;
   const bool root_;     // keys are roots of values
-  const bool by_norm_;  // keys are made from norms that codes hold
+  const bool by_norm_;  // keys are computed from norms that codes store
   const Resources resources_;
   std::unique_ptr<ListProduct> many_;  // made when first needed
   std::unique_ptr<ListProduct> few_;
-  ListProduct* product_ = nullptr;  // of the task
+  ListProduct* product_ = nullptr;  // the current task's
   struct Memory {
     Memory(ArrayPlaces& places, const ListProductShape& shape, int64_t cols);
 
@@ -199,8 +199,8 @@ class ListScan : public InReusedMemory {
   const HostArrays<Memory> memory_;
   ListHits hits_;
   ListTask task_;
-  ReusedVector<ListQueries> lists_;  // that are scanned together
-  int64_t unpolled_ = 0;             // values since the meter was last asked
+  ReusedVector<ListQueries> lists_;  // scanned together
+  int64_t unpolled_ = 0;             // values since the meter was last polled
   const uint32_t* run_ = nullptr;    // places of the current vectors, if not contiguous
 };
 

@@ -1,6 +1,6 @@
-// Scans by lookups: tables of product codes of 8 bits in a block's shared memory, entries for each part and codeword,
-// made by 256 threads from the codewords' halves, and their sums for codes; and, the same for sums of codewords, what a
-// scan knows of a query and a list, and where the values of its vectors go.
+// Scans by lookup tables in shared memory, for product codes of 8 bits: 256 threads fill a block's tables, an entry per
+// part and codeword, from the codewords as halves, and add up entries for codes. Also, shared with sums of codewords: a
+// scan's bounds for a query and a list, and where the values of its vectors are written.
 #pragma once
 
 #include "cuda/device_core.hpp"
@@ -15,11 +15,11 @@
 
 namespace kith {
 
-inline constexpr int kLookupThreads = 256;  // one per codeword
+inline constexpr int kLookupThreads = 256;  // one thread per codeword
 inline constexpr int kLookupCols = kNarrowSteps * 16;
 
-// Entries are sums over a part's columns, from step(sum, values[col], codeword's column) to the next; of the codewords
-// of this thread's number.
+// Fills the entries of the codewords with this thread's number: sums over a part's columns, accumulated by step(sum,
+// values[col], codeword's column).
 template <typename Step>
 __device__ inline void fill_lookup_tables(const CodeFormat& format, const uint16_t* table, const float* values,
                                           float* tables, const Step& step) {
@@ -55,7 +55,7 @@ __device__ inline float look_up_four(const float* tables, uint32_t word) {
          (tables[512 + (word >> 16 & 255u)] + tables[768 + (word >> 24)]);
 }
 
-// For codes whose size is a multiple of four bytes, aligned for the widest possible reads.
+// For codes of a multiple of four bytes, read by the widest loads that their alignment allows.
 __device__ inline float look_up(const float* tables, const uint8_t* code, int64_t parts) {
   const auto bytes = static_cast<int>(parts);
   float sum = 0;
@@ -86,11 +86,12 @@ __device__ inline float look_up(const float* tables, const uint8_t* code, int64_
 
 struct LookupPair {
   PairBounds bounds;
-  float limit;    // of the second pass; NaN: nothing is sure, or within reach
-  float* values;  // of the first
+  float limit;    // of the second pass; NaN: no bound, or nothing within it
+  float* values;  // of the first pass
 };
 
-// Tells the query's bounds to the steps that follow; by one thread. `slot`: which of the query's lists it is.
+// Publishes the query's bounds for the following steps; by one thread. `slot`: the list's index among the query's
+// lists.
 template <bool kFirst>
 __device__ inline LookupPair publish_bounds(const ScanListsTask& task, int64_t query, int64_t slot,
                                             const PairBounds& bounds) {

@@ -1,7 +1,6 @@
-// What the search of lists on a GPU computes once for an index: the scale of its halves, each vector's term, and what
-// bounds need to know of each list. Two reads of the codes; 4 bytes a vector, 12 a list and the codewords as halves.
-// Vectors that are not codewords side by side become halves once, where there is room: 2 bytes for each of their
-// columns.
+// What the search of lists on a GPU computes once per index: the scale of its halves, a term per vector, and each
+// list's values for error bounds. Reads the codes twice. Memory: 4 bytes per vector, 12 per list, and the codewords as
+// halves. Vectors other than product codes are converted to halves once, if there is room: 2 bytes per column.
 #pragma once
 
 #include "cuda/workspace_layout.hpp"
@@ -27,7 +26,7 @@ struct PreparedListsLayout : WorkspaceLayout {
     inverse_norms = take<double>(keeps_norms ? lists.count : 0);
     halves = take<uint16_t>(has_halves ? lists.count * PreparedLists::half_cols(lists.codec.format.cols) : 0);
   }
-  // Whether cosine is searched by distances of vectors of length 1 (device_lists_cuda.hpp).
+  // Whether cosine is searched by distances of normalized vectors (device_lists_cuda.hpp).
   bool takes_unit_vectors(KeyKind kind) const { return kind == KeyKind::cosine && has_halves; }
   PreparedLists in(std::byte* memory, const DeviceListsView& lists) const {
     return {largest.in(memory),
@@ -52,24 +51,24 @@ struct PreparedListsLayout : WorkspaceLayout {
 // Enqueues and returns.
 void launch_prepare_lists(const DeviceListsView& lists, const PreparedLists& prepared, cudaStream_t stream);
 
-// What lists are like, beyond their numbers: decides how they are searched.
+// Properties of the lists that decide how they are searched.
 struct SegmentShape {
   uint32_t longest;        // list
-  uint32_t short_vectors;  // of less than a sixteenth of the largest |b| of their list; of distances only
-  // Whether bounds per list are useless for so many of the vectors that bounds per row are better.
+  uint32_t short_vectors;  // vectors with less than a sixteenth of their list's largest |b|; for distances only
+  // Whether bounds per list are too loose for so many vectors that bounds per row are better.
   bool wants_row_terms(int64_t vectors) const { return int64_t{short_vectors} * 64 > vectors; }
 };
 
-// After launch_prepare_lists(); `shape` is on the device. Enqueues and returns.
+// After launch_prepare_lists(); `shape` is on the device. Enqueues.
 void launch_segment_shape(const DeviceListsView& lists, const PreparedLists& prepared, SegmentShape* shape,
                           cudaStream_t stream);
 
-// Fills upper and lower terms, for distances, after launch_prepare_lists(). One read of the codes. Enqueues and
-// returns.
+// Fills upper and lower terms, for distances, after launch_prepare_lists(). Reads the codes once.
+// Enqueues.
 void launch_row_terms(const DeviceListsView& lists, const PreparedLists& prepared, cudaStream_t stream);
 
-// Makes what scan_cut.hpp says: a block for each list, which has the list's table in shared memory and looks the list's
-// vectors up in it. One read of the codes.
+// Computes the terms described in scan_cut.hpp: a block per list builds the list's table in shared memory and looks up
+// the list's vectors. Reads the codes once.
 struct ScanTermsLayout : WorkspaceLayout {
   ScanTermsLayout(const DeviceListsView& lists, ScanTerm kept) : term(kept) {
     const int64_t floats = scan_term_floats(term, lists.codec.format, lists.lists, lists.count);
@@ -87,31 +86,30 @@ struct ScanTermsLayout : WorkspaceLayout {
   Slot<float> values;
 };
 
-// For codes that suits_tables() says, after launch_prepare_lists(). Enqueues and returns.
+// For codes that suits_tables() accepts, after launch_prepare_lists(). Enqueues.
 void launch_scan_terms(const DeviceListsView& lists, const PreparedLists& prepared, const ScanTerms& terms,
                        cudaStream_t stream);
 
-// Which vectors of a list repeat others. Equal codes of a list are equal vectors, as for cosine are all values of one
-// column that have the same sign, but for their rounding to length 1. And of any number of these a search
-// for k neighbours finds the k with the smallest rows at most. Where thousands are equal (lists far apart, of codes
-// that tell their vectors no more apart) they all are within every bound, and queries have more candidates than there
-// is room for: unless those are passed over that have k equal ones before them.
+// Detects repeated vectors of a list. Equal codes of a list decode to equal vectors (and for cosine, single-column
+// vectors of equal sign are equal up to rounding). Of equal vectors, a search for k neighbours returns at most the k
+// with the smallest rows. If thousands are equal (distant lists whose codes no longer distinguish their vectors) all of
+// them are within every bound, and queries would have more candidates than there is room for, unless vectors with k
+// equal predecessors are skipped.
 //
-// Codes are counted by their hashes in a block's memory; only lists in which some counter is large are looked at once
-// more, in the order of their rows.
-// Memory: 2 bytes a vector, where anything repeats so often.
-inline constexpr uint32_t kLeastRepeats = 256;  // fewer have room among a query's candidates
+// Codes are counted by hash in a block's shared memory; only lists with a large counter are examined again, in the
+// order of their rows. Memory: 2 bytes per vector, if anything repeats that often.
+inline constexpr uint32_t kLeastRepeats = 256;  // fewer fit among a query's candidates
 
-// Raises `most`, on the device, to about how often the most frequent code of a list occurs in it; never to less.
-// Enqueues and returns.
+// Raises `most`, on the device, to an upper estimate of how often the most frequent code of a list occurs in it.
+// Enqueues.
 void launch_count_repeats(const DeviceListsView& lists, uint32_t* most, cudaStream_t stream);
 
-// For each vector, how many equal ones with smaller rows its list has, up to 65,535; 0 if that is not known. Enqueues
-// and returns.
+// For each vector, the number of equal ones with smaller rows in its list, up to 65,535; 0 if
+// unknown. Enqueues.
 void launch_rank_repeats(const DeviceListsView& lists, uint16_t* ranks, cudaStream_t stream);
 
-// The vectors' terms (none: zeros), and NaN, which is below nothing, for those that have k equal ones before them: of
-// half a million equal vectors no more than k pass any limit then. Enqueues and returns.
+// Copies the vectors' terms (null: zeros), with NaN, which passes no limit, for vectors with k equal predecessors: of
+// half a million equal vectors at most k then pass any limit. Enqueues.
 void launch_mask_repeats(const float* terms, const uint16_t* ranks, int64_t count, int64_t k, float* masked,
                          cudaStream_t stream);
 

@@ -27,8 +27,8 @@ class PreparedSegmentCuda final : public PreparedSegment {
   const uint16_t* repeats() const { return repeats_.data(); }  // null: none
   int64_t longest() const { return shape_.longest; }           // list
 
-  // What a search for k neighbours scans: all lists, or those without vectors that it never finds. A filter may keep
-  // the later ones of equal vectors alone.
+  // The lists that a search for k neighbours scans: all, or those without vectors that it never finds. A filter may
+  // keep the later ones of equal vectors alone.
   struct Scanned {
     const DeviceListsView& lists;
     const PreparedLists& prepared;
@@ -37,9 +37,10 @@ class PreparedSegmentCuda final : public PreparedSegment {
   };
   Scanned scanned(int64_t k, bool filtered) const;
 
-  // The terms that lookups of product codes use: those already kept, else those that fit in memory. Pure.
+  // The kind of terms that lookups of product codes use: those already kept, else those that fit in memory. Pure.
   ScanTerm scan_term(const Resources& resources) const;
-  // The same, made where it was not yet; waits until it is done. Codes are of a kind that suits_tables().
+  // The terms, computed if they are not kept yet; returns when complete. Codes are of a kind that suits_tables()
+  // accepts.
   ScanTerms scan_terms(const Resources& resources) const;
 
  private:
@@ -57,7 +58,7 @@ class PreparedSegmentCuda final : public PreparedSegment {
     const uint16_t* repeats = nullptr;
     SegmentShape shape{};
   };
-  // None where they are most, or there is no room. `taken`: of the same room. Waits until it is done.
+  // Null if they are most vectors, or without room. `taken`: bytes already used of that room. Returns when complete.
   std::unique_ptr<const Distinct> make_distinct(int64_t taken, const std::shared_ptr<const DeviceContext>& memory,
                                                 const DeviceContext& work, const Resources& resources) const;
 
@@ -68,13 +69,13 @@ class PreparedSegmentCuda final : public PreparedSegment {
   DeviceBuffer memory_;
   DeviceArray<uint16_t> repeats_;
   SegmentShape shape_{};
-  DeviceArray<float> row_terms_;  // where they are wanted and there is room
+  DeviceArray<float> row_terms_;  // if needed, and there is room
   std::unique_ptr<const Distinct> distinct_;
-  mutable std::mutex mutex_;  // held to look or to keep, never while something is made
+  mutable std::mutex mutex_;  // held to look up or store, never while computing
   mutable std::shared_ptr<const KeptTerms> terms_;
 };
 
-// The one that is kept with the segment for that device, made by the first call.
+// The one kept with the segment for that device, built by the first call.
 std::shared_ptr<const PreparedSegmentCuda> prepared_segment(int device, const SegmentCopies& segment,
                                                             const IvfModel& model,
                                                             const std::shared_ptr<const GpuModelCuda>& there,
