@@ -51,7 +51,7 @@ def as_filter(filter: FilterLike | None) -> RowFilter | None:
 def _one_filter(filter: Any) -> RowFilter | None:
     if filter is None:
         return None
-    if isinstance(filter, (dict, set, frozenset)) or callable(filter):
+    if isinstance(filter, (dict, set, frozenset, str)) or callable(filter):
         is_set = isinstance(filter, (set, frozenset))
         hint = "sorted(filter) is one" if is_set else "collections, which kith.open makes, take conditions: where="
         raise TypeError(

@@ -690,7 +690,18 @@ def read_index(
         paths: bytes | list[bytes] = [path_bytes(one, f"path[{number}]") for number, one in enumerate(path)]
     else:
         paths = path_bytes(path)  # type: ignore[arg-type]
+        _refuse_folder(paths)
     where = check_device(device)
     with calling(where, **settings) as options:
         index = _kith.load_index(paths, mmap, lists == "disk", verify, options)
     return kind._of(index, where)
+
+
+def _refuse_folder(path: bytes) -> None:
+    """If it is something else that Kith keeps in a folder, say how to open it."""
+    if not os.path.isdir(path):
+        return
+    if _kith.has_collections and _kith.collection_exists(path):
+        raise ValueError(f"{os.fsdecode(path)!r} is a collection: open it with kith.open(path)")
+    if os.path.exists(os.path.join(path, b"report.json")):
+        raise ValueError(f"{os.fsdecode(path)!r} is a k-NN graph: read it with kith.KnnGraph.load(path)")

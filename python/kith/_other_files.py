@@ -6,6 +6,7 @@ That is .npy of float64, of other integers, of another byte order or in Fortran 
 from __future__ import annotations
 
 import os
+import re
 import warnings
 from typing import Any
 
@@ -88,7 +89,8 @@ def _table(path: str) -> npt.NDArray[Any]:
                 next(numbers)
             table = np.loadtxt(numbers, np.float64, comments=None, delimiter=between, ndmin=2, usecols=columns)
     except ValueError as error:
-        raise ValueError(f"{path!r}: {error}; keep columns of numbers alone") from None
+        told = re.sub(r"could not convert string (.+) to float64 at row (\d+), column \d+\.", r"row \2: \1 is no number", str(error))
+        raise ValueError(f"{path!r}: {told}; keep columns of numbers alone") from None
     return matrix(table, repr(path))
 
 

@@ -200,3 +200,14 @@ def test_files_of_another_kind_are_named(name, head, says, tmp_path):
         with pytest.raises(ValueError, match=f"{says}.*, {wanted}") as told:
             read(tmp_path / name)
         assert not isinstance(told.value, kith.CorruptFileError)
+
+
+def test_other_folders_of_kith_say_how_to_open_them(tmp_path):
+    (tmp_path / "graph").mkdir()
+    (tmp_path / "graph" / "report.json").write_text("{}")
+    with pytest.raises(ValueError, match=r"k-NN graph: read it with kith.KnnGraph.load\(path\)"):
+        kith.load(tmp_path / "graph")
+    if kith._kith.has_collections:
+        kith.open(tmp_path / "films", dimension=4).close()
+        with pytest.raises(ValueError, match=r"collection: open it with kith.open\(path\)"):
+            kith.load(tmp_path / "films")

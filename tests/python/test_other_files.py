@@ -90,7 +90,7 @@ def test_what_is_wrong_with_them_is_told(tmp_path, x):
     (tmp_path / "words.csv").write_text("1,2\n3,four\n")
     (tmp_path / "empty.csv").write_text("\n\n")
     (tmp_path / "cut.npy").write_bytes(written(tmp_path / "wide.npy", x).read_bytes()[:200])
-    for name, says in (("large.npy", "too large for float32"), ("words.csv", "columns of numbers alone"), ("empty.csv", "no line of numbers"), ("cut.npy", "cut.npy")):
+    for name, says in (("large.npy", "too large for float32"), ("words.csv", "row 1: .four. is no number; keep columns of numbers alone"), ("empty.csv", "no line of numbers"), ("cut.npy", "cut.npy")):
         with pytest.raises(ValueError, match=says):
             kith.read_vectors(tmp_path / name)
     for name in ("none.csv", "none.npz", "none.npy"):
