@@ -5,6 +5,8 @@
 #include "collection/host_limit.hpp"
 #include "collection/writer.hpp"
 
+#include <fmt/format.h>
+
 #include <memory>
 #include <utility>
 
