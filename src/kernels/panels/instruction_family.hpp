@@ -1,5 +1,5 @@
-// What the files of raw intrinsics share. Each is of one instruction family and named after it. They are compiled for
-// their family whatever the build's flags, and called only where core/cpu_target.hpp says that the processor has it.
+// Shared by the files of raw intrinsics, each of which is named after its instruction family. They are compiled for
+// that family whatever the build's flags, and called only if core/cpu_target.hpp says that the processor has it.
 #pragma once
 
 #if defined(__x86_64__)

@@ -1,8 +1,8 @@
-// Queries laid out for a product with packed rows (packed_rows.hpp), with the error bounds of their products.
+// Queries packed for products with packed rows (packed_rows.hpp), with the products' error bounds.
 //
 //   key(query, row) = value + offset(query), or its square for L2, within the query's bound for the row's panel
 //
-// Cost: the packed values, and for each query 24 bytes, or 24 in a screen, or both.
+// Memory: the packed values, and per query 24 bytes, 24 for a screen, or both.
 #pragma once
 
 #include <kith/host_buffer.hpp>
@@ -26,30 +26,30 @@ class PackedQueries {
   PackedQueries() = default;
   PackedQueries(KeyKind kind, PanelFormat format, int64_t capacity, int64_t cols, const Resources& resources);
   static int64_t bytes_for(PanelFormat format, int64_t queries, int64_t cols);
-  // What one thread needs to pack.
+  // Scratch bytes that one thread needs to pack.
   static int64_t scratch_bytes(PanelFormat format, int64_t cols);
 
   int64_t panel_width() const { return shape_.queries_per_panel; }
-  // That of the rows (PackedRows::scale); offsets and limits are of scaled vectors.
+  // Sets the rows' scale (PackedRows::scale); offsets and limits refer to scaled vectors.
   void set_scale(float scale) { scale_ = scale; }
 
-  // Packs `count` vectors of f32, one after the other, as a panel's queries: panel * panel_width() and those after it.
+  // Packs `count` contiguous f32 vectors as the queries of a panel, from panel * panel_width() on.
   // Different panels may be packed at once. `origin` is that of the rows.
   void pack_panel(int64_t panel, const float* queries, int64_t count, const std::vector<float>& origin,
                   std::byte* scratch);
 
-  // The same of all: `count` vectors, by all threads.
+  // Packs all queries, `count` vectors, on all threads.
   void pack(const float* queries, int64_t count, const std::vector<float>& origin, ProgressMeter& meter,
             const Resources& resources);
 
   float offset(int64_t query) const { return offsets_.as<float>()[query]; }
-  // Those from `first`, the first of a panel, on. The limits are the caller's.
+  // The queries from `first` on, the first of a panel. The limits are the caller's.
   PanelQueries panels(int64_t first, int64_t count, float* limits) const;
-  // Where the format has a screen.
+  // If the format has a screen.
   RoundedQueries screen_panels(int64_t first, int64_t count, float* limits) const {
     return screen_.panels(first, count, limits);
   }
-  // For bytes and bits: the exact sum = value + offset.
+  // For bytes and bits: value + offset is the exact sum.
   int32_t byte_offset(int64_t query) const { return offsets_.as<int32_t>()[query]; }
   BytePanelQueries byte_panels(int64_t first, int64_t count, int32_t* limits) const;
 
@@ -65,15 +65,14 @@ class PackedQueries {
   PanelShape shape_;
   int64_t cols_ = 0;
   float scale_ = 1;
-  int64_t padded_ = 0;  // queries, filled up to whole panels
+  int64_t padded_ = 0;  // queries, padded to whole panels
   HostBuffer panels_;
   HostBuffer offsets_;       // f32 or i32
-  HostArray<float> bounds_;  // of floats, arrays of padded_ coefficients: three, and two for the wide bounds
+  HostArray<float> bounds_;  // for floats: arrays of padded_ coefficients, three and two for the wide bounds
   QueryScreen screen_;
 };
 
-// Packed queries against packed rows in f32, or rounded to bytes without f32 beside them: one scan and one bound for
-// both.
+// Packed queries against packed rows, either in f32 or only rounded to bytes: one interface for scans and bounds.
 class PackedProduct {
  public:
   // Queries from `first`, the first of a panel, on; below they count from there. Each accepts values up to its limit

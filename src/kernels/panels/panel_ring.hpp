@@ -1,11 +1,11 @@
-// f32 panels for rows that are kept without them (lacks_panels): made from the plain rows when a scan needs them, and
-// kept until others replace them. So an index stores its rows once, and for screening a byte per value
+// A cache of f32 panels for rows that are stored without them (lacks_panels): packed from the plain rows when a scan
+// needs them, and kept until others replace them. So an index stores its rows once, and for screening a byte per value
 // besides.
 //
-// If some hundred queries share panels, making them takes a few percent of the product's time. A ring belongs to one
+// If some hundred queries share panels, packing takes a few percent of the product's time. A ring belongs to one
 // thread, and its panels stay in that core's second-level cache.
 //
-// Cost: one read of a row each time that its panel is made; memory of the panels, and scratch for one.
+// Cost: a read of a row each time its panel is packed. Memory: the panels, and scratch for one.
 #pragma once
 
 #include <kith/view.hpp>
@@ -23,7 +23,7 @@ namespace kith {
 
 class PanelRing {
  public:
-  // Bytes for panels of `rows` rows, at least one panel, and scratch to make one; a multiple of the panels' alignment.
+  // Bytes for panels of `rows` rows, at least one panel, and scratch to pack one; a multiple of the panels' alignment.
   static int64_t bytes_for(int64_t rows, int64_t cols) {
     return round_up(array_bytes<float>((std::max(rows, kMostRowsPerPanel) + kMostRowsPerPanel) * cols), kAlignment);
   }
@@ -36,10 +36,10 @@ class PanelRing {
         panels_(scratch_ + kMostRowsPerPanel * packed.cols()),
         held_(static_cast<size_t>(std::max(room, kMostRowsPerPanel) / packed.rows_per_panel()), -1) {}
 
-  // How many neighbouring panels it holds at a time.
+  // How many consecutive panels it holds.
   int64_t size() const { return static_cast<int64_t>(held_.size()); }
   bool holds(int64_t panel) const { return held_[place(panel)] == panel; }
-  // Makes those that are missing of panels first .. first + count - 1, at most size() of them.
+  // Packs the missing ones of panels first .. first + count - 1; count is at most size().
   void make(int64_t first, int64_t count) {
     for (int64_t panel = first; panel < first + count; ++panel) {
       if (holds(panel)) continue;
@@ -48,7 +48,7 @@ class PanelRing {
       held_[place(panel)] = panel;
     }
   }
-  // What a scan passes over, once it is made.
+  // The panel as input of a scan, once it is packed.
   PanelBase panels() const {
     PanelBase base = packed_.panels();
     base.panels = panels_;
@@ -58,7 +58,7 @@ class PanelRing {
   }
 
  private:
-  static constexpr int64_t kAlignment = 64;  // of host memory; no vector of any instruction set wants more
+  static constexpr int64_t kAlignment = 64;  // enough for the SIMD vectors of every instruction set
 
   size_t place(int64_t panel) const { return static_cast<size_t>(panel) % held_.size(); }
 
@@ -66,7 +66,7 @@ class PanelRing {
   const MatrixView rows_;
   float* const scratch_;
   float* const panels_;
-  std::vector<int64_t> held_;  // the number of the panel in each place
+  std::vector<int64_t> held_;  // per slot: the number of its panel
 };
 
 }  // namespace kith

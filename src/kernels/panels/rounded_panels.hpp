@@ -1,9 +1,9 @@
 // A blocked product of vectors rounded to signed bytes: a filter at up to four times the f32 rate.
 //
-// Each vector x is s (b + e): bytes b in -127..127, a scale s, and a rounding e. With the lengths of the roundings
+// Each vector x is s (b + e): bytes b in -127..127, a scale s, and a rounding error e. With the norms of the errors
 // known,
 // |<x, c> - s_x s_c <b_x, b_c>| <= |e_x| |c| + |x_b| |e_c|   (e and x_b = s b in the vectors' own unit)
-// bounds the error, so that what the filter drops is provably no answer; what it keeps is computed anew by the caller.
+// bounds the error, so that dropped rows are provably no answers; the caller recomputes those that pass.
 //
 //   value(q, c) = term(c) + factor(q) scale(c) <b_q, b_c>
 //
@@ -11,7 +11,7 @@
 // exact. There are kernels for ARM's dot products and for x86's VNNI and AVX2; where has_rounded_product() is false
 // nothing here may be called.
 //
-// Cost: 2 operations for each query, row and column; a byte for each packed value.
+// Cost: 2 operations per query, row and column; a byte per packed value.
 #pragma once
 
 #include "kernels/panels/panel_product.hpp"
@@ -23,13 +23,13 @@ namespace kith {
 
 struct RoundedBase {
   const void* panels = nullptr;      // of bytes
-  const float* terms = nullptr;      // one for each row, +inf for those that only fill up
-  const float* scales = nullptr;     // likewise, 0
-  const int32_t* sums = nullptr;     // likewise, 0: of a row's bytes
+  const float* terms = nullptr;      // one per row, +inf for padding
+  const float* scales = nullptr;     // likewise, 0 for padding
+  const int32_t* sums = nullptr;     // likewise: the sum of a row's bytes
   const float* norms = nullptr;      // the largest norm in each panel
   const float* residuals = nullptr;  // the largest residual in each panel
   int64_t cols = 0;
-  const float* row_norms = nullptr;      // one for each row, where they are kept: sharper bounds for what passes
+  const float* row_norms = nullptr;      // one per row, or null: tighter bounds for rows that pass
   const float* row_residuals = nullptr;  // likewise
 };
 
@@ -44,13 +44,13 @@ struct RoundedQueries {
   const float* linear = nullptr;
   const float* quadratic = nullptr;
   const float* tilt = nullptr;
-  const float* row_limits = nullptr;  // of each panel of rows; none: rows have none
-  const float* offsets = nullptr;     // then of each query
+  const float* row_limits = nullptr;  // per panel of rows; null: rows have no limits
+  const float* offsets = nullptr;     // per query; with row limits only
 
   float bound(int64_t q, float norm, float residual) const {
     return constant[q] + norm * (linear[q] + norm * quadratic[q]) + residual * tilt[q];
   }
-  // The largest value of a panel's rows that is accepted.
+  // The largest accepted value of a panel's rows.
   float limit(int64_t q, const RoundedBase& base, int64_t panel) const {
     const float most = row_limits == nullptr ? limits[q] : std::max(limits[q], row_limits[panel] - offsets[q]);
     return most + bound(q, base.norms[panel], base.residuals[panel]);
@@ -72,7 +72,7 @@ ByteForm rounded_query_form();
 void scan_rounded_panels(const RoundedQueries& queries, const RoundedBase& base, int64_t first, int64_t count,
                          PanelHits& hits);
 
-// The families: each exists where its instructions can be compiled.
+// One per instruction family, where the compiler supports it.
 void scan_rounded_dotprod(const RoundedQueries& queries, const RoundedBase& base, int64_t first, int64_t count,
                           PanelHits& hits);
 void scan_rounded_vnni(const RoundedQueries& queries, const RoundedBase& base, int64_t first, int64_t count,

@@ -1,7 +1,7 @@
-// Screens: vectors rounded to bytes and packed, which a processor with dot products of bytes multiplies four times as
-// fast as f32. What a rounded product excludes, within its bounds, need not be computed any better.
+// Screens: packed vectors rounded to bytes, which processors with dot products of bytes multiply four times as fast as
+// f32. Rows that a rounded product excludes, within its error bounds, need no exact computation.
 //
-// Cost: a byte for each value and a few floats for each vector.
+// Memory: a byte per value and a few floats per vector.
 #pragma once
 
 #include "core/host_array.hpp"
@@ -22,12 +22,12 @@ class BaseScreen {
   BaseScreen(int64_t rows, int64_t cols, const Resources& resources);
   static int64_t bytes_for(int64_t rows, int64_t cols);
 
-  // Makes a panel ready for its first `count` rows; the others stay empty.
+  // Prepares a panel for its first `count` rows; the others are padding.
   void clear_panel(int64_t panel, int64_t count);
-  // Row `i` of a panel, as it is multiplied.
+  // Sets row `i` of a panel, given as the product takes it.
   void put(int64_t panel, int64_t i, const float* row);
 
-  // With a term and a norm for each row (RoundedBase) and the largest norm in each panel.
+  // As the input of a product, with a term and a norm per row (RoundedBase) and the largest norm per panel.
   RoundedBase panels(const float* terms, const float* norms, const float* row_norms) const;
   int64_t bytes() const {
     return bytes_.bytes() + scales_.bytes() + sums_.bytes() + residuals_.bytes() + row_residuals_.bytes();
@@ -39,11 +39,11 @@ class BaseScreen {
   HostArray<int8_t> bytes_;
   HostArray<float> scales_;
   HostArray<int32_t> sums_;
-  HostArray<float> residuals_;  // the largest in each panel
+  HostArray<float> residuals_;  // the largest per panel
   HostArray<float> row_residuals_;
 };
 
-// What RoundedQueries has of one query.
+// The values of one query in RoundedQueries.
 struct RoundedQueryTerms {
   float factor = 0;
   float constant = 0;
@@ -63,12 +63,12 @@ class QueryScreen {
   QueryScreen(int64_t count, int64_t cols, const Resources& resources);
   static int64_t bytes_for(int64_t count, int64_t cols);
 
-  // Takes a query as it is multiplied. The product is scaled by -2 where `differences` are wanted, else by -1.
+  // Sets a query, given as the product takes it. The product is scaled by -2 for `differences`, else by -1.
   void put(int64_t query, const float* moved, double squared_norm, bool differences);
-  // A query that only fills up a panel.
+  // Sets a padding query.
   void clear(int64_t query) { set(query, {}); }
 
-  // Those from `first`, the first of a panel, on.
+  // The queries from `first` on, the first of a panel.
   RoundedQueries panels(int64_t first, int64_t count, float* limits) const;
 
  private:
@@ -78,25 +78,24 @@ class QueryScreen {
   int64_t cols_ = 0;
   int64_t width_ = 0;
   HostArray<int8_t> bytes_;
-  HostArray<float> arrays_;  // of count_ each: RoundedQueryTerms' in their order
+  HostArray<float> arrays_;  // the fields of RoundedQueryTerms, count_ values each
 };
 
-// A product of f32 panels behind a screen: rounded rows are looked at first, where that is of use, and what they do not
-// rule out is multiplied in f32.
+// A product of f32 panels behind a screen: if worthwhile, rounded rows are multiplied first, and only those that this
+// does not exclude in f32.
 
-// Whether a screen is worth looking at, decided stretch by stretch from what it let through: where that was too much,
-// the next stretches go without, twice as many each time.
+// Decides stretch by stretch whether to use a screen, from the share that it let through: if too much, it is skipped
+// for the next stretches, twice as many each time.
 class ScreenUse {
  public:
   static constexpr int64_t kStretch = 16;  // panels
 
-  // Screening pays while no more than the share `worthwhile` of what is looked at passes, in whatever unit both are
-  // counted.
+  // Screening pays while at most the share `worthwhile` passes; both may be counted in any unit.
   explicit ScreenUse(double worthwhile) : worthwhile_(worthwhile) {}
 
-  // How long the next stretch is: after one that let too much through, shorter, as a trial.
+  // The length of the next stretch: a short trial after a stretch that let too much through.
   int64_t panels() const { return wait_ > kFirstWait ? kTrial : kStretch; }
-  // Asked once before each stretch.
+  // Call once before each stretch.
   bool screens_next() {
     if (waiting_ == 0) return true;
     --waiting_;
@@ -114,17 +113,17 @@ class ScreenUse {
   static constexpr int64_t kLongestWait = 64;
   double worthwhile_;
   int64_t wait_ = kFirstWait;
-  int64_t waiting_ = 0;  // stretches to come without
+  int64_t waiting_ = 0;  // stretches left to skip
 };
 
-// What a screen lets through: a panel's values in f32, or, of few rows, their places in the panel.
+// Receives what a screen lets through: a panel's values in f32, or, for few rows, their numbers in the panel.
 class ScreenHits : public PanelHits {
  public:
-  // Whether few rows of a panel are looked at one by one, rather than all by a product,
+  // Whether few rows of a panel are compared one by one, rather than all by a product,
   virtual bool takes_rows() const = 0;
   // and whether they would be after the product too, which then saves nothing.
   virtual bool needs_rows(int64_t query, int64_t panel) const = 0;
-  // Bit i of `rows` stands for row i of the panel.
+  // Bit i of `rows` is row i of the panel.
   virtual void on_rows(int64_t query, int64_t panel, uint64_t rows) = 0;
   // For panels packed on demand (panel_ring.hpp): whether one is ready, and a call to pack some.
   virtual bool holds_panel(int64_t) const { return true; }
@@ -136,14 +135,14 @@ class ScreenedProduct final : private PanelHits {
   // Whether bytes are multiplied faster than f32 for many queries.
   static bool pays();
 
-  // The screen's queries and rows are those of the panels; both have the same limits. What passes goes to `hits`.
+  // The screen has the panels' queries, rows and limits. What passes goes to `hits`.
   ScreenedProduct(const PanelQueries& queries, const PanelBase& base, const RoundedQueries& screen_queries,
                   const RoundedBase& screen_base, ScreenHits& hits);
 
   // As scan_panels().
   void scan(int64_t first, int64_t count);
 
-  // Pairs of a query and a panel, in all scans: those that the screen has looked at, and those it has let through.
+  // Pairs of a query and a panel in all scans: how many were screened, and how many passed.
   int64_t screened() const { return screened_; }
   int64_t passed() const { return passed_; }
 

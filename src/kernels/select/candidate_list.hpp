@@ -1,15 +1,15 @@
-// The rows that may still be among the k nearest of one query, with what is known of their keys.
+// The rows that may still be among the k nearest of one query, with bounds for their keys.
 //
 // A candidate has a lower and an upper bound for its canonical key. The k-th smallest upper bound is a threshold: a row
 // whose lower bound is above it cannot be among the k nearest. Rows that pass the threshold are pushed; a full list is
 // shrunk, which lowers the threshold. Where the bounds overlap too much for that to help (many equal or nearly equal
 // rows), the candidates' canonical keys are computed and only the k smallest stay, so the list is always large enough.
 //
-// Where the keys themselves are pushed (exact mode) nothing is ever computed again, and since rows come in ascending
-// order a row whose key equals the k-th smallest has lost: many equal keys cost nothing.
+// In exact mode the keys themselves are pushed and nothing is recomputed. Since rows come in ascending order, a row
+// whose key equals the k-th smallest loses the tie: many equal keys cost nothing.
 //
-// Memory: 12 bytes for each of capacity_for(k) candidates, lent by the owner. Time: a push is a few stores; shrinking
-// is linear and happens once in at least k / 8 + 16 pushes.
+// Memory: 12 bytes per candidate, capacity_for(k) of them, provided by the owner. Time: a push is a few stores;
+// shrinking is linear and happens at most once per k / 8 + 16 pushes.
 #pragma once
 
 #include "core/ordered_key.hpp"
@@ -27,13 +27,13 @@
 
 namespace kith {
 
-// Candidates' rows are 31 bits; the highest says that both bounds are the canonical key.
+// Candidate rows have 31 bits; the highest bit means that both bounds are the canonical key.
 inline constexpr uint32_t kExactFlag = 0x80000000u;
 
 // keys[i] = canonical key of rows[i]. If candidates are places, it replaces them by the rows at these places.
 using RowScorer = std::function<void(uint32_t* rows, int64_t count, float* keys)>;
 
-// What one thread needs beside its lists to shrink and finish them.
+// What one thread needs besides its lists, to shrink and finish them.
 struct CandidateScratch {
   float* keys = nullptr;
   uint32_t* rows = nullptr;
@@ -48,7 +48,7 @@ struct CandidateScratch {
 class CandidateList {
  public:
   static constexpr int64_t kBytesPerCandidate = 2 * sizeof(float) + sizeof(uint32_t);
-  // Candidates that can come together.
+  // The most candidates pushed at once.
   static constexpr int64_t kLargestGroup = 64;
   static constexpr uint32_t kNoRow = kExactFlag;
   static constexpr int64_t capacity_for(int64_t k) { return k + k / 2 + 24 + kLargestGroup; }
@@ -60,14 +60,14 @@ class CandidateList {
   // `memory` has kBytesPerCandidate * capacity_for(k) bytes, aligned for float.
   CandidateList(std::byte* memory, int64_t k);
 
-  // What is pushed, and whether a row with a key equal to the threshold counts.
+  // What is pushed, and whether a row with a key equal to the threshold qualifies.
   enum class Keys : uint8_t {
     bounded,           // bounds for the key
     exact,             // the key itself
     exact_after_ties,  // ... and the threshold comes from earlier rows, so that an equal key has lost
   };
 
-  // Empties the list. Rows with keys above `threshold` are known not to matter.
+  // Empties the list. Rows with keys above `threshold` do not matter.
   void reset(float threshold, Keys keys = Keys::bounded) {
     count_ = 0;
     threshold_ = threshold;
@@ -77,26 +77,25 @@ class CandidateList {
   }
 
   float threshold() const { return threshold_; }
-  // The largest key of a row to come that matters.
+  // The largest key with which a later row matters.
   float limit() const {
     return exact_ ? std::min(threshold_, std::nextafter(own_threshold_, -std::numeric_limits<float>::infinity()))
                   : threshold_;
   }
-  // The same for a row whose key is known: at a threshold that earlier rows show, a tie has lost. Infinite where every
-  // key counts, a NaN too.
+  // The same for a row with a known key: a tie loses against a threshold from earlier rows. Infinite if every key
+  // qualifies, NaN included.
   float exact_limit() const {
     constexpr float infinity = std::numeric_limits<float>::infinity();
     return own_threshold_ < infinity ? std::min(threshold_, std::nextafter(own_threshold_, -infinity)) : threshold_;
   }
-  // Another list of the same query knows a lower one.
+  // Lowers the threshold to that of another list of the same query.
   void share_threshold(float threshold) { threshold_ = std::min(threshold_, threshold); }
-  // The same; drops what is then excluded.
+  // The same, and drops the candidates that it excludes.
   void lower_to(float threshold) {
     share_threshold(threshold);
     drop_above_threshold();
   }
-  // The row that was the k-th when keys were last computed; kNoRow where none were. A row to come that equals it has
-  // lost.
+  // The k-th row when keys were last computed, or kNoRow. A later row that equals it loses the tie.
   uint32_t kth_row() const { return kth_row_; }
   int64_t size() const { return count_; }
   const float* lower() const { return lower_; }
@@ -113,7 +112,7 @@ class CandidateList {
     ++count_;
   }
 
-  // The same where it counts, without a branch: which do cannot be predicted.
+  // The same if it qualifies; branchless, since that is unpredictable.
   void push_if(bool counts, float lower, float upper, uint32_t row) {
     lower_[count_] = lower;
     upper_[count_] = upper;
@@ -128,7 +127,7 @@ class CandidateList {
   // within the row's bound and the share `relative` of it.
   struct GroupKeys {
     float offset = 0;
-    const float* bounds = nullptr;  // one for each row
+    const float* bounds = nullptr;  // one per row
     float relative = 0;
     bool root = false;
     float unit = 1;
@@ -141,7 +140,7 @@ class CandidateList {
       const int i = std::countr_zero(places);
       const float key = values[i] + keys.offset;
       const float error = keys.bounds[i] + keys.relative * key;
-      const float lower = key - error;  // a NaN stays one, and bounds nothing
+      const float lower = key - error;  // NaN stays NaN and bounds nothing
       const float upper = key + error;
       push((keys.root ? root_below(lower) : lower) * keys.unit, (keys.root ? root_above(upper) : upper) * keys.unit,
            first_row + static_cast<uint32_t>(i));
@@ -158,7 +157,7 @@ class CandidateList {
     }
   }
 
-  // Drops those pushed since the list had `first` of them whose rows are not wanted.
+  // Drops those unwanted rows that were pushed since the list had `first` candidates.
   template <typename Wanted>
   void keep_since(int64_t first, const Wanted& wanted) {
     int64_t end = first;
@@ -170,7 +169,7 @@ class CandidateList {
     }
     count_ = end;
   }
-  // Drops what the k-th smallest upper bound excludes, before any key is computed.
+  // Drops candidates that the k-th smallest upper bound excludes, before any key is computed.
   void tighten(const CandidateScratch& scratch) { lower_threshold(scratch.keys); }
   // Empties the list, keeping its threshold: all candidates go to scratch.neighbors, packed with their canonical keys.
   // Returns how many.
@@ -178,7 +177,7 @@ class CandidateList {
     collect(first_row, scratch, score);
     return std::exchange(count_, 0);
   }
-  // The same for candidates whose keys are `most` at most.
+  // The same for candidates with keys up to `most`.
   int64_t drain_within(uint32_t first_row, float most, const CandidateScratch& scratch, const RowScorer& score) {
     const int64_t count = drain(first_row, scratch, score);
     const uint32_t last = ordered_key(most);
@@ -186,12 +185,12 @@ class CandidateList {
     for (int64_t i = 0; i < count; ++i) {
       const uint64_t neighbor = scratch.neighbors[i];
       scratch.neighbors[within] = neighbor;
-      within += ordered_of(neighbor) <= last;  // a NaN comes after every key
+      within += ordered_of(neighbor) <= last;  // NaN sorts after every key
     }
     return within;
   }
 
-  // For at least one group.
+  // Makes room for at least one group.
   void make_room(const CandidateScratch& scratch, const RowScorer& score);
 
   // Puts the k nearest of this list and of `best` (k packed neighbours, sorted, padded) into `best`; rows count from
@@ -205,7 +204,7 @@ class CandidateList {
   void set_threshold(float key);
   void guess_threshold();
   void drop_above_threshold();
-  // All candidates with their canonical keys, into scratch.neighbors.
+  // Computes the canonical keys of all candidates, into scratch.neighbors.
   void collect(uint32_t first_row, const CandidateScratch& scratch, const RowScorer& score) const;
   void keep_k_best(const CandidateScratch& scratch, const RowScorer& score);
 
@@ -214,7 +213,7 @@ class CandidateList {
   int64_t count_ = 0;
   bool exact_ = false;
   float threshold_ = std::numeric_limits<float>::infinity();
-  float own_threshold_ = std::numeric_limits<float>::infinity();  // what the list itself, and rows before it, show
+  float own_threshold_ = std::numeric_limits<float>::infinity();  // from the list itself and earlier rows
   uint32_t kth_row_ = kNoRow;
   float* lower_ = nullptr;
   float* upper_ = nullptr;
@@ -231,15 +230,15 @@ constexpr int64_t CandidateScratch::bytes_for(int64_t k) {
          capacity * static_cast<int64_t>(sizeof(float) + sizeof(uint32_t));
 }
 
-// What is done with candidates: a k-NN search keeps the k best of a list, a range search takes them all out.
+// Consumes candidates: a k-NN search keeps the k best of a list, a range search extracts all.
 class CandidateUser {
  public:
   virtual ~CandidateUser() = default;
-  // Rows with larger keys are known not to matter.
+  // Rows with larger keys do not matter.
   virtual float threshold(int64_t query) const = 0;
-  // Whether rows with a key equal to the threshold count. They do not where it is the k-th key of earlier rows.
+  // Whether rows with a key equal to the threshold qualify: not if it is the k-th key of earlier rows.
   virtual bool ties_may_count() const = 0;
-  // Whether keys are taken as they come (take_keys), and no list lowers the threshold.
+  // Whether keys are passed on directly (take_keys), without a list that lowers the threshold.
   virtual bool takes_keys() const { return false; }
   // Called, on any thread, when a list is full: leaves room for a group. Its rows count from first_row.
   virtual void make_room(CandidateList* list, int64_t query, uint32_t first_row, int slot, const RowScorer& score) = 0;
