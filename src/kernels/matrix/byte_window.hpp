@@ -1,11 +1,11 @@
 // Which rows a copy of them in bytes cannot rule out for one query: the proof behind screened_nearest_cuda.hpp.
 //
-// A row x (less a centre, of length 1, or as it is) is kept as s b, b whole numbers up to 127 and s its own scale, and
-// moved by that by at most `residual`. The query w likewise becomes t m, m whole numbers of 15 bits. p = <m, b> follows
-// to within a few units of f32. With the triangle inequality the distance of w and x is within both residuals of that
-// of t m and s b, whose square is t^2 |m|^2 + s^2 |b|^2 - 2 s t p; an inner product is within what the residuals, times
-// the lengths, can make of it. The k-th smallest upper bound is a reach: what is surely farther is no neighbour. Keys
-// are rounded to f32, which can make a farther row equal; byte_limit() is that much larger.
+// A row x (minus a centre, normalized, or unchanged) is stored as s b, with integers b up to 127 and a scale s per row;
+// rounding moves it by at most `residual`. The query w likewise becomes t m, with integers m of 15 bits. p = <m, b> is
+// exact to a few units of f32. By the triangle inequality the distance of w and x is within the sum of both residuals
+// of that of t m and s b, whose square is t^2 |m|^2 + s^2 |b|^2 - 2 s t p; an inner product is within the residuals
+// times the norms. The k-th smallest upper bound is a reach: rows certainly farther are no neighbours. Rounding keys to
+// f32 can make a farther row tie, so byte_limit() is larger by that.
 #pragma once
 
 #include "core/host_device.hpp"
@@ -17,36 +17,36 @@
 
 namespace kith {
 
-inline constexpr int64_t kByteScreenMostCols = 4096;  // for which the sums of products fit in 32 bits
+inline constexpr int64_t kByteScreenMostCols = 4096;  // their sums of products fit 32 bits
 inline constexpr int kByteCodeMost = 127;
-inline constexpr int kQueryCodeMost = 127 * 128;  // as 128 h + l, h and l whole numbers of eight bits
-inline constexpr double kByteLeast = 1e-30;       // smaller values are kept as 0
-inline constexpr double kByteLargest = 1e15;      // larger ones are not kept at all: their squares might overflow f32
-inline constexpr float kByteLoss = 0x1p-19f;   // of what f32 makes of a square or a product, relative to both lengths
-inline constexpr float kByteTiny = 0x1p-120f;  // beside that: of numbers below f32's normal range
+inline constexpr int kQueryCodeMost = 127 * 128;  // as 128 h + l, with 8-bit integers h and l
+inline constexpr double kByteLeast = 1e-30;       // smaller values are stored as 0
+inline constexpr double kByteLargest = 1e15;      // rows with larger ones are not stored: squares might overflow f32
+inline constexpr float kByteLoss = 0x1p-19f;   // f32 error of a square or a product, relative to both norms
+inline constexpr float kByteTiny = 0x1p-120f;  // plus the error of numbers below f32's normal range
 
 // Statistics of a row.
 struct ByteRowBounds {
   float scale;     // s
   float square;    // s^2 |b|^2
-  float residual;  // infinite: nothing is known of the row
+  float residual;  // infinite: no bounds for this row
 };
 
 // Statistics of the query.
 struct ByteQueryBounds {
   float scale;     // t
   float square;    // t^2 |m|^2
-  float norm;      // no less than its root
-  float residual;  // infinite: nothing is known
+  float norm;      // at least the root of it
+  float residual;  // infinite: no bounds
 };
 
-// From sums in double: `lost` is the norm of x - s b, `values` the norm of what x was computed from.
+// From sums in float64: `lost` is the norm of x - s b, `values` the norm of the vector that x was computed from.
 KITH_HOST_DEVICE inline float byte_residual(double lost, double values) {
   const double bound = lost * (1 + 0x1p-20) + values * 0x1p-50;
   return bound < kByteLargest ? static_cast<float>(bound * (1 + 0x1p-22)) + 0x1p-149f : HUGE_VALF;
 }
 
-// The scale of a row whose largest magnitude is known; 0 where all its values are kept as 0.
+// The scale of a row, from its largest magnitude; 0 if all its values are stored as 0.
 KITH_HOST_DEVICE inline float byte_scale(double largest, int most) {
   return largest < kByteLeast ? 0.0f : static_cast<float>(largest / most);
 }
@@ -77,8 +77,8 @@ KITH_HOST_DEVICE inline ByteBounds byte_bounds(KeyKind kind, const ByteQueryBoun
   return {nearest - fabsf(nearest) * 0x1p-22f, farthest + farthest * 0x1p-22f};
 }
 
-// What a neighbour's lower bound is at most, where k rows have upper bounds up to `reach`; NaN where nothing can be
-// said.
+// The largest lower bound of a neighbour, if k rows have upper bounds up to `reach`; NaN if there is no
+// bound.
 KITH_HOST_DEVICE inline float byte_limit(KeyKind kind, float reach) {
   if (!(fabsf(reach) < static_cast<float>(kLargestReach))) return NAN;
   const double far = reach;

@@ -1,11 +1,11 @@
-// Which rows a fast product cannot rule out: the proof behind exact search on matrix units.
+// The window of rows that a fast product cannot rule out: the proof behind exact search on matrix units.
 //
 // Queries and rows are rounded to halves (after centring, or scaling to unit length, and a power of two) or kept as
 // bytes, and v = |x|^2 / 2 - q x (the distances) or -q x (inner_product) is computed for all pairs. Let
-//   r      bound what rounding moved a vector by (its residual's norm, measured as it was rounded),
-//   e      bound how far v is from the value of the rounded vectors: products of halves are exact in f32, and each of
-//          the additions of the matrix units, which truncate, loses at most 2^-23 of |q| |x|: no more than 2^-21 for
-//          each product (kSumLoss), in blocks of four products or more,
+//   r      bound the distance by which rounding moved a vector (its residual's norm, measured while rounding),
+//   e      bound the error of v for the rounded vectors: products of halves are exact in f32, and each addition of the
+//          matrix units, which truncate, loses at most 2^-23 of |q| |x|: at most 2^-21 per product (kSumLoss), in
+//          blocks of four products or more,
 //   kth    be a value that at least k rows do not exceed.
 // By the triangle inequality a distance of rounded vectors is within r_q + r_x of the true one. So the k-th smallest
 // distance is at most `reach` = sqrt(2 (kth + e) + |q|^2) + r_q + r_x, and a row that is nearer than that has
@@ -29,12 +29,12 @@ struct WindowProblem {
   KeyKind kind = KeyKind::l2;
   bool bytes = false;  // products of signed bytes: exact
   int64_t cols = 0;
-  double scale = 1;  // of the queries' and rows' values; for inner_product the product of both scales
+  double scale = 1;  // multiplies the values of queries and rows; for inner_product the product of both scales
 };
 
 struct QueryWindow {
   OperandBounds query;
-  double squared_norm;            // of the rounded query, to within norm_loss of it
+  double squared_norm;            // of the rounded query, with a relative error up to norm_loss
   double key_offset;              // added to v for the key of an inner product of bytes
   double true_square = HUGE_VAL;  // see QueryOperand
 };
@@ -42,7 +42,7 @@ struct QueryWindow {
 struct CandidateWindow {
   float threshold = 0;
   float key_limit = 0;
-  bool sure = false;  // false: nothing can be said
+  bool sure = false;  // false: there is no bound
 };
 
 inline constexpr double kSumLoss = 0x1p-21;
@@ -53,17 +53,17 @@ inline constexpr double kLargestReach = 1e18;          // beyond this a squared 
 inline constexpr int64_t kWindowMostCols = 8000;       // of bytes, whose sums must fit, and of k-means
 inline constexpr int64_t kWindowMostHalfCols = 16384;  // of halves: beyond these the bounds leave too many candidates
 
-// Relative, of a squared norm that a warp adds up in f32, cols / 32 values a lane.
+// The relative error of a squared norm that a warp adds up in f32, cols / 32 values per lane.
 KITH_HOST_DEVICE inline double norm_loss(int64_t cols) { return (static_cast<double>(cols) / 32 + 16) * 0x1p-23; }
 
-// How far a computed v is from the v of the rounded vectors.
+// The error of a computed v for the rounded vectors.
 KITH_HOST_DEVICE inline double value_error(const WindowProblem& problem, const QueryWindow& query,
                                            const OperandBounds& rows) {
   const double product = static_cast<double>(query.query.norm) * rows.norm;
   const double square = static_cast<double>(rows.norm) * rows.norm;
   const double cols = static_cast<double>(problem.cols);
   if (problem.bytes) {
-    // Half a unit where |x|^2 / 2 was cut off, and what the value loses as an f32.
+    // Half a unit from truncating |x|^2 / 2, plus the rounding of the value to f32.
     const double shifts = problem.kind == KeyKind::inner_product ? cols * 32768 : 0;
     return 1.0 + 0x1p-22 * (product + square + shifts);
   }
@@ -72,14 +72,14 @@ KITH_HOST_DEVICE inline double value_error(const WindowProblem& problem, const Q
   return sum + norm_loss(problem.cols) * (query.squared_norm + square);
 }
 
-// How far an inner product of rounded vectors, as computed, can be from the true one.
+// The error of a computed inner product of rounded vectors, against the true one.
 KITH_HOST_DEVICE inline double inner_product_error(const WindowProblem& problem, const QueryWindow& query,
                                                    const OperandBounds& rows) {
   return value_error(problem, query, rows) + query.query.residual * (static_cast<double>(rows.norm) + rows.residual) +
          static_cast<double>(query.query.norm) * rows.residual;
 }
 
-// How far a computed v of halves of differences can be from the true one.
+// The error of a computed v of halves of differences, against the true one.
 KITH_HOST_DEVICE inline double difference_error(const WindowProblem& problem, const QueryWindow& query,
                                                 const OperandBounds& rows) {
   const double q = query.query.norm;
@@ -89,8 +89,8 @@ KITH_HOST_DEVICE inline double difference_error(const WindowProblem& problem, co
   return sums + query.query.residual * (x + moved_row) + moved_row * (q + x + moved_row);
 }
 
-// Window for all rows whose true distance (inner_product: negative product, without the offset) is no larger than
-// `reach` but for the rounding of the key.
+// Window for all rows whose true distance (inner_product: negative product, without the offset) is at most `reach`,
+// allowing for the rounding of the key.
 KITH_HOST_DEVICE inline CandidateWindow window_within(const WindowProblem& problem, const QueryWindow& query,
                                                       const OperandBounds& rows, double reach) {
   const double moved = static_cast<double>(query.query.residual) + rows.residual;
@@ -114,7 +114,7 @@ KITH_HOST_DEVICE inline CandidateWindow window_within(const WindowProblem& probl
                                             : distance * distance;
     in_range = distance < kLargestReach;
   }
-  // Up: what is kept on the way to f32 must not be lost by the conversion.
+  // Rounded up, so that the conversion to f32 excludes nothing.
   threshold += fabs(threshold) * 0x1p-22;
   key += fabs(key) * 0x1p-22 + kTinyKey;
   window.threshold = static_cast<float>(threshold);
@@ -151,7 +151,7 @@ KITH_HOST_DEVICE inline CandidateWindow range_window(const WindowProblem& proble
   if (problem.kind == KeyKind::inner_product) {
     return window_within(problem, query, rows, most * problem.scale - query.key_offset);
   }
-  const double key = most > 0 ? most : 0.0;  // below zero lies nothing
+  const double key = most > 0 ? most : 0.0;  // no distance is below zero
   const double distance = problem.kind == KeyKind::l2       ? key
                           : problem.kind == KeyKind::cosine ? sqrt(2 * key)
                                                             : sqrt(key);

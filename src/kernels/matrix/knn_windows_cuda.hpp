@@ -1,5 +1,5 @@
 // The windows of a k-NN search on the GPU: for each query the threshold below which a product may be one of its nearest
-// rows, from the k-th smallest minimum and the error bound (candidate_window). A thread for each query.
+// rows, from the k-th smallest minimum and the error bound (candidate_window). One thread per query.
 #pragma once
 
 #include "kernels/distance/canonical.hpp"
@@ -13,7 +13,7 @@
 
 namespace kith {
 
-// What the windows of any search are made of, for all queries of a batch.
+// The input and output of windows of any search, for all queries of a batch.
 struct WindowTask {
   KeyKind kind = KeyKind::l2;
   OperandType type = OperandType::half;
@@ -21,8 +21,8 @@ struct WindowTask {
   int64_t queries = 0;
   const QueryOperand* query_bounds = nullptr;
   const BaseBounds* base_bounds = nullptr;
-  float* thresholds = nullptr;     // -inf where nothing is sure
-  uint32_t* key_limits = nullptr;  // ordered keys: a row that is looked for has none above it; 0 where nothing is sure
+  float* thresholds = nullptr;     // -inf if there is no bound
+  uint32_t* key_limits = nullptr;  // ordered keys: no result has a larger one; 0 if there is no bound
 };
 
 struct KnnWindowTask : WindowTask {
@@ -30,8 +30,8 @@ struct KnnWindowTask : WindowTask {
   const float* kth = nullptr;       // each query's k-th smallest group minimum, or a little more; null: it is among
   const float* minima = nullptr;    // each query's smallest `selected` group minima, sorted
   int64_t selected = 0;             // at least k, if there are as many groups
-  int64_t groups = 0;               // there are
-  uint32_t* row_counts = nullptr;   // zeroed, for whoever counts candidates next; or null
+  int64_t groups = 0;               // number of groups
+  uint32_t* row_counts = nullptr;   // zeroed here for the next step's counts; or null
   int32_t* group_counts = nullptr;  // how many of the selected groups can hold a neighbour; -1: nothing is sure, or
                                     // more than those selected can. Null where that does not matter
 };
@@ -70,7 +70,7 @@ void launch_kth_windows(const KnnWindowTask& task, cudaStream_t stream);
 // from the radius and the error bound (range_window). A thread for each query.
 struct RangeWindowTask : WindowTask {
   float most = 0;               // the largest key in range: the limit of keys
-  const float* each = nullptr;  // the same of each query, where they differ
+  const float* each = nullptr;  // per query, if they differ
 };
 // Enqueues and returns.
 void launch_range_windows(const RangeWindowTask& task, cudaStream_t stream);

@@ -1,7 +1,7 @@
-// Which rows of few columns differences in f32 cannot rule out: the proof behind narrow_minima_cuda.hpp.
+// The window of rows of few columns that differences in f32 cannot rule out: the proof behind narrow_minima_cuda.hpp.
 //
-// Halves tell rows apart by about 2^-11 of their length. Of a million rows in one or two columns thousands are nearer
-// to each other than that. A sum of squared differences in f32 has no cancellation: with v the sum of (q - x)^2, each
+// Halves resolve about 2^-11 of a row's norm. Of a million rows in one or two columns, thousands are nearer to each
+// other than that. A sum of squared differences in f32 has no cancellation: with v the sum of (q - x)^2, each
 // difference is rounded once, each square and each addition once, so that v is within kNarrowLoss of its true value,
 // relatively, and within kNarrowTiny where squares are below f32's normal numbers. Vectors of length 1 (cosine) are
 // rounded to f32 before, which moves a distance by kNarrowMoved at most.

@@ -1,12 +1,12 @@
-// The epilogue that keeps, for every query, the rows that may be its nearest: up to three, and how near the next is.
+// The epilogue that keeps, for every query, up to three rows that may be its nearest, and the value of the next one.
 //
-// A thread looks at the least of its 32 columns of a tile; what lies above the query's limit is done with. The limit is
-// what is known from the start, or a value seen so far by the four threads that share the query plus the query's slack
-// and that row's, or the largest of the 32 columns': no row that is farther can be the nearest
-// (kernels/assign/centre_window.hpp). With one row in a few tiles below it, this costs little more than the minima; and
-// what was found can lie in shared memory, since the products take most registers. The two groups of warps take turns,
-// so that a tile's time is that of the products only while this takes no longer: what is done for a row that is found
-// counts.
+// A thread finds the smallest of its 32 columns of a tile; if that is above the query's limit it is done. The limit is
+// the given one, or a value seen so far by the four threads that share the query, plus the slack of the query and of
+// that row (or the largest slack of the 32 columns): no farther row can be the nearest
+// (kernels/assign/centre_window.hpp). With one row in several tiles below the limit, this costs little more than the
+// minima. Found rows are stored in shared memory, since the products take most registers. Two groups of warps alternate
+// between products and epilogue, so the epilogue is free only while it takes no longer than the products: work per
+// found row matters.
 #pragma once
 
 #include "kernels/matrix/nearest_rows.hpp"
@@ -20,8 +20,8 @@ class NearestEpilogue : public EpilogueTraits {
  public:
   using Target = ProductNearest;
   static constexpr int kKept = kNearestKept;
-  static constexpr int kWords = 2 * kKept + 1;                           // values, the next one's, rows
-  static constexpr int kSharedBytes = kThreadQueries * kWords * 32 * 4;  // for each warp
+  static constexpr int kWords = 2 * kKept + 1;                           // values, the next value, rows
+  static constexpr int kSharedBytes = kThreadQueries * kWords * 32 * 4;  // per warp
 
   __device__ NearestEpilogue(const Target& target, const ProductOperands&, std::byte* shared)
       : target_(target), mine_(vectors<float>(shared + threadIdx.x / 32 * kSharedBytes) + threadIdx.x % 32) {}
@@ -59,7 +59,7 @@ class NearestEpilogue : public EpilogueTraits {
       uint32_t columns = columns_below(products[q / 2], q % 2, terms, limit_[q]);
       int nearest = __ffs(static_cast<int>(columns)) - 1;
       if ((columns & (columns - 1)) != 0) tighten(q, products, terms, tile, least[q], part_slack < 0, nearest, columns);
-      if (best_value_[q] > limit_[q] && (columns & (columns - 1)) == 0) {  // one row, and the one before is done with
+      if (best_value_[q] > limit_[q] && (columns & (columns - 1)) == 0) {  // a single row, with none before it pending
         best_value_[q] = least[q];
         best_row_[q] = row_of_column(tile, nearest);
       } else {
@@ -77,7 +77,7 @@ class NearestEpilogue : public EpilogueTraits {
     }
   }
 
-  // The first of the four threads that share a query puts together what they have found.
+  // Merges what the four threads that share a query have found; by the first of them.
   __device__ void end() {
     KITH_UNROLL
     for (int q = 0; q < kThreadQueries; ++q) insert(q, best_value_[q], __uint_as_float(best_row_[q]));
@@ -150,7 +150,7 @@ class NearestEpilogue : public EpilogueTraits {
   int part_ = 0;
   float limit_[kThreadQueries];
   float slack_[kThreadQueries];
-  float best_value_[kThreadQueries];  // found, beside what lies in shared memory
+  float best_value_[kThreadQueries];  // smallest found so far, besides those in shared memory
   uint32_t best_row_[kThreadQueries];
 };
 

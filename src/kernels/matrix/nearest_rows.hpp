@@ -1,4 +1,4 @@
-// What a product says of a query's nearest rows.
+// The nearest rows of a query by a product.
 #pragma once
 
 #include "cuda/device_core.hpp"
@@ -10,15 +10,16 @@ namespace kith {
 
 inline constexpr int kNearestKept = 3;
 inline constexpr uint32_t kNoNearest = 0xFFFFFFFFu;
-inline constexpr float kFarthestValue = 3e38f;  // of no row
+inline constexpr float kFarthestValue = 3e38f;  // the value of no row
 
-// The three least, in order; values[3] is the fourth's. kNoNearest where there are fewer.
+// The three smallest, in order; values[3] is the fourth's value. kNoNearest if there are fewer.
 struct alignas(16) NearestRows {
   float values[kNearestKept + 1];
   uint32_t rows[kNearestKept + 1];
 };
 
-// A row among the three least, wherever value_at(i) and row_at(i) keep them; the fourth value is what is left over.
+// Inserts a row into the three smallest, stored behind value_at(i) and row_at(i); the displaced value becomes the
+// fourth.
 template <typename ValueAt, typename RowAt, typename Row>
 KITH_DEVICE_INLINE void insert_nearest(const ValueAt& value_at, const RowAt& row_at, float value, Row row) {
   KITH_UNROLL

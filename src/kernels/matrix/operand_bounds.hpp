@@ -1,4 +1,4 @@
-// What is known of operands once they are made: what the candidate window of a query is computed from.
+// Bounds measured while operands are made, from which the candidate window of a query is computed.
 #pragma once
 
 #include "core/host_device.hpp"
@@ -11,16 +11,16 @@ namespace kith {
 // Upper bounds for one rounded vector, or for many, in the scaled unit.
 struct OperandBounds {
   float norm;
-  float residual;  // of what was lost by rounding
+  float residual;  // norm of the rounding error
 };
 
 // Bounds over all rows of a base. Zero it on the device before use; floats are non-negative, so their bits order them.
 struct BaseBounds {
-  float sample_largest;  // magnitude in the sample, which gives the scale
-  OperandBounds rows;     // the largest of those that are not far
-  uint32_t unsure;       // not 0 where a row has no operand: not finite, or past the largest half
-  float ordinary = 0;    // the largest norm in the sample, in the scaled unit, where far rows are set apart; else 0
-  uint32_t has_far = 0;  // not 0 where a row is far
+  float sample_largest;  // largest magnitude in the sample, which determines the scale
+  OperandBounds rows;     // maxima over rows that are not far
+  uint32_t unsure;       // not 0 if a row has no operand: not finite, or beyond the largest half
+  float ordinary = 0;    // the sample's largest norm, in the scaled unit, if far rows are separated; else 0
+  uint32_t has_far = 0;  // not 0 if some row is far
 };
 
 // Bounds and scale of one query.
@@ -30,7 +30,7 @@ struct QueryOperand {
   uint32_t unsure;
   double squared_norm;
   double key_offset;
-  double true_square = HUGE_VAL;  // the squared norm before it was rounded is no larger; infinite: not known
+  double true_square = HUGE_VAL;  // upper bound of the squared norm before rounding; infinite: unknown
 };
 
 // The power of two that the values of a base are multiplied by: its sample's largest becomes 8 to 16, which leaves room
@@ -46,12 +46,12 @@ KITH_HOST_DEVICE inline float operand_scale(float sample_largest) {
 // Far rows: a few that are much longer than the others would make every bound that holds for all rows useless. So a row
 // beyond kFarRow times the ordinary norm has no operand but zeros, and its term is a lower bound of its value for every
 // query of up to kFarQuery times that norm: by the triangle inequality (candidate_window.hpp) a row of norm x within
-// reach of a query of norm q has a threshold of at least (x - q)^2 / 2 - q^2 / 2. The products of longer queries are not
-// sure, and neither is a k-th value that a far row could have given.
+// reach of a query of norm q has a threshold of at least (x - q)^2 / 2 - q^2 / 2. The products of longer queries are
+// not sure, and neither is a k-th value that a far row could have given.
 inline constexpr float kFarRow = 6;
 inline constexpr float kFarQuery = 2;
 
-// Rounded down, past what rounding the query has moved it by.
+// Rounded down, minus the distance by which rounding moved the query.
 KITH_HOST_DEVICE inline float far_term(double norm, float ordinary) {
   constexpr double kLess = 0x1p-10;
   constexpr double kLargest = 3e38;
@@ -60,7 +60,7 @@ KITH_HOST_DEVICE inline float far_term(double norm, float ordinary) {
   return static_cast<float>(term < kLargest ? term * (1 - kLess) : kLargest);
 }
 
-// No far row's term is below it.
+// A lower bound of all far rows' terms.
 KITH_HOST_DEVICE inline float far_floor(float ordinary) {
   return far_term(double{kFarRow} * ordinary, ordinary) * (1 - 0x1p-10f);
 }

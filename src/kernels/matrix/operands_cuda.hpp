@@ -1,4 +1,4 @@
-// Turns vectors into operands of the matrix units (operand_layout.hpp), with what candidate_window.hpp needs to know.
+// Converts vectors to operands of the matrix units (operand_layout.hpp), with the bounds for candidate_window.hpp.
 //
 // Halves: values minus a centre (l2, sqeuclidean), times the inverse norm (cosine) or as they are (inner_product),
 // times a power of two, rounded. Bytes, where queries and base are both u8 or both i8 and the metric allows: exact.
@@ -15,8 +15,8 @@
 
 namespace kith {
 
-// The term of a place without a row, and of a row that a filter leaves out: whatever is added, the value stays beyond
-// those of all others. (Products of bytes are below 2^27, since no more than 8,000 columns are multiplied.)
+// The term of padding and of rows that a filter excludes: with any product added, the value stays above all others.
+// (Products of bytes are below 2^27, since no more than 8,000 columns are multiplied.)
 inline constexpr int32_t kNoByteTerm = 0x3FFFFFFF;
 inline constexpr uint32_t kNoHalfTerm = 0x7F800000;  // +inf
 constexpr uint32_t no_row_term(OperandType type) {
@@ -31,18 +31,18 @@ struct OperandTask {
   float* centre = nullptr;  // cols values
   BaseBounds* base_bounds = nullptr;
   std::byte* operands = nullptr;  // operand_bytes
-  bool parts_far_rows = false;    // of a base: sets far rows apart (operand_bounds.hpp); halves of differences alone
+  bool parts_far_rows = false;    // of a base: separates far rows (operand_bounds.hpp); only for halves of differences
 };
 
 struct BaseOperands {
   void* terms = nullptr;          // a float (halves) or int32_t (bytes) for each row of the tiles
-  uint32_t* first_bad = nullptr;  // the smallest row that is not finite, if not null
-  OperandBounds* bounds = nullptr;  // of each row of the tiles, if not null: of halves
+  uint32_t* first_bad = nullptr;  // output unless null: the smallest row that is not finite
+  OperandBounds* bounds = nullptr;  // output unless null: per row of the tiles, for halves
 };
 
 struct QueryOperands {
   QueryOperand* bounds = nullptr;
-  uint32_t* first_bad = nullptr;  // the smallest query that is not finite, if not null
+  uint32_t* first_bad = nullptr;  // output unless null: the smallest query that is not finite
   uint32_t first_query = 0;       // the number of the first of these
 };
 

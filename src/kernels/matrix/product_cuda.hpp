@@ -1,9 +1,9 @@
-// Products of all queries with all rows on the matrix units, of which almost nothing is written.
+// Products of all queries with all rows on the matrix units, reduced in registers so that little is written.
 //
 //   minima      for every query and group of rows (operand_layout.hpp) the smallest term + product
 //   parts       the same for parts of a tile, where there are few rows
 //   candidates  for every query the rows whose term + product does not exceed the query's threshold
-//   marks       the same as bits, where these rows are many of few
+//   marks       the same as bits, for many candidates among few rows
 //   nearest     for every query the few rows whose term + product is within a slack of the least
 //   pairs       pairs that pass the query's limit or, with a second term, the row's: all of them in one list
 //
@@ -31,7 +31,7 @@ struct ProductOperands {
   int64_t query_count = 0;
   int64_t row_count = 0;
   int64_t chunks = 0;
-  int last_steps = kChunkSteps;  // of the last chunk: those that hold columns; what is behind them may be left out
+  int last_steps = kChunkSteps;  // steps of the last chunk that hold columns; later ones may be skipped
 };
 
 struct ProductMinima {
@@ -42,16 +42,16 @@ struct ProductMinima {
 
 struct ProductCandidates {
   const float* thresholds = nullptr;  // one for each query
-  uint32_t* counts = nullptr;         // zeroed before; may end above capacity, where rows were dropped
+  uint32_t* counts = nullptr;         // zeroed by the caller; above capacity if rows were dropped
   uint32_t* rows = nullptr;           // queries x capacity
   int64_t capacity = 0;
 };
 
-// Neighbouring values are those of one thread: groups in no useful order.
+// Adjacent values are one thread's: the order of groups has no meaning.
 struct ProductParts {
   float* values = nullptr;  // queries x part_count(rows, rows_per_part)
   int rows_per_part = 8;    // or 2
-  int64_t stride = 0;       // of a query's values, where parts are counted from the item's first row; else 0
+  int64_t stride = 0;       // of a query's values, if parts are numbered from the item's first row; else 0
 };
 
 struct ProductMarks {
@@ -65,7 +65,7 @@ struct ProductMarks {
 // the first row has the first value itself.
 struct ProductNearest {
   const float* slacks = nullptr;      // one for each query
-  const float* limits = nullptr;      // likewise: what the nearest row's value is known not to exceed
+  const float* limits = nullptr;      // likewise: an upper bound of the nearest row's value
   const float* row_slacks = nullptr;  // one for each row of the tiles
   // The largest of those that one thread has of a tile, kGroupsPerTile for each; negative where they differ much.
   const float* part_slacks = nullptr;
@@ -75,7 +75,7 @@ struct ProductNearest {
   int64_t queries = 0;  // ProductOperands' count may be that of the tiles
 };
 
-// Counters of pairs stop about here, so that they never begin again at zero.
+// Counters of pairs saturate about here, so that they never wrap around.
 inline constexpr uint32_t kManyPairs = 0x80000000u;
 
 // A row has two terms: the operands' terms are, for each tile of rows, the first ones and then the second ones. A pair
@@ -84,7 +84,7 @@ inline constexpr uint32_t kManyPairs = 0x80000000u;
 struct ProductPairs {
   const void* limits = nullptr;  // two floats (halves) or int32_t (bytes) for each query of the tiles
   uint64_t* pairs = nullptr;     // query << 32 | row, in any order
-  uint32_t* count = nullptr;     // zeroed before; may end above capacity, where pairs were dropped, but stops then
+  uint32_t* count = nullptr;     // zeroed by the caller; above capacity if pairs were dropped; saturates
   uint32_t capacity = 0;
 };
 
@@ -96,7 +96,7 @@ template <typename Target>
 void launch_wgmma(const ProductOperands& operands, const ProductSchedule& schedule, const Target& target,
                   cudaStream_t stream);
 
-// Either of them, for all targets: in the file that has its code.
+// Either implementation, for all targets; defined in the file with its code.
 #define KITH_INSTANTIATE_PRODUCT(launch, Target) \
   template void launch(const ProductOperands&, const ProductSchedule&, const Target&, cudaStream_t)
 #define KITH_INSTANTIATE_PRODUCTS(launch)              \

@@ -1,4 +1,4 @@
-// What becomes of a tile's products: shared by both implementations, whose threads hold the same elements of a tile.
+// Epilogues of a tile's products, shared by both implementations, whose threads hold the same elements of a tile.
 //
 // A thread has two slabs of 16 rows (queries) and 128 columns (rows of the base): element 4 j + i of a slab is at row
 // lane / 4 + 8 (i / 2) and column 8 j + 2 (lane % 4) + i % 2. So it has the products of four queries, 32 columns each.
@@ -35,13 +35,13 @@ __device__ inline float smaller(float least, float term, float product) { return
 __device__ inline int32_t smaller(int32_t least, int32_t term, int32_t product) {
   return __viaddmin_s32(product, term, least);
 }
-// Padding's values are beyond those of all rows.
+// Padding has larger values than all rows.
 __device__ inline float value_of(float least) { return least; }
 __device__ inline float value_of(int32_t least) {
   return least < 0x30000000 ? static_cast<float>(least) : __int_as_float(0x7F800000);
 }
 
-// Updates the least value of each of the thread's queries.
+// Updates the smallest value of each of the thread's queries.
 template <typename Acc>
 __device__ inline void least_of_tile(const Slabs<Acc>& products, const Acc* terms, Acc (&least)[kThreadQueries]) {
   const int first_col = 2 * (static_cast<int>(threadIdx.x) % 4);
@@ -65,7 +65,7 @@ __device__ inline int32_t limit_of(float threshold, int32_t) {
 __device__ inline float lowest_limit(float) { return __int_as_float(0xFF800000); }
 __device__ inline int32_t lowest_limit(int32_t) { return -0x7FFFFFFF - 1; }
 
-// A bit for each of the thread's 32 columns that is not above the limit: the pair j of them at bits 2 j and 2 j + 1.
+// A bit per column of the thread's 32 that is not above the limit: pair j at bits 2 j and 2 j + 1.
 template <typename Acc>
 __device__ inline uint32_t columns_below(const Acc (&products)[kSlabValues], int half, const Acc* terms, Acc limit) {
   const int first_col = 2 * (static_cast<int>(threadIdx.x) % 4);
@@ -78,7 +78,7 @@ __device__ inline uint32_t columns_below(const Acc (&products)[kSlabValues], int
   return columns;
 }
 
-// What the products ask of an epilogue, as it is for most.
+// The defaults of an epilogue's interface.
 struct EpilogueTraits {
   static constexpr int kTerms = 1;  // of a row
   static constexpr bool kShortItems = false;
@@ -86,7 +86,7 @@ struct EpilogueTraits {
   __device__ void end() {}
 };
 
-// Writes the least value of every group.
+// Writes the smallest value of every group.
 template <typename Acc>
 class MinimaEpilogue : public EpilogueTraits {
  public:
@@ -154,7 +154,7 @@ class WarpBuffer {
     }
   }
 
-  // Where it is half full, or has to be: write(entries, count) by all lanes.
+  // Flushes when half full, or when forced: write(entries, count) by all lanes.
   template <typename Write>
   __device__ void flush(bool whatever, const Write& write) {
     __syncwarp();
