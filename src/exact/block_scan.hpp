@@ -1,5 +1,5 @@
 // The tasks of a CpuScanner. Of a product scan: a block of queries against a range of panels, with the queries' limits
-// lowered as their candidate lists fill. Of a scan of rows as they lie: all queries against a range of rows.
+// lowered as their candidate lists fill. Of a scan of rows in place: all queries against a range of rows.
 #pragma once
 
 #include "core/divide.hpp"
@@ -14,8 +14,8 @@
 
 namespace kith {
 
-// The largest sum of scaled vectors (PackedRows::scale) that a row with this key can have. A key is its sum, or the
-// root of it, rounded once.
+// The largest sum of scaled vectors (PackedRows::scale) whose key is at most this one. A key is the sum or its root,
+// rounded once.
 inline float largest_scaled_sum(KeyKind kind, float key, float scale) {
   if (kind == KeyKind::l2) return square_above(key * scale);
   if (scale == 1) return key;
@@ -37,11 +37,11 @@ inline PanelRange panels_of_split(const PackedRows& packed, const KnnCpuPlan& pl
   return {packed.panel_count() * split / plan.row_splits, packed.panel_count() * (split + 1) / plan.row_splits};
 }
 
-// What the scans of both kinds of panels share. `Limit` is the type of a value.
+// The base of scans over both kinds of panels. `Limit` is the type of a value.
 template <typename Limit>
 class BlockScan {
  protected:
-  // `first_row`: of the packed rows, in the scanned base. Queries that only fill up a panel accept `nothing`.
+  // `first_row`: number of the first packed row in the scanned base. Padding queries accept `nothing`.
   BlockScan(CpuScanner& scanner, const PackedRows& packed, int64_t first_row, const BlockTask& task, Limit nothing)
       : scanner_(scanner), packed_(packed), first_row_(first_row), slot_(task.slot), split_(task.split) {
     first_query_ = task.block * scanner.plan().query_block;
@@ -49,7 +49,7 @@ class BlockScan {
     limits_.assign(static_cast<size_t>(round_up(query_count_, scanner.packed().panel_width())), nothing);
   }
 
-  // Calls scan(first panel, count) for all panels, looking up now and then.
+  // Calls scan(first panel, count) for all panels, with checkpoints in between.
   template <typename Scan>
   void for_panels(int64_t cols, const Scan& scan) {
     const PanelRange all = panels_of_split(packed_, scanner_.plan(), split_);
@@ -60,7 +60,7 @@ class BlockScan {
       checkpoint(count);
     }
   }
-  // Tells the meter that so many panels were scanned, and throws where the search was cancelled.
+  // Reports this many scanned panels to the meter; throws if the search was cancelled.
   void checkpoint(int64_t panels) const {
     scanner_.meter().add(query_count_ * panels * packed_.rows_per_panel());
     scanner_.meter().checkpoint();
@@ -75,12 +75,12 @@ class BlockScan {
   }
 
   CandidateList& list(int64_t query) const { return scanner_.list(first_query_ + query, split_); }
-  // The largest key of a row to come that matters, after hearing from the query's other lists.
+  // The largest key with which a later row matters, after taking over thresholds of the query's other lists.
   float largest_key(int64_t query) const {
     scanner_.exchange_threshold(first_query_ + query, &list(query));
     return list(query).limit();
   }
-  // Returns how many keys were computed for it.
+  // Returns how many keys this took.
   int64_t make_room(int64_t query) const { return scanner_.make_room(first_query_ + query, split_, slot_); }
 
   static constexpr int64_t kColumnsBetweenCheckpoints = 1 << 17;  // tens of milliseconds of work
@@ -94,17 +94,17 @@ class BlockScan {
   ReusedVector<Limit> limits_;
 };
 
-// Floats: values within a bound become candidates.
+// For floats: values within a bound become candidates.
 void scan_float_block(CpuScanner& scanner, const PackedRows& packed, int64_t first_row, const BlockTask& task);
-// The same of rows that lack panels, for `blocks` blocks of queries from task.block on, which share those that are made
-// in `memory` (PanelRing).
+// The same for rows without panels, for `blocks` blocks of queries from task.block on, which share the panels packed in
+// `memory` (PanelRing).
 void scan_made_blocks(CpuScanner& scanner, const PackedRows& packed, const BlockTask& task, int64_t blocks,
                       std::byte* memory);
-// Bytes: values are exact, and so are the candidates' keys.
+// For bytes: values are exact, and so are the candidates' keys.
 void scan_byte_block(CpuScanner& scanner, const PackedRows& packed, int64_t first_row, const BlockTask& task);
 
-// Rows as they lie, the part `split` of them (tile_scan.cpp). `queries`: one after the other, as they are compared.
-// Returns the first row that is not finite, or -1; what follows it is not looked at.
+// Scans rows in place, their part `split` (tile_scan.cpp). `queries`: contiguous, in the form that is compared. Returns
+// the first row that is not finite, or -1; later rows are then not scanned.
 int64_t scan_tiles(CpuScanner& scanner, const float* queries, int64_t split, int slot, bool check_finite);
 // The same behind the screen of a prepared base, for which the scanner's queries are packed.
 void scan_screened_tiles(CpuScanner& scanner, const float* queries, const PackedRows& ready, int64_t split, int slot);

@@ -1,5 +1,5 @@
-// What an exact search is given: what there is, what is wanted, and what was settled of the base before anything was
-// planned; and what every plan of it says.
+// The input of an exact search: the shape of its data, the request, and what was decided about the base before
+// planning; and the common part of all plans.
 #pragma once
 
 #include <kith/device.hpp>
@@ -14,7 +14,7 @@
 
 namespace kith {
 
-// What there is.
+// The shape of the data.
 struct SearchShape {
   int64_t queries = 0;
   int64_t rows = 0;
@@ -24,9 +24,9 @@ struct SearchShape {
   Metric metric = Metric::l2;
   MemorySpace query_space = {};
   MemorySpace base_space = {};
-  bool queries_in_memory = true;  // else they are read from a file, piece by piece
+  bool queries_in_memory = true;  // else read from a file, piece by piece
   bool base_in_memory = true;
-  bool base_checked = false;  // an index has looked at the rows when they were added
+  bool base_checked = false;  // the index checked the rows when they were added
 
   RowsInfo query_info() const { return info(queries, query_dtype, query_space, queries_in_memory); }
   RowsInfo base_info() const { return info(rows, base_dtype, base_space, base_in_memory); }
@@ -46,33 +46,33 @@ enum class Wanted : uint8_t {
   all_keys,  // the distance of every query and row
 };
 
-// What is wanted.
+// The request.
 struct SearchWish {
   Wanted what = Wanted::nearest;
-  int64_t k = 0;              // neighbours of each query that are given out, padded
-  bool without_self = false;  // the queries are the base's rows, and none is its own neighbour
-  bool given_keys = false;    // code of the caller's computes the keys
+  int64_t k = 0;              // neighbours per query in the result, padded
+  bool without_self = false;  // queries are the base's rows, and no row is its own neighbour
+  bool given_keys = false;    // the caller's code computes the keys
   bool check_finite = true;
   MemorySpace result_space = {};
-  bool results_in_memory = true;  // the caller's arrays hold them; else they go out batch by batch
+  bool results_in_memory = true;  // in the caller's arrays; else delivered batch by batch
 };
 
 // How a filter is applied.
 enum class FilterPath : uint8_t {
   none,    // it keeps every row
-  mask,    // all rows are scanned, and those that it leaves out dropped
-  gather,  // the rows that it keeps are copied together on the host and searched as a base of their own
-  list,    // a GPU reads the rows that it keeps by their numbers, and searches them as a base of their own
+  mask,    // all rows are scanned, and excluded ones dropped
+  gather,  // kept rows are copied together on the host and searched as a base of their own
+  list,    // a GPU reads kept rows by number and searches them as a base of their own
 };
 
-// A search, with what was settled of the base.
+// A search, with the decisions about the base.
 struct SearchTask {
   SearchShape shape;
   SearchWish wish;
   FilterPath filter = FilterPath::none;
-  int64_t rows = 0;       // gone over: all, or those that the filter keeps
-  int64_t k = 0;          // neighbours looked for: no more than there are
-  bool prepared = false;  // an index holds the base in the layout of the device
+  int64_t rows = 0;       // rows to scan: all, or those that the filter keeps
+  int64_t k = 0;          // neighbours to find: at most the number of rows
+  bool prepared = false;  // an index has the base in the device's layout
 
   // Applies the filter by `path`; it keeps `kept` rows.
   void apply_filter(FilterPath path, int64_t kept) {
@@ -84,28 +84,28 @@ struct SearchTask {
   }
   bool within() const { return wish.what == Wanted::within; }
   bool gathers() const { return filter == FilterPath::gather; }
-  // Products choose rows: they are of no use where every key is wanted.
+  // Products select rows: useless if every key is requested.
   bool wants_products() const { return wish.what != Wanted::all_keys && !wish.given_keys; }
-  // Whether a GPU writes every key where the result lies.
+  // Whether a GPU writes every key directly to the result.
   bool keys_in_place() const { return wish.what == Wanted::all_keys && wish.result_space.kind == MemoryKind::cuda; }
   bool base_in_memory() const { return shape.base_in_memory && !gathers(); }
-  // What reading so many queries and rows of the base at a time takes on the host: of files, and of rows copied
+  // Host memory to read this many queries and base rows at a time: from files, and for rows copied
   // together.
   int64_t read_bytes(int64_t queries, int64_t base_rows) const {
     const RowsInfo base = shape.base_info();
     return shape.query_info().read_bytes(queries) +
            (gathers() ? base_rows * base.row_bytes() : base.read_bytes(base_rows));
   }
-  // Gathered rows are looked at where their numbers are known.
+  // Gathered rows are checked where their numbers are known.
   bool base_checked() const { return shape.base_checked || gathers(); }
 };
 
-// What every plan decides: the batches of the loop and their memory.
+// The common part of all plans: the batches of the loop and their memory.
 struct KnnPlan {
   Device device = Device::cpu();
   int64_t query_batch = 0;  // queries searched together; the base is passed over once per batch
   int64_t base_chunk = 0;   // rows handed to the backend at a time
-  int64_t host_bytes = 0;   // what the search will allocate, at its peak
+  int64_t host_bytes = 0;   // peak allocation of the search
   int64_t device_bytes = 0;
 };
 

@@ -7,9 +7,9 @@
 //   NAME.part   a step that is being written; what a killed process left behind is removed at the next start
 //
 // A step is done when its file has its name: it is written aside, synced and renamed, and the folder synced. Every step
-// carries the manifest's hash, so that files of other work are never mixed in. Sections are verified when they are read;
-// a step whose end is damaged counts as not done, and one whose section is damaged is DamagedStep for who reads it: remove
-// it and make it again.
+// carries the manifest's hash, so that files of other work are never mixed in. Sections are verified when they are
+// read; a step whose end is damaged counts as not done, and one whose section is damaged is DamagedStep for who reads
+// it: remove it and make it again.
 //
 // Several processes may work in one folder, each a part of the work (kith/work_part.hpp). The first makes what there is
 // one of, and leads; steps of which there are many are dealt out. Then there are also:
@@ -92,8 +92,8 @@ class StepWriter {
   // thread.
   void lay_out(std::span<const int64_t> bytes);
   void put(int64_t section, std::span<const std::byte> bytes);
-  // Also instead of add(): one section that write(file) fills as an empty file of its own, whose format tells when it is
-  // damaged. It is read through StepFile::as_file() alone.
+  // Also instead of add(): one section that write(file) fills as an empty file of its own, whose format tells when it
+  // is damaged. It is read through StepFile::as_file() alone.
   void add_file(const std::function<void(DiskFile&)>& write);
   int64_t sections() const { return static_cast<int64_t>(table_.size()) / 2; }
   void commit();
@@ -169,13 +169,13 @@ class WorkFolder {
   std::vector<std::string> names(std::string_view beginning) const;
   // Removes a step that is no longer needed, or is damaged.
   void remove(const std::string& name);
-  // All steps, the manifest and the lock; the folder itself stays, empty. What the parts came to goes last: one that is
-  // killed meanwhile finds it when it is started again.
+  // Deletes all steps, the manifest and the lock; the empty folder stays. The parts' results are deleted last, so that
+  // a part that was killed meanwhile finds them when it is restarted.
   void clear();
-  // A damaged step was met: it is removed, and may be made again by who works alone, for the `times`-th time. Throws where
-  // that has been too often, and where other parts may have done with it.
+  // Handles a damaged step, met for the `times`-th time: removes it, so that a process that works alone makes it again.
+  // Throws after too many times, and if other parts may already have used it.
   void repair(const DamagedStep& damaged, int times);
-  // From how many bytes on a step has another file, for tests.
+  // From this many bytes on a step continues in another file; set by tests.
   void divide_steps_by(int64_t bytes) { file_bytes_ = bytes; }
   // The size of the finished steps whose names begin so.
   int64_t stored_bytes(std::string_view beginning) const;
@@ -192,9 +192,9 @@ class WorkFolder {
   // Returns once nothing is missing, by what is told of it.
   void wait_until(const std::function<std::string()>& missing);
 
-  // What the work came to, once the part that leads has ended it.
+  // The result of the work, once the leading part has ended it.
   std::optional<StepFile> done();
-  // The work is ended. The part that leads says what it came to, and others wait for that. Steps are deleted, unless
+  // Ends the work. The leading part publishes its result, and the others wait for that. Steps are deleted, unless
   // they are kept; the folder itself stays, empty once all parts were here.
   void finish(std::span<const std::byte> told, bool keep);
 
@@ -225,7 +225,7 @@ class WorkFolder {
   std::unique_ptr<DiskLock> part_lock_;
 };
 
-// Calls make() again as long as steps that it meets are damaged.
+// Calls make(), and repeats it as long as it meets damaged steps.
 template <typename Make>
 decltype(auto) repairing(WorkFolder& folder, const Make& make) {
   std::map<std::string, int> times;

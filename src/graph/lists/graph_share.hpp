@@ -1,13 +1,12 @@
 // One graph, built in memory by several ranks: all of them have the same rows, and each compares those of its share.
 //
-// What is compared by one rank is told to the others before the next step begins, so that all have the same lists then.
-// Every exchange begins with an agreement (ranks/agreement.hpp): what a rank throws between two of them ends all.
+// The results of each rank are exchanged before the next step begins, so that all then have the same lists. Every
+// exchange begins with an agreement (ranks/agreement.hpp): an exception of one rank between two of them ends all.
 //
-// Ranks that are processes, on CPUs, send each other their lists. Parts of one process tell each other where these lie,
-// and each takes what it needs from there, on GPUs by device_share_cuda.hpp; they fill one graph, each the rows of its
-// share.
+// Ranks that are processes, on CPUs, send each other their lists. Parts of one process exchange pointers, and each
+// reads what it needs, on GPUs by device_share_cuda.hpp; they fill one graph, each the rows of its share.
 //
-// Exchanged: at most 16 bytes x k a row and rank for each wave of probes.
+// Exchanged: at most 16 bytes x k per row and rank for each wave of probes.
 #pragma once
 
 #include <kith/communicator.hpp>
@@ -37,17 +36,17 @@ class GraphShare {
   bool are_parts() const { return reads_ != nullptr; }
   const MutualReads& reads() const { return *reads_; }
   bool leads() const { return ranks_.rank() == 0; }
-  // The rows of this rank, or of another: neighbouring ones.
+  // The rows of this rank, or of another: a contiguous range.
   RankPart rows() const { return rows_of(ranks_.rank()); }
   RankPart rows_of(int rank) const { return part_of(all_, 1, rank, ranks_.size()); }
 
-  // Values of all rows, `each` for one, of which this rank has made those of its own: then all of them.
+  // Completes the values of all rows, `each` per row, of which this rank has computed its own.
   template <typename T>
   void give(T* values, int64_t each) const {
     agree(ranks_, nullptr);
     ranks_.all_gather(values + rows().first * each, bytes_of(each * static_cast<int64_t>(sizeof(T))), values);
   }
-  // What `values` are on the first rank.
+  // Copies `values` of the first rank to all.
   template <typename T>
   void take_first(T* values, int64_t count) const {
     agree(ranks_, nullptr);
@@ -55,8 +54,8 @@ class GraphShare {
   }
   int64_t sum(int64_t own) const;
 
-  // What every rank tells of itself, in their order. Parts tell where something lies, and may change it only once all
-  // have done meet() after they have read it.
+  // Gathers a value from every rank, in order. Parts publish pointers this way, and may change the data only after all
+  // have read it and called meet().
   template <typename T>
   std::vector<T> told_by_all(const T& own) const {
     agree(ranks_, nullptr);
@@ -64,16 +63,16 @@ class GraphShare {
     ranks_.all_gather(&own, std::vector<int64_t>(all.size(), sizeof(T)), all.data());
     return all;
   }
-  // Returns once all ranks are here.
+  // A barrier: returns once all ranks have called it.
   void meet() const { agree(ranks_, nullptr); }
 
-  // Lists to which every rank has offered what it compared, become lists of all that was offered. `own`: each only to
-  // the lists of its rows. `room` has the entries that room_for() says.
+  // Merges the lists of all ranks, each of which has offered what it compared. `own`: each only to the lists of its
+  // rows. `room` has room_for() entries.
   void join(WorkingLists& lists, bool own, const HostArray<uint64_t>& room, const Resources& resources) const;
-  // Neighbours that a rank keeps while lists of this length are joined.
+  // Neighbours that a rank holds while lists of this length are merged.
   int64_t room_for(int64_t length) const;
-  // The same of a part on a GPU: the rows whose lists it takes at a time, of so many that are its own, and the memory that
-  // one of so many parts needs for all rows.
+  // The same of a part on a GPU: the rows whose lists it takes at a time, of so many that are its own, and the memory
+  // that one of so many parts needs for all rows.
   static int64_t rows_taken_at_once(int64_t own_rows, int64_t length);
   static int64_t device_bytes_to_join(int64_t rows, int64_t length, int parts);
 

@@ -1,13 +1,13 @@
 // The kernels of NN-Descent's rounds on a GPU (nn_descent.hpp), on plain arrays in its memory. They enqueue and do
 // not wait.
 //
-// A block joins the samples of one row, one or two warps those of a small one (small_join_cuda.cu). A block gathers
-// their operands into shared memory, multiplies NEW with NEW and OLD on the matrix units, and leaves for each sample
-// the pairs that the product's error does not rule out, mostly one. Canonical keys decide among them and are what is
-// offered; an offer of a row that the list knows, or that waits behind a nearer one, is dropped before its key is
-// computed. Where there is no product, or too many pairs are left, all keys of the join are computed.
+// A block joins the samples of one row, or one or two warps those of a small one (small_join_cuda.cu). A block gathers
+// their operands into shared memory, multiplies NEW with NEW and OLD on the matrix units, and keeps for each sample the
+// pairs that the product's error bound cannot rule out, mostly one. Canonical keys decide among these and are offered;
+// offers of rows that the list already has, or that queue behind a nearer one, are dropped before the key is
+// computed. Without a product, or if too many pairs remain, all keys of the join are computed.
 //
-// Bound by the gathers: up to 4 p operands for each row, and the rows of the pairs that are left.
+// Bound by the gathers: up to 4 p operands per row, and the rows of the remaining pairs.
 #pragma once
 
 #include "core/host_device.hpp"
@@ -30,15 +30,15 @@
 
 namespace kith {
 
-// For every row 4 p numbers: the p NEW ones that it has sampled and some p of those that have sampled it as a NEW one,
-// then the OLD ones likewise, kNobody where there are fewer. Once collected (launch_collect_joins) those that meet in
-// the row's join, NEW ones first, nobody twice, and how many of each kind.
+// Per row 4 p row numbers: the p NEW ones that it sampled and up to p rows that sampled it as a NEW one, then the same
+// for OLD; padded with kNobody. After launch_collect_joins: the members of the row's join, NEW ones first, without
+// duplicates, and their counts.
 struct DeviceSamples {
   uint32_t* numbers = nullptr;
   uint32_t* counts = nullptr;  // packed JoinCounts
   int64_t samples = 0;         // p
 
-  // Where those of a kind begin, NEW (0) or OLD (1).
+  // Where the members of a kind begin, NEW (0) or OLD (1).
   KITH_HOST_DEVICE uint32_t* forward(int64_t row, int64_t kind) const { return numbers + (4 * row + 2 * kind) * samples; }
   KITH_HOST_DEVICE uint32_t* reverse(int64_t row, int64_t kind) const { return forward(row, kind) + samples; }
   KITH_HOST_DEVICE uint32_t* collected(int64_t row) const { return numbers + 4 * row * samples; }
@@ -46,16 +46,16 @@ struct DeviceSamples {
   int64_t row_bytes() const { return of_row() * static_cast<int64_t>(sizeof(uint32_t)); }
 };
 
-// Operands as launch_query_operands() makes them, with what is known of each.
+// Operands from launch_query_operands(), with their bounds.
 struct JoinOperands {
   const std::byte* halves = nullptr;  // null: there is no product
   const JoinBounds* bounds = nullptr;
   int64_t chunks = 0;
 };
 
-// Whether a list holds a row, in one read of 32 bytes: beside each list its rows lie in buckets of eight by a hash. A
-// bucket that got more says so in its last place; then the list itself must be asked. What is found is there. Memory: 8
-// to 16 bytes for each place of a list.
+// A hash table per list, to test in one read of 32 bytes whether the list has a row: rows are in buckets of eight. A
+// bucket that overflowed has a mark in its last place; then the list itself must be searched. Memory: 8 to 16 bytes per
+// place of a list.
 inline constexpr uint32_t kMoreRows = kNobody - 1;  // in the last place of a bucket
 
 struct KnownRows {
@@ -81,7 +81,7 @@ __device__ inline Known is_known(const KnownRows& known, uint32_t list, uint32_t
 }
 #endif
 
-// From all lists. Enqueues.
+// Fills the tables from all lists. Enqueues.
 void launch_know_rows(const DeviceListsRef& lists, const KnownRows& known, cudaStream_t stream);
 
 struct JoinTask {
@@ -95,21 +95,21 @@ struct JoinTask {
   uint64_t salt = 0;
   int64_t boundary = 0;
   bool all_pairs = false;
-  const uint32_t* joins = nullptr;  // rows whose samples meet
-  int64_t first = 0;                // of this launch, in that order
+  const uint32_t* joins = nullptr;  // the rows whose samples are joined
+  int64_t first = 0;                // first join of this launch, in that order
   int64_t count = 0;
 };
 
-// Draws the samples of all lists and marks them OLD; all are kNobody before. In a merge (a boundary that is not 0) OLD
-// ones are of the row's own set.
+// Draws the samples of all lists and marks them OLD; samples are kNobody before. In a merge (boundary not 0) OLD
+// samples are of the row's own set.
 void launch_sample_lists(const DeviceListsRef& lists, const DeviceSamples& samples, int64_t boundary, uint64_t salt,
                          cudaStream_t stream);
 
-// Who meets in the joins of a round: the samples of each row, forward and reverse, nobody twice, NEW ones first, and
-// the rows that have a join at all, by its size. A join then begins with what it compares. Memory: 16 bytes a row. Time: one
-// read of the samples, a write of those that stay.
+// Collects the joins of a round: the samples of each row, forward and reverse, without duplicates, NEW ones first, and
+// the rows that have a join at all, by its size. Memory: 16 bytes per row. Time: one read of the samples, a write of
+// those that remain.
 
-// Rows that have a join of each size, about in the order in which they were gone over: neighbours share samples.
+// The rows that have a join of each size, roughly in the given order, in which neighbours share samples.
 struct DeviceJoins {
   uint32_t* rows = nullptr;    // kJoinSizes times as many as there are rows
   uint32_t* counts = nullptr;  // of each size; zero before
@@ -118,24 +118,25 @@ struct DeviceJoins {
 struct CollectTask {
   DeviceSamples samples;
   int64_t rows = 0;
-  bool across = false;              // in a merge NEW ones meet OLD ones alone
-  const uint32_t* order = nullptr;  // in which rows are gone over; null: as they lie
-  bool sizes = false;               // joins are told apart by size; else all are large
+  bool across = false;              // in a merge: NEW ones are joined with OLD ones only
+  const uint32_t* order = nullptr;  // the order of rows; null: by number
+  bool sizes = false;               // separates joins by size; else all count as large
   DeviceJoins joins;
-  unsigned long long* pairs = nullptr;  // kCounters counters of what will be compared, zero before
+  unsigned long long* pairs = nullptr;  // kCounters counters of the comparisons to come, zero before
 };
 
-// Samples are collected in their own place. Enqueues.
+// Collects samples in place. Enqueues.
 void launch_collect_joins(const CollectTask& task, cudaStream_t stream);
 
-// An order of the rows in which those that share neighbours come near each other, from their lists: blocks of a join that run
-// at the same time then gather the same rows, from the cache. What a join offers does not depend on it.
+// Orders rows so that those that share neighbours are close: concurrent blocks then gather the same rows from the
+// cache. The offers of a join do not depend on it.
 //
-// A row's label is the least hash among itself and its nearest neighbours; labels of labels reach neighbours' neighbours. Rows
-// with the same label of the third generation, some hundreds, come together, among these rows with the same of the second,
-// and so on (min-wise hashing: rows share a label as likely as they share neighbours).
+// A row's label is the smallest hash among itself and its nearest neighbours; labels of labels reach neighbours'
+// neighbours. Rows with the same third-generation label, some hundreds, are placed together, among these the rows with
+// the same second-generation label, and so on (min-wise hashing: the probability of a common label is the share of
+// common neighbours).
 //
-// Memory: 32 bytes a row and what a radix sort takes, for as long as launch_join_order() works. Time: three passes over the first
+// Memory: 32 bytes per row plus a radix sort's, during launch_join_order(). Time: three passes over the first
 // neighbours of all lists, and the sort.
 struct JoinOrderLayout : WorkspaceLayout {
   explicit JoinOrderLayout(int64_t rows);
@@ -146,31 +147,30 @@ struct JoinOrderLayout : WorkspaceLayout {
   Slot<std::byte> sort;
 };
 
-// Every row once into `order`. `memory` has layout.bytes, of a layout for so many rows. Enqueues.
+// Writes a permutation of the rows to `order`. `memory` has layout.bytes, for a layout of this many rows. Enqueues.
 void launch_join_order(const DeviceWorkingLists& lists, const JoinOrderLayout& layout, std::byte* memory, uint32_t* order,
                        cudaStream_t stream);
 
-// What joins know of operands, from the bounds of so many rows.
+// Computes the bounds that joins use from the operands' bounds of this many rows.
 void launch_join_bounds(KeyKind kind, const QueryOperand* from, int64_t count, JoinBounds* to, cudaStream_t stream);
-// Joins of one size (launch_collect_joins).
+// Runs the joins of one size (launch_collect_joins).
 void launch_join(const JoinTask& task, JoinSize size, cudaStream_t stream);
-// The same of a size that is not large, where there are operands.
+// The same for a size that is not large; requires operands.
 void launch_small_join(const JoinTask& task, JoinSize size, cudaStream_t stream);
 
-// Joins around a user's kernel (custom_sets_cuda.hpp): samples become sets, and the distances of sets become offers. All pairs
-// of a join are compared, as there is no bound to rule one out by. Bound by the user's kernel.
+// Joins around a user's kernel (custom_sets_cuda.hpp): samples become sets, and the distances of sets become offers.
+// All pairs of a join are compared, as there is no bound to rule one out by. Bound by the user's kernel.
 
-// The samples that the rows of a launch join, NEW ones first, each kind by number.
+// Writes the samples that a launch's rows join, NEW ones first, each kind in order of row numbers.
 void launch_join_sets(const JoinTask& task, const CustomSetsRef& sets, cudaStream_t stream);
-// Offers what the joins found to the inbox.
+// Offers the pairs that the joins found to the inbox.
 void launch_join_offers(const JoinTask& task, const CustomSetsRef& sets, cudaStream_t stream);
 
 class DescentSteps;
 
-// The rounds: rows, lists, samples and offers stay on the GPU. The lists are the CPU's, byte for byte. What they keep beside
-// rows and lists is in descent_workspace.hpp.
-// What is given must outlive it; work is enqueued on the context's stream. The rules' order lies on the device. Unsupported
-// where there are more samples or longer lists than a block has room for.
+// The rounds on a GPU: rows, lists, samples and offers stay there. The lists equal the CPU's, byte for byte. The
+// workspace is described in descent_workspace.hpp. All arguments must outlive it; work is enqueued on the context's
+// stream. The rules' order is in device memory. Unsupported for more samples or longer lists than a block supports.
 std::unique_ptr<DescentSteps> make_descent_steps_cuda(const PairKeyRows& rows, const DescentRules& rules,
                                                       uint64_t* lists, int64_t list_length,
                                                       std::shared_ptr<const DeviceContext> context,
