@@ -372,7 +372,7 @@ def main() -> None:
     print(f"\nworst ratio: {worst['ratio']:.2f} ({worst['case']}); below their goals: {', '.join(below) or 'none'}")
     if options.write:
         settings = {name: value for name, value in vars(options).items() if name != "write"}
-        write_results(results_path("cliffs"), settings, results, faiss=faiss.__version__)
+        write_results(results_path("cliffs"), settings, results, ("faiss", "scipy", "sklearn"), faiss=faiss.__version__)
 
 
 if __name__ == "__main__":

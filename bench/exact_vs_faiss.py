@@ -101,7 +101,7 @@ def main() -> None:
 
     if options.json:
         settings = {name: value for name, value in vars(options).items() if name != "json"}
-        write_results(Path(options.json), settings, results, faiss=faiss.__version__, product=product)
+        write_results(Path(options.json), settings, results, ("faiss",), faiss=faiss.__version__, product=product)
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 from made_data import manifold, mixture
-from turns import best_in_turn, clock_for, results_path, write_results
+from turns import best_in_turn, clock_for, results_path, write_document
 
 import kith
 
@@ -185,7 +185,7 @@ def draw(picture: Path) -> None:
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    with open(results_path(NAME), encoding="utf-8") as file:
+    with open(results_path(NAME).with_suffix(".json"), encoding="utf-8") as file:
         kept = json.load(file)
     sets = list(dict.fromkeys(result["set"] for result in kept["results"]))
     across = min(2, len(sets))
@@ -263,7 +263,7 @@ def main() -> None:
             print(f"own training: at worst {100 * min(ours - theirs for ours, theirs in pairs):+.2f} points beside FAISS's")
         if options.write:
             settings = {"sets": options.sets, "rows": options.rows, "queries": options.queries, "threads": options.threads}
-            write_results(results_path(NAME), settings, results, **versions)
+            write_document(results_path(NAME).with_suffix(".json"), settings, results, **versions)
     if options.draw:
         draw(options.picture)
 

@@ -67,3 +67,51 @@ class Report:
             return
         with self._out.open("a", encoding="utf-8") as file:
             file.write(json.dumps({"table": self.table, **members}, ensure_ascii=False) + "\n")
+
+
+def lines_of(table: str, content: dict[str, Any], peers: tuple[str, ...] = ()) -> list[dict[str, Any]]:
+    """The lines of a document of results: a note with all that holds for the run, then a case for each result. Its texts, and
+    the whole numbers before its first measurement, name the case; the others are figures. With `peers`, their members and
+    `kith` are seconds."""
+    given = {name: value for name, value in content.items() if name != "results"}
+    lines: list[dict[str, Any]] = [{"table": table, "note": json.dumps(given, ensure_ascii=False, default=str)}]
+    for result in content["results"]:
+        members = dict(result)
+        named = members.pop("text", None) or members.pop("case", None) or members.pop("name", None)
+        words: list[str] = [] if named is None else [" ".join(str(named).split())]
+        figures: dict[str, float] = {}
+        times: dict[str, float] = {}
+        for name, value in _flat(members):
+            if name == "kith" or name in peers:
+                times[name] = 1e3 * value
+            elif isinstance(value, str) or (isinstance(value, int) and not figures and not times):
+                if named is None:
+                    words.append(f"{name} {value}" if not isinstance(value, str) else value)
+            elif isinstance(value, int | float):
+                figures[name] = value
+        line: dict[str, Any] = {"table": table, "case": ", ".join(words)}
+        if peers and "kith" in times:
+            line["ms"] = times.pop("kith")
+            line["peers_ms"] = times
+        else:
+            figures |= {name: value / 1e3 for name, value in times.items()}
+        lines.append(line | ({"figures": figures} if figures else {}))
+    cases = [line.get("case") for line in lines]
+    for line in lines[1:]:
+        if cases.count(line["case"]) > 1 and line.get("figures"):  # of results that differ by a share or a rate
+            name, value = next(iter(line["figures"].items()))
+            line["case"] += f", {name} {value:g}"
+    return lines
+
+
+def _flat(members: dict[str, Any]) -> list[tuple[str, Any]]:
+    """Lists and dictionaries as members of their own: "recall.0"."""
+    flat: list[tuple[str, Any]] = []
+    for name, value in members.items():
+        if isinstance(value, dict):
+            flat += _flat({f"{name}.{inner}": one for inner, one in value.items()})
+        elif isinstance(value, list):
+            flat += _flat({f"{name}.{number}": one for number, one in enumerate(value)})
+        elif value is not None:
+            flat.append((name, value))
+    return flat

@@ -153,7 +153,7 @@ def main() -> None:
         print(f"{job:9} {len(of_job):4} shapes: worst {of_job.min():.2f}x, median {np.median(of_job):.2f}x")
     if options.write:
         settings = {name: value for name, value in vars(options).items() if name != "write"}
-        write_results(results_path("sweep"), settings, results, faiss=faiss.__version__, sklearn=sklearn.__version__)
+        write_results(results_path("sweep"), settings, results, ("other",), faiss=faiss.__version__, sklearn=sklearn.__version__)
 
 
 if __name__ == "__main__":

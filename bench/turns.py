@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import kith
+from report import lines_of
 
 _ENOUGH = 0.03
 _MOST_ROUNDS = 200
@@ -53,16 +54,31 @@ def best_in_turn(
     return best
 
 
-def write_results(path: Path, options: dict[str, Any], results: list[dict[str, Any]], **more: Any) -> None:
-    """The numbers as JSON under what they were measured on and with; `more` is versions of peers, floors and the like."""
+def write_results(
+    path: Path, options: dict[str, Any], results: list[dict[str, Any]], peers: tuple[str, ...] = (), **more: Any
+) -> None:
+    """The numbers as lines of JSON (report.py) under what they were measured on and with; `more` is versions of peers, floors
+    and the like. With `peers` the member `kith` of a result and those of the peers are seconds."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    table = path.name.split(".")[0].removesuffix(f"_{platform.machine()}")
+    content = {**_measured_on(), **more, "options": options, "results": results}
+    path.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines_of(table, content, peers)), encoding="utf-8")
+    print(f"\nwritten to {path}")
+
+
+def write_document(path: Path, options: dict[str, Any], results: list[dict[str, Any]], **more: Any) -> None:
+    """The same as one document, for a picture that is drawn from it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    content = {**_measured_on(), **more, "options": options, "results": results}
+    path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    print(f"\nwritten to {path}")
+
+
+def _measured_on() -> dict[str, str]:
     info = kith.info()
     command = " ".join([f"bench/{Path(sys.argv[0]).name}", *sys.argv[1:]])
     machine = {"machine": platform.machine(), "cpu": info["cpu"], "instruction_set": info["instruction_set"]}
-    given = {"command": command, "commit": _commit(), **machine, "kith": kith.__version__}
-    content = {**given, **more, "options": options, "results": results}
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-    print(f"\nwritten to {path}")
+    return {"command": command, "commit": _commit(), **machine, "kith": kith.__version__}
 
 
 def _commit() -> str:
@@ -74,7 +90,7 @@ def _commit() -> str:
 
 
 def results_path(name: str) -> Path:
-    return Path(__file__).parent / "results" / "cpu" / f"{name}_{platform.machine()}.json"
+    return Path(__file__).parent / "results" / "cpu" / f"{name}_{platform.machine()}.jsonl"
 
 
 def peers(benchmark: str) -> dict[str, dict[str, float]]:
