@@ -32,6 +32,14 @@ void expect_mapped(const void* data, int64_t bytes) noexcept {
   ::madvise(reinterpret_cast<void*>(first), at + static_cast<size_t>(bytes) - first, MADV_WILLNEED);
 }
 
+void release_mapped(const void* data, int64_t bytes) noexcept {
+  if (bytes <= 0) return;
+  const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto at = reinterpret_cast<uintptr_t>(data);
+  const uintptr_t first = at / page * page;
+  ::madvise(reinterpret_cast<void*>(first), at + static_cast<size_t>(bytes) - first, MADV_DONTNEED);
+}
+
 void check_mappable(const MatrixFile& file) {
   if (file.values().mappable() == nullptr) {
     throw InvalidArgument(fmt::format(

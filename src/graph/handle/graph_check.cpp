@@ -105,6 +105,11 @@ bool row_is_sound(const KnnGraph& graph, int64_t row, std::vector<int64_t>& sort
 
 void check_graph(const KnnGraph& graph, const Resources& resources) {
   if (!graph.space().host_readable()) return check_graph_there(graph, resources);
+  check_graph(graph, resources, [](int64_t, int64_t) {});
+}
+
+void check_graph(const KnnGraph& graph, const Resources& resources,
+                 const std::function<void(int64_t first, int64_t end)>& checked) {
   const int64_t rows = graph.rows();
   std::atomic<int64_t> first_wrong{rows};
   const auto look = [&](int64_t first, int64_t end) {
@@ -117,7 +122,11 @@ void check_graph(const KnnGraph& graph, const Resources& resources) {
       return;
     }
   };
-  for_row_blocks("check", rows, resources.with_progress({}), look, kCheckedRowsPerTask);
+  const auto look_and_tell = [&](int64_t first, int64_t end) {
+    look(first, end);
+    checked(first, end);
+  };
+  for_row_blocks("check", rows, resources.with_progress({}), look_and_tell, kCheckedRowsPerTask);
   const int64_t wrong = first_wrong.load();
   if (wrong < rows) throw_wrong_row({graph, wrong, graph.ids(wrong), graph.distances(wrong)});
 }

@@ -8,6 +8,7 @@
 #include <kith/resources.hpp>
 
 #include <cstdint>
+#include <functional>
 #include <string_view>
 #include <vector>
 
@@ -15,6 +16,9 @@ namespace kith {
 
 // Throws InvalidArgument, naming the first invalid row. A graph on a device is checked there.
 void check_graph(const KnnGraph& graph, const Resources& resources);
+// The same of a graph in host memory; `checked` is told, on any thread, which rows have been looked at.
+void check_graph(const KnnGraph& graph, const Resources& resources,
+                 const std::function<void(int64_t first, int64_t end)>& checked);
 // Whether a row of a graph in host memory is valid; `scratch` is memory for a copy of its ids. For callers that visit
 // all rows anyway.
 bool row_is_sound(const KnnGraph& graph, int64_t row, std::vector<int64_t>& scratch);

@@ -90,6 +90,8 @@ KnnGraph load_graph_files(const std::string& ids, const std::string& distances, 
                                       ids, id_file.rows(), id_file.cols(), distances, distance_file.rows(),
                                       distance_file.cols()));
   }
+  bool ids_mapped = false;
+  bool distances_mapped = false;
   KnnGraph graph = within_limits("the graph", resources, [&](const Resources& used) {
     const auto arrays = std::make_shared<std::array<GraphArray, 2>>();
     NeighborsView view;
@@ -101,10 +103,18 @@ KnnGraph load_graph_files(const std::string& ids, const std::string& distances, 
                                      });
     view.queries = id_file.rows();
     view.k = id_file.cols();
+    ids_mapped = (*arrays)[0].mapped.values != nullptr;
+    distances_mapped = (*arrays)[1].mapped.values != nullptr;
     return GraphAccess::make(view, arrays, metric, {});
   });
   try {
-    check_graph(graph, resources);
+    // Under a limit what is mapped does not stay in the process's memory for having been checked.
+    const bool limited = resources.options().host_memory_limit != kNoLimit;
+    check_graph(graph, resources, [&](int64_t first, int64_t end) {
+      const int64_t count = (end - first) * graph.k();
+      if (limited && ids_mapped) release_mapped(graph.ids(first), array_bytes<int64_t>(count));
+      if (limited && distances_mapped) release_mapped(graph.distances(first), array_bytes<float>(count));
+    });
   } catch (const InvalidArgument& error) {
     throw InvalidArgument(fmt::format("'{}' and '{}' are no graph: {}", ids, distances, error.what()));
   }
