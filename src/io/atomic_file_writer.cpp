@@ -2,6 +2,7 @@
 
 #include <kith/error.hpp>
 
+#include "core/start_beside.hpp"
 #include "io/disk.hpp"
 #include "io/file_error.hpp"
 
@@ -11,16 +12,24 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <future>
+#include <utility>
+#include <vector>
 
 namespace kith {
 namespace {
 
 constexpr int64_t kBufferBytes = 256 * 1024;
+constexpr int64_t kMadeBytes = 256 * 1024;  // made at a time by a thread; whole values of any size
+constexpr int64_t kThreadBytes = 1 << 20;   // that are worth a thread
+constexpr int64_t kMostThreads = 8;
+constexpr int64_t kPageBytes = 4096;
 constexpr std::string_view kTemporaryBegin = ".kith-";
 constexpr std::string_view kTemporaryEnd = ".tmp";
 constexpr std::string_view kRunEnd = ".run.tmp";  // of passing_files.hpp
@@ -108,15 +117,7 @@ void AtomicFileWriter::write(const void* data, int64_t bytes) {
 void AtomicFileWriter::overwrite(int64_t offset, const void* data, int64_t bytes) {
   check_open();
   flush();
-  const auto* from = static_cast<const std::byte*>(data);
-  while (bytes > 0) {
-    const ssize_t done = ::pwrite(file_.get(), from, static_cast<size_t>(bytes), offset);
-    if (done < 0 && errno == EINTR) continue;
-    if (done < 0) fail("write", errno);
-    from += done;
-    offset += done;
-    bytes -= done;
-  }
+  if (const int code = write_fully_at(file_, data, bytes, offset); code != 0) fail("write", code);
 }
 
 void AtomicFileWriter::sync() {
@@ -150,8 +151,50 @@ void AtomicFileWriter::check_open() const {
   }
 }
 
+void AtomicFileWriter::write_made(int64_t bytes, const Fill& fill) {
+  check_open();
+  flush();
+  write_pieces(bytes, [&](int64_t offset, int64_t count, int64_t at) {
+    const std::unique_ptr<std::byte[]> made(new std::byte[static_cast<size_t>(std::min(kMadeBytes, count))]);
+    for (int64_t done = 0; done < count; done += kMadeBytes) {
+      const int64_t some = std::min(kMadeBytes, count - done);
+      fill(offset + done, some, made.get());
+      if (const int code = write_fully_at(file_, made.get(), some, at + done); code != 0) return code;
+    }
+    return 0;
+  });
+}
+
 void AtomicFileWriter::write_through(const void* data, int64_t bytes) {
-  if (const int code = write_fully(file_, data, bytes); code != 0) fail("write", code);
+  if (bytes < 2 * kThreadBytes) {
+    if (const int code = write_fully(file_, data, bytes); code != 0) fail("write", code);
+    return;
+  }
+  const auto* const from = static_cast<const std::byte*>(data);
+  write_pieces(bytes, [&](int64_t offset, int64_t count, int64_t at) {
+    return write_fully_at(file_, from + offset, count, at);
+  });
+}
+
+void AtomicFileWriter::write_pieces(int64_t bytes, const std::function<int(int64_t, int64_t, int64_t)>& put) {
+  const off_t begin = ::lseek(file_.get(), 0, SEEK_CUR);
+  if (begin < 0) fail("write", errno);
+  const int64_t pieces = std::clamp<int64_t>(bytes / kThreadBytes, 1, kMostThreads);
+  // Pieces are whole pages, whose locks threads would wait for.
+  const int64_t each = (bytes / pieces + kPageBytes - 1) / kPageBytes * kPageBytes;
+  std::vector<std::future<int>> written;
+  int code = 0;
+  for (int64_t offset = each; offset < bytes; offset += each) {
+    written.push_back(start_beside([&put, offset, begin, count = std::min(each, bytes - offset)] {
+      return put(offset, count, begin + offset);
+    }));
+  }
+  if (bytes > 0) code = put(0, std::min(each, bytes), begin);
+  for (std::future<int>& piece : written) {
+    if (const int other = piece.get(); code == 0) code = other;
+  }
+  if (code != 0) fail("write", code);
+  if (::lseek(file_.get(), begin + bytes, SEEK_SET) < 0) fail("write", errno);
 }
 
 void AtomicFileWriter::discard() noexcept {

@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -26,7 +27,11 @@ class AtomicFileWriter {
   const std::string& path() const { return path_; }
 
   // After an error in one of these the temporary file is removed, and every further call is InvalidState.
+  // Some megabytes are written by several threads: one copies to the file system's memory at 1 to 2 GB a second.
   void write(const void* data, int64_t bytes);
+  // The same of bytes that fill(offset, bytes, out) makes, some at a time, on any thread.
+  using Fill = std::function<void(int64_t offset, int64_t bytes, std::byte* out)>;
+  void write_made(int64_t bytes, const Fill& fill);
   // Overwrites bytes that were written before, for headers that become known last.
   void overwrite(int64_t offset, const void* data, int64_t bytes);
   // Syncs everything to the disk, so that commit() only renames.
@@ -42,6 +47,8 @@ class AtomicFileWriter {
   void flush() { write_through(buffer_.get(), std::exchange(buffered_, 0)); }
   void rename_into_place();
   void write_through(const void* data, int64_t bytes);
+  // put(offset, bytes, file offset) for pieces of all bytes, on some threads; 0 or an error of the system.
+  void write_pieces(int64_t bytes, const std::function<int(int64_t, int64_t, int64_t)>& put);
   void discard() noexcept;
   [[noreturn]] void fail(std::string_view action, int code);
 

@@ -140,6 +140,11 @@ void MatrixFileWriter::write(const void* values, int64_t bytes) {
   bytes_written_ += bytes;
 }
 
+void MatrixFileWriter::write_made(int64_t bytes, const AtomicFileWriter::Fill& fill) {
+  file_.write_made(bytes, fill);
+  bytes_written_ += bytes;
+}
+
 void MatrixFileWriter::write_with_row_headers(const void* values, int64_t bytes) {
   const auto* from = static_cast<const std::byte*>(values);
   const auto cols = static_cast<int32_t>(layout_.cols);

@@ -52,6 +52,8 @@ class MatrixFileWriter {
   void check_room(int64_t rows) const;
   // The next values, along the rows; `bytes` are a whole number of them.
   void write(const void* values, int64_t bytes);
+  // The same of values that fill(offset, bytes, out) makes on any thread; formats without headers of rows.
+  void write_made(int64_t bytes, const AtomicFileWriter::Fill& fill);
   void sync();
   void commit();
 

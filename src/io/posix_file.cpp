@@ -75,6 +75,22 @@ int write_fully(const FileDescriptor& file, const void* data, int64_t bytes) noe
   return 0;
 }
 
+int write_fully_at(const FileDescriptor& file, const void* data, int64_t bytes, int64_t offset) noexcept {
+  const auto* from = static_cast<const std::byte*>(data);
+  while (bytes > 0) {
+    const ssize_t put = ::pwrite(file.get(), from, static_cast<size_t>(bytes), offset);
+    if (put < 0) {
+      if (errno == EINTR) continue;
+      return errno;
+    }
+    if (put == 0) return EIO;
+    from += put;
+    offset += put;
+    bytes -= put;
+  }
+  return 0;
+}
+
 std::string_view kind_of(mode_t mode) {
   if (S_ISREG(mode)) return "a regular file";
   if (S_ISDIR(mode)) return "a directory";

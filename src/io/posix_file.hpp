@@ -42,6 +42,8 @@ void read_fully(const FileDescriptor& file, const std::string& path, int64_t off
 
 // Writes all of it at the descriptor's position; returns 0 or the errno that stopped it.
 int write_fully(const FileDescriptor& file, const void* data, int64_t bytes) noexcept;
+// The same at an offset; the position of the file stays.
+int write_fully_at(const FileDescriptor& file, const void* data, int64_t bytes, int64_t offset) noexcept;
 
 // "a directory", "a fifo", ...: what stands where a regular file should be.
 std::string_view kind_of(mode_t mode);

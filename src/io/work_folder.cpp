@@ -2,6 +2,7 @@
 
 #include "core/byte_size.hpp"
 #include "core/divide.hpp"
+#include "core/start_beside.hpp"
 #include "io/container/xxh3.hpp"
 #include "io/file_error.hpp"
 
@@ -12,6 +13,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <future>
 #include <thread>
 
 namespace kith {
@@ -23,6 +25,7 @@ constexpr std::string_view kHashKey = "hash = ";
 constexpr std::string_view kPartEnding = ".part";
 constexpr std::string_view kDataEnding = ".data";
 constexpr int64_t kMostFiles = 8;  // of a step
+constexpr int64_t kStripeUnit = 32 << 10;
 constexpr std::string_view kManifestName = "manifest";
 constexpr std::string_view kLockName = "lock";
 constexpr std::string_view kDoneBeginning = "done-";
@@ -39,8 +42,8 @@ struct StepEnd {
   std::array<char, 8> magic{'k', 'i', 't', 'h', 's', 't', 'e', 'p'};
 };
 static_assert(sizeof(StepEnd) == 32);
-// That of a step whose sections lie in files of their own: a last word of the table says how they are divided.
-constexpr std::array<char, 8> kDividedMagic{'k', 'i', 't', 'h', 's', 't', 'e', 'd'};
+// That of a step whose bytes are divided: two last words of the table say how.
+constexpr std::array<char, 8> kDividedMagic{'k', 'i', 't', 'h', 's', 't', 'r', 'p'};
 
 bool is_data(std::string_view name) { return name.find(kDataEnding) != std::string_view::npos; }
 
@@ -141,6 +144,23 @@ WorkManifest WorkManifest::parse(std::string_view text, const std::string& path)
 DamagedStep::DamagedStep(const std::string& path, std::string step, int64_t offset, const std::string& reason)
     : CorruptFile(fmt::format("'{}', byte {}: {}", path, offset, reason), path, offset), step_(std::move(step)) {}
 
+int64_t StepStripes::bytes_in(int64_t file, int64_t total) const {
+  const int64_t round = unit * files;
+  return total / round * unit + std::clamp<int64_t>(total % round - file * unit, 0, unit);
+}
+
+void StepStripes::for_runs(int64_t offset, int64_t bytes,
+                           const std::function<void(size_t, int64_t, int64_t)>& body) const {
+  while (bytes > 0) {
+    const int64_t number = offset / unit;
+    const int64_t within = offset % unit;
+    const int64_t run = std::min(bytes, unit - within);
+    body(static_cast<size_t>(number % files), number / files * unit + within, run);
+    offset += run;
+    bytes -= run;
+  }
+}
+
 StepWriter::StepWriter(WorkFolder& folder, const std::string& name, int64_t bytes)
     : folder_(folder), name_(name), file_(folder.disk_.create(folder.aside_of(name))) {
   reserve(*file_, bytes);
@@ -185,24 +205,38 @@ void StepWriter::lay_out(std::span<const int64_t> bytes) {
   }
   const int64_t files = std::min(at_ / folder_.file_bytes_, kMostFiles);
   if (files < 2) return reserve(*file_, at_);
-  stripe_ = divide_up(at_, files);
-  for (const int64_t offset : offsets_) {
-    while (static_cast<int64_t>(begins_.size()) <= offset / stripe_) begins_.push_back(offset);
+  stripes_ = {std::min(kStripeUnit, divide_up(folder_.file_bytes_, kMostFiles)), files};
+  for (int64_t file = 0; file < files; ++file) {
+    data_.push_back(folder_.disk_.create(folder_.aside_of(folder_.data_name(name_, static_cast<size_t>(file)))));
   }
-  for (size_t file = 0; file < begins_.size(); ++file) {
-    data_.push_back(folder_.disk_.create(folder_.aside_of(folder_.data_name(name_, file))));
-    reserve(*data_.back(), (file + 1 < begins_.size() ? begins_[file + 1] : at_) - begins_[file]);
+  // Beside each other: a file system in memory takes a second for some ten gigabytes.
+  std::vector<std::future<void>> reserved;
+  for (int64_t file = 0; file < files; ++file) {
+    DiskFile& to = *data_[static_cast<size_t>(file)];
+    reserved.push_back(start_beside([this, &to, bytes = stripes_.bytes_in(file, at_)] { reserve(to, bytes); }));
   }
+  for (std::future<void>& one : reserved) one.get();
   at_ = 0;  // of the table
 }
 
-void StepWriter::put(int64_t section, std::span<const std::byte> bytes) {
-  const auto at = static_cast<size_t>(section);
-  const int64_t offset = offsets_[at];
-  const auto file = static_cast<size_t>(stripe_ > 0 ? offset / stripe_ : 0);
-  DiskFile& to = stripe_ > 0 ? *data_[file] : *file_;
-  to.write(stripe_ > 0 ? offset - begins_[file] : offset, bytes.data(), static_cast<int64_t>(bytes.size()));
-  table_[2 * at + 1] = xxh3(bytes);
+void StepWriter::put(int64_t section, std::span<const std::byte> bytes) { put(section, section + 1, bytes); }
+
+void StepWriter::put(int64_t first, int64_t end, std::span<const std::byte> bytes) {
+  const int64_t offset = offsets_[static_cast<size_t>(first)];
+  const auto count = static_cast<int64_t>(bytes.size());
+  if (stripes_.divided()) {
+    const std::byte* from = bytes.data();
+    stripes_.for_runs(offset, count, [&](size_t file, int64_t in_file, int64_t run) {
+      data_[file]->write(in_file, from, run);
+      from += run;
+    });
+  } else {
+    file_->write(offset, bytes.data(), count);
+  }
+  for (auto section = static_cast<size_t>(first); section < static_cast<size_t>(end); ++section) {
+    const auto at = static_cast<size_t>(offsets_[section] - offset);
+    table_[2 * section + 1] = xxh3(bytes.subspan(at, table_[2 * section]));
+  }
 }
 
 void StepWriter::add_file(const std::function<void(DiskFile&)>& write) {
@@ -217,9 +251,10 @@ void StepWriter::commit() {
   StepEnd end;
   end.sections = static_cast<uint64_t>(sections());
   end.work = folder_.hash_;
-  if (stripe_ > 0) {
+  if (stripes_.divided()) {
     end.magic = kDividedMagic;
-    table_.push_back(static_cast<uint64_t>(stripe_));
+    table_.push_back(static_cast<uint64_t>(stripes_.unit));
+    table_.push_back(static_cast<uint64_t>(stripes_.files));
     for (size_t file = 0; file < data_.size(); ++file) {
       data_[file]->sync();
       const std::string name = folder_.data_name(name_, file);
@@ -250,12 +285,12 @@ StepFile::StepFile(std::unique_ptr<DiskFile> file, std::string name, uint64_t wo
   if (end.work != work) refuse("the step is of other work");
   const int64_t room = size - static_cast<int64_t>(sizeof(end));
   if (end.sections > static_cast<uint64_t>(room) / 16) refuse("the step's table does not fit in it");
-  std::vector<uint64_t> table(2 * end.sections + (divided ? 1 : 0));
+  std::vector<uint64_t> table(2 * end.sections + (divided ? 2 : 0));
   const auto table_bytes = static_cast<int64_t>(table.size() * sizeof(uint64_t));
   file_->read(room - table_bytes, table.data(), table_bytes);
   if (table_hash(table, name_, end) != end.table_hash) refuse("the step's table is not as it was written");
   offsets_.push_back(0);
-  for (size_t i = 0; i + 1 < table.size(); i += 2) {
+  for (size_t i = 0; i < 2 * end.sections; i += 2) {
     offsets_.push_back(offsets_.back() + static_cast<int64_t>(table[i]));
     hashes_.push_back(table[i + 1]);
   }
@@ -263,14 +298,12 @@ StepFile::StepFile(std::unique_ptr<DiskFile> file, std::string name, uint64_t wo
     if (offsets_.back() != room - table_bytes) refuse("the step is shorter or longer than its sections");
     return;
   }
-  stripe_ = static_cast<int64_t>(table.back());
-  for (int64_t section = 0; section < sections(); ++section) {
-    while (static_cast<int64_t>(begins_.size()) <= offset(section) / stripe_) begins_.push_back(offset(section));
-  }
-  for (size_t at = 0; at < begins_.size(); ++at) {
-    data_.push_back(open_data(at));
-    const int64_t behind = at + 1 < begins_.size() ? begins_[at + 1] : offsets_.back();
-    if (data_.back() == nullptr || data_.back()->size() != behind - begins_[at]) refuse("a part of the step is not there");
+  stripes_ = {static_cast<int64_t>(table[table.size() - 2]), static_cast<int64_t>(table.back())};
+  for (int64_t number = 0; number < stripes_.files; ++number) {
+    data_.push_back(open_data(static_cast<size_t>(number)));
+    if (data_.back() == nullptr || data_.back()->size() != stripes_.bytes_in(number, offsets_.back())) {
+      refuse("a part of the step is not there");
+    }
   }
 }
 
@@ -281,15 +314,14 @@ std::shared_ptr<const DiskFile> StepFile::as_file() const {
 void StepFile::read(int64_t section, void* out) const { read(section, section + 1, out); }
 
 void StepFile::read(int64_t first, int64_t end, void* out) const {
-  for (int64_t section = first; section < end;) {  // a run in one file
-    const int64_t stripe = stripe_ > 0 ? offset(section) / stripe_ : 0;
-    const auto file = static_cast<size_t>(stripe);
-    int64_t behind = stripe_ > 0 ? section + 1 : end;
-    while (behind < end && offset(behind) / stripe_ == stripe) ++behind;
-    const int64_t from = stripe_ > 0 ? offset(section) - begins_[file] : offset(section);
-    const DiskFile& lies_in = stripe_ > 0 ? *data_[file] : *file_;
-    lies_in.read(from, static_cast<std::byte*>(out) + bytes(first, section), bytes(section, behind));
-    section = behind;
+  if (stripes_.divided()) {
+    auto* to = static_cast<std::byte*>(out);
+    stripes_.for_runs(offset(first), bytes(first, end), [&](size_t file, int64_t in_file, int64_t run) {
+      data_[file]->read(in_file, to, run);
+      to += run;
+    });
+  } else {
+    file_->read(offset(first), out, bytes(first, end));
   }
   const auto* at = static_cast<const std::byte*>(out);
   for (int64_t section = first; section < end; at += bytes(section), ++section) {

@@ -3,7 +3,7 @@
 //   manifest    text: what the work is, in lines "key = value", and their hash
 //   lock        held by the process that works
 //   NAME        a finished step: sections with hashes
-//   NAME.data2  a part of a large step's sections: several files are written at a time sooner than one
+//   NAME.data2  a part of a large step's bytes, which lie in several files by turns: one file has one lock
 //   NAME.part   a step that is being written; what a killed process left behind is removed at the next start
 //
 // A step is done when its file has its name: it is written aside, synced and renamed, and the folder synced. Every step
@@ -77,6 +77,19 @@ class WorkDone : public InvalidState {
 
 class WorkFolder;
 
+// How the bytes of a large step are divided: units of them go to some files in turn. Threads that write neighbouring
+// sections then seldom wait for each other, as they do in one file, which the system locks for each write.
+struct StepStripes {
+  int64_t unit = 0;  // 0: all in one file
+  int64_t files = 0;
+
+  bool divided() const { return unit > 0; }
+  // The bytes of a file, of `total` in all.
+  int64_t bytes_in(int64_t file, int64_t total) const;
+  // Calls body(file, offset in it, bytes) for the runs of some bytes.
+  void for_runs(int64_t offset, int64_t bytes, const std::function<void(size_t, int64_t, int64_t)>& body) const;
+};
+
 // Writes a step, section by section. Without commit() nothing stays.
 class StepWriter {
  public:
@@ -92,6 +105,8 @@ class StepWriter {
   // thread.
   void lay_out(std::span<const int64_t> bytes);
   void put(int64_t section, std::span<const std::byte> bytes);
+  // Sections first .. end - 1, one behind the other.
+  void put(int64_t first, int64_t end, std::span<const std::byte> bytes);
   // Also instead of add(): one section that write(file) fills as an empty file of its own, whose format tells when it
   // is damaged. It is read through StepFile::as_file() alone.
   void add_file(const std::function<void(DiskFile&)>& write);
@@ -107,10 +122,8 @@ class StepWriter {
   int64_t at_ = 0;
   std::vector<uint64_t> table_;   // bytes and hash of each section
   std::vector<int64_t> offsets_;  // of sections that are laid out
-  // Sections that begin below this, twice this, ... lie in a file of their own; 0: all in one.
-  int64_t stripe_ = 0;
+  StepStripes stripes_;
   std::vector<std::unique_ptr<DiskFile>> data_;
-  std::vector<int64_t> begins_;  // offsets of their first sections
 };
 
 // A finished step.
@@ -123,6 +136,13 @@ class StepFile {
   void read(int64_t section, void* out) const;
   // Sections first .. end - 1, one behind the other: one read.
   void read(int64_t first, int64_t end, void* out) const;
+  // A section of values.
+  template <typename T>
+  std::vector<T> values(int64_t section) const {
+    std::vector<T> all(static_cast<size_t>(bytes(section)) / sizeof(T));
+    read(section, all.data());
+    return all;
+  }
   int64_t bytes(int64_t first, int64_t end) const { return offset(end) - offset(first); }
   // What add_file() wrote, as the file that it was; nothing of it is verified here.
   std::shared_ptr<const DiskFile> as_file() const;
@@ -139,9 +159,8 @@ class StepFile {
   int64_t offset(int64_t section) const { return offsets_[static_cast<size_t>(section)]; }
   std::shared_ptr<const DiskFile> file_;
   std::string name_;
-  int64_t stripe_ = 0;  // as it was written
+  StepStripes stripes_;  // as it was written
   std::vector<std::shared_ptr<const DiskFile>> data_;
-  std::vector<int64_t> begins_;
   std::vector<int64_t> offsets_;  // one more than sections
   std::vector<uint64_t> hashes_;
 };

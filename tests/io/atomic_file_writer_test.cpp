@@ -15,6 +15,7 @@
 #include <atomic>
 #include <cerrno>
 #include <csignal>
+#include <cstring>
 #include <string>
 #include <thread>
 
@@ -60,6 +61,24 @@ TEST(AtomicFileWriter, WritesSmallAndLargePieces) {
   writer.commit();
   EXPECT_TRUE(directory.read("file") == expected);
   EXPECT_EQ(directory.names(), Names{"file"});
+}
+
+// Some megabytes at once are written by several threads.
+TEST(AtomicFileWriter, WritesMegabytesInOrder) {
+  const TemporaryDirectory directory;
+  std::string bytes(9'000'001, '\0');
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>(i * 2654435761u >> 13);
+  AtomicFileWriter file(directory.path("large"));
+  file.write("begin", 5);
+  file.write(bytes.data(), static_cast<int64_t>(bytes.size()));
+  file.write("middle", 6);
+  file.write_made(static_cast<int64_t>(bytes.size()), [&](int64_t offset, int64_t count, std::byte* out) {
+    std::memcpy(out, bytes.data() + offset, static_cast<size_t>(count));
+  });
+  file.write_made(0, [](int64_t, int64_t, std::byte*) { FAIL(); });
+  file.write("end", 3);
+  file.commit();
+  EXPECT_TRUE(directory.read("large") == "begin" + bytes + "middle" + bytes + "end");
 }
 
 TEST(AtomicFileWriter, ShowsTheOldFileUntilCommit) {

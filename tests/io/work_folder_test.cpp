@@ -98,6 +98,60 @@ TEST(WorkFolder, StepsAreThereAgain) {
   EXPECT_TRUE(real_disk().list(path).empty());
 }
 
+TEST(StepStripes, EveryByteHasOnePlace) {
+  for (const StepStripes stripes : {StepStripes{3, 2}, StepStripes{1, 5}, StepStripes{7, 3}}) {
+    for (const int64_t total : {0, 1, 6, 20, 21, 22, 43}) {
+      std::vector<std::vector<int>> seen;
+      for (int64_t file = 0; file < stripes.files; ++file) {
+        seen.emplace_back(static_cast<size_t>(stripes.bytes_in(file, total)), 0);
+      }
+      int64_t next = 0;
+      stripes.for_runs(0, total, [&](size_t file, int64_t offset, int64_t bytes) {
+        for (int64_t i = 0; i < bytes; ++i, ++next) ++seen.at(file).at(static_cast<size_t>(offset + i));
+        int64_t first_file = -1;  // that byte by itself is in the same place
+        stripes.for_runs(next - bytes, 1, [&](size_t one, int64_t, int64_t) { first_file = static_cast<int64_t>(one); });
+        EXPECT_EQ(first_file, static_cast<int64_t>(file));
+      });
+      EXPECT_EQ(next, total);
+      for (const std::vector<int>& file : seen) EXPECT_EQ(file, std::vector<int>(file.size(), 1));
+    }
+  }
+}
+
+TEST(WorkFolder, AStepInSeveralFilesIsReadAsItWasPut) {
+  SimulatedDisk disk;
+  WorkFolder folder(disk, "w", manifest_of(), Resources());
+  folder.divide_steps_by(40);
+  std::vector<std::string> sections;
+  std::vector<int64_t> sizes;
+  for (int i = 0; i < 50; ++i) {
+    sections.emplace_back(static_cast<size_t>(i * 7 % 23), static_cast<char>('a' + i % 26));
+    sizes.push_back(static_cast<int64_t>(sections.back().size()));
+  }
+  {
+    StepWriter writer(folder, "step");
+    writer.lay_out(sizes);
+    for (int64_t i = 49; i >= 40; --i) writer.put(i, bytes_in(sections[static_cast<size_t>(i)]));
+    std::string run;
+    for (size_t i = 0; i < 40; ++i) run += sections[i];
+    writer.put(0, 40, bytes_in(run));
+    writer.commit();
+  }
+  EXPECT_TRUE(disk.exists("w/step.data7"));
+  const StepFile step = folder.open("step");
+  EXPECT_EQ(read_step(step), sections);
+  std::string some(static_cast<size_t>(step.bytes(3, 47)), '\0');
+  step.read(3, 47, some.data());
+  std::string expected;
+  for (size_t i = 3; i < 47; ++i) expected += sections[i];
+  EXPECT_EQ(some, expected);
+  std::string damaged = disk.content("w/step.data5");
+  damaged[3] = static_cast<char>(damaged[3] ^ 1);
+  disk.set_content("w/step.data5", damaged);
+  std::string all(static_cast<size_t>(step.bytes(0, 50)), ' ');
+  EXPECT_THROW(folder.open("step").read(0, 50, all.data()), DamagedStep);
+}
+
 TEST(WorkFolder, OtherWorkIsRefusedWithWhatDiffers) {
   SimulatedDisk disk;
   { WorkFolder folder(disk, "w", manifest_of(), Resources()); }

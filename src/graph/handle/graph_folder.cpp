@@ -190,17 +190,14 @@ void GraphFolderWriter::append(const NeighborsView& part) {
 }
 
 void GraphFolderWriter::write_ids(const NeighborsView& part) {
-  constexpr int64_t kPiece = 65536;
   const int64_t count = part.queries * part.k;
   ids_.check_room(part.queries);
   if (!form_.int32_ids) return ids_.write(part.ids, array_bytes<int64_t>(count));
-  std::vector<int32_t> piece(static_cast<size_t>(std::min(kPiece, count)));
-  for (int64_t done = 0; done < count; done += kPiece) {  // rows have 31 bits
-    const int64_t some = std::min(kPiece, count - done);
-    std::transform(part.ids + done, part.ids + done + some, piece.data(),
+  ids_.write_made(array_bytes<int32_t>(count), [&](int64_t offset, int64_t bytes, std::byte* out) {  // rows have 31 bits
+    const int64_t* const from = part.ids + offset / int64_t{sizeof(int32_t)};
+    std::transform(from, from + bytes / int64_t{sizeof(int32_t)}, reinterpret_cast<int32_t*>(out),
                    [](int64_t id) { return static_cast<int32_t>(id); });
-    ids_.write(piece.data(), array_bytes<int32_t>(some));
-  }
+  });
 }
 
 void GraphFolderWriter::finish(Metric metric, const GraphReport& report) {
