@@ -121,6 +121,21 @@ TEST(CellsOnDisk, ACellMayBeLargerThanABlock) {
   expect_bytes_of_memory(reference::make_floats(Shape::gaussian, 2500, 16, 2).view(), by_cells(6, 2), 2);
 }
 
+// A row may come to probe all of many cells: then rows go to their pieces in several passes, for some cells each.
+TEST(CellsOnDisk, ManyCellsTakeLittleMemory) {
+  const auto rows = reference::make_bytes(3000, 8, 1, 200);
+  const TemporaryDirectory directory;
+  const VectorFile x = file_of(directory, rows.view());
+  const Task task{x, by_cells(5, 1500)};
+  constexpr int64_t kProbeBytes = 2;
+  EXPECT_LT(task.least(), 1500 * 1500 * kProbeBytes);  // a row of every cell with its probes
+  const KnnGraph truth = knn_graph(rows.view(), task.params, under_limit(kNoLimit));
+  SimulatedDisk disk;
+  KeptGraph found;
+  task.run(disk, found, task.least(), false, 1000);
+  found.expect(truth);
+}
+
 TEST(CellsOnDisk, FewRows) {
   for (const int64_t rows : {9, 30, 100}) {
     expect_bytes_of_memory(reference::make_floats(Shape::gaussian, rows, 5, 1).view(),

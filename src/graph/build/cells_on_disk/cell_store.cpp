@@ -14,6 +14,7 @@
 #include "graph/build/cells_on_disk/source_pass.hpp"
 #include "graph/build/cells_on_disk/source_ranks.hpp"
 #include "io/row_slice.hpp"
+#include "rows/row_blocks.hpp"
 #include "rows/rows_info.hpp"
 
 #include <fmt/format.h>
@@ -21,6 +22,7 @@
 #include <algorithm>
 #include <cstring>
 #include <future>
+#include <iterator>
 #include <numeric>
 #include <optional>
 #include <utility>
@@ -30,14 +32,17 @@ namespace {
 
 constexpr int64_t kMostNearRows = 131072;  // whose near cells are ranked at a time
 constexpr int64_t kFewestPassRows = 64;
+constexpr int64_t kUsualPassRows = 4096;  // that several passes leave room for
 // Section size of rows, or of their probes, in the first pass.
 constexpr int64_t kProbeSectionBytes = 256 << 10;
 // Read at a time by a thread.
 constexpr int64_t kMostRunBytes = 1 << 20;
 constexpr int64_t kNearRunBytes = 256 << 10;
+constexpr int64_t kNearWriteBytes = 64 << 10;  // of probes, by a thread at a time
 // Limits of one piece.
 constexpr int64_t kMostPieceBytes = 64 << 10;
 constexpr int64_t kMostPieceRows = 512;
+constexpr int64_t kFewestPieceRows = 16;  // also where a row with its probes is large: tables of pieces grow otherwise
 
 int64_t probe_section_rows(const StoredRecord& record) {
   return std::clamp<int64_t>(kProbeSectionBytes / std::max(record.row_bytes, record.all_probes_bytes()), 1, 4096);
@@ -51,78 +56,102 @@ StoredRecord staged_record(const SourceRanking& task) {
   return {RowsInfo(task.x).row_bytes(), task.ranks_all() ? task.probes : 0, task.cells()};
 }
 
-// Sizes, offsets and hashes of a piece in two steps.
+// Sizes, offsets and hashes of a piece in two steps while they are written; half of that in a store.
 constexpr int64_t kPieceTables = 64;
+constexpr int64_t kTableShare = 8;   // of what is left, for the tables of pieces that are chosen by it
 constexpr int64_t kStagedCell = 16;  // of a cell, beside its piece
 int64_t most_pieces(int64_t rows, int64_t cells, int64_t rows_per_piece) { return rows / rows_per_piece + cells; }
 
-// The memory of the second pass for pieces of this size: one piece per cell, and the table of all pieces, with sizes,
-// offsets and hashes.
-int64_t staging_bytes(const SourceRanking& task, int64_t rows_per_piece) {
-  const int64_t cells = task.centres.rows();
-  return cells * (rows_per_piece * staged_record(task).bytes() + kStagedCell) +
-         kPieceTables * most_pieces(task.x.rows(), cells, rows_per_piece);
+// How the second pass brings rows to pieces of their cells.
+struct StagingPlan {
+  int64_t piece_rows = 1;
+  int64_t cells = 1;  // that are filled at a time: each time is a pass of its own over the source
+};
+
+constexpr int64_t kMostPasses = 64;
+
+int64_t piece_table_bytes(const SourceRanking& task, int64_t piece_rows) {
+  return kPieceTables * most_pieces(task.x.rows(), task.cells(), piece_rows);
+}
+// One piece per cell that is filled.
+int64_t slot_bytes(const SourceRanking& task, const StagingPlan& plan) {
+  return plan.cells * (plan.piece_rows * staged_record(task).bytes() + kStagedCell);
+}
+// With the table of all pieces: sizes, offsets and hashes.
+int64_t staging_bytes(const SourceRanking& task, const StagingPlan& plan) {
+  return slot_bytes(task, plan) + piece_table_bytes(task, plan.piece_rows);
 }
 
-// Small pieces need large tables, large ones much memory: the largest that fit well, or else the size that needs least.
-int64_t choose_piece_rows(const SourceRanking& task, const Resources& resources) {
-  const StoredRecord record = record_of(task);
+// Small pieces need large tables, large ones much memory.
+StagingPlan plan_staging(const SourceRanking& task, const Resources& resources) {
   const int64_t left = only_counts(resources) ? 0 : resources.host_memory()->available();
-  int64_t least = 1;
-  int64_t chosen = 0;
-  for (int64_t rows = 1; rows <= most_piece_rows(record); rows *= 2) {
-    if (staging_bytes(task, rows) < staging_bytes(task, least)) least = rows;
-    if (staging_bytes(task, rows) <= left / 4) chosen = rows;
+  const int64_t fewest_cells = divide_up(task.cells(), kMostPasses);
+  std::optional<StagingPlan> large;  // the largest pieces that fit well
+  std::optional<StagingPlan> small;  // what takes least in one pass
+  StagingPlan least{1, fewest_cells};
+  for (int64_t rows = 1; rows <= most_piece_rows(record_of(task)); rows *= 2) {
+    const StagingPlan one_pass{rows, task.cells()};
+    const StagingPlan most_passes{rows, fewest_cells};
+    const int64_t bytes = staging_bytes(task, one_pass);
+    if (piece_table_bytes(task, rows) <= left / kTableShare) {
+      if (bytes <= left / 4) large = one_pass;
+      if (bytes <= left / 2 && (!small || bytes < staging_bytes(task, *small))) small = one_pass;
+    }
+    if (staging_bytes(task, most_passes) < staging_bytes(task, least)) least = most_passes;
   }
-  return chosen > 0 ? chosen : least;
+  return large ? *large : small.value_or(least);
 }
 
 std::span<const std::byte> some_bytes(const std::byte* bytes, int64_t count) {
   return {bytes, static_cast<size_t>(count)};
 }
 
-// Rows on their way to their pieces, and beside them their probes where there are any. Each thread has a share of the
-// cells, and takes their rows from every batch.
+// Rows of some cells on their way to their pieces, and beside them their probes where there are any. Each thread has a
+// share of these cells, and takes their rows from every batch.
 class PieceStaging {
  public:
-  PieceStaging(StepWriter& rows, StepWriter* near, const PieceLayout& layout, const std::vector<uint32_t>& positions,
-               const StoredRecord& record, const Resources& resources)
+  PieceStaging(StepWriter& rows, StepWriter* near, const PieceLayout& layout, const StoredRecord& record,
+               int64_t most_cells, const Resources& resources)
       : rows_(rows),
         near_(near),
         layout_(layout),
         record_(record),
         slot_bytes_(layout.rows_per_piece() * record.bytes()),
-        slots_(static_cast<int64_t>(positions.size()) * slot_bytes_, "rows on their way to their cells", resources),
-        filled_(static_cast<int64_t>(positions.size()), "rows on their way to their cells", resources),
-        room_(static_cast<int64_t>(positions.size()), "rows on their way to their cells", resources),
-        next_(static_cast<int64_t>(positions.size()), "rows on their way to their cells", resources) {
-    for (int64_t cell = 0; cell < next_.size(); ++cell) {
-      filled_[cell] = 0;
-      next_[cell] = layout_.first_piece(positions[static_cast<size_t>(cell)]);
-      room_[cell] = room_of(next_[cell]);
+        slots_(most_cells * slot_bytes_, "rows on their way to their cells", resources),
+        filled_(most_cells, "rows on their way to their cells", resources),
+        room_(most_cells, "rows on their way to their cells", resources),
+        next_(most_cells, "rows on their way to their cells", resources) {}
+
+  // The cells of a pass; `positions`: of all cells on the curve.
+  void begin(int64_t first_cell, int64_t count, const std::vector<uint32_t>& positions) {
+    first_cell_ = first_cell;
+    count_ = count;
+    for (int64_t at = 0; at < count; ++at) {
+      filled_[at] = 0;
+      next_[at] = layout_.first_piece(positions[static_cast<size_t>(first_cell + at)]);
+      room_[at] = room_of(next_[at]);
     }
   }
 
   // Rows from this number on, with what the first pass has found of them.
   void add(const MatrixView& rows, int64_t first, const std::byte* found, const StoredRecord& found_record,
            const Resources& resources) {
-    const int64_t cells = filled_.size();
-    const int64_t shares = std::min<int64_t>(resources.threads(), cells);
+    const int64_t shares = std::min<int64_t>(resources.threads(), count_);
     ProgressMeter meter("order", rows.rows(), resources);
     parallel_for(shares, meter, resources, [&](int64_t share, int) {
-      const auto begin = static_cast<uint32_t>(cells * share / shares);
-      const auto count = static_cast<uint32_t>(cells * (share + 1) / shares) - begin;
+      const auto begin = static_cast<uint32_t>(first_cell_ + count_ * share / shares);
+      const auto count = static_cast<uint32_t>(first_cell_ + count_ * (share + 1) / shares) - begin;
       const std::byte* probes = found;
       for (int64_t i = 0; i < rows.rows(); ++i, probes += found_record.all_probes_bytes()) {
         const uint32_t cell = found_record.cell(probes, 0);
         if (cell - begin >= count) continue;
-        add_row(static_cast<const std::byte*>(rows.row(i)), static_cast<uint32_t>(first + i), cell, probes);
+        add_row(static_cast<const std::byte*>(rows.row(i)), static_cast<uint32_t>(first + i), cell - first_cell_, probes);
       }
     });
   }
 
  private:
-  void add_row(const std::byte* row, uint32_t number, uint32_t cell, const std::byte* probes) {
+  void add_row(const std::byte* row, uint32_t number, int64_t cell, const std::byte* probes) {
     const int64_t rows = room_[cell];
     const int64_t probe_bytes = record_.all_probes_bytes();
     std::byte* const slot = slots_.data() + cell * slot_bytes_;
@@ -148,6 +177,8 @@ class PieceStaging {
   const PieceLayout& layout_;
   const StoredRecord record_;
   const int64_t slot_bytes_;
+  int64_t first_cell_ = 0;
+  int64_t count_ = 0;  // of cells; what follows is of each of them
   HostArray<std::byte> slots_;
   HostArray<int32_t> filled_;  // rows of the piece that is being filled
   HostArray<int32_t> room_;    // and how many it will have
@@ -157,7 +188,7 @@ class PieceStaging {
 }  // namespace
 
 int64_t most_piece_rows(const StoredRecord& record) {
-  return std::clamp<int64_t>(kMostPieceBytes / record.bytes(), 1, kMostPieceRows);
+  return std::clamp<int64_t>(kMostPieceBytes / record.bytes(), kFewestPieceRows, kMostPieceRows);
 }
 
 PieceLayout::PieceLayout(std::span<const uint32_t> order, std::span<const int64_t> sizes, int64_t rows_per_piece)
@@ -214,6 +245,11 @@ int64_t PieceLayout::pieces_before(int64_t end, int64_t first, int64_t rows) con
   return std::max(fits, first);
 }
 
+int64_t store_table_bytes(const SourceRanking& task, const Resources& resources) {
+  const int64_t pieces = most_pieces(task.x.rows(), task.cells(), plan_staging(task, resources).piece_rows);
+  return 2 * StepFile::table_bytes(pieces) + 8 * task.cells();
+}
+
 bool SourceRanking::ranks_all() const { return cells() <= kMostCellsRanked; }
 
 StoreNames::StoreNames(int64_t probes)
@@ -246,39 +282,53 @@ void write_found(WorkFolder* folder, const ProbeSteps& steps, const StepRange& r
     std::fill(sizes.begin(), sizes.end(), int64_t{0});
     writer.emplace(*folder, steps.name(step), steps.rows(step) * record.all_probes_bytes());
   };
-  // Once its rows are verified.
   const auto end_step = [&] {
     writer->add(std::as_bytes(std::span(sizes.data(), static_cast<size_t>(task.cells()))));
     writer->commit();
     writer.reset();
   };
-  const auto write = [&](int64_t at, const MatrixView& rows) {
-    const int64_t step = steps.step_of(first_row + at);
-    if (first_row + at == steps.first(step)) {
-      if (writer) end_step();
-      begin_step(step);
+  // Rows that were ranked, from this one on.
+  const auto write_some = [&](const uint32_t* probes, int64_t rows) {
+    for (int64_t done = 0; done < rows; done += per_section) {
+      const int64_t some = std::min(per_section, rows - done);
+      for (int64_t i = 0; i < some; ++i, probes += count) {
+        std::byte* const to = section.data() + i * record.all_probes_bytes();
+        for (int64_t p = 0; p < count; ++p) record.put_cell(to, p, probes[p]);
+        ++sizes[probes[0]];
+      }
+      writer->add(some_bytes(section.data(), some * record.all_probes_bytes()));
     }
+  };
+  // What was ranked last is written once the pass has verified its rows, beside the ranking of the next.
+  struct Ranked {
+    int64_t first = 0;
+    int64_t rows = 0;
+    const uint32_t* probes = nullptr;
+  };
+  std::optional<Ranked> last;
+  const auto write_last = [&] {
+    if (!last) return;
+    const int64_t step = steps.step_of(last->first);
+    if (last->first == steps.first(step)) begin_step(step);
+    write_some(last->probes, last->rows);
+    if (last->first + last->rows == steps.first(step) + steps.rows(step)) end_step();
+  };
+  const auto rank_and_write = [&](int64_t at, const MatrixView& rows) {
     for (int64_t first = 0; first < rows.rows(); first += ranks.at_once(per_section)) {
       const MatrixView looked = rows.slice(first, std::min(ranks.at_once(per_section), rows.rows() - first));
-      ranks.rank(looked);
-      for (int64_t done = 0; done < looked.rows(); done += per_section) {
-        const int64_t some = std::min(per_section, looked.rows() - done);
-        for (int64_t i = 0; i < some; ++i) {
-          const uint32_t* const probes = ranks.probes(done + i);
-          std::byte* const to = section.data() + i * record.all_probes_bytes();
-          for (int64_t p = 0; p < count; ++p) record.put_cell(to, p, probes[p]);
-          ++sizes[probes[0]];
-        }
-        writer->add(some_bytes(section.data(), some * record.all_probes_bytes()));
-      }
+      // Rows of one batch are verified together, so that only the first of its parts may end a step.
+      std::future<void> written = start_beside(write_last);
+      const uint32_t* const probes = ranks.rank(looked);
+      written.get();
+      last = Ranked{first_row + at + first, looked.rows(), probes};
     }
     meter.add(rows.rows());
     meter.poll();
   };
   const VectorFile rows = slice_of(task.x, first_row, steps.first(range.end - 1) + steps.rows(range.end - 1) - first_row);
   const std::vector<uint64_t> known = steps.hashes(range, hashes);
-  pass_over(rows, "cells", {batch, each}, known.empty() ? nullptr : &known, resources.with_progress({}), write);
-  end_step();
+  pass_over(rows, "cells", {batch, each}, known.empty() ? nullptr : &known, resources.with_progress({}), rank_and_write);
+  write_last();
 }
 
 ProbeSteps::ProbeSteps(const VectorFile& x, int64_t probes, int64_t rows)
@@ -349,25 +399,29 @@ void write_rows(WorkFolder* folder, const StoreNames& names, const ProbeSteps& s
   const int64_t cells = task.cells();
   const int64_t all = task.x.rows();
   const int64_t per_section = std::min(probe_section_rows(found), all);
-  const int64_t per_piece = choose_piece_rows(task, resources);
-  const Reservation tables(kPieceTables * most_pieces(all, cells, per_piece), 0, resources);
+  const StagingPlan least = plan_staging(task, resources);
+  const int64_t per_piece = least.piece_rows;
+  const Reservation tables(piece_table_bytes(task, per_piece), 0, resources);
   HostArray<std::byte> ranked(per_section * found.all_probes_bytes(), "probes", resources);
   std::vector<uint32_t> positions(static_cast<size_t>(cells));
   const Resources on_host = resources.with_device(Device::cpu()).with_progress({});
-  const int64_t batch = rows_that_fit(kFewestPassRows, most_pass_rows(task.x), on_host, [&](int64_t rows) {
+  const auto pass_with = [&](int64_t rows, int64_t staged_cells) {
     return Footprint{pass_bytes(task.x, rows) + rows * found.all_probes_bytes() +
-                     cells * (per_piece * record.bytes() + kStagedCell)};
-  });
+                     slot_bytes(task, {per_piece, staged_cells})};
+  };
+  const int64_t at_once = rows_that_fit(least.cells, cells, on_host,
+                                        [&](int64_t some) { return pass_with(kUsualPassRows, some); });
+  const int64_t batch = rows_that_fit(kFewestPassRows, most_pass_rows(task.x), on_host,
+                                      [&](int64_t rows) { return pass_with(rows, at_once); });
   const HostArray<std::byte> probes(batch * found.all_probes_bytes(), "probes", resources);
   if (only_counts(resources)) {
-    const Reservation staging(cells * (per_piece * record.bytes() + kStagedCell), 0, resources);
+    const Reservation staging(slot_bytes(task, {per_piece, at_once}), 0, resources);
     (void)pass_over(task.x, "order", {batch}, nullptr, resources, {});
     return;
   }
-  ProbeReader read(*folder, steps, found, ranked);
   std::vector<int64_t> head{per_piece};
   head.resize(static_cast<size_t>(cells) + 1);
-  read.add_sizes(std::span(head).subspan(1));
+  ProbeReader(*folder, steps, found, ranked).add_sizes(std::span(head).subspan(1));
   for (int64_t at = 0; at < cells; ++at) positions[order[static_cast<size_t>(at)]] = static_cast<uint32_t>(at);
   const PieceLayout layout(order, std::span(head).subspan(1), per_piece);
   folder->require_space(all * record.bytes());
@@ -389,15 +443,40 @@ void write_rows(WorkFolder* folder, const StoreNames& names, const ProbeSteps& s
     }
   }
   writer.put(0, std::as_bytes(std::span(head)));
-  PieceStaging staging(writer, near ? &*near : nullptr, layout, positions, record, resources);
-  const auto put = [&](int64_t first, const MatrixView& rows) {
-    read.read(first, rows.rows(), probes.data());
-    staging.add(rows, first, probes.data(), found, on_host);
-  };
-  pass_over(task.x, "order", {batch}, &hashes, resources, put);
+  PieceStaging staging(writer, near ? &*near : nullptr, layout, record, at_once, resources);
+  for (int64_t first_cell = 0; first_cell < cells; first_cell += at_once) {
+    ProbeReader read(*folder, steps, found, ranked);
+    staging.begin(first_cell, std::min(at_once, cells - first_cell), positions);
+    const auto put = [&](int64_t first, const MatrixView& rows) {
+      read.read(first, rows.rows(), probes.data());
+      staging.add(rows, first, probes.data(), found, on_host);
+    };
+    pass_over(task.x, "order", {batch}, &hashes, resources, put);
+  }
   if (near) near->commit();
   writer.commit();  // the last: with it the store is there
 }
+
+namespace {
+
+// Writes the probes of pieces first_piece .. end_piece - 1, which are stored one behind the other.
+void put_near(StepWriter& writer, const PieceLayout& layout, const StoredRecord& record, int64_t first_piece,
+              int64_t end_piece, const std::byte* stored, const Resources& resources) {
+  const int64_t rows_at_once = std::max<int64_t>(1, kNearWriteBytes / record.all_probes_bytes());
+  std::vector<int64_t> begins{first_piece};
+  while (begins.back() < end_piece) begins.push_back(layout.pieces_within(begins.back(), end_piece, rows_at_once));
+  const int64_t before = layout.place(first_piece);
+  ProgressMeter meter("near cells", std::ssize(begins) - 1, resources);
+  parallel_for(std::ssize(begins) - 1, meter, resources, [&](int64_t number, int) {
+    const int64_t first = begins[static_cast<size_t>(number)];
+    const int64_t end = begins[static_cast<size_t>(number) + 1];
+    const int64_t rows = layout.place(end) - layout.place(first);
+    const std::byte* const from = stored + (layout.place(first) - before) * record.all_probes_bytes();
+    writer.put(first, end, some_bytes(from, rows * record.all_probes_bytes()));
+  });
+}
+
+}  // namespace
 
 void write_near(WorkFolder* folder, const StoreNames& names, const SourceRanking& task, std::span<const uint32_t> order,
                 const Resources& resources) {
@@ -406,15 +485,19 @@ void write_near(WorkFolder* folder, const StoreNames& names, const SourceRanking
   NearRanks ranks({task.x.cols(), task.x.dtype(), task.centres, task.metric, task.longest, task.probes}, resources);
   const int64_t batch =
       rows_that_fit(std::min(most_piece_rows(record), task.x.rows()), std::min(most, task.x.rows()), resources,
-                    [&](int64_t rows) { return Footprint{2 * rows * record.row_bytes}.beside(ranks.footprint(rows)); });
-  const int64_t most_sections = most_piece_rows(record) * record.all_probes_bytes();
-  const HostArray<std::byte> sections(resources.threads() * most_sections, "probes", resources);
+                    [&](int64_t rows) {
+                      return Footprint{2 * rows * (record.row_bytes + record.all_probes_bytes())}.beside(ranks.footprint(rows));
+                    });
   const HostArray<std::byte> runs_memory(
       resources.threads() * std::max(kNearRunBytes, most_piece_rows(record) * record.numbered_bytes()),
       "rows of some cells", resources);
   MatrixBuffer packed[2];
+  HostArray<std::byte> ranked[2];  // probes as they are stored
   for (MatrixBuffer& some : packed) {
     some = MatrixBuffer(task.x.dtype(), batch, task.x.cols(), "rows of some cells", resources);
+  }
+  for (HostArray<std::byte>& some : ranked) {
+    some = HostArray<std::byte>(batch * record.all_probes_bytes(), "probes", resources);
   }
   ranks.take_memory(batch);
   if (only_counts(resources)) return;
@@ -428,20 +511,21 @@ void write_near(WorkFolder* folder, const StoreNames& names, const SourceRanking
     }
     writer.lay_out(sizes);
   }
-  // Rows of the next batch are read while this one is ranked.
-  const Resources reading = resources.with_progress({}).with_cancel(CancelToken());
+  // Rows of the next batch are read while this one is ranked, and probes of the batch before are written.
+  const Resources beside = resources.with_progress({}).with_cancel(CancelToken());
   std::future<void> coming;
   const auto end_of = [&](int64_t piece) { return layout.pieces_within(piece, layout.pieces(), batch); };
   const auto begin_reading = [&](int64_t piece, MatrixBuffer& to) {
     auto* const rows = static_cast<std::byte*>(to.mutable_view().row(0));
-    const auto read = [&store, &reading, &runs_memory, piece, end = end_of(piece), rows] {
-      store.read_vectors(piece, end, runs_memory, rows, reading);
+    const auto read = [&store, &beside, &runs_memory, piece, end = end_of(piece), rows] {
+      store.read_vectors(piece, end, runs_memory, rows, beside);
     };
     coming = start_beside(read);
   };
   const Resources quiet = resources.with_progress({});
   ProgressMeter meter("near cells", task.x.rows(), resources);
   begin_reading(0, packed[0]);
+  std::future<void> written;
   int64_t turn = 0;
   for (int64_t piece = 0; piece < layout.pieces(); turn = 1 - turn) {
     const int64_t end = end_of(piece);
@@ -457,21 +541,23 @@ void write_near(WorkFolder* folder, const StoreNames& names, const SourceRanking
     }
     const int64_t count = layout.place(end) - first;
     ranks.rank(packed[turn].view().slice(0, count), runs);
-    ProgressMeter writing("near cells", end - piece, quiet);
-    parallel_for(end - piece, writing, quiet, [&](int64_t number, int slot) {
-      const int64_t some = layout.rows(piece + number);
-      const int64_t row = layout.place(piece + number) - first;
-      std::byte* const section = sections.data() + slot * most_sections;
-      for (int64_t i = 0; i < some; ++i) {
-        const uint32_t* const probes = ranks.probes(row + i);
-        for (int64_t p = 0; p < task.probes; ++p) record.put_cell(section + i * record.all_probes_bytes(), p, probes[p]);
+    if (written.valid()) written.get();
+    std::byte* const stored = ranked[turn].data();
+    for_row_blocks("near cells", count, quiet, [&](int64_t begin, int64_t until) {
+      for (int64_t row = begin; row < until; ++row) {
+        const uint32_t* const probes = ranks.probes(row);
+        std::byte* const to = stored + row * record.all_probes_bytes();
+        for (int64_t p = 0; p < task.probes; ++p) record.put_cell(to, p, probes[p]);
       }
-      writer.put(piece + number, some_bytes(section, some * record.all_probes_bytes()));
+    });
+    written = start_beside([&writer, &layout, &record, &beside, piece, end, stored] {
+      put_near(writer, layout, record, piece, end, stored, beside);
     });
     piece = end;
     meter.add(count);
     meter.poll();
   }
+  if (written.valid()) written.get();
   meter.finish();
   writer.commit();
 }

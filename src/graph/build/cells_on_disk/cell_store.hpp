@@ -8,7 +8,8 @@
 // afterwards, cell by cell.
 //
 // Disk per row: the row, 4 bytes and the probes (2 bytes each, 4 for more than 65,536 cells); during construction the
-// probes again, or 4 bytes. Memory of the second pass: a piece of every cell.
+// probes again, or 4 bytes. Memory of the second pass: a piece of every cell; where that is too much, it goes over the
+// source several times, for some cells each time.
 #pragma once
 
 #include <kith/metric.hpp>
@@ -161,6 +162,8 @@ void write_found(WorkFolder* folder, const ProbeSteps& steps, const StepRange& r
 // The second pass: writes the rows, preceded by their probes if these are known.
 void write_rows(WorkFolder* folder, const StoreNames& names, const ProbeSteps& steps, const SourceRanking& task,
                 std::span<const uint32_t> order, const std::vector<uint64_t>& hashes, const Resources& resources);
+// The memory of the tables of a store that is written under these resources, and later of the store.
+int64_t store_table_bytes(const SourceRanking& task, const Resources& resources);
 // Ranks and writes probes that are not known.
 void write_near(WorkFolder* folder, const StoreNames& names, const SourceRanking& task, std::span<const uint32_t> order,
                 const Resources& resources);

@@ -1,28 +1,17 @@
 #include "graph/build/cells_on_disk/cells_on_disk.hpp"
 
 #include <kith/error.hpp>
-#include <kith/kmeans.hpp>
-#include <kith/knn.hpp>
 
-#include "cluster/kmeans_fit.hpp"
 #include "core/within_limits.hpp"
-#include "exact/exact_search.hpp"
-#include "exact/search_checks.hpp"
-#include "exact/search_footprint.hpp"
-#include "graph/build/cells/cell_space.hpp"
-#include "graph/build/cells/centre_places.hpp"
 #include "graph/build/cells/probe_forecast.hpp"
 #include "graph/build/cells_on_disk/block_compare.hpp"
-#include "graph/build/cells_on_disk/cell_curve.hpp"
-#include "graph/build/cells_on_disk/cell_sample.hpp"
+#include "graph/build/cells_on_disk/cell_planning.hpp"
 #include "graph/build/cells_on_disk/cell_store.hpp"
 #include "graph/build/cells_on_disk/list_steps.hpp"
 #include "graph/build/cells_on_disk/rows_that_fit.hpp"
 #include "graph/build/cells_on_disk/source_pass.hpp"
+#include "graph/build/cells_on_disk/source_ranks.hpp"
 #include "io/work_folder.hpp"
-#include "rows/finite_check.hpp"
-#include "rows/row_sample.hpp"
-#include "rows/threaded_rows.hpp"
 
 #include <fmt/format.h>
 
@@ -34,55 +23,6 @@
 
 namespace kith {
 namespace {
-
-constexpr int64_t kFewestRows = 64;  // of a pass, at a time
-constexpr int64_t kPlaceBatch = 1024;  // rows near control rows whose cells are found together
-
-template <typename T>
-std::span<const std::byte> as_section(const std::vector<T>& values) {
-  return std::as_bytes(std::span(values));
-}
-
-template <typename T>
-std::vector<T> section_of(const StepFile& step, int64_t section) {
-  std::vector<T> values(static_cast<size_t>(step.bytes(section)) / sizeof(T));
-  step.read(section, values.data());
-  return values;
-}
-
-// What the first pass over the source leaves.
-struct Survey {
-  double longest = 0;
-  std::vector<uint64_t> hashes;
-};
-
-// A forecast as a step keeps it.
-struct StoredForecast {
-  int64_t needed = 0;
-  int64_t for_descent = 0;
-  double mean_near = 0;
-  int64_t crowded = 0;
-};
-
-// The exact first k of queries among all rows of a file.
-Neighbors search_file(const MatrixView& queries, const VectorFile& file, Metric metric, int64_t k,
-                      const Resources& resources) {
-  const VectorFile x = read_by_threads(file, resources);
-  const SearchShape shape = check_knn(RowsInfo(queries), RowsInfo(x), {k, metric});
-  const SearchWish wish{.k = k, .check_finite = false};
-  const auto least = [&] {
-    const Footprint found = footprint_of<Neighbors>(resources, queries.rows(), k);
-    return found.beside({x.memory_bytes()}).beside(search_footprint(shape, wish, RowFilter(), resources));
-  };
-  return within_limits("the control rows", resources, least, [&] {
-    Neighbors found(queries.rows(), k, resources);
-    const ReadMemory memory = x.reserve_memory(resources);
-    ViewSource query_rows(queries);
-    FileSource base_rows(x);
-    search_knn(shape, wish, {query_rows, base_rows, RowFilter()}, found.view(), resources);
-    return found;
-  });
-}
 
 WorkManifest manifest_of(const VectorFile& x, const CellsWish& wish, bool chosen) {
   WorkManifest manifest;
@@ -112,30 +52,20 @@ class CellsOnDisk {
               const Resources& resources)
       : x_(x),
         wish_(wish),
-        check_finite_(check_finite),
         folder_(folder),
         keep_(work != nullptr && work->keep),
         most_rows_(work == nullptr ? INT64_MAX : work->most_rows),
         step_rows_(work == nullptr ? 0 : work->step_rows),
         goes_on_(work == nullptr ? nullptr : work->goes_on),
         resources_(resources),
-        quiet_(resources.with_progress({})) {}
+        quiet_(resources.with_progress({})),
+        planning_(x, wish, check_finite, folder, resources) {}
 
   // What every phase takes at least, one after the other.
   void count() {
-    survey_ = Survey();
-    take_survey();
-    learn();
-    const MatrixBuffer centres(DType::f32, wish_.cells, cell_cols(x_.cols(), wish_.metric), "the cells' centres",
-                               quiet_);
-    centres_ = centres.view();
-    (void)search_control();
-    {
-      const std::vector<uint32_t> rows = ControlRows::draw(x_.rows(), wish_.seed, quiet_);
-      const Neighbors truth(static_cast<int64_t>(rows.size()), ControlRows::wanted(x_.rows(), wish_.k), quiet_);
-      (void)foresee(ControlRows(x_.rows(), wish_.metric, wish_.k, rows, Neighbors()));
-    }
-    for (const int64_t probes : {int64_t{1}, ranked_probes(wish_)}) {
+    planning_.count();
+    const int64_t most_probes = ranked_probes(wish_);
+    for (const int64_t probes : {int64_t{1}, std::min(SourceRanks::kFewWanted, most_probes), most_probes}) {
       const SourceRanking task = source_ranking(probes);
       const ProbeSteps steps(x_, probes, step_rows_);
       ProgressMeter meter("cells", x_.rows(), resources_);
@@ -143,9 +73,10 @@ class CellsOnDisk {
       write_rows(nullptr, StoreNames(probes), steps, task, {}, {}, resources_);
       if (!task.ranks_all()) write_near(nullptr, StoreNames(probes), task, {}, resources_);
       const BlockShape shape = block_shape(probes, x_.rows());
-      const int64_t pieces = x_.rows() / fewest_block_rows(shape) + wish_.cells;
-      const Reservation table(2 * StepFile::table_bytes(pieces) + 8 * wish_.cells, 0, quiet_);
-      count_work(block_footprint(with_rows(shape, fewest_block_rows(shape), quiet_), quiet_), quiet_);
+      const Footprint blocks = block_footprint(with_rows(shape, fewest_block_rows(shape), quiet_), quiet_);
+      // Under a larger limit there may be smaller pieces, whose tables take up to a sixteenth of it.
+      const Reservation table(std::max(store_table_bytes(task, resources_), blocks.host / 15), 0, quiet_);
+      count_work(blocks, quiet_);
     }
     // Lists are written with a section and a batch of results.
     const Reservation written(
@@ -164,21 +95,7 @@ class CellsOnDisk {
   // None where it did not go on. A part that does not lead leaves the sink alone.
   std::optional<Course> run(GraphSink& sink) {
     graph_bytes_ = folder_->leads() ? sink.bytes_beside(folder_->path()) : 0;
-    folder_->await({"survey"});
-    folder_->await({"centres"});
-    const bool surveyed = find_survey();
-    // The sample is there as long as there are no centres.
-    if (!surveyed || (!folder_->find("centres") && !folder_->find("sample"))) {
-      take_survey();
-    } else if (folder_->leads()) {  // the passes of other parts verify what they read
-      verify_source();
-    }
-    const MatrixBuffer centres = find_centres();
-    centres_ = centres.view();
-    if (!keep_ && folder_->leads()) folder_->remove("sample");
-    ProbeForecast forecast;
-    const ControlRows control = find_plan(forecast);
-
+    const auto [control, forecast] = planning_.find(keep_);
     const int64_t most = ranked_probes(wish_);
     Course course{forecast.needed > 0 ? std::min(forecast.needed, most) : most,
                   static_cast<int64_t>(control.rows().size()), {}};
@@ -230,7 +147,7 @@ class CellsOnDisk {
     return bytes;
   }
   static Course course_of(const StepFile& done) {
-    const std::vector<std::byte> bytes = section_of<std::byte>(done, 0);
+    const std::vector<std::byte> bytes = done.values<std::byte>(0);
     if (bytes.size() < 16 + sizeof(Wave)) throw DamagedStep(done.name(), done.name(), 0, "the step is too short");
     Course course;
     std::memcpy(&course.needed, bytes.data(), 8);
@@ -241,175 +158,10 @@ class CellsOnDisk {
   }
 
  private:
-  int64_t sample_count() const { return std::min(x_.rows(), wish_.cells * kSampleRowsPerCell); }
   int64_t row_bytes() const { return RowsInfo(x_).row_bytes(); }
-  SourceRanking source_ranking(int64_t probes) const { return {x_, centres_, wish_.metric, survey_.longest, probes}; }
+  SourceRanking source_ranking(int64_t probes) const { return {x_, planning_.centres(), wish_.metric, planning_.longest(), probes}; }
   BlockShape block_shape(int64_t probes, int64_t largest_cell) const {
     return {x_.cols(), x_.dtype(), wish_.metric, wish_.k, wish_.cells, probes, x_.rows(), largest_cell};
-  }
-
-  bool find_survey() {
-    const std::optional<StepFile> step = folder_->find("survey");
-    if (!step) return false;
-    const std::vector<double> longest = section_of<double>(*step, 0);
-    survey_ = {longest.at(0), section_of<uint64_t>(*step, 1)};
-    return true;
-  }
-
-  PassBatch pass_batch() const {
-    return {rows_that_fit(std::min(kFewestRows, x_.rows()), std::min(most_pass_rows(x_), x_.rows()), quiet_,
-                          [&](int64_t rows) { return pass_bytes(x_, rows); })};
-  }
-
-  // The first pass.
-  void take_survey() {
-    const HostArray<std::byte> section(kSampleSection * row_bytes(), "the cells' sample", quiet_);
-    const std::vector<uint32_t> sample =
-        sample_rows(CounterRng(wish_.seed, kCellSampleStream), x_.rows(), sample_count(), quiet_);
-    const PassBatch batch = pass_batch();
-    if (only_counts(resources_)) {
-      const HostArray<float> longest(resources_.threads() * x_.cols(), "the longest row", quiet_);
-      (void)pass_over(x_, "survey", batch, nullptr, resources_, {});
-      return;
-    }
-    StepWriter writer(*folder_, "sample", sample_count() * row_bytes());
-    int64_t filled = 0;
-    const auto end_section = [&] {
-      if (filled > 0) writer.add({section.data(), static_cast<size_t>(std::exchange(filled, 0) * row_bytes())});
-    };
-    auto next = sample.begin();
-    const auto look = [&](int64_t first, const MatrixView& rows) {
-      if (check_finite_) refuse_not_finite("x", rows, {first}, quiet_);
-      survey_.longest = std::max(survey_.longest, longest_row(rows, wish_.metric, quiet_));
-      for (; next != sample.end() && *next < first + rows.rows(); ++next) {
-        std::memcpy(section.data() + filled * row_bytes(), rows.row(*next - first), static_cast<size_t>(row_bytes()));
-        if (++filled == kSampleSection) end_section();
-      }
-    };
-    // Where the sample alone has to be made again, the vectors are those that were hashed.
-    const std::vector<uint64_t> known = std::exchange(survey_, Survey()).hashes;
-    survey_.hashes = pass_over(x_, "survey", batch, known.empty() ? nullptr : &known, resources_, look);
-    end_section();
-    writer.commit();
-    StepWriter survey(*folder_, "survey");
-    survey.add(std::as_bytes(std::span(&survey_.longest, 1)));
-    survey.add(as_section(survey_.hashes));
-    survey.commit();
-  }
-
-  // Checks the rows against what another process hashed.
-  void verify_source() {
-    (void)pass_over(x_, "verify", pass_batch(), &survey_.hashes, resources_, [&](int64_t first, const MatrixView& rows) {
-      if (check_finite_) refuse_not_finite("x", rows, {first}, quiet_);
-    });
-  }
-
-  MatrixBuffer learn() {
-    const int64_t cols = cell_cols(x_.cols(), wish_.metric);
-    if (only_counts(resources_)) {
-      RowsInfo sample(sample_count(), cols, DType::f32);
-      sample.in_memory = false;
-      count_work(fit_footprint(cell_training(wish_), sample, quiet_), quiet_);
-      return {};
-    }
-    std::optional<StepFile> step = folder_->find("sample");
-    if (!step) throw DamagedStep(folder_->path() + "/sample", "survey", 0, "the sample is not there");
-    const VectorFile sample(std::make_shared<const CellSample>(std::move(*step), sample_count(), x_.cols(), x_.dtype(),
-                                                               wish_.metric, survey_.longest));
-    KMeans means(cell_training(wish_));
-    means.fit(sample, {}, quiet_);
-    const KMeansSnapshot fitted = means.snapshot();
-    MatrixBuffer centres(DType::f32, wish_.cells, cols, "the cells' centres", quiet_);
-    for (int64_t i = 0; i < wish_.cells; ++i) {
-      std::memcpy(centres.mutable_view().row(i), fitted.centres.row(i), static_cast<size_t>(cols * 4));
-    }
-    return centres;
-  }
-
-  MatrixBuffer find_centres() {
-    const int64_t cols = cell_cols(x_.cols(), wish_.metric);
-    const int64_t bytes = wish_.cells * cols * 4;
-    if (const std::optional<StepFile> step = folder_->find("centres")) {
-      MatrixBuffer centres(DType::f32, wish_.cells, cols, "the cells' centres", quiet_);
-      if (step->bytes(0) != bytes) throw DamagedStep(step->name(), step->name(), 0, "the step is of other cells");
-      step->read(0, centres.mutable_view().row(0));
-      order_ = section_of<uint32_t>(*step, 1);
-      return centres;
-    }
-    MatrixBuffer centres = learn();
-    order_ = cell_curve(centres.view());
-    StepWriter writer(*folder_, "centres", bytes);
-    writer.add({static_cast<const std::byte*>(centres.view().row(0)), static_cast<size_t>(bytes)});
-    writer.add(as_section(order_));
-    writer.commit();
-    return centres;
-  }
-
-  // The true neighbours of the control rows.
-  Neighbors search_control() {
-    const std::vector<uint32_t> rows = ControlRows::draw(x_.rows(), wish_.seed, quiet_);
-    MatrixBuffer queries(x_.dtype(), static_cast<int64_t>(rows.size()), x_.cols(), "the control rows", quiet_);
-    const int64_t wanted = ControlRows::wanted(x_.rows(), wish_.k);
-    if (only_counts(resources_)) {
-      count_call(quiet_, [&](const Resources& counting) {
-        (void)search_file(queries.view(), x_, wish_.metric, wanted, counting);
-      });
-      return {};
-    }
-    {
-      const ReadMemory memory = x_.reserve_memory(quiet_);
-      FileSource source(x_);
-      gather(source, rows, queries.mutable_view(), quiet_);
-    }
-    return search_file(queries.view(), x_, wish_.metric, wanted, resources_);
-  }
-
-  ProbeForecast foresee(const ControlRows& control) {
-    const ReadMemory memory = x_.reserve_memory(quiet_);
-    FileSource source(x_);
-    const auto search = [&](const MatrixView& queries, int64_t k, const Resources& used) {
-      return search_file(queries, x_, wish_.metric, k, used);
-    };
-    const ControlTies ties(control, source, wish_.metric, search, resources_);
-    const auto listed = [&](const uint32_t* rows, int64_t count, CellSide side) {
-      MatrixBuffer stored(x_.dtype(), count, x_.cols(), "rows near the control rows", quiet_);
-      if (!only_counts(quiet_)) gather(source, {rows, rows + count}, stored.mutable_view(), quiet_);
-      const std::vector<uint32_t> places = row_numbers(0, count);
-      return CellSpace(stored.view(), wish_.metric, survey_.longest).listed(places.data(), count, side, quiet_);
-    };
-    CentrePlaces places(centres_, listed, kPlaceBatch, quiet_);
-    return foresee_probes(*wish_.recall, control, ties, places, resources_);
-  }
-
-  ControlRows find_plan(ProbeForecast& forecast) {
-    const std::vector<uint32_t> rows = ControlRows::draw(x_.rows(), wish_.seed, quiet_);
-    const int64_t wanted = ControlRows::wanted(x_.rows(), wish_.k);
-    const auto count = static_cast<int64_t>(rows.size());
-    folder_->await({"plan"});
-    if (const std::optional<StepFile> step = folder_->find("plan")) {
-      Neighbors truth(count, wanted, quiet_);
-      const bool whole = step->sections() == 3 && step->bytes(0) == count * wanted * 8 &&
-                         step->bytes(1) == count * wanted * 4 && step->bytes(2) == int64_t{sizeof(StoredForecast)};
-      if (!whole) throw DamagedStep(step->name(), step->name(), 0, "the step is of other control rows");
-      step->read(0, truth.view().ids);
-      step->read(1, truth.view().distances);
-      StoredForecast stored;
-      step->read(2, &stored);
-      forecast = {stored.needed, stored.for_descent, stored.mean_near, stored.crowded != 0};
-      return {x_.rows(), wish_.metric, wish_.k, rows, truth};
-    }
-    Neighbors truth = search_control();
-    ControlRows control(x_.rows(), wish_.metric, wish_.k, rows, truth);
-    forecast = foresee(control);
-    resources_.log(LogLevel::info, fmt::format("graph of {} rows from disk: {} of {} cells are probed by each row",
-                                               x_.rows(), forecast.needed, wish_.cells));
-    StepWriter writer(*folder_, "plan");
-    writer.add({reinterpret_cast<const std::byte*>(truth.ids()), static_cast<size_t>(count * wanted * 8)});
-    writer.add({reinterpret_cast<const std::byte*>(truth.distances()), static_cast<size_t>(count * wanted * 4)});
-    const StoredForecast stored{forecast.needed, forecast.for_descent, forecast.mean_near, forecast.crowded ? 1 : 0};
-    writer.add(std::as_bytes(std::span(&stored, 1)));
-    writer.commit();
-    return control;
   }
 
   // Compares what is not compared yet, and measures it.
@@ -465,9 +217,9 @@ class CellsOnDisk {
     if (!folder_->leads()) return;
     if (!ordered) {
       const ProbeSteps steps(x_, probes, step_rows_);
-      write_rows(folder_, names, steps, task, order_, survey_.hashes, resources_);
+      write_rows(folder_, names, steps, task, planning_.order(), planning_.hashes(), resources_);
     }
-    if (!folder_->find(names.near)) write_near(folder_, names, task, order_, resources_);
+    if (!folder_->find(names.near)) write_near(folder_, names, task, planning_.order(), resources_);
     if (keep_) return;
     for (const std::string& found : folder_->names(ProbeSteps::beginning(probes))) folder_->remove(found);
   }
@@ -515,7 +267,7 @@ class CellsOnDisk {
       }
       StepRange range{step, step + 1};
       while (range.end < steps.count() && is_ours(range.end)) ++range.end;
-      write_found(folder_, steps, range, source_ranking(probes), survey_.hashes, meter, resources_);
+      write_found(folder_, steps, range, source_ranking(probes), planning_.hashes(), meter, resources_);
       step = range.end - 1;
     }
     meter.finish();
@@ -540,7 +292,7 @@ class CellsOnDisk {
       std::optional<StepFile> near = folder_->find(names.near);
       if (rows && near) {
         const StoredRecord record(row_bytes(), probes, wish_.cells);
-        return CellStore(std::move(*rows), std::move(*near), order_, record, resources_);
+        return CellStore(std::move(*rows), std::move(*near), planning_.order(), record, resources_);
       }
       const std::string& gone = rows ? names.near : names.rows;
       if (folder_->leads()) throw DamagedStep(folder_->path() + "/" + gone, gone, 0, "the step is not there");
@@ -614,7 +366,6 @@ class CellsOnDisk {
 
   const VectorFile& x_;
   const CellsWish wish_;
-  const bool check_finite_;
   WorkFolder* const folder_;
   const bool keep_;
   const int64_t most_rows_;
@@ -622,9 +373,7 @@ class CellsOnDisk {
   const decltype(DiskWork::goes_on) goes_on_;
   const Resources& resources_;
   const Resources quiet_;
-  Survey survey_;
-  MatrixView centres_;
-  std::vector<uint32_t> order_;
+  CellPlanning planning_;
   int64_t graph_bytes_ = 0;  // on the disk of the work folder
 };
 

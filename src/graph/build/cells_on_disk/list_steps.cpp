@@ -141,6 +141,38 @@ void ListChain::for_lists(const ListBlock& block, const StepFile& step, int64_t 
   }
 }
 
+// The list of a row, if it is in a block, whose rows ascend: found by some of its sections.
+void ListChain::find_list(const ListBlock& block, const StepFile& step, uint32_t row, std::byte* memory,
+                          uint64_t* list) const {
+  int64_t first = 0;
+  int64_t end = sections(block);
+  int64_t least = 0;  // rows that these sections may have
+  int64_t most = rows_;
+  for (bool guesses = true; first < end; guesses = !guesses) {
+    // A block has rows from all over, so that a guess is seldom far off; every other time the half is left at most.
+    const int64_t guess = guesses ? (row - least) * (end - first) / std::max<int64_t>(most - least, 1) : (end - first) / 2;
+    const int64_t section = std::clamp(first + guess, first, end - 1);
+    uint32_t from = UINT32_MAX;
+    uint32_t to = 0;
+    bool found = false;
+    for_lists(block, step, section, memory, [&](uint32_t number, const uint64_t* here) {
+      from = std::min(from, number);
+      to = std::max(to, number);
+      if (number != row) return;
+      found = true;
+      std::copy_n(here, k_, list);
+    });
+    if (found || (row > from && row < to)) return;
+    if (row < from) {
+      end = section;
+      most = from;
+    } else {
+      first = section + 1;
+      least = int64_t{to} + 1;
+    }
+  }
+}
+
 RecallEstimate ListChain::measure(const ControlRows& control, const Resources& resources) const {
   const auto& rows = control.rows();
   const HostArray<std::byte> memory(resources.threads() * section_bytes(k_), "lists", resources);
@@ -149,13 +181,10 @@ RecallEstimate ListChain::measure(const ControlRows& control, const Resources& r
   std::fill(lists.begin(), lists.end(), kPadding);
   for (const ListBlock& block : blocks_) {
     const StepFile step = open(block);
-    ProgressMeter meter("recall", sections(block), resources);
-    parallel_for(sections(block), meter, resources, [&](int64_t section, int slot) {
-      std::byte* const mine = memory.data() + slot * section_bytes(k_);
-      for_lists(block, step, section, mine, [&](uint32_t number, const uint64_t* list) {
-        const auto at = std::lower_bound(rows.begin(), rows.end(), number);
-        if (at != rows.end() && *at == number) std::copy_n(list, k_, lists.data() + (at - rows.begin()) * k_);
-      });
+    ProgressMeter meter("recall", static_cast<int64_t>(rows.size()), resources);
+    parallel_for(static_cast<int64_t>(rows.size()), meter, resources, [&](int64_t number, int slot) {
+      find_list(block, step, rows[static_cast<size_t>(number)], memory.data() + slot * section_bytes(k_),
+                lists.data() + number * k_);
     });
   }
   return control.measure(lists.data(), k_);

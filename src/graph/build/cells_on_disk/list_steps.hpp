@@ -79,6 +79,7 @@ class ListChain final : public BlockLists {
   void put(const ListBlock& block);
   StepFile open(const ListBlock& block) const;
   int64_t sections(const ListBlock& block) const;
+  void find_list(const ListBlock& block, const StepFile& step, uint32_t row, std::byte* memory, uint64_t* list) const;
   template <typename Body>
   void for_lists(const ListBlock& block, const StepFile& step, int64_t section, std::byte* memory,
                  const Body& body) const;

@@ -59,25 +59,42 @@ int64_t rows_per_hash(const VectorFile& x) {
 
 SourceHasher::SourceHasher(const VectorFile& x) : x_(x), rows_per_hash_(rows_per_hash(x)) {}
 
-void SourceHasher::update(const MatrixView& rows, const std::vector<uint64_t>* known) {
+void SourceHasher::update(const MatrixView& rows, const std::vector<uint64_t>* known, const Resources& resources) {
   const int64_t row_bytes = RowsInfo(x_).row_bytes();
-  for (int64_t at = 0; at < rows.rows();) {
+  const auto bytes_of = [&](int64_t first, int64_t count) {
+    return std::span(static_cast<const std::byte*>(rows.row(first)), static_cast<size_t>(count * row_bytes));
+  };
+  int64_t at = 0;
+  if (const int64_t whole = rows.rows() / rows_per_hash_; whole > 1 && row_ % rows_per_hash_ == 0) {
+    std::vector<uint64_t> hashes(static_cast<size_t>(whole));
+    const Resources quiet = resources.with_progress({}).with_cancel(CancelToken());  // perhaps on a thread beside
+    ProgressMeter meter("hash", whole, quiet);
+    parallel_for(whole, meter, quiet, [&](int64_t number, int) {
+      hashes[static_cast<size_t>(number)] = xxh3(bytes_of(number * rows_per_hash_, rows_per_hash_));
+    });
+    for (const uint64_t hash : hashes) {
+      row_ += rows_per_hash_;
+      end_piece(hash, known);
+    }
+    at = whole * rows_per_hash_;
+  }
+  while (at < rows.rows()) {
     const int64_t some = std::min(rows.rows() - at, rows_per_hash_ - row_ % rows_per_hash_);
-    hash_.update({static_cast<const std::byte*>(rows.row(at)), static_cast<size_t>(some * row_bytes)});
+    hash_.update(bytes_of(at, some));
     at += some;
     row_ += some;
-    if (row_ % rows_per_hash_ == 0) end_piece(known);
+    if (row_ % rows_per_hash_ == 0) end_piece(std::exchange(hash_, Xxh3()).digest(), known);
   }
 }
 
 std::vector<uint64_t> SourceHasher::finish(const std::vector<uint64_t>* known) {
-  if (row_ % rows_per_hash_ != 0) end_piece(known);
+  if (row_ % rows_per_hash_ != 0) end_piece(std::exchange(hash_, Xxh3()).digest(), known);
   return std::move(hashes_);
 }
 
-void SourceHasher::end_piece(const std::vector<uint64_t>* known) {
+void SourceHasher::end_piece(uint64_t hash, const std::vector<uint64_t>* known) {
   const size_t number = hashes_.size();
-  hashes_.push_back(std::exchange(hash_, Xxh3()).digest());
+  hashes_.push_back(hash);
   if (known == nullptr || (number < known->size() && (*known)[number] == hashes_.back())) return;
   const int64_t first = static_cast<int64_t>(number) * rows_per_hash_;
   const RowPlace from = x_.place_of(first);
@@ -90,6 +107,11 @@ void SourceHasher::end_piece(const std::vector<uint64_t>* known) {
 
 int64_t most_pass_rows(const VectorFile& x) {
   return std::max(kBatchRows, kBatchBytes / std::max<int64_t>(1, RowsInfo(x).row_bytes()));
+}
+
+int64_t most_hashed_rows(const VectorFile& x, const Resources& resources) {
+  constexpr int64_t kMostHashes = 4;
+  return std::max(most_pass_rows(x), std::min<int64_t>(resources.threads(), kMostHashes) * rows_per_hash(x));
 }
 
 namespace {
@@ -129,7 +151,7 @@ std::vector<uint64_t> pass_over(const VectorFile& x, std::string_view stage, con
     const int64_t count = std::min({batch.most, batch.together - first % batch.together, x.rows() - first});
     const MatrixView rows = source.fetch(first, count);
     const bool apart = resources.threads() > 1 && count * row_bytes >= kThreadBytes;
-    hash_beside(apart, [&] { hasher.update(rows, known); }, [&] { body(first, rows); });
+    hash_beside(apart, [&] { hasher.update(rows, known, resources); }, [&] { body(first, rows); });
     first += count;
     meter.add(count);
     meter.poll();

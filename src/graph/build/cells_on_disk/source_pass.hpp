@@ -27,13 +27,14 @@ int64_t rows_per_hash(const VectorFile& x);
 class SourceHasher {
  public:
   explicit SourceHasher(const VectorFile& x);
-  // Adds the next rows, packed. If `known` is given, hashes are compared with it; InvalidArgument names the file.
-  void update(const MatrixView& rows, const std::vector<uint64_t>* known);
+  // Adds the next rows, packed. If `known` is given, hashes are compared with it; InvalidArgument names the file. The rows
+  // of several hashes are hashed on all threads.
+  void update(const MatrixView& rows, const std::vector<uint64_t>* known, const Resources& resources);
   // Call after the last row.
   std::vector<uint64_t> finish(const std::vector<uint64_t>* known);
 
  private:
-  void end_piece(const std::vector<uint64_t>* known);
+  void end_piece(uint64_t hash, const std::vector<uint64_t>* known);
 
   const VectorFile& x_;
   const int64_t rows_per_hash_;
@@ -49,6 +50,8 @@ struct PassBatch {
 };
 // Rows of a batch that keep all threads busy, regardless of memory.
 int64_t most_pass_rows(const VectorFile& x);
+// The same where hashing takes longer than the body: of several hashes.
+int64_t most_hashed_rows(const VectorFile& x, const Resources& resources);
 // Calls body(first, rows) for all rows, in order, batch by batch, and returns the hashes, which are computed
 // concurrently. Reports progress for the stage.
 std::vector<uint64_t> pass_over(const VectorFile& x, std::string_view stage, const PassBatch& batch,

@@ -225,7 +225,7 @@ class MergeOnDisk {
     read_by_threads(source(shard), quiet_).read(0, rows);
     resources_.check_cancelled();
     SourceHasher hasher(source(shard));
-    hasher.update(rows, known);
+    hasher.update(rows, known, quiet_);
     return hasher.finish(known);
   }
 

@@ -1,0 +1,262 @@
+#include "graph/build/cells_on_disk/cell_planning.hpp"
+
+#include <kith/kmeans.hpp>
+#include <kith/knn.hpp>
+
+#include "cluster/kmeans_fit.hpp"
+#include "core/within_limits.hpp"
+#include "exact/exact_search.hpp"
+#include "exact/search_checks.hpp"
+#include "exact/search_footprint.hpp"
+#include "graph/build/cells/cell_space.hpp"
+#include "graph/build/cells/centre_places.hpp"
+#include "graph/build/cells_on_disk/cell_curve.hpp"
+#include "graph/build/cells_on_disk/cell_sample.hpp"
+#include "graph/build/cells_on_disk/rows_that_fit.hpp"
+#include "rows/finite_check.hpp"
+#include "rows/row_sample.hpp"
+#include "rows/threaded_rows.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <span>
+#include <utility>
+
+namespace kith {
+namespace {
+
+constexpr int64_t kFewestRows = 64;  // of a pass, at a time
+constexpr int64_t kPlaceBatch = 1024;  // rows near control rows whose cells are found together
+
+// A forecast as a step keeps it.
+struct StoredForecast {
+  int64_t needed = 0;
+  int64_t for_descent = 0;
+  double mean_near = 0;
+  int64_t crowded = 0;
+};
+// The exact first k of queries among all rows of a file.
+Neighbors search_file(const MatrixView& queries, const VectorFile& file, Metric metric, int64_t k,
+                      const Resources& resources) {
+  const VectorFile x = read_by_threads(file, resources);
+  const SearchShape shape = check_knn(RowsInfo(queries), RowsInfo(x), {k, metric});
+  const SearchWish wish{.k = k, .check_finite = false};
+  const auto least = [&] {
+    const Footprint found = footprint_of<Neighbors>(resources, queries.rows(), k);
+    return found.beside({x.memory_bytes()}).beside(search_footprint(shape, wish, RowFilter(), resources));
+  };
+  return within_limits("the control rows", resources, least, [&] {
+    Neighbors found(queries.rows(), k, resources);
+    const ReadMemory memory = x.reserve_memory(resources);
+    ViewSource query_rows(queries);
+    FileSource base_rows(x);
+    search_knn(shape, wish, {query_rows, base_rows, RowFilter()}, found.view(), resources);
+    return found;
+  });
+}
+}  // namespace
+
+CellPlanning::CellPlanning(const VectorFile& x, const CellsWish& wish, bool check_finite, WorkFolder* folder,
+                           const Resources& resources)
+    : x_(x),
+      wish_(wish),
+      check_finite_(check_finite),
+      folder_(folder),
+      resources_(resources),
+      quiet_(resources.with_progress({})) {}
+
+void CellPlanning::count() {
+  take_survey();
+  learn();
+  centres_ = MatrixBuffer(DType::f32, wish_.cells, cell_cols(x_.cols(), wish_.metric), "the cells' centres", quiet_);
+  (void)search_control();
+  const std::vector<uint32_t> rows = ControlRows::draw(x_.rows(), wish_.seed, quiet_);
+  const Neighbors truth(static_cast<int64_t>(rows.size()), ControlRows::wanted(x_.rows(), wish_.k), quiet_);
+  (void)foresee(ControlRows(x_.rows(), wish_.metric, wish_.k, rows, Neighbors()));
+}
+
+CellPlanning::Plan CellPlanning::find(bool keep) {
+  folder_->await({"survey"});
+  folder_->await({"centres"});
+  const bool surveyed = find_survey();
+  // The sample is there as long as there are no centres.
+  if (!surveyed || (!folder_->find("centres") && !folder_->find("sample"))) {
+    take_survey();
+  } else if (folder_->leads()) {  // the passes of other parts verify what they read
+    verify_source();
+  }
+  centres_ = find_centres();
+  if (!keep && folder_->leads()) folder_->remove("sample");
+  return find_plan();
+}
+
+bool CellPlanning::find_survey() {
+  const std::optional<StepFile> step = folder_->find("survey");
+  if (!step) return false;
+  const std::vector<double> longest = step->values<double>(0);
+  survey_ = {longest.at(0), step->values<uint64_t>(1)};
+  return true;
+}
+
+PassBatch CellPlanning::pass_batch() const {
+  const int64_t rows = rows_that_fit(std::min(kFewestRows, x_.rows()), std::min(most_hashed_rows(x_, quiet_), x_.rows()),
+                                     quiet_, [&](int64_t some) { return pass_bytes(x_, some); });
+  return {rows < rows_per_hash(x_) ? rows : rows / rows_per_hash(x_) * rows_per_hash(x_)};
+}
+
+// The first pass.
+void CellPlanning::take_survey() {
+  const HostArray<std::byte> section(kSampleSection * row_bytes(), "the cells' sample", quiet_);
+  const std::vector<uint32_t> sample =
+      sample_rows(CounterRng(wish_.seed, kCellSampleStream), x_.rows(), sample_count(), quiet_);
+  const PassBatch batch = pass_batch();
+  if (only_counts(resources_)) {
+    const HostArray<float> longest(resources_.threads() * x_.cols(), "the longest row", quiet_);
+    (void)pass_over(x_, "survey", batch, nullptr, resources_, {});
+    return;
+  }
+  StepWriter writer(*folder_, "sample", sample_count() * row_bytes());
+  int64_t filled = 0;
+  const auto end_section = [&] {
+    if (filled > 0) writer.add({section.data(), static_cast<size_t>(std::exchange(filled, 0) * row_bytes())});
+  };
+  auto next = sample.begin();
+  const auto look = [&](int64_t first, const MatrixView& rows) {
+    if (check_finite_) refuse_not_finite("x", rows, {first}, quiet_);
+    survey_.longest = std::max(survey_.longest, longest_row(rows, wish_.metric, quiet_));
+    for (; next != sample.end() && *next < first + rows.rows(); ++next) {
+      std::memcpy(section.data() + filled * row_bytes(), rows.row(*next - first), static_cast<size_t>(row_bytes()));
+      if (++filled == kSampleSection) end_section();
+    }
+  };
+  // Where the sample alone has to be made again, the vectors are those that were hashed.
+  const std::vector<uint64_t> known = std::exchange(survey_, Survey()).hashes;
+  survey_.hashes = pass_over(x_, "survey", batch, known.empty() ? nullptr : &known, resources_, look);
+  end_section();
+  writer.commit();
+  StepWriter survey(*folder_, "survey");
+  survey.add(std::as_bytes(std::span(&survey_.longest, 1)));
+  survey.add(std::as_bytes(std::span(survey_.hashes)));
+  survey.commit();
+}
+
+// Checks the rows against what another process hashed.
+void CellPlanning::verify_source() const {
+  (void)pass_over(x_, "verify", pass_batch(), &survey_.hashes, resources_, [&](int64_t first, const MatrixView& rows) {
+    if (check_finite_) refuse_not_finite("x", rows, {first}, quiet_);
+  });
+}
+
+MatrixBuffer CellPlanning::learn() {
+  const int64_t cols = cell_cols(x_.cols(), wish_.metric);
+  if (only_counts(resources_)) {
+    RowsInfo sample(sample_count(), cols, DType::f32);
+    sample.in_memory = false;
+    count_work(fit_footprint(cell_training(wish_), sample, quiet_), quiet_);
+    return {};
+  }
+  std::optional<StepFile> step = folder_->find("sample");
+  if (!step) throw DamagedStep(folder_->path() + "/sample", "survey", 0, "the sample is not there");
+  const VectorFile sample(std::make_shared<const CellSample>(std::move(*step), sample_count(), x_.cols(), x_.dtype(),
+                                                             wish_.metric, survey_.longest));
+  KMeans means(cell_training(wish_));
+  means.fit(sample, {}, quiet_);
+  const KMeansSnapshot fitted = means.snapshot();
+  MatrixBuffer centres(DType::f32, wish_.cells, cols, "the cells' centres", quiet_);
+  for (int64_t i = 0; i < wish_.cells; ++i) {
+    std::memcpy(centres.mutable_view().row(i), fitted.centres.row(i), static_cast<size_t>(cols * 4));
+  }
+  return centres;
+}
+
+MatrixBuffer CellPlanning::find_centres() {
+  const int64_t cols = cell_cols(x_.cols(), wish_.metric);
+  const int64_t bytes = wish_.cells * cols * 4;
+  if (const std::optional<StepFile> step = folder_->find("centres")) {
+    MatrixBuffer centres(DType::f32, wish_.cells, cols, "the cells' centres", quiet_);
+    if (step->bytes(0) != bytes) throw DamagedStep(step->name(), step->name(), 0, "the step is of other cells");
+    step->read(0, centres.mutable_view().row(0));
+    order_ = step->values<uint32_t>(1);
+    return centres;
+  }
+  MatrixBuffer centres = learn();
+  order_ = cell_curve(centres.view());
+  StepWriter writer(*folder_, "centres", bytes);
+  writer.add({static_cast<const std::byte*>(centres.view().row(0)), static_cast<size_t>(bytes)});
+  writer.add(std::as_bytes(std::span(order_)));
+  writer.commit();
+  return centres;
+}
+
+// The true neighbours of the control rows.
+Neighbors CellPlanning::search_control() const {
+  const std::vector<uint32_t> rows = ControlRows::draw(x_.rows(), wish_.seed, quiet_);
+  MatrixBuffer queries(x_.dtype(), static_cast<int64_t>(rows.size()), x_.cols(), "the control rows", quiet_);
+  const int64_t wanted = ControlRows::wanted(x_.rows(), wish_.k);
+  if (only_counts(resources_)) {
+    count_call(quiet_, [&](const Resources& counting) {
+      (void)search_file(queries.view(), x_, wish_.metric, wanted, counting);
+    });
+    return {};
+  }
+  {
+    const ReadMemory memory = x_.reserve_memory(quiet_);
+    FileSource source(x_);
+    gather(source, rows, queries.mutable_view(), quiet_);
+  }
+  return search_file(queries.view(), x_, wish_.metric, wanted, resources_);
+}
+
+ProbeForecast CellPlanning::foresee(const ControlRows& control) const {
+  const ReadMemory memory = x_.reserve_memory(quiet_);
+  FileSource source(x_);
+  const auto search = [&](const MatrixView& queries, int64_t k, const Resources& used) {
+    return search_file(queries, x_, wish_.metric, k, used);
+  };
+  const ControlTies ties(control, source, wish_.metric, search, resources_);
+  const auto listed = [&](const uint32_t* rows, int64_t count, CellSide side) {
+    MatrixBuffer stored(x_.dtype(), count, x_.cols(), "rows near the control rows", quiet_);
+    if (!only_counts(quiet_)) gather(source, {rows, rows + count}, stored.mutable_view(), quiet_);
+    const std::vector<uint32_t> places = row_numbers(0, count);
+    return CellSpace(stored.view(), wish_.metric, survey_.longest).listed(places.data(), count, side, quiet_);
+  };
+  CentrePlaces places(centres(), listed, kPlaceBatch, quiet_);
+  return foresee_probes(*wish_.recall, control, ties, places, resources_);
+}
+
+CellPlanning::Plan CellPlanning::find_plan() const {
+  const std::vector<uint32_t> rows = ControlRows::draw(x_.rows(), wish_.seed, quiet_);
+  const int64_t wanted = ControlRows::wanted(x_.rows(), wish_.k);
+  const auto count = static_cast<int64_t>(rows.size());
+  folder_->await({"plan"});
+  if (const std::optional<StepFile> step = folder_->find("plan")) {
+    Neighbors truth(count, wanted, quiet_);
+    const bool whole = step->sections() == 3 && step->bytes(0) == count * wanted * 8 &&
+                       step->bytes(1) == count * wanted * 4 && step->bytes(2) == int64_t{sizeof(StoredForecast)};
+    if (!whole) throw DamagedStep(step->name(), step->name(), 0, "the step is of other control rows");
+    step->read(0, truth.view().ids);
+    step->read(1, truth.view().distances);
+    StoredForecast stored;
+    step->read(2, &stored);
+    return {ControlRows(x_.rows(), wish_.metric, wish_.k, rows, truth),
+            {stored.needed, stored.for_descent, stored.mean_near, stored.crowded != 0}};
+  }
+  Neighbors truth = search_control();
+  ControlRows control(x_.rows(), wish_.metric, wish_.k, rows, truth);
+  const ProbeForecast forecast = foresee(control);
+  resources_.log(LogLevel::info, fmt::format("graph of {} rows from disk: {} of {} cells are probed by each row",
+                                             x_.rows(), forecast.needed, wish_.cells));
+  StepWriter writer(*folder_, "plan");
+  writer.add({reinterpret_cast<const std::byte*>(truth.ids()), static_cast<size_t>(count * wanted * 8)});
+  writer.add({reinterpret_cast<const std::byte*>(truth.distances()), static_cast<size_t>(count * wanted * 4)});
+  const StoredForecast stored{forecast.needed, forecast.for_descent, forecast.mean_near, forecast.crowded ? 1 : 0};
+  writer.add(std::as_bytes(std::span(&stored, 1)));
+  writer.commit();
+  return {std::move(control), forecast};
+}
+
+}  // namespace kith
