@@ -241,7 +241,20 @@ def _items(items: Any, x: npt.NDArray[Any], shape: tuple[int, ...] | None) -> It
         return items
     if items is not None:
         return Items(items, "items", shape)
-    return Items(x, "x", shape) if shape is not None else Items([f"row {row}" for row in range(len(x))])
+    return Items(x, "x", shape) if shape is not None else Items(_RowNames(len(x)))
+
+
+class _RowNames(Sequence[str]):
+    """What rows are called where there are no items, made when asked for: a million names would be waited for."""
+
+    def __init__(self, rows: int) -> None:
+        self._rows = range(rows)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getitem__(self, row: Any) -> Any:
+        return [f"row {one}" for one in self._rows[row]] if isinstance(row, slice) else f"row {self._rows[row]}"
 
 
 def _places(xy: Any, rows: int) -> npt.NDArray[np.float32]:
