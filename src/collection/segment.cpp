@@ -47,11 +47,9 @@ void copy_file(Disk& from, const std::string& source, Disk& to, const std::strin
 }
 
 constexpr int64_t kBesideCodes = 29;  // bytes of a row that a copy for searches keeps beside its values (IndexParams)
-// Queries that take as long as making a copy: each compares all rows, or lays out the lists that it opens, a share of
-// them that is the smaller the larger the index is.
+// Queries that take as long as making a copy: each compares all rows, or lays out the lists that it opens.
 constexpr int64_t kFlatQueries = 16;
-constexpr int64_t kMostIndexQueries = 64;
-constexpr int64_t kIndexBytesOfQuery = int64_t{1} << 20;
+constexpr int64_t kIndexQueries = 64;
 // An index in memory takes up to so many times its file.
 constexpr int64_t kLoadedShare = 3;
 
@@ -132,9 +130,8 @@ SegmentIndex Segment::index(int64_t queries, const Resources& resources) const {
       return {loaded_index_, {}};
     }
     if (mapped_index_ == nullptr) mapped_index_ = open_index(true, resources);
-    const int64_t bytes = file_->entry().index_bytes;
-    const int64_t enough = std::clamp<int64_t>(bytes / kIndexBytesOfQuery, 1, kMostIndexQueries);
-    if (!searches_copies(resources) && copy_pays(asked_of_index_, queries, enough, kLoadedShare * bytes)) {
+    const int64_t bytes = kLoadedShare * file_->entry().index_bytes;
+    if (!searches_copies(resources) && copy_pays(asked_of_index_, queries, kIndexQueries, bytes)) {
       loaded_index_ = open_index(false, resources);
       loaded_budget_ = nullptr;
       return {loaded_index_, {}};

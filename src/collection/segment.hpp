@@ -36,8 +36,8 @@ class Segment {
   std::shared_ptr<const Index> flat(int64_t queries, const Resources& resources) const;
   // Without one where there is none, or where its file is missing or damaged: a warning says so once, and the segment is
   // searched exactly. Without a memory limit it is mapped; under limits it is loaded once, for all of them. A mapped index
-  // lays out what it opens anew for each search: it is loaded too when so many queries were asked that this pays, one for
-  // each MiB, and where memory is free.
+  // lays out what it opens anew for each search: it is loaded too when so many queries were asked that this pays, and
+  // where memory is free.
   SegmentIndex index(int64_t queries, const Resources& resources) const;
   // The same for one that turned out to be damaged.
   void distrust_index(const std::string& reason, const Resources& resources) const;
