@@ -1,10 +1,12 @@
 #include "graph/search/build/walk_entries.hpp"
 
+#include "core/divide.hpp"
 #include "core/parallel_for.hpp"
 #include "core/within_limits.hpp"
 #include "graph/search/walk/walk_search.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <memory>
 #include <numeric>
 #include <utility>
@@ -220,11 +222,12 @@ WalkEntries find_entries(const WalkView& graph, const uint32_t* cells, uint32_t*
     entries.lost = std::ssize(lost);
     if (lost.empty() || round == kRepairRounds) break;
     // What is mended for one place may hide another near by.
-    std::vector<bool> touched(static_cast<size_t>(count), false);
+    std::vector<uint64_t> touched(static_cast<size_t>(divide_up(count, 64)), 0);  // a bit for each place
+    const auto mark = [&](uint32_t place) { touched[place / 64] |= uint64_t{1} << place % 64; };
     const auto touch = [&](uint32_t place) {
-      touched[place] = true;
+      mark(place);
       const uint32_t* const list = edges + int64_t{place} * graph.degree;
-      for (int64_t i = 0; i < graph.degree && list[i] != kNoEdge; ++i) touched[list[i]] = true;
+      for (int64_t i = 0; i < graph.degree && list[i] != kNoEdge; ++i) mark(list[i]);
     };
     std::vector<int64_t> added(lists.size(), 0);
     std::vector<uint32_t> changed;
@@ -240,8 +243,10 @@ WalkEntries find_entries(const WalkView& graph, const uint32_t* cells, uint32_t*
     }
     search.lists_changed(graph, changed);
     sought.clear();
-    for (int64_t place = 0; place < count; ++place) {
-      if (touched[static_cast<size_t>(place)]) sought.push_back(static_cast<uint32_t>(place));
+    for (size_t word = 0; word < touched.size(); ++word) {
+      for (uint64_t bits = touched[word]; bits != 0; bits &= bits - 1) {
+        sought.push_back(static_cast<uint32_t>(word * 64 + static_cast<size_t>(std::countr_zero(bits))));
+      }
     }
   }
   return entries;

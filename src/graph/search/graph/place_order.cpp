@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cstring>
 #include <numeric>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -16,11 +15,10 @@ namespace {
 
 constexpr int64_t kPieceRows = 65536;  // at least, of a task that puts rows into cells
 constexpr int64_t kTaskRows = 4096;    // of a task that looks at rows
+constexpr uint64_t kNoEntry = ~uint64_t{0};
 
-struct PlacedRow {
-  uint32_t row;
-  uint64_t hash;  // then: the first row that is equal
-};
+// Slots of a table for `rows` rows: so many that a search for a row soon comes to a free one.
+constexpr int64_t table_slots(int64_t rows) { return rows + rows / 2; }
 
 // Any hash will do, since equal rows are recognised by their bytes.
 uint64_t hash_of(const std::byte* row, int64_t bytes) {
@@ -34,6 +32,51 @@ uint64_t hash_of(const std::byte* row, int64_t bytes) {
   return hash;
 }
 
+// The rows of one cell, ascending, and for each of them the first row that has equal bytes.
+struct CellRows {
+  uint32_t* rows;
+  uint32_t* firsts;
+  int64_t count;
+  uint64_t* table;  // table_slots(count)
+};
+
+// Fills `firsts`. An entry of the table is the low half of a first row's hash, then its number in the cell.
+// Returns whether any two rows are equal.
+template <typename HashOf, typename Same>
+bool find_first_rows(const CellRows& cell, const HashOf& hash_of_row, const Same& same) {
+  const auto slots = static_cast<uint64_t>(table_slots(cell.count));
+  std::fill_n(cell.table, slots, kNoEntry);
+  bool any = false;
+  for (int64_t i = 0; i < cell.count; ++i) {
+    const uint32_t row = cell.rows[i];
+    const uint64_t hash = hash_of_row(row);
+    cell.firsts[i] = row;
+    for (uint64_t slot = (hash >> 32) * slots >> 32;; slot = slot + 1 == slots ? 0 : slot + 1) {
+      const uint64_t entry = cell.table[slot];
+      if (entry == kNoEntry) {
+        cell.table[slot] = hash << 32 | static_cast<uint64_t>(i);
+        break;
+      }
+      const uint32_t other = cell.rows[static_cast<uint32_t>(entry)];
+      if (entry >> 32 != (hash & 0xFFFFFFFFU) || !same(row, other)) continue;
+      cell.firsts[i] = other;
+      any = true;
+      break;
+    }
+  }
+  return any;
+}
+
+// By the first equal row, then by row. The table serves as memory.
+void order_by_first_rows(const CellRows& cell) {
+  for (int64_t i = 0; i < cell.count; ++i) cell.table[i] = uint64_t{cell.firsts[i]} << 32 | cell.rows[i];
+  std::sort(cell.table, cell.table + cell.count);
+  for (int64_t i = 0; i < cell.count; ++i) {
+    cell.firsts[i] = static_cast<uint32_t>(cell.table[i] >> 32);
+    cell.rows[i] = static_cast<uint32_t>(cell.table[i]);
+  }
+}
+
 }  // namespace
 
 PlaceOrder::PlaceOrder(const std::byte* rows, int64_t row_bytes, int64_t count, const uint32_t* cells,
@@ -41,14 +84,15 @@ PlaceOrder::PlaceOrder(const std::byte* rows, int64_t row_bytes, int64_t count, 
     : places_(count) {
   HostArray<uint32_t> offsets(count + 1, "the places of rows", resources);
   HostArray<uint32_t> in_order(count, "the places of rows", resources);
-  HostArray<PlacedRow> order(count, "the order of rows", resources);
+  HostArray<uint32_t> firsts(count, "the order of rows", resources);
+  HostArray<uint64_t> tables(table_slots(count), "the order of rows", resources);
   if (only_counts(resources)) {
     offsets_ = std::move(offsets);
     rows_ = std::move(in_order);
     return;
   }
   const auto same = [&](uint32_t a, uint32_t b) {
-    return std::memcmp(rows + a * row_bytes, rows + b * row_bytes, static_cast<size_t>(row_bytes));
+    return std::memcmp(rows + a * row_bytes, rows + b * row_bytes, static_cast<size_t>(row_bytes)) == 0;
   };
   // Rows cell by cell, in pieces of which each knows where its rows go; then each cell for itself.
   const uint32_t cell_count = count > 0 ? *std::max_element(cells, cells + count) + 1 : 0;
@@ -70,26 +114,17 @@ PlaceOrder::PlaceOrder(const std::byte* rows, int64_t row_bytes, int64_t count, 
     }
     ends[cell + 1] = at;
   }
-  by_pieces([&](int64_t i, int64_t& to) { order[to++] = {static_cast<uint32_t>(i), 0}; });
+  by_pieces([&](int64_t i, int64_t& to) { in_order[to++] = static_cast<uint32_t>(i); });
   std::vector<int64_t> first_places(cell_count + 1, 0);
   ProgressMeter meter("order", cell_count, resources);
   parallel_for(cell_count, meter, resources, [&](int64_t cell, int) {
-    PlacedRow* const begin = order.data() + ends[static_cast<size_t>(cell)];
-    PlacedRow* const end = order.data() + ends[static_cast<size_t>(cell) + 1];
-    for (PlacedRow* one = begin; one != end; ++one) one->hash = hash_of(rows + one->row * row_bytes, row_bytes);
-    std::sort(begin, end, [&](const PlacedRow& a, const PlacedRow& b) {
-      if (a.hash != b.hash) return a.hash < b.hash;
-      const int bytes = same(a.row, b.row);
-      return bytes != 0 ? bytes < 0 : a.row < b.row;
-    });
-    for (PlacedRow* one = begin; one != end;) {
-      const PlacedRow first = *one;
-      for (; one != end && one->hash == first.hash && same(one->row, first.row) == 0; ++one) one->hash = first.row;
-    }
-    std::sort(begin, end,
-              [](const PlacedRow& a, const PlacedRow& b) { return std::tie(a.hash, a.row) < std::tie(b.hash, b.row); });
+    const int64_t begin = ends[static_cast<size_t>(cell)];
+    const CellRows own{in_order.data() + begin, firsts.data() + begin, ends[static_cast<size_t>(cell) + 1] - begin,
+                       tables.data() + table_slots(begin)};
+    const auto hash_of_row = [&](uint32_t row) { return hash_of(rows + row * row_bytes, row_bytes); };
+    if (find_first_rows(own, hash_of_row, same)) order_by_first_rows(own);
     int64_t own_places = 0;
-    for (const PlacedRow* one = begin; one != end; ++one) own_places += one->hash == one->row ? 1 : 0;
+    for (int64_t i = 0; i < own.count; ++i) own_places += own.firsts[i] == own.rows[i] ? 1 : 0;
     first_places[static_cast<size_t>(cell) + 1] = own_places;
     meter.add(1);
   });
@@ -97,8 +132,7 @@ PlaceOrder::PlaceOrder(const std::byte* rows, int64_t row_bytes, int64_t count, 
   parallel_for(cell_count, meter, resources, [&](int64_t cell, int) {
     int64_t place = first_places[static_cast<size_t>(cell)];
     for (int64_t i = ends[static_cast<size_t>(cell)]; i < ends[static_cast<size_t>(cell) + 1]; ++i) {
-      in_order[i] = order[i].row;
-      if (order[i].hash == order[i].row) offsets[place++] = static_cast<uint32_t>(i);
+      if (firsts[i] == in_order[i]) offsets[place++] = static_cast<uint32_t>(i);
     }
   });
   meter.finish();

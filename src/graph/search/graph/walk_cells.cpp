@@ -3,6 +3,8 @@
 #include <kith/knn.hpp>
 #include <kith/matrix_buffer.hpp>
 
+#include "core/divide.hpp"
+#include "core/parallel_for.hpp"
 #include "core/random.hpp"
 #include "core/typed_row.hpp"
 #include "core/within_limits.hpp"
@@ -22,6 +24,17 @@ constexpr uint64_t kCentreStream = 0x63656E74;  // of random numbers
 bool has_means(const WalkRows& rows) {
   if (rows.kind == WalkKind::squares) return true;
   return rows.kind == WalkKind::canonical && rows.key == KeyKind::squared_l2 && rows.values.dtype() == DType::f32;
+}
+
+// Calls work(i) for so many rows, on all threads of the CPU.
+template <typename Work>
+void for_rows(int64_t count, const Resources& resources, const Work& work) {
+  constexpr int64_t kTask = 8192;
+  const int64_t tasks = divide_up(count, kTask);
+  ProgressMeter meter("cells", tasks, resources);
+  parallel_for(tasks, meter, resources, [&](int64_t task, int) {
+    for (int64_t i = task * kTask; i < std::min((task + 1) * kTask, count); ++i) work(i);
+  });
 }
 
 }  // namespace
@@ -73,9 +86,9 @@ void WalkCells::learn(uint64_t seed, const Resources& resources) {
   if (only_counts(resources)) {
     return count_call(resources, [&](const Resources& used) { (void)learn_cells(sample.view(), wish, used); });
   }
-  for (int64_t i = 0; i < sample.rows(); ++i) {
+  for_rows(sample.rows(), resources, [&](int64_t i) {
     std::memcpy(sample.mutable_view().row(i), values.row(drawn[static_cast<size_t>(i)]), row_bytes);
-  }
+  });
   const KMeansSnapshot cells = learn_cells(sample.view(), wish, resources).snapshot();
   for (int64_t i = 0; i < count_; ++i) {
     const auto* const from = typed_row<float>(cells.centres, i);
@@ -97,7 +110,7 @@ void WalkCells::assign(const Resources& resources) {
   call_or_count(resources,
                 [&](const Resources& used) { knn(rows_.values, centres().values, nearest.view(), params, used); });
   if (only_counts(resources)) return;
-  for (int64_t i = 0; i < rows_.count(); ++i) labels_[i] = static_cast<uint32_t>(*nearest.ids(i));
+  for_rows(rows_.count(), resources, [&](int64_t i) { labels_[i] = static_cast<uint32_t>(*nearest.ids(i)); });
 }
 
 }  // namespace kith
