@@ -5,7 +5,9 @@
 #include "core/within_limits.hpp"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 namespace kith {
@@ -81,28 +83,19 @@ class Forecast {
   // Adds to `found` what each probe finds of the pairs, which are whole control rows', and forgets them.
   void follow_pairs(std::vector<int64_t>& found) {
     if (pairs_.empty()) return;
-    std::vector<uint32_t> rows;  // of both sides, each once
-    for (const NearPair& pair : pairs_) {
-      rows.push_back(control_.rows()[pair.control]);
-      rows.push_back(pair.row);
-    }
-    std::sort(rows.begin(), rows.end());
-    rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
+    std::vector<uint32_t> rows;     // of both sides, each once
+    std::vector<NearPair> numbers;  // of both sides of a pair, in `rows`
+    number_rows(rows, numbers);
     const HostArray<uint32_t> own(static_cast<int64_t>(rows.size()), "rows near the control rows", resources_);
     places_.find_own(rows, own.data());
 
-    const auto number_of = [&](uint32_t row) {
-      return static_cast<uint32_t>(std::lower_bound(rows.begin(), rows.end(), row) - rows.begin());
-    };
     // Pairs of one cell are found by the first probe. Where that is all that is counted of a control row, nothing is
     // asked: equal rows are often many.
     std::vector<int64_t> together(control_.rows().size(), 0);
     std::vector<PlaceQuestion> questions;
-    std::vector<uint32_t> asked;    // pairs
-    std::vector<NearPair> numbers;  // of both sides of a pair
-    for (const NearPair& pair : pairs_) {
-      numbers.push_back({number_of(control_.rows()[pair.control]), number_of(pair.row)});
-      together[pair.control] += own[numbers.back().control] == own[numbers.back().row] ? 1 : 0;
+    std::vector<uint32_t> asked;  // pairs
+    for (size_t i = 0; i < pairs_.size(); ++i) {
+      together[pairs_[i].control] += own[numbers[i].control] == own[numbers[i].row] ? 1 : 0;
     }
     for (size_t i = 0; i < pairs_.size(); ++i) {
       const auto [there, back] = numbers[i];
@@ -116,19 +109,56 @@ class Forecast {
     pairs_.clear();
   }
 
+  // The rows of all pairs in ascending order, each once, and their numbers in it, by a sort of (row, side of a pair).
+  void number_rows(std::vector<uint32_t>& rows, std::vector<NearPair>& numbers) const {
+    std::vector<uint64_t> sides;
+    sides.reserve(2 * pairs_.size());
+    for (const NearPair& pair : pairs_) {
+      sides.push_back(uint64_t{control_.rows()[pair.control]} << 32 | sides.size());
+      sides.push_back(uint64_t{pair.row} << 32 | sides.size());
+    }
+    const std::vector<uint64_t> sorted = sort_by_high_half(std::move(sides));
+    numbers.resize(pairs_.size());
+    for (const uint64_t side : sorted) {
+      const auto row = static_cast<uint32_t>(side >> 32);
+      if (rows.empty() || rows.back() != row) rows.push_back(row);
+      const auto at = static_cast<uint32_t>(side);
+      NearPair& pair = numbers[at / 2];
+      (at % 2 == 0 ? pair.control : pair.row) = static_cast<uint32_t>(rows.size() - 1);
+    }
+  }
+
+  // Stable; in three passes of 11 bits.
+  static std::vector<uint64_t> sort_by_high_half(std::vector<uint64_t> values) {
+    constexpr int kBits = 11;
+    constexpr uint64_t kDigits = uint64_t{1} << kBits;
+    std::vector<uint64_t> sorted(values.size());
+    for (int shift = 32; shift < 64; shift += kBits) {
+      std::array<size_t, kDigits + 1> starts = {};
+      for (const uint64_t value : values) ++starts[(value >> shift) % kDigits + 1];
+      std::partial_sum(starts.begin(), starts.end(), starts.begin());
+      for (const uint64_t value : values) sorted[starts[(value >> shift) % kDigits]++] = value;
+      values.swap(sorted);
+    }
+    return values;
+  }
+
   // The answers, in the order of the questions, which are asked by ascending row.
   std::vector<uint32_t> places_of(const std::vector<uint32_t>& rows, const HostArray<uint32_t>& own,
                                   const std::vector<PlaceQuestion>& questions) {
-    std::vector<uint32_t> order(questions.size());
-    std::iota(order.begin(), order.end(), 0u);
-    std::stable_sort(order.begin(), order.end(),
-                     [&](uint32_t a, uint32_t b) { return questions[a].row < questions[b].row; });
+    std::vector<uint64_t> order;
+    order.reserve(questions.size());
+    for (const PlaceQuestion& question : questions) order.push_back(uint64_t{question.row} << 32 | order.size());
+    order = sort_by_high_half(std::move(order));
     std::vector<PlaceQuestion> sorted;
-    for (const uint32_t at : order) sorted.push_back(questions[at]);
+    sorted.reserve(order.size());
+    for (const uint64_t at : order) sorted.push_back(questions[static_cast<uint32_t>(at)]);
     const HostArray<uint32_t> answers(static_cast<int64_t>(sorted.size()), "rows near the control rows", resources_);
     if (!sorted.empty()) places_.find_places(rows, {own.data(), rows.size()}, sorted, answers.data());
     std::vector<uint32_t> places(questions.size());
-    for (size_t i = 0; i < order.size(); ++i) places[order[i]] = answers[static_cast<int64_t>(i)];
+    for (size_t i = 0; i < order.size(); ++i) {
+      places[static_cast<uint32_t>(order[i])] = answers[static_cast<int64_t>(i)];
+    }
     return places;
   }
 
@@ -141,9 +171,12 @@ class Forecast {
     for (size_t i = 0; i < asked.size(); ++i) {
       at.push_back({pairs_[asked[i]].control, std::min(places[2 * i], places[2 * i + 1])});
     }
-    std::sort(at.begin(), at.end(), [](const NearPair& a, const NearPair& b) {
-      return a.control != b.control ? a.control < b.control : a.row < b.row;
-    });
+    // Pairs come by control row: what is left is to sort those of each.
+    for (auto first = at.begin(); first != at.end();) {
+      const auto end = std::find_if(first, at.end(), [&](const NearPair& one) { return one.control != first->control; });
+      std::sort(first, end, [](const NearPair& a, const NearPair& b) { return a.row < b.row; });
+      first = end;
+    }
     int64_t taken = 0;
     for (size_t i = 0; i < at.size(); ++i) {
       taken = i > 0 && at[i].control == at[i - 1].control ? taken + 1 : together[at[i].control];
