@@ -4,11 +4,12 @@ recall of the 10 nearest over processor time, one thread, one query at a time an
 takes queries one by one alone, so its batches are loops.
 
     graph_index.py [--data sift sift_u8 glove mixture] [--folder DATA] [--rows 100000] [--queries 1000] [--rounds 3]
-                   [--factory Graph32] [--without faiss ...] [--write]
+                   [--factory Graph32] [--with kith faiss ... | --without faiss ...] [--efforts 16 24 ...] [--keep FOLDER] [--write]
 
 DATA holds sift1m_base.u8bin, sift1m_query.u8bin, glove100_base.f16bin and glove100_query.f16bin; `mixture` is made: rank 48 in
 768 columns, of length 1. Builds are timed by processor time on all threads. Each peer searches with its own effort (ef,
-expansion), each effort in turn with all others, and the shortest of the rounds counts.
+expansion), each effort in turn with all others, and the shortest of the rounds counts. --keep: indexes are kept there, each with
+the time of its build, and a run that finds one does not build it; --efforts without a number: builds alone. SVS's are not kept.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ import turns
 
 _EFFORTS = (16, 24, 32, 48, 64, 96, 128, 192, 256, 384)
 _K = 10
+_FEW_ROWS = 1000
 
 
 def read(path: Path, rows: int) -> np.ndarray:
@@ -58,6 +60,12 @@ class KithGraph:
         self.index = kith.Index(factory, metric=metric)
         self.index.add(x)
 
+    def save(self, path):
+        self.index.save(path)
+
+    def load(self, path):
+        self.index = kith.load(path)
+
     def search(self, queries, effort):
         return self.index.search(queries, k=_K, beam=effort, threads=1).ids
 
@@ -73,6 +81,17 @@ class FaissHnsw:
         self.index = faiss.IndexHNSWFlat(x.shape[1], 32)
         self.index.hnsw.efConstruction = 200
         self.index.add(x)
+        faiss.omp_set_num_threads(1)
+
+    def save(self, path):
+        import faiss
+
+        faiss.write_index(self.index, path)
+
+    def load(self, path):
+        import faiss
+
+        self.index = faiss.read_index(path)
         faiss.omp_set_num_threads(1)
 
     def prepared(self, queries):
@@ -92,6 +111,12 @@ class Usearch:
                            expansion_add=200)
         self.index.add(np.arange(len(x)), x.astype(np.float32))
 
+    def save(self, path):
+        self.index.save(path)
+
+    def load(self, path):
+        self.index.load(path)
+
     def prepared(self, queries):
         return queries.astype(np.float32)
 
@@ -107,6 +132,13 @@ class Hnswlib:
         self.index = hnswlib.Index(space="cosine" if metric == "cosine" else "l2", dim=x.shape[1])
         self.index.init_index(max_elements=len(x), ef_construction=200, M=connectivity)
         self.index.add_items(x.astype(np.float32))
+        self.index.set_num_threads(1)
+
+    def save(self, path):
+        self.index.save_index(path)
+
+    def load(self, path):
+        self.index.load_index(path)
         self.index.set_num_threads(1)
 
     def prepared(self, queries):
@@ -130,6 +162,12 @@ class Vsag:
         settings["index_param"] = codes | {"max_degree": 32, "ef_construction": 200}
         self.index = pyvsag.Index("hgraph", json.dumps(settings))
         self.index.build(vectors=x.astype(np.float32), ids=np.arange(len(x)), num_elements=len(x), dim=cols)
+
+    def save(self, path):
+        self.index.save(path)
+
+    def load(self, path):
+        self.index.load(path)
 
     def prepared(self, queries):
         return queries.astype(np.float32)
@@ -165,24 +203,35 @@ class Svs:
         return self.index.search(queries, _K)[0]
 
 
-def built(name, make):
-    start = time.process_time()
+def built(name, make, kept: Path | None):
+    """An index, and the processor seconds of its build; from a file where it was kept, which then is loaded into one of few rows."""
+    seconds = kept.with_suffix(".seconds") if kept else None
     try:
-        index = make()
+        if kept and seconds.exists():
+            index = make(_FEW_ROWS)
+            index.load(str(kept))
+            return index, float(seconds.read_text())
+        start = time.process_time()
+        index = make(None)
     except ImportError:
         print(f"{name}: not installed")
         return None, 0.0
-    return index, time.process_time() - start
+    taken = time.process_time() - start
+    if kept and hasattr(index, "save"):
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        index.save(str(kept))
+        seconds.write_text(f"{taken:.2f}")
+    return index, taken
 
 
 def recall_of(ids, truth) -> float:
     return float(np.mean([len(np.intersect1d(a, b)) / _K for a, b in zip(ids, truth)]))
 
 
-def measure(indexes, queries, truth, rounds):
+def measure(indexes, queries, truth, rounds, efforts):
     """For each index and effort: recall, and microseconds of processor time a query, alone and in batches."""
     rows = []
-    for effort in _EFFORTS:
+    for effort in efforts:
         runs, recalls = {}, {}
         for name, index in indexes.items():
             own = index.prepared(queries) if hasattr(index, "prepared") else queries
@@ -222,7 +271,10 @@ def main():
     parser.add_argument("--queries", type=int, default=1000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--factory", default="Graph32")
+    parser.add_argument("--with", nargs="*", dest="chosen")
     parser.add_argument("--without", nargs="*", default=[])
+    parser.add_argument("--efforts", nargs="*", type=int, default=list(_EFFORTS))
+    parser.add_argument("--keep", type=Path)
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
     results = []
@@ -230,32 +282,37 @@ def main():
         x, queries, metric = data_of(name, options.folder, options.rows, options.queries)
         print(f"{name}: {x.shape[0]} x {x.shape[1]} {x.dtype}, {metric}")
         makers = {
-            "kith": lambda: KithGraph(x, metric, options.factory),
-            "faiss": lambda: FaissHnsw(x, metric),
-            "usearch_f32": lambda: Usearch(x, metric, "f32"),
-            "usearch_i8": lambda: Usearch(x, metric, "i8"),
-            "hnswlib_16": lambda: Hnswlib(x, metric, 16),
-            "hnswlib_32": lambda: Hnswlib(x, metric, 32),
-            "vsag_sq8": lambda: Vsag(x, metric),
-            "svs_lvq8": lambda: Svs(x, metric, 8, 0),
-            "svs_lvq4x8": lambda: Svs(x, metric, 4, 8),
+            "kith": lambda some: KithGraph(x[:some], metric, options.factory),
+            "faiss": lambda some: FaissHnsw(x[:some], metric),
+            "usearch_f32": lambda some: Usearch(x[:some], metric, "f32"),
+            "usearch_i8": lambda some: Usearch(x[:some], "cosine", "i8"),
+            "hnswlib_16": lambda some: Hnswlib(x[:some], metric, 16),
+            "hnswlib_32": lambda some: Hnswlib(x[:some], metric, 32),
+            "vsag_sq8": lambda some: Vsag(x[:some], metric),
+            "svs_lvq8": lambda _: Svs(x, metric, 8, 0),
+            "svs_lvq4x8": lambda _: Svs(x, metric, 4, 8),
         }
         indexes, seconds = {}, {}
         for peer, make in makers.items():
-            if peer in options.without or (peer == "usearch_i8" and metric != "cosine"):
-                continue  # usearch scales to bytes for cosine alone
-            index, taken = built(peer, make)
+            if peer in options.without or (options.chosen is not None and peer not in options.chosen):
+                continue
+            if peer == "usearch_i8" and metric != "cosine" and name != "mixture":
+                continue  # usearch scales to bytes for cosine alone, which is l2 for vectors of length 1
+            kept = options.keep / f"{name}_{len(x)}_{peer}.kith" if options.keep else None
+            index, taken = built(peer, make, kept)
             if index is not None:
                 indexes[peer], seconds[peer] = index, taken
                 print(f"  {peer}: built in {taken:.1f} processor s", flush=True)
+        if not options.efforts:
+            continue
         truth = np.asarray(kith.knn(queries, x, k=_K, metric=metric).ids)
-        rows = measure(indexes, queries, truth, options.rounds)
+        rows = measure(indexes, queries, truth, options.rounds, options.efforts)
         for wanted in (0.90, 0.95, 0.98, 0.99):
             times = {peer: at_recall(rows, peer, wanted, "one_us") for peer in indexes}
             print(f"  at {wanted}: " + ", ".join(f"{p} {t:.0f} us" if t else f"{p} -" for p, t in times.items()))
         results.append({"data": name, "rows": len(x), "cols": x.shape[1], "build_s": seconds, "points": rows})
     if options.write:
-        turns.write_results(turns.results_path("graph_index"), vars(options) | {"folder": str(options.folder)}, results)
+        turns.write_results(turns.results_path("graph_index"), vars(options) | {"folder": str(options.folder), "keep": str(options.keep)}, results)
 
 
 if __name__ == "__main__":
