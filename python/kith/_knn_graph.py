@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
-from typing import Any, SupportsFloat, SupportsIndex, TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, NoReturn, SupportsFloat, SupportsIndex, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +17,7 @@ from kith._graph_report import GraphRecall, GraphReport
 from kith._libraries import library_of
 from kith._metrics import Metric, metric_name
 from kith._options import calling, seed_number, text, whole_number
-from kith._other_names import answers_other_names
+from kith._other_names import answers_other_names, refuse_graph_attribute
 from kith._progress import Progress
 from kith._spanning_tree import SpanningTree
 from kith._typing import ByteSize, DeviceNames
@@ -109,6 +110,8 @@ class KnnGraph:
         """
         with calling("cpu", threads, memory_limit, None, progress) as options:
             if distances is None:
+                if not os.path.exists(ids):
+                    raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), os.fspath(ids))
                 found, name = _kith.load_graph_folder(path_bytes(ids, "ids"), options)
                 if metric is not None and metric_name(metric) != name:
                     raise ValueError(f"the graph in {os.fspath(ids)!r} is of the metric {name!r}, not {metric!r}")
@@ -382,9 +385,10 @@ class KnnGraph:
         """
         count = self.k + 1 if n_neighbors is None else whole_number(n_neighbors, "n_neighbors")
         if not 2 <= count <= self.k + 1:
+            more = f": build the graph with k={count - 1}" if count > 2 else ""
             raise ValueError(
                 f"n_neighbors = {count}, and the graph has k = {self.k}; scanpy counts the row itself, so that n_neighbors is 2 to "
-                f"{self.k + 1}: build it with k={max(count - 1, 1)}"
+                f"{self.k + 1}{more}"
             )
         if adata is not None and getattr(adata, "n_obs", len(self)) != len(self):
             raise ValueError(f"the graph has {len(self)} rows, and adata has {adata.n_obs} observations; it is of other vectors")
@@ -527,6 +531,9 @@ class KnnGraph:
     def _on_host(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
         library = library_of(self._ids)
         return np.asarray(library.to_host(self._ids), np.int64), library.to_host(self._distances)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        refuse_graph_attribute(name)
 
     def __repr__(self) -> str:
         return f"kith.KnnGraph(rows={len(self)}, k={self.k}, metric={self.metric!r})"

@@ -260,6 +260,7 @@ _MODULE_NAMES = {
     "IndexFlatCodes": "kith.Index('SQ8')",
     "IndexHNSWFlat": "kith.Index('Graph64'), or kith.read_faiss(path) for its files",
     "IndexHNSW": "kith.Index('Graph64')",
+    "HNSW": "kith.Index('Graph64')",
     "IndexHNSWSQ": "kith.Index('Graph64,SQ8')",
     "IndexNSGFlat": "kith.Index('Graph32')",
     "IndexLSH": "kith.Index('RaBitQ')",
@@ -371,7 +372,7 @@ def _told(name: str, known: Sequence[str], hint: str) -> str:
     if hint:
         return f"Kith's way is {hint}"
     near = difflib.get_close_matches(name, known, 1, 0.75)
-    return f"did you mean {near[0]!r}?" if near else f"it has {', '.join(known)}"
+    return f"did you mean {near[0]!r}?" if near else f"it has {', '.join(known) or 'none'}"
 
 
 def answers_other_names(
@@ -401,16 +402,58 @@ def answers_collection_names(call: str) -> Callable[[Callable[Arguments, Answer]
     return answers_other_names(call, _unknown_in_collection)
 
 
+def _no_attribute(kind: str, name: str, hint: str | None) -> AttributeError:
+    """What to raise for an attribute that a class of this package does not have."""
+    told = f"; Kith's way is {hint}" if hint else ""
+    if not told and not name.startswith("_"):
+        import kith
+
+        near = difflib.get_close_matches(name, [one for one in dir(getattr(kith, kind)) if one[0] != "_"], 1, 0.75)
+        told = f"; did you mean {near[0]!r}?" if near else ""
+    return AttributeError(f"a kith.{kind} has no attribute {name!r}{told}")
+
+
 def refuse_collection_attribute(name: str) -> NoReturn:
     """AttributeError for what a kith.Collection does not have."""
-    hint = _COLLECTION_ATTRIBUTES.get(name)
-    raise AttributeError(f"a kith.Collection has no attribute {name!r}" + (f"; Kith's way is {hint}" if hint else ""))
+    raise _no_attribute("Collection", name, _COLLECTION_ATTRIBUTES.get(name))
 
 
 def refuse_attribute(name: str) -> NoReturn:
     """AttributeError for what a kith.Index does not have."""
-    hint = _ATTRIBUTES.get(name)
-    raise AttributeError(f"a kith.Index has no attribute {name!r}" + (f"; Kith's way is {hint}" if hint else ""))
+    raise _no_attribute("Index", name, _ATTRIBUTES.get(name))
+
+
+_GRAPH_NAMES = {
+    "indices": "graph.ids",
+    "neighbors": "graph.ids",
+    "neighbours": "graph.ids",
+    "knn_indices": "graph.ids",
+    "knn_dists": "graph.distances",
+    "weights": "graph.distances",
+    "dists": "graph.distances",
+    "neighbor_graph": "(graph.ids, graph.distances)",
+    "n_neighbors": "graph.k",
+    "rows": "len(graph)",
+    "size": "len(graph)",
+    "shape": "graph.ids.shape",
+    "recall": "graph.report.recall, or graph.measure_recall(x)",
+    "tocsr": "graph.to_csr()",
+    "to_scipy": "graph.to_csr()",
+    "shortest_path": "graph.smoothest_path(a, b)",
+    "connected_components": "graph.components()",
+    "minimum_spanning_tree": "graph.spanning_tree()",
+    "plot": "kith.show(items, graph), or kith.explore(items, x, graph=graph)",
+    "show": "kith.show(items, graph), or kith.explore(items, x, graph=graph)",
+    "query": "an index for new queries: kith.Index('Graph32'), add(x), search(queries)",
+    "search": "an index for new queries: kith.Index('Graph32'), add(x), search(queries)",
+    "extend": "kith.extend_graph(graph, x, new)",
+    "merge": "kith.merge_graphs(graph, x, other, y)",
+}
+
+
+def refuse_graph_attribute(name: str) -> NoReturn:
+    """AttributeError for what a kith.KnnGraph does not have."""
+    raise _no_attribute("KnnGraph", name, _GRAPH_NAMES.get(name))
 
 
 _LEARNER_NAMES = {
@@ -448,8 +491,7 @@ def refuse_kmeans_name(name: str) -> NoReturn:
     """AttributeError for what a kith.KMeans does not have, or not yet."""
     if name.endswith("_") and not name.startswith("_"):
         raise AttributeError(f"'KMeans' object has no attribute {name!r}; call fit first")
-    hint = _KMEANS_NAMES.get(name)
-    raise AttributeError(f"a kith.KMeans has no attribute {name!r}" + (f"; Kith's way is {hint}" if hint else ""))
+    raise _no_attribute("KMeans", name, _KMEANS_NAMES.get(name))
 
 
 def refuse_module_name(name: str) -> NoReturn:
@@ -458,7 +500,7 @@ def refuse_module_name(name: str) -> NoReturn:
     if hint is None and not name.startswith("_"):
         import kith
 
-        near = difflib.get_close_matches(name, kith.__all__, 1)
+        near = difflib.get_close_matches(name, [*kith.__all__, "sklearn"], 1)
         hint = f"kith.{near[0]}" if near else None
     raise AttributeError(f"module 'kith' has no attribute {name!r}" + (f"; Kith's way is {hint}" if hint else ""))
 

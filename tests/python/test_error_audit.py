@@ -89,3 +89,21 @@ def test_more_names_of_others_are_answered():
     for name, way in (("cluster", "KMeans"), ("plot", "kith.show"), ("umap", "to_umap"), ("read_csv", "kith.read_vectors"), ("Client", "kith.open")):
         with pytest.raises(AttributeError, match=way):
             getattr(kith, name)
+
+
+def test_attributes_of_others_and_slips_are_answered(tmp_path):
+    graph, index = kith.knn_graph(np.eye(9, dtype=np.float32), k=2), kith.Index()
+    for thing, name, says in (
+        (graph, "indices", "a kith.KnnGraph has no attribute 'indices'; Kith's way is graph.ids"),
+        (graph, "conponents", "did you mean 'components'"),
+        (graph, "plot", "kith.show"),
+        (index, "serch", "a kith.Index has no attribute 'serch'; did you mean 'search'"),
+        (kith, "sklern", "Kith's way is kith.sklearn"),
+        (kith, "HNSW", "Graph64"),
+    ):
+        with pytest.raises(AttributeError, match=says):
+            getattr(thing, name)
+    with pytest.raises(TypeError, match="has no argument 'n_neighbors'; it has none"):
+        graph.to_umap(n_neighbors=3)
+    with pytest.raises(FileNotFoundError):
+        kith.KnnGraph.load(tmp_path / "none")
