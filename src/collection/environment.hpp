@@ -24,7 +24,7 @@ struct CollectionEnvironment {
   Disk* disk = &real_disk();
   std::string vfs;  // of SQLite; empty: its own
 
-  int64_t fold_bytes = int64_t{64} << 20;        // of newest vectors, that a write makes a segment
+  int64_t fold_bytes = int64_t{64} << 20;        // of newest vectors; more are folded at a write
   int64_t close_fold_bytes = int64_t{4} << 20;   // the same at close
   int64_t segment_bytes = int64_t{64} << 20;     // of the vectors of a batch that becomes a segment at once
   int64_t rewrite_bytes = int64_t{256} << 20;    // of segments that one fold writes anew

@@ -53,7 +53,7 @@ class WhereStatement {
 
   Database& db_;
   const std::string where_;
-  bool exact_;  // of other rows none comes
+  bool exact_;  // only matching rows are returned
   const int64_t version_;
   const std::chrono::milliseconds time_limit_;
   std::unique_ptr<Hooks> hooks_;

@@ -92,7 +92,7 @@ void RowUpload::fill(const MatrixView& rows, const RowPicks& picks, std::byte* t
     const bool packed = rows.row_stride() == rows.cols();
     for (int64_t i = begin; i < end;) {
       const int64_t row = picks.list == nullptr ? i : picks.list[i] - picks.first_listed;
-      int64_t run = 1;  // of rows that lie one after the other
+      int64_t run = 1;  // of rows that are contiguous
       if (packed)
         while (i + run < end && picks.list[i + run] == picks.list[i] + run) ++run;
       std::memcpy(target + i * row_bytes, rows.row(row), static_cast<size_t>(run * row_bytes));

@@ -57,7 +57,7 @@ class RowUpload {
   RowUpload(const RowUpload&) = delete;
   RowUpload& operator=(const RowUpload&) = delete;
 
-  // Enqueues; `rows` have been read when it returns, unless they lie on the device or are pinned.
+  // Enqueues; `rows` have been read when it returns, unless they are on the device or are pinned.
   void copy(const MatrixView& rows, std::byte* target, cudaStream_t stream, ProgressMeter& meter);
   // The rows picked of a matrix in host memory.
   void copy(const MatrixView& rows, const RowPicks& picks, std::byte* target, cudaStream_t stream,

@@ -50,7 +50,8 @@ struct CoarseProduct {
   int64_t room = 0;                       // candidates of a query
   std::optional<int64_t> row_tile_bytes;  // shared memory for re-ranking by tiles of rows; none: query by query
 };
-// Small k, few queries, and rows without operands, which are multiplied as they lie: every row is a group of its own.
+// Small k, few queries, and rows without operands, which are multiplied as they are stored: every row is a group of its
+// own.
 struct StreamedProduct {
   SelectedGroups selected;
 };

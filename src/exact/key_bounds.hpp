@@ -1,4 +1,4 @@
-// Bounds for a row's key from fast f32 sums over the row as it lies (scan_rows_cpu.hpp).
+// Bounds for a row's key from fast f32 sums over the row as it is stored (scan_rows_cpu.hpp).
 #pragma once
 
 #include "core/infinity.hpp"

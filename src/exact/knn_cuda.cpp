@@ -285,7 +285,7 @@ class KnnCuda final : public KnnBackend {
     return false;
   }
 
-  // Searches rows that lie on the device for another search.
+  // Searches rows that are on the device for another search.
   DeviceLists search_rows(const DeviceRowsView& queries, const ProductBase& rows, bool parts_far_rows) {
     const Resources quiet = resources_.with_progress({});
     ProgressMeter meter("search", 1, quiet);
@@ -490,7 +490,7 @@ class KnnCuda final : public KnnBackend {
   DeviceRowsView queries_;
   int64_t first_query_ = 0;
   int64_t rows_seen_ = 0;
-  std::optional<PackSelectedTask> selected_;  // of the one tile of a search whose results lie on the device
+  std::optional<PackSelectedTask> selected_;  // of the one tile of a search whose results are on the device
   std::optional<ProductBase> unseen_;         // the one piece of a search of which the host has not seen how it went
 };
 

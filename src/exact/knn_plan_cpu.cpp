@@ -106,7 +106,7 @@ bool looks_at_screen(const SearchTask& task, const CpuExtensions& cpu) {
   return task.prepared && few_want_prepared_cpu(task, cpu);
 }
 
-// Whether a scan of rows as they lie multiplies bytes, sixteen at a time (tile_scan).
+// Whether a scan of rows as they are stored multiplies bytes, sixteen at a time (tile_scan).
 bool dots_bytes(const SearchShape& shape, const CpuExtensions& cpu) {
   const bool bytes = shape.base_dtype == DType::u8 || shape.base_dtype == DType::i8;
   return (cpu.dotprod || cpu.vnni) && bytes && shape.query_dtype == shape.base_dtype && is_product(key_kind(shape.metric)) && shape.cols >= kFewestDotColumns &&

@@ -15,7 +15,7 @@ namespace kith {
 // How the CPU chooses its candidates.
 enum class CpuEngine : uint8_t {
   panels,  // many queries: tile by tile over packed panels, which are multiplied or compared
-  direct,  // few queries: one pass over the rows as they lie, or over those that a prepared base's screen leaves
+  direct,  // few queries: one pass over the rows as they are stored, or over those that a prepared base's screen leaves
 };
 
 struct KnnCpuPlan : KnnPlan {

@@ -15,7 +15,7 @@
 
 namespace kith {
 
-// Rows of a file are read as one array: what lies on the host and is looked at there.
+// Rows of a file are read as one array: what is on the host and is looked at there.
 void GraphState::refuse_bad_queries(const MatrixView& queries, const Resources& resources) const {
   if (only_counts(resources)) return;
   const bool chi_square = params_.metric == Metric::chi_square;

@@ -33,7 +33,7 @@ class GraphVectors {
   // Asks for the memory of a row.
   void prefetch(uint32_t row) const;
 
-  // Rows first .. first + count - 1: as they lie, where they lie together, else in `room`, which is made for it.
+  // Rows first .. first + count - 1: as they are stored, where they lie together, else in `room`, which is made for it.
   MatrixView view(int64_t first, int64_t count, MatrixBuffer& room, const Resources& resources) const;
 
   // For a copy on a GPU: what the bytes are, and all of them in the order of rows, to packed device memory.

@@ -98,7 +98,7 @@ class RealFile final : public DiskFile {
     for (;;) {
       const ssize_t put = ::pwrite(file_.get(), data, static_cast<size_t>(bytes), offset);
       if (put > 0) {
-        // What room was taken for is written whole and then synced: the disk begins with it at once.
+        // Files with reserved space are written completely and then synced: start writeback at once.
         if (reserved_ && put >= kWorthBeginning) ::sync_file_range(file_.get(), offset, put, SYNC_FILE_RANGE_WRITE);
         return put;
       }

@@ -14,8 +14,8 @@
 namespace kith {
 namespace {
 
-// Through a piece of memory, where values cannot go straight to their place: rows that lie apart, or another dtype.
-// Many short rows are read at once, long ones in parts.
+// Through a piece of memory, where values cannot go straight to their place: rows that are not adjacent, or another
+// dtype. Many short rows are read at once, long ones in parts.
 void read_in_pieces(const MatrixFile& file, DType dtype, int64_t first, const MutableMatrixView& out) {
   const int64_t cols = out.cols();
   const int64_t bytes = size_of(dtype);

@@ -17,7 +17,7 @@ class RowsOnDevice {
  public:
   RowsOnDevice(int64_t rows, int64_t cols, std::shared_ptr<const DeviceContext> context, const Resources& resources);
 
-  // Loads the rows less their mean. Throws InvalidArgument, naming the row, for a NaN or an infinity.
+  // Loads the rows minus their mean. Throws InvalidArgument, naming the row, for a NaN or an infinity.
   PrincipalAxes load(const TrainingRows& rows, const Resources& resources);
   // Enqueues the multiplication of all values, in float64 and rounded.
   void multiply_by(double scale) const;

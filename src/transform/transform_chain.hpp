@@ -70,7 +70,7 @@ class TransformChain {
 
   TransformChain then(std::shared_ptr<const Transform> step) const;
 
-  // Rows of any dtype to f32 rows of out() columns, elsewhere in memory. Both may lie in a GPU's memory, which then
+  // Rows of any dtype to f32 rows of out() columns, elsewhere in memory. Both may be in a GPU's memory, which then
   // does the work; complete on return. Without steps rows are widened to f32.
   void apply(const MatrixView& rows, const MutableMatrixView& out, const Resources& resources) const;
   // The inverse, f32 to f32: exact up to rounding if nothing was lost. Lengths are lost: rows of unit length stay as

@@ -21,7 +21,7 @@ enum class TransformKind : uint8_t {
   pca,              // centred, then to the directions in which rows differ most
   opq,              // rotated for product codes of `parts` parts
   random_rotation,  // lengths kept where columns are
-  centring,         // less the mean
+  centring,         // minus the mean
   unit_length,
   padding,  // zeros behind
 };

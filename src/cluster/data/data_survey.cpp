@@ -20,7 +20,7 @@ namespace {
 
 int64_t blocks_in(int64_t rows) { return divide_up(rows, kSumBlock); }
 
-// The largest magnitude of a row's values less the origin; those that are not finite are left out.
+// The largest magnitude of a row's values minus the origin; those that are not finite are left out.
 float largest_of(const float* row, const std::vector<float>& origin) {
   const auto cols = static_cast<int64_t>(origin.size());
   const float all = farthest_apart(row, origin.data(), cols);

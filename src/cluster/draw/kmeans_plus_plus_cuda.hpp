@@ -34,7 +34,7 @@ struct PlusPlusShape {
   int64_t clusters = 0;
   int64_t trials = 0;     // plus_plus_trials
   bool weighted = false;  // rows have weights
-  bool in_place = false;  // they lie on the device as f32, one by one: no copy is made
+  bool in_place = false;  // they are on the device as f32, one by one: no copy is made
   bool listed = false;    // else: they are gathered by their numbers from a matrix on the device
 };
 

@@ -18,7 +18,7 @@
 
 namespace kith {
 
-// Rows of a file, of which this rank's part lies in memory too.
+// Rows of a file, of which this rank's part is in memory too.
 class HeldRows final : public RowSource {
  public:
   HeldRows(const VectorFile& file, const MatrixView& held, RankPart part) : file_(file), held_(held), part_(part) {}

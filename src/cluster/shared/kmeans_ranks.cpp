@@ -58,7 +58,7 @@ class KMeansOnRanks final : public DealtBackend {
     return mine;
   }
 
-  // This rank's rows in one piece, if they lie in memory.
+  // This rank's rows in one piece, if they are in memory.
   std::optional<MatrixView> whole_part() const {
     if (source_ == nullptr) return batch_;
     if (const auto* const held = dynamic_cast<const HeldRows*>(source_)) return held->whole(part_);

@@ -31,7 +31,7 @@ CounterRng random_of(const KMeansParams& params, int64_t attempt, KMeansRun::Pur
   return KMeansRun::random(params.seed, attempt, purpose);
 }
 
-// f32 rows in host memory, one after the other, as they lie.
+// f32 rows in host memory, one after the other, as they are stored.
 std::optional<MatrixView> plain_floats(RowSource& source) {
   const RowsInfo info = source.info();
   if (!info.in_memory || !info.space.host_readable() || info.dtype != DType::f32) return std::nullopt;

@@ -31,7 +31,7 @@ struct KMeansWorkspace : WorkspaceLayout {
 
   // For a piece.
   Slot<std::byte> search;    // CentreSearchLayout
-  Slot<std::byte> gathered;  // a mini-batch of rows that lie on the device
+  Slot<std::byte> gathered;  // a mini-batch of rows that are on the device
   Slot<uint32_t> gather_list;
   Slot<uint32_t> sort_keys[2];
   Slot<uint32_t> sort_rows[2];

@@ -1,7 +1,9 @@
-// Recall estimated while a graph is built: some rows, drawn by the seed, are searched exactly, and their lists compared.
+// Recall estimated while a graph is built: some rows, drawn by the seed, are searched exactly, and their lists
+// compared.
 //
-// A neighbour counts as found where its distance is not above the true k-th one, so that ties count. The estimate is the
-// mean over the control rows; its standard error is that of a sample without replacement, 0 where all rows are looked at.
+// A neighbour counts as found where its distance is not above the true k-th one, so that ties count. The estimate is
+// the mean over the control rows; its standard error is that of a sample without replacement, 0 where all rows are
+// looked at.
 //
 // Cost: an exact search of kControlRows queries, and k keys for each.
 #pragma once
@@ -50,7 +52,7 @@ inline uint32_t list_key(Metric metric, float distance) {
 
 class ControlRows {
  public:
-  // `x` may lie in the memory of a GPU, which then searches.
+  // `x` may be in the memory of a GPU, which then searches.
   ControlRows(const MatrixView& x, Metric metric, int64_t k, uint64_t seed, const Resources& resources);
 
   // The true neighbours by a search of one's own: of each query the first so many of all rows.
@@ -58,8 +60,8 @@ class ControlRows {
   ControlRows(const MatrixView& x, Metric metric, int64_t k, uint64_t seed, const Resources& resources,
               const Search& search);
 
-  // The same in two steps, for rows that come from files: draw() says which rows are searched, and `truth` has the first
-  // wanted() of all rows for each. Where k is cut to all others, here too.
+  // The same in two steps, for rows that come from files: draw() says which rows are searched, and `truth` has the
+  // first wanted() of all rows for each. Where k is cut to all others, here too.
   static std::vector<uint32_t> draw(int64_t all_rows, uint64_t seed, const Resources& resources);
   static int64_t wanted(int64_t all_rows, int64_t k) {
     return std::min(std::min(k, std::max<int64_t>(all_rows - 1, 0)) + 2, all_rows);

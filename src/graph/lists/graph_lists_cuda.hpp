@@ -13,9 +13,9 @@
 
 namespace kith {
 
-// The rows of a collection while a graph of them is built: where they lie there already, or a copy, of which parts of one
-// process bring a share each and take the others' from these; checked, and with their inverse norms for cosine. Memory:
-// cols x size a row where they are copied; 8 bytes a row for cosine.
+// The rows of a collection while a graph of them is built: where they lie there already, or a copy, of which parts of
+// one process bring a share each and take the others' from these; checked, and with their inverse norms for cosine.
+// Memory: cols x size a row where they are copied; 8 bytes a row for cosine.
 class GraphRowsCuda {
  public:
   GraphRowsCuda(std::shared_ptr<const DeviceContext> context, const MatrixView& x, const GraphRowsWish& wish,
@@ -87,13 +87,13 @@ class GraphListsCuda final : public GraphLists {
   int64_t length_ = 0;
 };
 
-// What lists begin with. Both wait, and keep the lists' ends right, which are right before. Beside the lists they take at most kStartBytes
-// (start_rules.hpp), and kSetBytes more with a metric of the user's (pairs/custom_sets_cuda.hpp).
+// What lists begin with. Both wait, and keep the lists' ends right, which are right before. Beside the lists they take
+// at most kStartBytes (start_rules.hpp), and kSetBytes more with a metric of the user's (pairs/custom_sets_cuda.hpp).
 
 void add_random_rows_cuda(const PairKeyRows& rows, int64_t boundary, uint64_t seed, const DeviceListsRef& lists,
                           const std::shared_ptr<const DeviceContext>& context, const Resources& resources);
 
-// The ids lie on the host or on this device.
+// The ids are on the host or on this device.
 void add_named_rows_cuda(const PairKeyRows& rows, const NamedRows& named, const DeviceListsRef& lists,
                          const std::shared_ptr<const DeviceContext>& context, const Resources& resources);
 

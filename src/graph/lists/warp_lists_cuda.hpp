@@ -1,5 +1,6 @@
-// A warp merges neighbours into a working list: it sorts them in its memory, leaves those that are new, and merges them in,
-// all from shared memory or the list as it lies. Flags (working_lists.hpp) move with their neighbours and order nothing.
+// A warp merges neighbours into a working list: it sorts them in its memory, leaves those that are new, and merges them
+// in, all from shared memory or the list as it is stored. Flags (working_lists.hpp) move with their neighbours and
+// order nothing.
 #pragma once
 
 #include "graph/lists/working_lists.hpp"

@@ -1,9 +1,9 @@
 // The lists that a graph is built in: for every row the nearest others so far, as packed neighbours
 // (core/ordered_key.hpp), sorted, padded at the end.
 //
-// A list holds the first `length` by (key, row) of all that was ever offered to it, nobody twice: so the order of offers
-// does not matter, and any number of threads may offer. Bit 31 of a row is free and says whether a neighbour has taken
-// part in a join (nn_descent): new ones come without it.
+// A list holds the first `length` by (key, row) of all that was ever offered to it, without duplicates: so the order of
+// offers does not matter, and any number of threads may offer. Bit 31 of a row is free and says whether a neighbour has
+// taken part in a join (nn_descent): new ones come without it.
 //
 // Memory: 8 length + 5 bytes a row. Time: an offer that does not enter is one comparison.
 #pragma once
@@ -79,9 +79,9 @@ class WorkingLists {
   HostArray<uint8_t> locks_;
 };
 
-// What one pass over all lists after a round tells: what changed, and the sum of all distances (GNND's equation 3). Sums are
-// added in an order fixed by the row numbers. Neighbours that have come since the last survey are those without the flag of
-// old ones.
+// What one pass over all lists after a round tells: what changed, and the sum of all distances (GNND's equation 3).
+// Sums are added in an order fixed by the row numbers. Neighbours that have come since the last survey are those
+// without the flag of old ones.
 struct ListSurvey {
   double phi = 0;       // of the first k of each list
   int64_t updates = 0;  // neighbours without the flag

@@ -1,5 +1,5 @@
 // Working lists (working_lists.hpp) in the memory of a GPU that are offered neighbours in bulk: so many places for each
-// row, in any order. A warp sorts the offers of its row and merges them in, nobody twice.
+// row, in any order. A warp sorts the offers of its row and merges them in, without duplicates.
 //
 // Beside the lists lie their ends: what is not smaller than its list's end does not enter, and need not be offered.
 //
@@ -30,7 +30,7 @@ struct DeviceListsRef : DeviceWorkingLists {
 };
 
 inline constexpr uint64_t kNoEnd = without_flag(kPadding);
-// A list, of up to kLongestDeviceList, and its offers lie in the shared memory of a warp.
+// A list, of up to kLongestDeviceList, and its offers are in the shared memory of a warp.
 inline constexpr int64_t kMostOfferPlaces = 8192;
 
 // Offers to rows first, first + 1, ...: `places` for each, kPadding where there is none.
@@ -52,7 +52,8 @@ void launch_list_ends(const DeviceListsRef& lists, cudaStream_t stream);
 void launch_merge_offers(const DeviceListsRef& lists, const ListOffers& offers, unsigned long long* entered,
                          cudaStream_t stream);
 
-// Passes over the lists: a survey after a round, the lists of some rows, lists of another length, and what the caller gets.
+// Passes over the lists: a survey after a round, the lists of some rows, lists of another length, and what the caller
+// gets.
 
 // The parts of a survey, which the host adds up in order: rows are added in blocks of a fixed size, so that sums do not
 // depend on the launch.
@@ -70,7 +71,7 @@ void launch_gather_lists(const DeviceWorkingLists& lists, const uint32_t* rows, 
 // `to` has the same rows and another length. Enqueues and returns.
 void launch_resize_lists(const DeviceWorkingLists& lists, const DeviceWorkingLists& to, cudaStream_t stream);
 
-// Rows first, first + 1, ... of the lists; `out` lies on the device. Enqueues and returns.
+// Rows first, first + 1, ... of the lists; `out` is on the device. Enqueues and returns.
 void launch_write_lists(const DeviceWorkingLists& lists, Metric metric, int64_t first, const NeighborsView& out,
                         cudaStream_t stream);
 

@@ -158,7 +158,7 @@ class ByteListProduct final : public ListProduct {
 
   int64_t row_bytes() const { return stored_ ? padded_ : codec_.format.bytes(); }
 
-  // Rows that lie apart, copied together with their numbers.
+  // Rows that are not adjacent, copied together with their numbers.
   ByteRows gathered(int64_t first, int64_t count) const {
     constexpr int64_t kLine = 64;
     constexpr int64_t kAhead = 8;  // rows that are on their way
@@ -437,7 +437,7 @@ class ByteListProduct final : public ListProduct {
   const int64_t cols_;
   const int64_t padded_;
   const bool stored_;
-  const bool packed_;  // codes of less than 8 bits that are taken as they lie
+  const bool packed_;  // codes of less than 8 bits that are taken as they are stored
   const bool unpacks_;
   const int64_t code_cols_;  // weights of codes
   const int64_t weight_bytes_;
@@ -455,7 +455,7 @@ class ByteListProduct final : public ListProduct {
     PlacedArray<double> values;      // of a query as it is rounded; then zeros_of_codes()
     PlacedArray<float> floats;       // the same in f32
     PlacedArray<uint8_t> unpacked;
-    PlacedArray<uint8_t> gathered;       // rows that lie apart,
+    PlacedArray<uint8_t> gathered;       // rows that are not adjacent,
     PlacedArray<float> numbers_of_rows;  // and their terms, scales and spreads
   };
   const HostArrays<Arrays> held_;

@@ -39,8 +39,8 @@ const CodeWords::Forms* words_of(const IvfModel& model, const CodeWords::Wanted&
   return &model.words->get(*model.codec, wanted, resources);
 }
 
-// Queries of a list up to which lookups of sums take less time than decoding it: many codewords are added up to decode a
-// vector, so that they pay for more queries than those of product codes.
+// Queries of a list up to which lookups of sums take less time than decoding it: many codewords are added up to decode
+// a vector, so that they pay for more queries than those of product codes.
 int64_t most_for_sums(const CodeFormat& format, const CpuExtensions& cpu) {
   return !has_code_screen(sum_table_format(format), cpu) ? 8 : cpu.amx ? 16 : cpu.vbmi ? 64 : 128;
 }
@@ -78,7 +78,7 @@ int64_t most_for_terms(const CodeFormat& format, const CpuExtensions& cpu) {
   return cpu.avx2 ? std::clamp<int64_t>(6 * format.part_cols(), 12, 48) : cpu.dotprod ? 12 : 8;
 }
 
-// A piece of a list as panels of f32 (kernels/panels): the vectors that the index holds, less the list's centre where
+// A piece of a list as panels of f32 (kernels/panels): the vectors that the index holds, minus the list's centre where
 // the key is made of differences, so that the bounds of kernels/distance/error_bound.hpp are bounds for their distance.
 constexpr PanelFormat kFormat = PanelFormat::f32;
 

@@ -45,7 +45,7 @@ __device__ void for_vectors(const DeviceListsView& lists, const Use& use) {
   }
 }
 
-// A stored vector's column, of which `value` was decoded.
+// The value of a stored vector's column, from its decoded `value`.
 __device__ float stored_of(const DeviceListsView& lists, float value, float origin) {
   return lists.residual ? __fadd_rn(origin, value) : value;
 }
@@ -251,7 +251,7 @@ __global__ void __launch_bounds__(kLookupThreads)
   middle[col] = finite == 0 ? 0.0f : static_cast<float>(sum / static_cast<double>(finite) * operand_scale(*largest));
 }
 
-// Entries |w|^2 + 2 <c, w>, c less the middle.
+// Entries |w|^2 + 2 <c, w>, c minus the middle.
 __global__ void __launch_bounds__(kLookupThreads)
     list_terms_kernel(const __grid_constant__ DeviceListsView lists, const __grid_constant__ PreparedLists prepared,
                       const __grid_constant__ ScanTerms terms) {

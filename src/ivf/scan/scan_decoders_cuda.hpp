@@ -225,8 +225,8 @@ class PreparedDecoder : public DecoderTraits {
   int cols_;
 };
 
-// What a reader of codes gives, less the origin. kValueBytes: of values that are stored as they are, a multiple of four
-// columns; 0: any code.
+// What a reader of codes gives, minus the origin. kValueBytes: of values that are stored as they are, a multiple of
+// four columns; 0: any code.
 template <typename Reader, int kValueBytes = 0>
 class HalvesDecoder : public DecoderTraits {
  public:

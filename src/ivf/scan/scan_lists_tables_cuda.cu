@@ -37,7 +37,7 @@ struct TableSlot {
 };
 
 struct TableQuery {
-  float values[kLookupCols];  // the query, scaled, less the middle or the list's centre
+  float values[kLookupCols];  // the query, scaled, minus the middle or the list's centre
   TableSlot slots[kMostSlots];
 };
 
@@ -93,7 +93,7 @@ __device__ inline TableSlot look_at_slot(const ScanListsTask& task, int64_t quer
   return found;
 }
 
-// Loads the query's values: less the middle, or less one list's centre. Barriers are the caller's.
+// Loads the query's values: minus the middle, or minus one list's centre. Barriers are the caller's.
 __device__ inline void load_values(const ScanListsTask& task, int64_t query, float scale, const float* less,
                                    float less_scale, float* out) {
   const auto col = static_cast<int>(threadIdx.x);

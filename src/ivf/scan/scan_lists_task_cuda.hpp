@@ -87,7 +87,7 @@ struct ScanQuery {
 // second pass, the remaining ones are contiguous around the place where the list's later pairs begin: the first ones
 // before it.
 struct PairOperands {
-  uint16_t* halves = nullptr;  // pairs x stride, less the list's centre and negated; zeros past the columns
+  uint16_t* halves = nullptr;  // pairs x stride, minus the list's centre and negated; zeros past the columns
   int64_t stride = 0;
   ScanQuery* queries = nullptr;  // of each pair
   float* limits = nullptr;       // of the second pass

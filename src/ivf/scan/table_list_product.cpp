@@ -100,7 +100,7 @@ class TableListProduct final : public CodeTableScan {
   const CodeWords::Forms& words_;
   const int64_t cols_;
   const bool by_residual_;
-  HostArray<float> moved_;  // queries less their centres, which wait for their tables
+  HostArray<float> moved_;  // queries minus their centres, which wait for their tables
 };
 
 // A piece of a list of additive codes by lookup tables, for few queries: m lookups, and one for the norm, where

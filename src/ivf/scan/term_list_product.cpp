@@ -120,7 +120,7 @@ class TermListProduct final : public CodeTableScan {
   const CodeWords::Forms& words_;
   const int64_t cols_;
   const bool differences_;
-  HostArray<float> moved_;       // a query less the mean
+  HostArray<float> moved_;       // a query minus the mean
   ReusedVector<double> lengths_;  // A^2 of each table's query
 };
 

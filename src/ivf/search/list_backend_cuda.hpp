@@ -31,7 +31,7 @@ inline constexpr int64_t kHitBytes = 20;                  // of a hit: as it com
 
 using GpuParts = std::vector<std::shared_ptr<const PreparedSegmentCuda>>;
 
-// Lists that come to the device in pieces, one after the other: they lie on the host. A search goes over them once for
+// Lists that come to the device in pieces, one after the other: they are on the host. A search goes over them once for
 // each of its batches.
 class ListPieces {
  public:

@@ -24,7 +24,7 @@ void launch_pack_probes(const int64_t* lists, int64_t count, uint64_t* packed, c
 // Adds the vectors of each list, those that `kept` keeps by their row numbers or all, to sizes. Enqueues and returns.
 void launch_add_list_sizes(const DeviceListsView& lists, const uint64_t* kept, uint32_t* sizes, cudaStream_t stream);
 
-// Finds each query's ranked lists that have vectors here, where only a part of the lists lies on the device. Without
+// Finds each query's ranked lists that have vectors here, where only a part of the lists is on the device. Without
 // `out` it looks for the largest number of any query alone: `largest`, on the device and zero before. Else it writes
 // each query's first `most` of them, in their order, and padding. Enqueues and returns.
 struct ProbesHereTask {

@@ -92,7 +92,7 @@ HWY_INLINE void side_by_side(const float* rows, int64_t stride, int64_t cols, fl
 #endif
 }
 
-// The columns less the origin, and the squared norms of the rows then.
+// The columns minus the origin, and the squared norms of the rows then.
 HWY_INLINE void move_columns(const CompareTask& task, const float* columns, float* moved, Vec (&norms)[kRowVectors]) {
   const F32 d;
   for (auto& norm : norms) norm = hn::Zero(d);
@@ -223,7 +223,7 @@ HWY_INLINE void nearest_of_columns(const CompareTask& task, const float* columns
 }
 
 // The exact answer for one row, a packed neighbour: canonical keys of what the values, anew, cannot rule out. `slack`
-// is finite where the values are good for anything. `row` is padded with zeros, `moved` the same less the origin.
+// is finite where the values are good for anything. `row` is padded with zeros, `moved` the same minus the origin.
 template <typename Value>
 HWY_NOINLINE uint64_t settle_row(const CompareTask& task, const Value* centres, const float* row, const float* moved,
                                  float slack) {
@@ -320,8 +320,8 @@ HWY_INLINE bool assign_columns(const CompareTask& task, const Value* centres, co
   const F32 d;
   const I32 di;
   constexpr bool kKeys = kWanted == Columns::keys;
-  // Columns as they are and less the origin, in one place where keys are not wanted; the last rows, brought together; a
-  // row in doubt as it is and less the origin.
+  // Columns as they are and minus the origin, in one place where keys are not wanted; the last rows, brought together;
+  // a row in doubt as it is and minus the origin.
   float* const columns = out.scratch;
   float* const moved = kKeys ? columns + kTileRows * task.cols : columns;
   float* const last_rows = moved + kTileRows * task.cols;

@@ -58,7 +58,7 @@ struct RowGroup {
   int64_t stride = 0;
   const float* values = nullptr;  // of each row for all of the few, task.width apart
   const float* least = nullptr;   // of each row and each step's vectors, lane by lane
-  const float* norms = nullptr;   // squared, of rows less the origin
+  const float* norms = nullptr;   // squared, of rows minus the origin
   float* copies = nullptr;        // room for a padded row of each
 };
 

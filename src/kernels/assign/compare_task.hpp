@@ -41,7 +41,7 @@ struct CompareTask {
   const double* wide = nullptr;     // centres as they are: count x padded,
   const float* words = nullptr;     // or as f32
   const uint8_t* number = nullptr;  // what the caller calls them, ascending
-  ErrorBound bound{};               // of a value, by the norm of a row less the origin
+  ErrorBound bound{};               // of a value, by the norm of a row minus the origin
 
   // How far two values of a row can be from where they should be, together; not finite where nothing is sure.
   float slack(float squared_norm) const {

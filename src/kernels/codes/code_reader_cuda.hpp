@@ -21,7 +21,7 @@ struct FourFloats {
   float values[4];
 };
 
-// Columns first .. first + 3 of a row that lies anywhere; zeros past the last one.
+// Columns first .. first + 3 of a row anywhere in memory; zeros past the last one.
 __device__ inline float4 four_columns(const float* row, int first, int cols) {
   float4 four = {0, 0, 0, 0};
   if (first < cols) four.x = row[first];

@@ -18,7 +18,7 @@ namespace kith {
 // What the parts of a product's sums take: values of device memory.
 int64_t product_part_values(int64_t rows, int64_t cols, int64_t depth, const ProductTerms& terms);
 
-// C = A B, or C += A B. All lie in device memory; of each of A and B one step is 1, and C's rows are contiguous.
+// C = A B, or C += A B. All are in device memory; of each of A and B one step is 1, and C's rows are contiguous.
 // `sums`: product_part_values() of them. Enqueue.
 void launch_multiply(DenseView<const float> a, DenseView<const float> b, DenseView<float> c, const ProductTerms& terms,
                      float* sums, cudaStream_t stream);

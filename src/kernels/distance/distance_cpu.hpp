@@ -1,5 +1,5 @@
-// The distances that are reported, from one query to rows as they lie in host memory, on the CPU. The query is f32,
-// widened by the caller.
+// The distances that are reported, from one query to rows as they are stored in host memory, on the CPU. The query is
+// f32, widened by the caller.
 #pragma once
 
 #include <kith/view.hpp>

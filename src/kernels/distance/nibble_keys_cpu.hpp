@@ -1,4 +1,4 @@
-// Integer keys of one query with rows of four bits a column that lie anywhere, as byte_keys_cpu.hpp has them for rows
+// Integer keys of one query with rows of four bits a column anywhere in memory, as byte_keys_cpu.hpp has them for rows
 // of bytes: a half byte c, from -8 to 7, stands for the byte 8 c. So a query is the same for both, and is rounded more
 // finely than the rows are.
 //

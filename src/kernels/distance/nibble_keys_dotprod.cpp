@@ -1,5 +1,5 @@
 // Integer keys of rows of four bits a column, with ARM's SDOT: a mask and a shift make 16 bytes two vectors of 16 c,
-// twice what a row stands for. A key by squares is |b|^2 - 2 b (8 c) + |8 c|^2: less the product with 16 c, and a
+// twice what a row stands for. A key by squares is |b|^2 - 2 b (8 c) + |8 c|^2: minus the product with 16 c, and a
 // quarter of its square. Cost: six operations for 32 columns of a row, four rows at a time.
 #include "kernels/distance/nibble_keys_cpu.hpp"
 #include "kernels/panels/instruction_family.hpp"

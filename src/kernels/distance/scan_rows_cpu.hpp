@@ -46,7 +46,7 @@ void scan_byte_rows_cpu(KeyKind kind, const uint8_t* query, float scale, const M
 // Rows side by side: value c of row i at c * kColumnRows + i, zeros past the last row. A vector holds as many rows, so
 // that short ones need no sums across it.
 inline constexpr int64_t kColumnRows = 256;
-inline constexpr int64_t kMostColumnsSideBySide = 32;  // of longer rows none are put so
+inline constexpr int64_t kMostColumnsSideBySide = 32;  // longer rows are not
 // Rows of up to this many columns always are, also for one query: vectors along the columns would be mostly empty.
 #if defined(__aarch64__)
 inline constexpr int64_t kAlwaysSideBySide = 5;

@@ -40,7 +40,7 @@ struct Avx2Set {
   }
   // Lane i: the sum of sums[i].
   KITH_FOR_WEIGHTS static Ints add_each(const Ints (&sums)[kRows]) { return kith::add_each(sums); }
-  // Rows that lie one after the other, several in a register.
+  // Rows that are contiguous, several in a register.
   static bool takes_together(int64_t row_bytes) { return row_bytes == 16; }
   KITH_FOR_WEIGHTS static Ints sum_together(const uint8_t* rows, int64_t, const int8_t* weights) {
     const Ints w = _mm256_broadcastsi128_si256(load_lane(weights));

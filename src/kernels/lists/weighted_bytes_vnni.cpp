@@ -32,7 +32,7 @@ struct VnniSet {
     return _mm512_dpbusd_epi32(sum, bytes, weights);
   }
   KITH_FOR_WEIGHTS static Ints add_each(const Ints (&sums)[kRows]) { return kith::add_each(sums); }
-  // Rows that lie one after the other, several in a register.
+  // Rows that are contiguous, several in a register.
   static bool takes_together(int64_t row_bytes) { return row_bytes == 16 || row_bytes == 32; }
   KITH_FOR_WEIGHTS static Ints sum_together(const uint8_t* rows, int64_t row_bytes, const int8_t* weights) {
     Ints quarters[4];

@@ -81,7 +81,7 @@ __device__ inline bool is_finite(const T* values, int64_t cols) {
   return true;
 }
 
-// The chunk of all queries, swizzled as it lies.
+// The chunk of all queries, swizzled as it is stored.
 __device__ inline void fetch_queries(const std::byte* queries, int64_t chunk, std::byte* to) {
   const std::byte* const from = queries + chunk * kTileChunkBytes;
   const uint32_t shared = ptx::shared_address(to);

@@ -1,5 +1,5 @@
-// Few queries with rows as they are stored, on Hopper's matrix units: a warpgroup has its 64 rows in registers, as they were
-// rounded, and reads the queries where they lie in shared memory. Rows come to the L2 cache some chunks ahead.
+// Few queries with rows as they are stored, on Hopper's matrix units: a warpgroup has its 64 rows in registers, as they
+// were rounded, and reads the queries where they are in shared memory. Rows come to the L2 cache some chunks ahead.
 #include "cuda/ptx_hopper.hpp"
 #include "kernels/matrix/stream_product_cuda.hpp"
 #include "kernels/matrix/stream_product_kernel_cuda.hpp"

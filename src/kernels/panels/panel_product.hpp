@@ -112,7 +112,7 @@ void all_values(const PanelQueries& queries, const PanelBase& base, int64_t pane
 // The same for bf16 of few enough columns to be added up at once (has_segments), by AMX's tiles.
 void all_values_amx(const PanelQueries& queries, const PanelBase& base, int64_t panels, float* values, int64_t stride);
 
-// Chi-square distances in f32 from one row to others that lie anywhere: for ruling pairs out.
+// Chi-square distances in f32 from one row to others anywhere in memory: for ruling pairs out.
 // values[i] = sum (query - x)^2 / (query + x), x the row at rows[i]: within relative_error(KeyKind::chi_square) of it
 // and underflow_error(), as PanelStep::chi_square is.
 void chi_square_values_cpu(const float* query, const float* const* rows, int64_t count, int64_t cols, float* values);

@@ -34,7 +34,7 @@ struct RoundedBase {
 };
 
 // What a query accepts: value <= limit + constant + norm (linear + norm quadratic) + residual tilt. Where rows have
-// limits too, the largest of a panel's less the query's offset counts instead if it is larger.
+// limits too, the largest of a panel's minus the query's offset counts instead if it is larger.
 struct RoundedQueries {
   const void* panels = nullptr;
   int64_t count = 0;

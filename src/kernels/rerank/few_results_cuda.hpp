@@ -12,12 +12,12 @@
 
 namespace kith {
 
-// Short queries that lie on the host go with the launch itself, as an argument of the kernel: no copy comes before it.
+// Short queries that are on the host go with the launch itself, as an argument of the kernel: no copy comes before it.
 struct InlineQueries {
   static constexpr int64_t kMostBytes = 3328;  // arguments have 4,096 in all
 
   alignas(16) std::byte values[kMostBytes];
-  int64_t bytes = 0;  // 0: queries lie on the device
+  int64_t bytes = 0;  // 0: queries are on the device
 
   // The queries as the kernel sees them, where its parameter lies.
   KITH_HOST_DEVICE DeviceRowsView rows(const DeviceRowsView& given) const {

@@ -1,7 +1,7 @@
 // Sorts packed neighbours (core/ordered_key.hpp): many of them digit by digit, which takes a tenth of the time of
 // comparing them.
 //
-// The rows' digits first, of up to 13 bits, unless they ascend already; then those of the keys less the smallest.
+// The rows' digits first, of up to 13 bits, unless they ascend already; then those of the keys minus the smallest.
 // Cost: a pass for each digit, at most six, and two more; as much memory again.
 #pragma once
 

@@ -107,7 +107,7 @@ struct ProductBooks {
 // Pairwise tables, and the inputs of unary ones; null without tables.
 struct IcmTables {
   const int16_t* pairs = nullptr;      // books x books x words x width
-  const float* moved = nullptr;        // books x words x cols: codewords less their means
+  const float* moved = nullptr;        // books x words x cols: codewords minus their means
   const float* squares = nullptr;      // books x words: their squared norms
   const float* origin = nullptr;       // cols: subtracted from rows
   const TableScale* scales = nullptr;  // books

@@ -141,7 +141,7 @@ __device__ inline void add_squares(const float4& differences, Sum (&lanes)[4]) {
   }
 }
 
-// kShared: there are one or two chunks, and what is left of the rows lies in shared memory, whose own instructions then
+// kShared: there are one or two chunks, and what is left of the rows is in shared memory, whose own instructions then
 // read it.
 template <bool kShared>
 class QuadRows {

@@ -288,7 +288,7 @@ SettledGraph settled(const MatrixView& x, const NeighborsView& out, const KnnGra
   return settled;
 }
 
-// Whether parts divide the work on these rows and results, which lie on the host or on the GPU that the parts are of.
+// Whether parts divide the work on these rows and results, which are on the host or on the GPU that the parts are of.
 bool is_divided(const MatrixView& x, const NeighborsView& out, const Resources& resources) {
   return is_divided(x.space(), resources) && is_divided(out.space, resources);
 }

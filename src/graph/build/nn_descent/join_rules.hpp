@@ -18,7 +18,7 @@ struct DescentRules {
   int64_t boundary = 0;       // rows before it are one set, the others another, and only pairs across meet; 0: all do
   uint64_t seed = 0;
   bool random_lists = false;  // they begin with random rows: many pairs pass
-  const uint32_t* order = nullptr;  // in which rows are gone over, neighbours near each other; null: as they lie
+  const uint32_t* order = nullptr;  // in which rows are gone over, neighbours near each other; null: as they are stored
 };
 
 KITH_HOST_DEVICE constexpr uint64_t mixed(uint64_t value) {  // the finalizer of MurmurHash3: every bit moves every other

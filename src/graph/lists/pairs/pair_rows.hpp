@@ -1,14 +1,14 @@
 // A collection's rows on the CPU, ready to be compared in small sets of any of them (pair_scan.hpp).
 //
-// Rows that lie anywhere are gathered again and again, so what can be done once is: where the processor multiplies bytes
-// floats are rounded to bytes here, a quarter of what would be read otherwise; bytes are compared as they are, with their
-// sums at hand; all else is read from the rows themselves.
+// Rows anywhere in memory are gathered again and again, so what can be done once is: where the processor multiplies
+// bytes floats are rounded to bytes here, a quarter of what would be read otherwise; bytes are compared as they are,
+// with their sums at hand; all else is read from the rows themselves.
 //
-// Rows of chi_square in another order are there as features (chi_square_features.hpp), rounded to bytes: cells, where few
-// pairs are near, are compared by them first.
+// Rows of chi_square in another order are there as features (chi_square_features.hpp), rounded to bytes: cells, where
+// few pairs are near, are compared by them first.
 //
-// Memory: for floats a byte a value and 24 bytes a row, where they are rounded; for bytes 8 bytes a row. In another order
-// the same once more, and for bytes a byte a value, for features three.
+// Memory: for floats a byte a value and 24 bytes a row, where they are rounded; for bytes 8 bytes a row. In another
+// order the same once more, and for bytes a byte a value, for features three.
 #pragma once
 
 #include <kith/custom_metric.hpp>
@@ -39,7 +39,7 @@ constexpr int64_t product_columns(KeyKind kind, PanelFormat format, int64_t cols
 
 class PairRows {
  public:
-  // What is known of a rounded row, less the origin, or of length 1 for cosine.
+  // What is known of a rounded row, minus the origin, or of length 1 for cosine.
   struct Rounded {
     float scale;
     float residual;
@@ -57,8 +57,8 @@ class PairRows {
   // To be compared by a user's metric, which must outlive it too: nothing is prepared.
   PairRows(const MatrixView& x, const custom::PanelMetric& metric)
       : x_(x), kind_(KeyKind::l1), format_(PanelFormat::f32), custom_(&metric) {}
-  // The same rows in another order, so that those compared with each other lie near each other: the number of a row here
-  // is a place, and order[place] its number there. Both must outlive it.
+  // The same rows in another order, so that those compared with each other lie near each other: the number of a row
+  // here is a place, and order[place] its number there. Both must outlive it.
   PairRows(const PairRows& rows, const uint32_t* order, const Resources& resources);
 
   const MatrixView& view() const { return x_; }

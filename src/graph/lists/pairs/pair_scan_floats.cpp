@@ -245,7 +245,7 @@ class FloatPairScan final : public PairScan, private PanelHits {
   }
 
  private:
-  // A value is a key, or its square for l2, less the query's offset.
+  // A value is a key, or its square for l2, minus the query's offset.
   float most_for(float key) const {
     if (std::isnan(key)) return kNothingMatters;
     if (features_) return chi_square_.largest_value(key);
