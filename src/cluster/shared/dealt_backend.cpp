@@ -71,7 +71,9 @@ void DealtBackend::set_rows(const KMeansRowArrays& rows) {
 void DealtBackend::begin_pass(const KMeansPass& pass) {
   pass_ = pass;
   source_ = nullptr;
-  own_->begin_pass(own_pass(pass));
+  KMeansPass mine = own_pass(pass);
+  mine.only_nearer = false;  // candidates are drawn on the host: the own backend does not know the nearest so far
+  own_->begin_pass(mine);
 }
 
 void DealtBackend::scan(const MatrixView& rows, int64_t, ProgressMeter& meter) {

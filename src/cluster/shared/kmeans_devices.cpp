@@ -62,7 +62,6 @@ class KMeansOnDevices final : public DealtBackend {
   KMeansPass own_pass(const KMeansPass& pass) const override {
     KMeansPass mine = pass;
     mine.adds_in_turn = pass.adds_up;
-    mine.only_nearer = false;  // candidates are drawn on the host: this device does not know the nearest so far
     return mine;
   }
 
