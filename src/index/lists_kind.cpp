@@ -260,38 +260,43 @@ class ListsState final : public IndexState {
     if (probes == model_->lists() || most == 0 || (!filtered && fewest_in(probes) >= most)) {
       return search(queries, out, probes);
     }
-    const HostRows here(queries, resources);
+    // Queries that find fewer than `most` are those whose lists hold fewer. Where memory is counted it may be all.
     const HostNeighbors all(out, resources);
-    std::map<int64_t, std::vector<int64_t>> by_lists;
-    const std::vector<int64_t> needed =
-        lists_needed(here.view(), probes, most, filtered ? kept.bits(resources) : nullptr, resources);
-    for (int64_t i = 0; i < queries.rows(); ++i) by_lists[needed[static_cast<size_t>(i)]].push_back(i);
-    for (const auto& [lists, numbers] : by_lists) {
-      const auto count = static_cast<int64_t>(numbers.size());
-      MatrixBuffer some(queries.dtype(), count, queries.cols(), "queries of as many lists", resources);
-      const Neighbors found(count, out.k, resources);
-      for (int64_t i = 0; i < count; ++i) {
-        std::memcpy(some.mutable_view().row(i), here.view().row(numbers[static_cast<size_t>(i)]),
-                    static_cast<size_t>(queries.cols() * size_of(queries.dtype())));
-      }
-      naming_rows_by(numbers, [&] { search(some.view(), const_cast<Neighbors&>(found).view(), lists); });
-      for (int64_t i = 0; i < count; ++i) {
-        const int64_t to = numbers[static_cast<size_t>(i)] * out.k;
-        std::copy_n(found.ids(i), out.k, all.view().ids + to);
-        std::copy_n(found.distances(i), out.k, all.view().distances + to);
+    search(queries, all.view(), probes);
+    std::vector<int64_t> short_queries;
+    for (int64_t i = 0; i < queries.rows(); ++i) {
+      if (only_counts(resources) || all.view().ids[i * out.k + most - 1] < 0) short_queries.push_back(i);
+    }
+    if (!short_queries.empty()) {
+      const HostRows here(queries, resources);
+      const MatrixBuffer asked = rows_of(here.view(), short_queries, resources);
+      std::map<int64_t, std::vector<int64_t>> by_lists;
+      const std::vector<int64_t> needed =
+          lists_needed(asked.view(), probes, most, filtered ? kept.bits(resources) : nullptr, resources);
+      for (size_t i = 0; i < short_queries.size(); ++i) by_lists[needed[i]].push_back(short_queries[i]);
+      for (const auto& [lists, numbers] : by_lists) {
+        const auto count = static_cast<int64_t>(numbers.size());
+        const MatrixBuffer some = rows_of(here.view(), numbers, resources);
+        const Neighbors found(count, out.k, resources);
+        search(some.view(), const_cast<Neighbors&>(found).view(), lists);
+        for (int64_t i = 0; i < count; ++i) {
+          const int64_t to = numbers[static_cast<size_t>(i)] * out.k;
+          std::copy_n(found.ids(i), out.k, all.view().ids + to);
+          std::copy_n(found.distances(i), out.k, all.view().distances + to);
+        }
       }
     }
     all.deliver(resources);
   }
 
-  // Renumbers refused queries to the caller's numbers.
-  template <typename Work>
-  static void naming_rows_by(const std::vector<int64_t>& numbers, const Work& work) {
-    try {
-      work();
-    } catch (const RefusedRow& refused) {
-      refused.throw_as(refused.what_row(), numbers[static_cast<size_t>(refused.row())]);
+  static MatrixBuffer rows_of(const MatrixView& queries, const std::vector<int64_t>& numbers, const Resources& resources) {
+    MatrixBuffer some(queries.dtype(), static_cast<int64_t>(numbers.size()), queries.cols(), "queries of short lists",
+                      resources);
+    for (size_t i = 0; i < numbers.size(); ++i) {
+      std::memcpy(some.mutable_view().row(static_cast<int64_t>(i)), queries.row(numbers[i]),
+                  static_cast<size_t>(queries.cols() * size_of(queries.dtype())));
     }
+    return some;
   }
 
   // The number of lists that each query probes: `probes`, or enough to hold `most` kept vectors.
@@ -301,7 +306,6 @@ class ListsState final : public IndexState {
     const int64_t lists = model_->lists();
     std::vector<int64_t> sizes(static_cast<size_t>(lists));
     for (const SharedSegment& segment : segments_) segment->made().add_sizes(kept, sizes.data(), resources);
-    if (params_.check_finite) refuse_not_finite("query", queries, {0}, resources);
     MatrixBuffer floats(DType::f32, queries.rows(), queries.cols(), "queries whose lists are counted", resources);
     for (int64_t i = 0; i < queries.rows(); ++i) widen_row(queries, i, typed_row<float>(floats.mutable_view(), i));
     std::vector<int64_t> needed(static_cast<size_t>(queries.rows()), 0);
