@@ -155,8 +155,8 @@ std::string faulty_history(uint64_t seed, int operations, const SimulatedDisk::F
 
 constexpr SimulatedDisk::Fault kNoFault{INT64_MAX, EIO, {}, false, true};
 
-// Each failure at each of the calls of a history, or at some of them, spread over all.
-void fail_every_call(uint64_t seed, int operations, int64_t most) {
+// Each failure at each of the calls of a history, or at some of them, spread over all; of these one part of `parts`.
+void fail_every_call(uint64_t seed, int operations, int64_t most, int64_t part = 0, int64_t parts = 1) {
   int64_t calls = 0;
   ASSERT_EQ(faulty_history(seed, operations, kNoFault, &calls), "");
   ASSERT_GT(calls, 10 * operations);
@@ -164,7 +164,7 @@ void fail_every_call(uint64_t seed, int operations, int64_t most) {
   int64_t cases = 0;
   int64_t offset = 0;
   for (const Failure& failure : kFailures) {
-    for (int64_t at = offset++ % step; at < calls; at += step, ++cases) {
+    for (int64_t at = offset++ % step + part * step; at < calls; at += parts * step, ++cases) {
       ASSERT_EQ(faulty_history(seed, operations, {at, failure.code, {}, failure.half, true}), "")
           << "call " << at << " fails: " << failure.name;
     }
@@ -174,7 +174,13 @@ void fail_every_call(uint64_t seed, int operations, int64_t most) {
 }
 
 TEST(CollectionFaults, LoseNothing) { fail_every_call(5, 60, reference::fewer_if_sanitized(100, 10)); }
-TEST(SlowCollectionFaults, LoseNothing) { fail_every_call(5, 200, INT64_MAX); }
+
+constexpr int kFaultParts = 64;  // of the long tests, which may run side by side
+
+class SlowCollectionFaults : public ::testing::TestWithParam<int> {};
+
+TEST_P(SlowCollectionFaults, LoseNothing) { fail_every_call(5, 200, INT64_MAX, GetParam(), kFaultParts); }
+INSTANTIATE_TEST_SUITE_P(, SlowCollectionFaults, ::testing::Range(0, kFaultParts));
 
 TEST(CollectionFaults, ShortReadsAndWritesAreWhole) {
   for (const int64_t shortest : {1, 7, 100}) EXPECT_EQ(faulty_history(3, 10, kNoFault, nullptr, shortest), "");

@@ -155,9 +155,9 @@ int64_t states_wanted(const char* variable, int64_t otherwise) {
   return given == nullptr ? otherwise : std::atoll(given);
 }
 
-void run_histories(int64_t wanted, SyncMode sync) {
+void run_histories(int64_t wanted, SyncMode sync, uint64_t first_seed = 1, uint64_t seeds_apart = 1) {
   int64_t states = 0;
-  for (uint64_t seed = 1; states < wanted; ++seed) {
+  for (uint64_t seed = first_seed; states < wanted; seed += seeds_apart) {
     const Losses losses = lose_power(seed, 20, 1, DurableStep::none, -1, sync);
     ASSERT_EQ(losses.first_wrong, "");
     states += losses.states;
@@ -167,9 +167,16 @@ void run_histories(int64_t wanted, SyncMode sync) {
 
 TEST(CollectionPowerLoss, LeavesWhatWasAcknowledged) { run_histories(3000, SyncMode::now); }
 TEST(CollectionPowerLoss, LeavesABeginningOfWhatIsSyncedLater) { run_histories(500, SyncMode::later); }
-TEST(SlowCollectionPowerLoss, LeavesWhatWasAcknowledged) {
-  run_histories(states_wanted("KITH_POWER_LOSS_STATES", 100'000), SyncMode::now);
+
+constexpr int kPowerLossParts = 16;  // of the long test, which may run side by side
+
+class SlowCollectionPowerLoss : public ::testing::TestWithParam<int> {};
+
+TEST_P(SlowCollectionPowerLoss, LeavesWhatWasAcknowledged) {
+  const int64_t wanted = states_wanted("KITH_POWER_LOSS_STATES", 100'000);
+  run_histories((wanted + kPowerLossParts - 1) / kPowerLossParts, SyncMode::now, 1 + static_cast<uint64_t>(GetParam()), kPowerLossParts);
 }
+INSTANTIATE_TEST_SUITE_P(, SlowCollectionPowerLoss, ::testing::Range(0, kPowerLossParts));
 
 // The number of histories after which the mistake was seen; 0: never.
 int seen_after(DurableStep left_out, int swapped, int histories) {
