@@ -21,11 +21,6 @@ using reference::Shape;
 
 class CudaRanks : public OnCuda {};
 
-Found found_in(const KnnGraph& graph) {
-  return shared::found_in(graph.ids(), graph.distances(), graph.rows() * graph.k());
-}
-using shared::found_in;
-
 TEST_F(CudaRanks, EveryKindOfKMeans) {
   for (const int size : {1, 2, 3}) {
     SCOPED_TRACE(std::to_string(size) + " ranks");
@@ -57,7 +52,7 @@ TEST_F(CudaRanks, KMeansFromFiles) {
   });
 }
 
-TEST_F(CudaRanks, ExactSearchAndGraphs) {
+TEST_F(CudaRanks, ExactSearch) {
   const auto base = make_floats(Shape::near_duplicates, 3100, 17, 1);
   const auto queries = make_floats(Shape::near_duplicates, 90, 17, 2);
   const Found expected = found_in(knn(queries.view(), base.view(), {.k = 7}, on_cuda()));
@@ -65,14 +60,6 @@ TEST_F(CudaRanks, ExactSearchAndGraphs) {
     run_ranks(3, [&](Communicator& ranks) {
       EXPECT_EQ(found_in(knn(ranks, queries.view(), base.view(), {.k = 7}, on_cuda(), dealt)), expected)
           << name_of(dealt) << ", rank " << ranks.rank();
-    });
-  }
-  for (const GraphMethod method : {GraphMethod::exact, GraphMethod::cells}) {
-    const KnnGraphParams params{.k = 7, .method = method};
-    const Found one = found_in(knn_graph(base.view(), params, on_cuda()));
-    run_ranks(2, [&](Communicator& ranks) {
-      EXPECT_EQ(found_in(knn_graph(ranks, base.view(), params, on_cuda())), one)
-          << name_of(method) << ", rank " << ranks.rank();
     });
   }
 }
