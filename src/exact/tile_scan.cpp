@@ -195,7 +195,7 @@ class TileScan {
     }
   }
 
-  // From what is in values_ and facts_: of all rows, and of those from `begin` to `end`.
+  // Pushes candidates from values_ and facts_: of all rows, or of rows begin .. end - 1.
   int64_t take_tile(int64_t query, const MatrixView& rows, int64_t first) {
     CandidateList& list = scanner_.list(query, split_);
     scanner_.exchange_threshold(query, &list);

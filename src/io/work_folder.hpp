@@ -69,7 +69,7 @@ class DamagedStep : public CorruptFile {
   std::string step_;
 };
 
-// The other parts have ended the work while this one waited for a step: WorkFolder::done() has what it came to.
+// The other parts ended the work while this one waited for a step: WorkFolder::done() returns the result.
 class WorkDone : public InvalidState {
  public:
   using InvalidState::InvalidState;

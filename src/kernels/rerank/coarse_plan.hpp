@@ -134,8 +134,8 @@ inline bool suits_row_tiles(const CoarseRerank& shape) {
          plan_coarse(shape.k, shape.rows).likely >= kRowTilesLeastCandidates * shape.tiles().count;
 }
 
-// Device memory for so many queries. Lists of candidates, where row tiles need them, have `list_room` entries a query,
-// else 0; they lie where the minima were.
+// Device memory for this many queries. Lists of candidates, if row tiles need them, have `list_room` entries per query,
+// else 0; they reuse the memory of the minima.
 struct CoarseLayout {
   Slot<uint32_t> marks;  // a multiple of 32 bytes for each query
   Slot<float> minima;
