@@ -35,6 +35,7 @@ namespace kith {
 namespace {
 
 constexpr int64_t kListSlots = int64_t{1} << 31;  // below which slots are numbered
+constexpr int64_t kCopiedBytes = int64_t{64} << 20;  // that are worth a copy of their own
 
 // The number of operand places for the rows of a block or a chunk: each cell begins with a new tile.
 int64_t places_for(const BlockShape& shape, int64_t rows) {
@@ -263,10 +264,20 @@ class BlockCompareCuda final : public BlockComparer {
     std::byte* const rows = memory_.pinned.data();
     std::byte* const numbers = rows + round_up(count * record.row_bytes, 4);
     std::byte* const probes = numbers + 4 * count;
-    source_.read(pieces.first, pieces.second, {rows, reinterpret_cast<uint32_t*>(numbers), probes}, reading_resources_);
-    copies_->copy(memory_.rows.data() + first_row * record.row_bytes, rows, count * record.row_bytes);
-    copies_->copy(memory_.numbers.data() + first_row, numbers, 4 * count);
-    copies_->copy(memory_.raw_probes.data(), probes, count * record.probes * record.probe_bytes);
+    const int64_t probe_bytes = record.probes * record.probe_bytes;
+    // Some pieces are copied while the next ones are read.
+    for (int64_t first = pieces.first; first < pieces.second;) {
+      const int64_t end = layout_.pieces_within(first, pieces.second, divide_up(kCopiedBytes, record.bytes()));
+      const int64_t before = rows_of({pieces.first, first});
+      const int64_t some = rows_of({first, end});
+      const RowPlanes to{rows + before * record.row_bytes, reinterpret_cast<uint32_t*>(numbers) + before,
+                         probes + before * probe_bytes};
+      source_.read(first, end, to, reading_resources_);
+      copies_->copy(memory_.rows.data() + (first_row + before) * record.row_bytes, to.rows, some * record.row_bytes);
+      copies_->copy(memory_.numbers.data() + first_row + before, to.numbers, 4 * some);
+      copies_->copy(memory_.raw_probes.data() + before * probe_bytes, to.probes, some * probe_bytes);
+      first = end;
+    }
     copies_->synchronize();
   }
 

@@ -31,6 +31,7 @@ namespace kith {
 namespace {
 
 constexpr int64_t kMostNearRows = 131072;  // whose near cells are ranked at a time
+constexpr int64_t kMostNearRowsOnGpu = int64_t{1} << 20;
 constexpr int64_t kFewestPassRows = 64;
 constexpr int64_t kUsualPassRows = 4096;  // that several passes leave room for
 // Section size of rows, or of their probes, in the first pass.
@@ -481,7 +482,8 @@ void put_near(StepWriter& writer, const PieceLayout& layout, const StoredRecord&
 void write_near(WorkFolder* folder, const StoreNames& names, const SourceRanking& task, std::span<const uint32_t> order,
                 const Resources& resources) {
   const StoredRecord record = record_of(task);
-  const int64_t most = std::max<int64_t>(most_piece_rows(record), kMostNearRows);
+  const bool on_gpu = resources.device().kind == DeviceKind::cuda;
+  const int64_t most = std::max<int64_t>(most_piece_rows(record), on_gpu ? kMostNearRowsOnGpu : kMostNearRows);
   NearRanks ranks({task.x.cols(), task.x.dtype(), task.centres, task.metric, task.longest, task.probes}, resources);
   const int64_t batch =
       rows_that_fit(std::min(most_piece_rows(record), task.x.rows()), std::min(most, task.x.rows()), resources,

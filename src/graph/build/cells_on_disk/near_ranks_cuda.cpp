@@ -8,9 +8,11 @@
 #include "cuda/device_array.hpp"
 #include "cuda/device_guard.hpp"
 #include "cuda/device_info.hpp"
+#include "cuda/row_upload.hpp"
 #include "graph/build/cells/cell_params.hpp"
 #include "graph/build/cells/cell_ranks_cuda.hpp"
 #include "graph/build/cells/cell_space.hpp"
+#include "graph/build/cells_on_disk/ranked_rows_cuda.hpp"
 #include "kernels/distance/distance_cuda.hpp"
 #include "kernels/select/select_rows_cuda.hpp"
 #include "rows/device_rows.hpp"
@@ -37,15 +39,14 @@ class NearRanksCuda final : public NearRanks::Device {
         near_(std::min(kCellsRanked, task.centres.rows())),
         wanted_(std::min(task.probes + 1, near_)),
         multiprocessors_(cuda_device_when_idle(context_->device()).multiprocessors),
-        shape_(MatrixView(nullptr, task.dtype, {0, task.cols, task.cols}), task.metric, 0.0),
+        shape_(space_of(task)),
         made_(shape_.memory_for(rows, resources_)),
         centres_(task.centres.rows() * cols_, "the cells' centres", context_, resources_),
         some_centres_(kRuns * cols_, "the cells' centres", context_, resources_),
         ids_(kRuns * near_, "the cells near some cells", context_, resources_),
         distances_(kRuns * near_, "the cells near some cells", context_, resources_),
         numbers_(kRuns * near_, "the cells near some cells", context_, resources_),
-        rows_(rows * (shape_.is_identity() ? task.cols * size_of(task.dtype) : 4 * cols_), "rows of some cells", context_,
-              resources_),
+        rows_(rows * seen_bytes(task), "rows of some cells", context_, resources_),
         own_(rows, "the rows' cells", context_, resources_),
         tables_(rows, "the rows' cells", context_, resources_),
         ranks_(rows * task.probes, "the cells near each row", context_, resources_),
@@ -55,7 +56,8 @@ class NearRanksCuda final : public NearRanks::Device {
         selection_(plan_select({.rows = std::min(rows, kKeyRows), .cols = near_, .k = wanted_}, multiprocessors_)
                        .workspace_bytes,
                    "the cells near some rows", context_, resources_),
-        tables_on_host_(8 * rows + 4 * kRuns * cols_, 0, resources_) {
+        tables_on_host_(8 * rows + 4 * kRuns * cols_, 0, resources_),
+        upload_(goes_through_pinned(task, rows) && !only_counts(resources_), resources_) {
     if (only_counts(resources_)) {
       search_near(kRuns);
       return;
@@ -114,7 +116,8 @@ class NearRanksCuda final : public NearRanks::Device {
     const CellSpace space(rows, task_.metric, task_.longest);
     const MatrixView looking = space.range(0, rows.rows(), CellSide::looking, made_, resources_);
     const MutableMatrixView there(rows_.data(), looking.dtype(), {rows.rows(), looking.cols(), looking.cols()}, here());
-    context_->copy(there.data(), looking.data(), looking.rows() * looking.cols() * size_of(looking.dtype()));
+    ProgressMeter meter("near cells", rows.rows(), resources_);
+    upload_.copy(looking, rows_.data(), context_->stream(), meter);
     const DeviceRowsView all = device_rows(there);
     size_t run = 0;
     int64_t in_run = 0;  // rows of it that are done
@@ -187,6 +190,7 @@ class NearRanksCuda final : public NearRanks::Device {
   DeviceArray<int32_t> columns_;
   DeviceBuffer selection_;
   const Reservation tables_on_host_;
+  RowUpload upload_;
 };
 
 }  // namespace
@@ -197,7 +201,8 @@ std::unique_ptr<NearRanks::Device> make_near_ranks_cuda(const CellRanking& task,
 }
 
 Footprint near_ranks_footprint_cuda(const CellRanking& task, int64_t rows, const Resources& resources) {
-  return footprint_of<NearRanksCuda>(resources, task, rows);
+  const Footprint pinned{goes_through_pinned(task, rows) ? kPinnedBytes : 0};
+  return footprint_of<NearRanksCuda>(resources, task, rows).beside(pinned);
 }
 
 }  // namespace kith

@@ -7,24 +7,15 @@
 #include "core/within_limits.hpp"
 #include "cuda/device_array.hpp"
 #include "cuda/device_guard.hpp"
-#include "cuda/pinned_bytes.hpp"
 #include "cuda/row_upload.hpp"
 #include "graph/build/cells/cell_ranks_cuda.hpp"
 #include "graph/build/cells/cell_space.hpp"
+#include "graph/build/cells_on_disk/ranked_rows_cuda.hpp"
 
 #include <memory>
 
 namespace kith {
 namespace {
-
-CellSpace space_of(const CellRanking& task) {
-  return {MatrixView(nullptr, task.dtype, {0, task.cols, task.cols}), task.metric, 0.0};
-}
-// The bytes of a row on the device.
-int64_t seen_bytes(const CellRanking& task) {
-  return space_of(task).is_identity() ? task.cols * size_of(task.dtype) : 4 * cell_cols(task.cols, task.metric);
-}
-bool goes_through_pinned(const CellRanking& task, int64_t rows) { return rows * seen_bytes(task) >= kPinnedBytes; }
 
 class SourceRanksCuda final : public SourceRanks::Device {
  public:
