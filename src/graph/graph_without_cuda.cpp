@@ -40,7 +40,8 @@ int64_t first_wrong_row_cuda(const KnnGraph&, const Resources&) { throw_no_cuda(
 
 void put_without_self_cuda(const NeighborsView&, int64_t, const NeighborsView&, const Resources&) { throw_no_cuda(); }
 
-std::unique_ptr<WalkBuildGpu> make_walk_build_gpu(const WalkRows&, int64_t, const Resources&, int64_t) {
+std::unique_ptr<WalkBuildGpu> make_walk_build_gpu(const WalkRows&, int64_t, const Resources&, int64_t,
+                                                  const WalkArraysOnGpu&) {
   throw_no_cuda();
 }
 

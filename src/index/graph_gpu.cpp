@@ -1,7 +1,6 @@
 #include "index/graph_gpu.hpp"
 
 #include "core/within_limits.hpp"
-#include "cuda/device_memory.hpp"
 #include "index/refine_gpu.hpp"
 
 namespace kith {
@@ -39,20 +38,13 @@ GpuBytes norms_of(const WalkGraph& graph, int device, const Resources& resources
 
 }  // namespace
 
-GpuBytes::GpuBytes(int64_t bytes, int device, const Resources& resources) : bytes_(bytes) {
-  if (bytes > 0) memory_ = allocate_on_device(bytes, kGraphPurpose, device, resources);
-}
-
-GpuBytes::GpuBytes(const void* data, int64_t bytes, int device, const Resources& resources)
-    : GpuBytes(bytes, device, resources) {
-  if (bytes == 0 || only_counts(resources)) return;
-  copy_to_device({data, DType::u8, {1, bytes, bytes}}, memory_.get(), device, resources.with_progress({}));
-}
-
-WalkGraphOnGpu::WalkGraphOnGpu(std::shared_ptr<const WalkGraph> graph, int device, const Resources& resources)
+WalkGraphOnGpu::WalkGraphOnGpu(std::shared_ptr<const WalkGraph> graph, int device, const Resources& resources,
+                               const WalkArraysOnGpu& made)
     : source(std::move(graph)),
-      codes(copied(source->codes, source->order.places() * source->coder.place_bytes(), device, resources)),
-      edges(copied_lists(source->edges, device, resources)),
+      codes(made.there() ? made.codes
+                         : copied(source->codes, source->order.places() * source->coder.place_bytes(), device,
+                                  resources)),
+      edges(made.there() ? made.edges : copied_lists(source->edges, device, resources)),
       centres(copied(source->centres, source->centres.size(), device, resources)),
       entry_offsets(copied(source->entry_offsets, source->cells + 1, device, resources)),
       entries(copied(source->entries, source->entries.size(), device, resources)),

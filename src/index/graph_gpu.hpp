@@ -11,6 +11,7 @@
 #include <kith/resources.hpp>
 #include <kith/view.hpp>
 
+#include "graph/search/graph/walk_arrays_gpu.hpp"
 #include "graph/search/graph/walk_graph.hpp"
 #include "graph/search/walk/walk_task_cuda.hpp"
 #include "index/graph_plan.hpp"
@@ -26,36 +27,19 @@
 
 namespace kith {
 
-// A host array copied to a GPU.
-class GpuBytes {
- public:
-  GpuBytes() = default;
-  // Uninitialised.
-  GpuBytes(int64_t bytes, int device, const Resources& resources);
-  GpuBytes(const void* data, int64_t bytes, int device, const Resources& resources);
-
-  int64_t bytes() const { return bytes_; }
-  std::byte* data() const { return memory_.get(); }
-  template <typename T>
-  const T* as() const {
-    return reinterpret_cast<const T*>(memory_.get());
-  }
-
- private:
-  int64_t bytes_ = 0;
-  std::shared_ptr<std::byte> memory_;
-};
-
 // A graph without its tail, shared by all versions of an index that have this graph.
 class WalkGraphOnGpu {
  public:
-  WalkGraphOnGpu(std::shared_ptr<const WalkGraph> graph, int device, const Resources& resources);
+  // `made`: codes and lists that are there already, if any.
+  WalkGraphOnGpu(std::shared_ptr<const WalkGraph> graph, int device, const Resources& resources,
+                 const WalkArraysOnGpu& made = {});
 
   const WalkGraph& graph() const { return *source; }
   int64_t bytes() const;
   // The graph's part of a walk's task.
   WalkTaskCuda task() const;
   PlaceRows rows() const;
+  WalkArraysOnGpu arrays(int device) const { return {device, codes, edges}; }
 
   const std::shared_ptr<const WalkGraph> source;
   const GpuBytes codes, edges, centres, entry_offsets, entries, place_offsets, place_rows, offsets, centre_norms;

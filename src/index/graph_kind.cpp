@@ -12,6 +12,7 @@
 #include "graph/search/build/build_walk_graph.hpp"
 #include "graph/search/build/compact_walk_graph.hpp"
 #include "graph/search/build/extend_walk_graph.hpp"
+#include "graph/search/build/stage_times.hpp"
 #include "index/factory.hpp"
 #include "index/graph_state.hpp"
 #include "index/index_parts_check.hpp"
@@ -95,9 +96,13 @@ class GraphKind final : public IndexKind {
     GraphFront front = with_tail(whole, resources);
     if (links && clips_much(*graph, front.tail_clipped, rows)) return built_anew(whole, resources);
     if (links) {
-      front.graph = extend_walk_graph(*graph, front.tail.data(), behind, front.tail_clipped, params_.seed, resources);
+      WalkArraysOnGpu arrays = arrays_on_gpu(front, resources);
+      front.graph =
+          extend_walk_graph(*graph, front.tail.data(), behind, front.tail_clipped, params_.seed, resources, &arrays);
       front.tail = {};
       front.tail_clipped = 0;
+      front = std::move(front).with_own_copies(whole.shared_vectors());
+      keep_on_gpu(front, arrays, resources);
     }
     return with_front(whole, std::move(front));
   }
@@ -273,6 +278,24 @@ class GraphKind final : public IndexKind {
     return std::make_shared<GraphState>(state.store(), state.shared_vectors(), std::move(front), params_, degree_);
   }
 
+  // The graph's arrays on the GPU that adds work on, if it was built or searched there.
+  static WalkArraysOnGpu arrays_on_gpu(const GraphFront& front, const Resources& resources) {
+    const Device device = resources.device();
+    if (device.kind != DeviceKind::cuda || front.on_gpus == nullptr) return {};
+    const auto copy =
+        front.on_gpus->find(device, [&](const WalkGraphOnGpu& one) { return one.source == front.graph; });
+    return copy == nullptr ? WalkArraysOnGpu() : copy->arrays(device.index);
+  }
+  // What a GPU has made stays there for searches; without room for the rest they bring it themselves.
+  static void keep_on_gpu(const GraphFront& front, const WalkArraysOnGpu& arrays, const Resources& resources) try {
+    if (!arrays.there()) return;
+    const auto suits = [&](const WalkGraphOnGpu& one) { return one.source == front.graph; };
+    front.on_gpus->keep(Device::cuda(arrays.device),
+                        std::make_shared<const WalkGraphOnGpu>(front.graph, arrays.device, resources, arrays), suits);
+  } catch (const OutOfMemory&) {
+    resources.log(LogLevel::info, "the GPU has no room to keep the graph for searches");
+  }
+
   // Encodes the rows of the tail that have no codes yet.
   static GraphFront with_tail(const GraphState& state, const Resources& resources) {
     GraphFront front = state.front();
@@ -300,7 +323,10 @@ class GraphKind final : public IndexKind {
     GraphFront front;
     WalkGraphWish wanted = wish();
     wanted.candidates = candidates;
-    front.graph = build_walk_graph(state.vectors().view(0, count, room, resources), wanted, resources);
+    StageTimes times;
+    WalkArraysOnGpu arrays;
+    front.graph = build_walk_graph(state.vectors().view(0, count, room, resources), wanted, resources, &arrays);
+    times.done("graph");
     const int64_t lost = front.graph->facts.lost;
     if (lost * kLostWarning > count) {
       resources.log(LogLevel::warning,
@@ -310,8 +336,11 @@ class GraphKind final : public IndexKind {
     }
     // Measuring leaves its copies on the GPU for the first search.
     front = std::move(front).with_own_copies(state.shared_vectors());
+    keep_on_gpu(front, arrays, resources);
     const GraphState unmeasured(state.store(), state.shared_vectors(), front, params_, degree_);
     front.table = std::make_shared<const BeamTable>(measure_beams(unmeasured, params_.seed, resources));
+    times.done("recall");
+    times.tell("index of a graph", resources);
     if (front.graph->coder.packed() && walks(kMeasuredBeams[0], count) &&
         !walks(front.table->beam_for(kDefaultRecall), count)) {
       resources.log(LogLevel::warning,

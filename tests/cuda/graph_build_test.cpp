@@ -1,5 +1,6 @@
 // A graph for walks that a GPU builds is the CPU's, byte for byte: metrics, dtypes, degrees, few rows, duplicates,
 // clusters that nothing joins, places that everybody chooses, and rows that are cut into cells.
+#include "cuda/device_memory.hpp"
 #include "cuda/parity.hpp"
 #include "graph/search/build/build_walk_graph.hpp"
 #include "graph/search/build/extend_walk_graph.hpp"
@@ -190,6 +191,41 @@ TEST_F(CudaGraphBuild, Growth) {
     star.row(i)[(i - 5001) / 2 % 1100] = (i % 2 == 0 ? 1.0F : -1.0F) * (1 + static_cast<float>(i) / 1e5F);
   }
   expect_grown_alike(star.view(), 5001, 32, "a star");
+}
+
+// What a build leaves on the GPU is linked into there, and stays the graph's.
+TEST_F(CudaGraphBuild, ArraysThatStay) {
+  const auto rows = reference::make_kind("low_rank_24", 9000, 1);
+  auto repeated = reference::make_kind("low_rank_24", 9000, 2);
+  for (int64_t i = 5100; i < 9000; i += 3) std::memcpy(repeated.row(i), repeated.row(i % 700), 24 * sizeof(float));
+  for (const MatrixView& all : {rows.view(), repeated.view()}) {
+    WalkArraysOnGpu arrays;
+    auto here = build_walk_graph(all.slice(0, 5000), {Metric::l2, 32}, on_cpu());
+    auto there = build_walk_graph(all.slice(0, 5000), {Metric::l2, 32}, on_cuda(), &arrays);
+    for (int64_t first = 5000; first < all.rows(); first += 1000) {
+      ASSERT_TRUE(arrays.there());
+      const int64_t places = here->order.places();
+      HostArray<uint32_t> lists(places * 32, "lists", on_cpu());
+      HostArray<std::byte> codes(places * here->coder.place_bytes(), "codes", on_cpu());
+      ASSERT_EQ(arrays.edges.bytes(), lists.bytes());
+      ASSERT_EQ(arrays.codes.bytes(), codes.bytes());
+      copy_to_host(arrays.edges.data(), lists.bytes(), arrays.device, lists.data());
+      copy_to_host(arrays.codes.data(), codes.bytes(), arrays.device, codes.data());
+      expect_same(codes.data(), here->codes.data(), codes.size(), "codes there");
+      int64_t differ = 0;
+      for (int64_t place = 0; place < places; ++place) {
+        const uint32_t* const list = here->edges.of(place);
+        differ += std::equal(list, list + 32, lists.data() + place * 32) ? 0 : 1;
+        differ += std::equal(list, list + 32, there->edges.of(place)) ? 0 : 1;
+      }
+      ASSERT_EQ(differ, 0) << first << " rows";
+      HostArray<std::byte> more(1000 * here->coder.place_bytes(), "codes", on_cpu());
+      here->coder.encode_all(all.slice(first, 1000), more.data(), on_cpu());
+      here = extend_walk_graph(*here, more.data(), 1000, 0, 0, on_cpu());
+      there = extend_walk_graph(*there, more.data(), 1000, 0, 0, on_cuda(), &arrays);
+    }
+    EXPECT_EQ(there->facts.lost, here->facts.lost);
+  }
 }
 
 TEST_F(CudaGraphBuild, IndexesAreEqual) {

@@ -3,6 +3,7 @@
 #include <kith/knn_graph.hpp>
 
 #include "core/divide.hpp"
+#include "core/memory_budget.hpp"
 #include "core/parallel_for.hpp"
 #include "core/typed_row.hpp"
 #include "core/within_limits.hpp"
@@ -284,7 +285,7 @@ void find_candidates(const MatrixView& rows, Metric metric, uint64_t seed, const
 int64_t wanted_candidates(int64_t degree) { return std::max(2 * degree, kFewestCandidates); }
 
 std::shared_ptr<const WalkGraph> build_walk_graph(const MatrixView& rows, const WalkGraphWish& wish,
-                                                  const Resources& given) {
+                                                  const Resources& given, WalkArraysOnGpu* arrays) {
   const Resources resources = given.with_device(Device::cpu()).with_progress({});
   // Who learns cells and puts rows into them.
   const Resources asked = builds_on_gpu(given) ? given.with_progress({}) : resources;
@@ -368,6 +369,7 @@ std::shared_ptr<const WalkGraph> build_walk_graph(const MatrixView& rows, const 
   const std::unique_ptr<PlaceSearch> threads = gpu == nullptr ? make_place_search_cpu() : nullptr;
   PlaceSearch& search = gpu == nullptr ? *threads : *gpu;
   WalkEntries entries = find_entries(view, place_cells.data(), edges.data(), search, resources);
+  if (arrays != nullptr && gpu != nullptr && !four && !counts_memory(given)) *arrays = gpu->give(order.places());
   times.done("entries");
   times.tell("graph", given);
   facts.parts = entries.parts;

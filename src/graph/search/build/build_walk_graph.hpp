@@ -19,6 +19,7 @@
 #include <kith/resources.hpp>
 #include <kith/view.hpp>
 
+#include "graph/search/graph/walk_arrays_gpu.hpp"
 #include "graph/search/graph/walk_graph.hpp"
 
 #include <cstdint>
@@ -47,8 +48,9 @@ int64_t wanted_candidates(int64_t degree);
 void find_candidates(const MatrixView& rows, Metric metric, uint64_t seed, const NeighborsView& out,
                      const Resources& resources);
 
-// Builds from at least one row in host memory. When memory is only counted, the result only has sizes.
+// Builds from at least one row in host memory. When memory is only counted, the result only has sizes. `arrays`: are
+// kept there if a GPU built the graph, has searches of it in the same form, and no memory limit is set.
 std::shared_ptr<const WalkGraph> build_walk_graph(const MatrixView& rows, const WalkGraphWish& wish,
-                                                  const Resources& resources);
+                                                  const Resources& resources, WalkArraysOnGpu* arrays = nullptr);
 
 }  // namespace kith

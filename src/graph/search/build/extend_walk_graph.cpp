@@ -4,6 +4,7 @@
 
 #include "core/memory_budget.hpp"
 #include "core/ordered_key.hpp"
+#include "core/start_beside.hpp"
 #include "core/within_limits.hpp"
 #include "graph/search/build/build_walk_graph.hpp"
 #include "graph/search/build/link_places.hpp"
@@ -17,6 +18,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <future>
 #include <numeric>
 #include <tuple>
 #include <utility>
@@ -32,19 +34,22 @@ constexpr WalkWish kLinkWalk{.beam = 64, .width = 2};
 constexpr int64_t kTaskTargets = 64;
 
 // A GPU extends the graph if copying it there, at this many bytes a second, takes less time than the CPU's threads, at
-// the seconds per row below.
+// the seconds per row below. Where it has the graph, its launches and waits count, if they take less than the copy.
 constexpr double kBytesToGpu = 2e10;
+constexpr double kLaunchSeconds = 0.02;
 constexpr double kSecondsOfRow = 250e-6;
 
-// Memory limits were told of a CPU's work.
-bool grows_on_gpu(const WalkGraph& graph, int64_t rows, const Resources& resources) {
+// `there`: the GPU has the graph. Memory limits were told of a CPU's work.
+bool grows_on_gpu(const WalkGraph& graph, int64_t rows, bool there, const Resources& resources) {
   if (resources.device().kind != DeviceKind::cuda || counts_memory(resources)) return false;
   const WalkCoder& coder = graph.coder;
   if (!coder.has_codes() || coder.packed()) return false;
   const int64_t stride = coder.code_columns();
   if (!suits_walk_cuda(graph.order.places() + rows, kLinkWalk.beam, 0, graph.degree, stride)) return false;
   const auto bytes = static_cast<double>(graph.order.places() * (stride + 4 * graph.degree));
-  return static_cast<double>(rows) * kSecondsOfRow / resources.threads() > bytes / kBytesToGpu;
+  const double copy = bytes / kBytesToGpu;
+  const double first = there ? std::min(copy, kLaunchSeconds) : copy;
+  return static_cast<double>(rows) * kSecondsOfRow / resources.threads() > first;
 }
 
 // What a walk towards a new place has found.
@@ -116,6 +121,14 @@ HostArray<int64_t> padded(const std::vector<std::vector<uint32_t>>& candidates, 
     std::fill(std::copy(some.begin(), some.end(), to), to + most, int64_t{-1});
   });
   return all;
+}
+
+// Puts lists that a GPU has changed where they belong.
+void take_lists(const ListsOfPlaces& linked, int64_t degree, ChangedLists& lists, const Resources& resources) {
+  lists.change(linked.places);
+  for_places(linked.places.size(), kTaskTargets, "link", resources, [&](int64_t i, int) {
+    std::copy_n(linked.lists.data() + i * degree, degree, lists.changed(linked.places[i]));
+  });
 }
 
 // The order with rows that look like some that are there: places are counted anew.
@@ -303,24 +316,28 @@ Footprint extend_footprint(const WalkGraph& graph, int64_t rows, const Resources
 }
 
 std::shared_ptr<const WalkGraph> extend_walk_graph(const WalkGraph& graph, const std::byte* codes, int64_t rows,
-                                                   int64_t clipped, uint64_t seed, const Resources& given) try {
+                                                   int64_t clipped, uint64_t seed, const Resources& given,
+                                                   WalkArraysOnGpu* arrays) try {
   const Resources resources = given.with_device(Device::cpu()).with_progress({});
-  const bool on_gpu = grows_on_gpu(graph, rows, given);
+  const WalkArraysOnGpu there = arrays == nullptr || arrays->device != given.device().index
+                                    ? WalkArraysOnGpu()
+                                    : std::exchange(*arrays, WalkArraysOnGpu());
+  const bool on_gpu = grows_on_gpu(graph, rows, there.there(), given);
   const Resources asked = on_gpu ? given.with_progress({}) : resources;
   StageTimes times;
   const int64_t before = graph.order.places();
   const int64_t each = graph.coder.place_bytes();
   const PlaceOrder alike = PlaceOrder::by_first_row(codes, each, rows, resources);
   HostArray<std::byte> distinct(alike.places() * each, "the graph's codes", resources);
-  for (int64_t i = 0; i < alike.places(); ++i) {
+  for_places(alike.places(), kTaskTargets, "link", resources, [&](int64_t i, int) {
     std::memcpy(distinct.data() + i * each, codes + alike.first_row(i) * each, static_cast<size_t>(each));
-  }
+  });
   times.done("places");
   const WalkView old = graph.view(nullptr, 0);
   const WalkRows looked_for = graph.coder.rows_of(distinct.data(), alike.places());
   const std::unique_ptr<WalkBuildGpu> gpu =
-      on_gpu ? make_walk_build_gpu(old.rows, graph.degree, asked, alike.places()) : nullptr;
-  if (gpu != nullptr) bring_lists(graph.edges, *gpu, resources);
+      on_gpu ? make_walk_build_gpu(old.rows, graph.degree, asked, alike.places(), there) : nullptr;
+  if (gpu != nullptr && !there.there()) bring_lists(graph.edges, *gpu, resources);
   times.done("copies to a GPU");
   std::vector<NearPlaces> near =
       gpu == nullptr ? near_places(old, looked_for, resources) : near_places(*gpu, old, looked_for, resources);
@@ -342,22 +359,36 @@ std::shared_ptr<const WalkGraph> extend_walk_graph(const WalkGraph& graph, const
   }
   const auto fresh = static_cast<int64_t>(more.size());
   const int64_t places = before + fresh;
-  PlaceOrder order = fresh == alike.places() ? graph.order.followed_by(alike, resources)
-                                             : joined_order(graph.order, alike, place_of_alike, places, resources);
-  const GrowingArray<std::byte> all_codes =
-      graph.codes.appended(fresh * each, "the graph's codes", resources, [&](std::byte* to) {
-        for (size_t i = 0; i < more.size(); ++i) {
-          std::memcpy(to + static_cast<int64_t>(i) * each, more[i], static_cast<size_t>(each));
-        }
+  PlaceOrder order = graph.order;
+  GrowingArray<std::byte> all_codes = graph.codes;
+  const Resources beside = resources.with_cancel({});  // which is asked for on the caller's thread alone
+  ChangedLists lists(graph.edges, places, beside);
+  const auto copy = [&] {
+    all_codes = graph.codes.appended(fresh * each, "the graph's codes", beside, [&](std::byte* to) {
+      for_places(fresh, kTaskTargets, "link", beside, [&](int64_t i, int) {
+        std::memcpy(to + i * each, more[static_cast<size_t>(i)], static_cast<size_t>(each));
       });
-  const WalkRows all = graph.coder.rows_of(all_codes.data(), places);
-  ChangedLists lists(graph.edges, places, resources);
+    });
+    order = fresh == alike.places() ? graph.order.followed_by(alike, beside)
+                                    : joined_order(graph.order, alike, place_of_alike, places, beside);
+    if (gpu != nullptr) lists.expect(fresh * graph.degree / 2);
+  };
+  // Copies of what the new graph does not share with this one, beside a GPU's work.
+  std::future<void> copied;
+  if (gpu != nullptr && fresh == alike.places()) {
+    copied = start_beside(copy);
+  } else {
+    copy();
+  }
   WalkFacts facts = graph.facts;
   facts.clipped += clipped;
   times.done("copies");
   if (fresh > 0) {
+    // Rows that are all new are together already.
+    const std::byte* const fresh_codes =
+        fresh == alike.places() ? distinct.data() : all_codes.data() + before * each;
     if (fresh > 1) {
-      const ComparedRows compared(graph.coder.rows_of(all_codes.data() + before * each, fresh), resources);
+      const ComparedRows compared(graph.coder.rows_of(fresh_codes, fresh), resources);
       const WalkRows& among = compared.rows();
       const int64_t k = std::min(kNearNew, fresh - 1);
       Neighbors nearest(fresh, k, resources);
@@ -372,13 +403,20 @@ std::shared_ptr<const WalkGraph> extend_walk_graph(const WalkGraph& graph, const
       });
     }
     times.done("candidates");
+    ListsOfPlaces linked;
+    if (gpu != nullptr) {
+      if (fresh < alike.places()) gpu->take_more(old, fresh_codes, fresh);
+      linked = gpu->link_more(places, fresh, padded(candidates, resources), resources);
+      times.done("links");
+    }
+    if (copied.valid()) copied.get();
+    const WalkRows all = graph.coder.rows_of(all_codes.data(), places);
     if (gpu == nullptr) {
       Linker(all, graph.degree, lists, before, resources).link(candidates);
     } else {
-      if (fresh < alike.places()) gpu->take_more(old, all_codes.data() + before * each, fresh);
-      lists.replace(gpu->link_more(places, fresh, padded(candidates, resources), resources));
+      take_lists(linked, graph.degree, lists, resources);
     }
-    times.done("links");
+    times.done("lists");
     const auto view = [&] {
       WalkView now = graph.view(nullptr, 0);
       now.rows = all;
@@ -393,6 +431,8 @@ std::shared_ptr<const WalkGraph> extend_walk_graph(const WalkGraph& graph, const
     facts.lost += mend_places(mended, std::move(sought), search, resources);
     times.done("mended");
   }
+  if (copied.valid()) copied.get();
+  if (arrays != nullptr && gpu != nullptr) *arrays = gpu->give(places);
   times.tell("rows linked into a graph", given);
   return std::make_shared<const WalkGraph>(WalkGraph{graph.coder, graph.degree, std::move(order), all_codes,
                                                      std::move(lists).take(), graph.cells, graph.centres,

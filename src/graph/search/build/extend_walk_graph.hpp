@@ -13,6 +13,7 @@
 #include <kith/resources.hpp>
 
 #include "core/footprint.hpp"
+#include "graph/search/graph/walk_arrays_gpu.hpp"
 #include "graph/search/graph/walk_graph.hpp"
 
 #include <cstddef>
@@ -25,9 +26,11 @@ namespace kith {
 // other values than its codes.
 bool can_extend(const WalkGraph& graph, int64_t rows);
 
-// `codes`: of the new rows, made by the graph's coder; `clipped`: how many of their values were clipped.
+// `codes`: of the new rows, made by the graph's coder; `clipped`: how many of their values were clipped. `arrays`: those
+// of the graph if a GPU has them; then those of the new graph, if that GPU has linked it.
 std::shared_ptr<const WalkGraph> extend_walk_graph(const WalkGraph& graph, const std::byte* codes, int64_t rows,
-                                                   int64_t clipped, uint64_t seed, const Resources& resources);
+                                                   int64_t clipped, uint64_t seed, const Resources& resources,
+                                                   WalkArraysOnGpu* arrays = nullptr);
 // The most memory that this takes, including the new graph.
 Footprint extend_footprint(const WalkGraph& graph, int64_t rows, const Resources& resources);
 

@@ -285,6 +285,20 @@ __global__ void __launch_bounds__(kLinkThreads)
   for (int i = kept + lane_index(); i < degree; i += 32) list[i] = kNoEdge;
 }
 
+__global__ void changed_kernel(const __grid_constant__ LinkTaskCuda task, const uint32_t* counts, uint32_t* changed,
+                               uint32_t* count) {
+  const int64_t place = static_cast<int64_t>(blockIdx.x) * kEdgeThreads + threadIdx.x;
+  if (place >= task.places || (place < task.first && counts[place] == 0)) return;
+  changed[atomicAdd(count, 1U)] = static_cast<uint32_t>(place);
+}
+
+__global__ void gather_edges_kernel(const __grid_constant__ LinkTaskCuda task, const uint32_t* some, int64_t count,
+                                    uint32_t* lists) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * kEdgeThreads + threadIdx.x;
+  if (i >= count * task.degree) return;
+  lists[i] = task.edges[int64_t{some[i / task.degree]} * task.degree + i % task.degree];
+}
+
 int64_t scan_memory(int64_t places) {
   size_t bytes = 0;
   KITH_CUDA_CHECK(cub::DeviceScan::ExclusiveSum(nullptr, bytes, static_cast<const uint32_t*>(nullptr),
@@ -358,6 +372,16 @@ void launch_link_more(const LinkTaskCuda& task, const LinkLayoutCuda& layout, st
   allow_all_shared_memory(take_kernel);
   launch(take_kernel, grid_of_places(task), stream, task, keys, layout.offered.in(memory), layout.ends.in(memory),
          layout.counts.in(memory));
+}
+
+void launch_changed_places(const LinkTaskCuda& task, const LinkLayoutCuda& layout, std::byte* memory, uint32_t* changed,
+                           uint32_t* count, cudaStream_t stream) {
+  launch(changed_kernel, Grid::over(task.places, kEdgeThreads), stream, task, layout.counts.in(memory), changed, count);
+}
+
+void launch_gather_edges(const LinkTaskCuda& task, const uint32_t* some, int64_t count, uint32_t* lists,
+                         cudaStream_t stream) {
+  launch(gather_edges_kernel, Grid::over(count * task.degree, kEdgeThreads), stream, task, some, count, lists);
 }
 
 }  // namespace kith

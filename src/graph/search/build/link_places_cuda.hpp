@@ -49,4 +49,12 @@ void launch_link_places(const LinkTaskCuda& task, const LinkLayoutCuda& layout, 
 // place, other lists are pruned. Compares codes.
 void launch_link_more(const LinkTaskCuda& task, const LinkLayoutCuda& layout, std::byte* memory, cudaStream_t stream);
 
+// Enqueues, after launch_link_more(): the places from task.first on and those with offers, whose lists it may have
+// changed, in any order, at most choosers x (degree + 1); *count, which must be 0, counts them.
+void launch_changed_places(const LinkTaskCuda& task, const LinkLayoutCuda& layout, std::byte* memory, uint32_t* changed,
+                           uint32_t* count, cudaStream_t stream);
+// Enqueues: the lists of some places, one after the other.
+void launch_gather_edges(const LinkTaskCuda& task, const uint32_t* some, int64_t count, uint32_t* lists,
+                         cudaStream_t stream);
+
 }  // namespace kith

@@ -55,18 +55,30 @@ struct SoughtLayout : WorkspaceLayout {
 
 class WalkBuildCuda final : public WalkBuildGpu {
  public:
-  WalkBuildCuda(const WalkRows& codes, int64_t degree, int64_t room, const Resources& given)
+  WalkBuildCuda(const WalkRows& codes, int64_t degree, int64_t room, const Resources& given,
+                const WalkArraysOnGpu& there)
       : guard_(given.device().index),
         context_(work_context(given.device().index, given)),
         resources_(given.with_stream(context_->stream())),
         degree_(degree),
         multiprocessors_(usable_gpu_when_idle(given.device()).multiprocessors),
         most_places_(codes.count() + room),
-        codes_(most_places_ * codes.row_bytes(), kPurpose, context_, resources_),
-        edges_(most_places_ * degree, kPurpose, context_, resources_),
+        codes_(most_places_ * codes.row_bytes(), given.device().index, resources_),
+        edges_(most_places_ * degree * static_cast<int64_t>(sizeof(uint32_t)), given.device().index, resources_),
         edge_count_(codes.count() * degree) {
-    upload(codes.values, reinterpret_cast<std::byte*>(codes_.data()));
+    if (there.there()) {
+      context_->copy(codes_.data(), there.codes.data(), there.codes.bytes());
+      context_->copy(edges_.data(), there.edges.data(), there.edges.bytes());
+    } else {
+      upload(codes.values, codes_.data());
+    }
   }
+  // Others may take the memory then.
+  ~WalkBuildCuda() override {
+    if (!context_->only_counts()) (void)cudaStreamSynchronize(context_->stream());
+  }
+  WalkBuildCuda(const WalkBuildCuda&) = delete;
+  WalkBuildCuda& operator=(const WalkBuildCuda&) = delete;
 
   HostArray<uint32_t> link(const WalkRows& rows, int64_t candidates, const FindCandidates& find,
                            const Resources& host) override {
@@ -80,7 +92,7 @@ class WalkBuildCuda final : public WalkBuildGpu {
       upload(rows.values, values.data());
     }
     const MatrixView& shape = rows.values;
-    const void* const data = by_codes ? static_cast<const void*>(codes_.data()) : values.data();
+    const void* const data = by_codes ? static_cast<const void*>(code_data()) : values.data();
     const MatrixView there(data, shape.dtype(), {places, shape.cols(), shape.row_stride()},
                            MemorySpace::cuda(context_->device()));
     const DeviceArray<int64_t> ids(places * candidates, kPurpose, context_, resources_);
@@ -95,7 +107,7 @@ class WalkBuildCuda final : public WalkBuildGpu {
     context_->synchronize();
     times.done("candidates");
     LinkTaskCuda task;
-    if (by_codes) task.codes = codes_.data();
+    if (by_codes) task.codes = code_data();
     task.stride = rows.row_bytes();
     task.rows = {device_rows(there), shape.cols(), rows.key};
     task.places = places;
@@ -103,7 +115,7 @@ class WalkBuildCuda final : public WalkBuildGpu {
     task.candidate_count = candidates;
     task.degree = degree_;
     task.ratio = prune_ratio(degree_, keys_are_squares(rows));
-    task.edges = edges_.data();
+    task.edges = edge_data();
     launch_link_places(task, layout, memory.data(), context_->stream());
     context_->synchronize();
     times.done("links");
@@ -115,13 +127,13 @@ class WalkBuildCuda final : public WalkBuildGpu {
 
   void take_edges(const uint32_t* edges) override {
     const int64_t bytes = edge_count_ * static_cast<int64_t>(sizeof(uint32_t));
-    upload({edges, DType::u8, {1, bytes, bytes}}, reinterpret_cast<std::byte*>(edges_.data()));
+    upload({edges, DType::u8, {1, bytes, bytes}}, edges_.data());
   }
 
   void take_more(const WalkView& graph, const std::byte* codes, int64_t count) override {
     const int64_t bytes = graph.rows.row_bytes();
     upload({codes, DType::u8, {count, bytes, bytes}},
-           reinterpret_cast<std::byte*>(codes_.data() + graph.rows.count() * bytes));
+           codes_.data() + graph.rows.count() * bytes);
   }
 
   HostArray<uint32_t> near_more(const WalkView& graph, int64_t count, const WalkWish& wish,
@@ -136,7 +148,7 @@ class WalkBuildCuda final : public WalkBuildGpu {
       const int64_t some = std::min(layout_->together, count - first);
       WalkTaskCuda task = walk_task(graph, 0, some);
       task.queries.list = nullptr;
-      task.queries.data = codes_.data() + (graph.rows.count() + first) * task.stride;
+      task.queries.data = code_data() + (graph.rows.count() + first) * task.stride;
       task.beam = static_cast<int>(wish.beam);
       task.width = static_cast<int>(wish.width);
       task.most = wish.beam;
@@ -151,35 +163,56 @@ class WalkBuildCuda final : public WalkBuildGpu {
     return near;
   }
 
-  HostArray<uint32_t> link_more(int64_t places, int64_t count, const HostArray<int64_t>& candidates,
-                                const Resources& host) override {
-    HostArray<uint32_t> edges(places * degree_, "the graph's edges", host);
+  ListsOfPlaces link_more(int64_t places, int64_t count, const HostArray<int64_t>& candidates,
+                          const Resources& host) override {
+    StageTimes times;
     const DeviceArray<int64_t> ids(candidates.size(), kPurpose, context_, resources_);
     const LinkLayoutCuda layout(places, count, degree_);
     const DeviceArray<std::byte> memory(layout.bytes, kPurpose, context_, resources_);
-    if (context_->only_counts()) return edges;
+    const DeviceArray<uint32_t> changed(count * (degree_ + 1) + 1, kPurpose, context_, resources_);
+    if (context_->only_counts()) return {};
     upload({candidates.data(), DType::u8, {1, candidates.bytes(), candidates.bytes()}},
            reinterpret_cast<std::byte*>(ids.data()));
+    times.done("candidates there");
     LinkTaskCuda task;
-    task.codes = codes_.data();
-    task.stride = codes_.size() / most_places_;
+    task.codes = code_data();
+    task.stride = codes_.bytes() / most_places_;
     task.places = places;
     task.first = places - count;
     task.candidates = ids.data();
     task.candidate_count = candidates.size() / count;
     task.degree = degree_;
     task.ratio = prune_ratio(degree_, true);
-    task.edges = edges_.data();
+    task.edges = edge_data();
     launch_link_more(task, layout, memory.data(), context_->stream());
+    uint32_t* const counter = changed.data() + count * (degree_ + 1);
+    context_->fill(counter, 0, 1);
+    launch_changed_places(task, layout, memory.data(), changed.data(), counter, context_->stream());
+    uint32_t some = 0;
+    context_->copy_values(&some, counter, 1);
     context_->synchronize();
-    copy_to_host_staged(edges.data(), edges_.data(), edges.bytes(), *context_, host);
-    return edges;
+    times.done("links");
+    ListsOfPlaces out{HostArray<uint32_t>(some, "the graph's edges", host),
+                      HostArray<uint32_t>(int64_t{some} * degree_, "the graph's edges", host)};
+    const DeviceArray<uint32_t> lists(out.lists.size(), kPurpose, context_, resources_);
+    launch_gather_edges(task, changed.data(), some, lists.data(), context_->stream());
+    copy_to_host_staged(out.places.data(), changed.data(), out.places.bytes(), *context_, host);
+    copy_to_host_staged(out.lists.data(), lists.data(), out.lists.bytes(), *context_, host);
+    times.done("copy");
+    times.tell("lists that new rows change", resources_);
+    return out;
+  }
+
+  WalkArraysOnGpu give(int64_t places) override {
+    context_->synchronize();
+    return {context_->device(), codes_.first(places * (codes_.bytes() / most_places_)),
+            edges_.first(places * degree_ * static_cast<int64_t>(sizeof(uint32_t)))};
   }
 
   HostArray<uint32_t> parts(const WalkView& graph, const Resources& host) override {
     const int64_t places = graph.rows.count();
     const DeviceArray<uint32_t> parts(places, kPurpose, context_, resources_);
-    launch_connected_parts(edges_.data(), places, degree_, parts.data(), context_->stream());
+    launch_connected_parts(edge_data(), places, degree_, parts.data(), context_->stream());
     return copied_to_host(parts.data(), places, "the connected parts of a graph", *context_, host);
   }
 
@@ -223,7 +256,7 @@ class WalkBuildCuda final : public WalkBuildGpu {
       }
       context_->copy_values(at(layout_->changed), some, count);
       context_->copy_values(at(layout_->changed_lists), lists.data(), count * degree_);
-      launch_replace_lists(at(layout_->changed), at(layout_->changed_lists), count, degree_, edges_.data(),
+      launch_replace_lists(at(layout_->changed), at(layout_->changed_lists), count, degree_, edge_data(),
                            context_->stream());
       context_->synchronize();
     }
@@ -234,6 +267,9 @@ class WalkBuildCuda final : public WalkBuildGpu {
   T* at(const Slot<T>& slot) const {
     return slot.in(search_memory_.data());
   }
+
+  int8_t* code_data() const { return reinterpret_cast<int8_t*>(codes_.data()); }
+  uint32_t* edge_data() const { return reinterpret_cast<uint32_t*>(edges_.data()); }
 
   // Rows with what lies between them.
   void upload(const MatrixView& rows, std::byte* to) const {
@@ -269,12 +305,12 @@ class WalkBuildCuda final : public WalkBuildGpu {
   WalkTaskCuda walk_task(const WalkView& graph, int64_t first, int64_t count) const {
     WalkTaskCuda task;
     task.kind = graph.rows.kind;
-    task.codes = codes_.data();
-    task.tail = codes_.data();
+    task.codes = code_data();
+    task.tail = code_data();
     task.centres = at(layout_->centres);
     task.places = graph.rows.count();
     task.stride = graph.rows.row_bytes();
-    task.edges = edges_.data();
+    task.edges = edge_data();
     task.degree = static_cast<int>(degree_);
     task.cells = static_cast<int>(graph.centres.count());
     task.entry_offsets = at(layout_->entry_offsets);
@@ -283,7 +319,7 @@ class WalkBuildCuda final : public WalkBuildGpu {
     task.offsets = at(layout_->offsets);
     task.widest = 1024;  // above all codes: none is moved
     task.plain = true;
-    task.queries = {codes_.data(), DType::i8, task.stride, count};
+    task.queries = {code_data(), DType::i8, task.stride, count};
     task.queries.list = at(layout_->sought) + first;
     task.cols = graph.rows.values.cols();
     task.beam = static_cast<int>(kSelfWalk.beam);
@@ -302,8 +338,8 @@ class WalkBuildCuda final : public WalkBuildGpu {
   const int64_t degree_;
   const int multiprocessors_;
   const int64_t most_places_;
-  const DeviceArray<int8_t> codes_;
-  const DeviceArray<uint32_t> edges_;
+  const GpuBytes codes_;
+  const GpuBytes edges_;
   const int64_t edge_count_;  // of the places that were there first
   std::optional<SoughtLayout> layout_;
   DeviceArray<std::byte> search_memory_;
@@ -312,8 +348,8 @@ class WalkBuildCuda final : public WalkBuildGpu {
 }  // namespace
 
 std::unique_ptr<WalkBuildGpu> make_walk_build_gpu(const WalkRows& codes, int64_t degree, const Resources& resources,
-                                                  int64_t room) {
-  return std::make_unique<WalkBuildCuda>(codes, degree, room, resources);
+                                                  int64_t room, const WalkArraysOnGpu& there) {
+  return std::make_unique<WalkBuildCuda>(codes, degree, room, resources, there);
 }
 
 }  // namespace kith

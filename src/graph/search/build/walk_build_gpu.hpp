@@ -12,6 +12,7 @@
 
 #include "core/host_array.hpp"
 #include "graph/search/build/walk_entries.hpp"
+#include "graph/search/graph/walk_arrays_gpu.hpp"
 #include "graph/search/graph/walk_rows.hpp"
 
 #include <cstdint>
@@ -19,6 +20,12 @@
 #include <memory>
 
 namespace kith {
+
+// The lists of some places, one after the other, in any order of places.
+struct ListsOfPlaces {
+  HostArray<uint32_t> places;
+  HostArray<uint32_t> lists;
+};
 
 class WalkBuildGpu : public PlaceSearch {
  public:
@@ -37,14 +44,18 @@ class WalkBuildGpu : public PlaceSearch {
   // kNoWalkPlace.
   virtual HostArray<uint32_t> near_more(const WalkView& graph, int64_t count, const WalkWish& wish,
                                         const Resources& resources) = 0;
-  // Links the last `count` of `places` into the lists of the others; returns all lists. `candidates`: the same number
-  // for each new place, padded with -1.
-  virtual HostArray<uint32_t> link_more(int64_t places, int64_t count, const HostArray<int64_t>& candidates,
-                                        const Resources& resources) = 0;
+  // Links the last `count` of `places` into the lists of the others; returns theirs and those that have changed.
+  // `candidates`: the same number for each new place, padded with -1.
+  virtual ListsOfPlaces link_more(int64_t places, int64_t count, const HostArray<int64_t>& candidates,
+                                  const Resources& resources) = 0;
+
+  // The codes and lists of that many places as they are now, for others to use. Nothing else may be called after it.
+  virtual WalkArraysOnGpu give(int64_t places) = 0;
 };
 
-// `codes`: of all places, in host memory; `room`: for that many more. The resources name the device.
+// `codes`: of all places, in host memory; `room`: for that many more. `there`: the same codes, with lists, if the device
+// has them. The resources name the device.
 std::unique_ptr<WalkBuildGpu> make_walk_build_gpu(const WalkRows& codes, int64_t degree, const Resources& resources,
-                                                  int64_t room = 0);
+                                                  int64_t room = 0, const WalkArraysOnGpu& there = {});
 
 }  // namespace kith

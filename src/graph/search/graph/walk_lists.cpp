@@ -39,10 +39,7 @@ ChangedLists::ChangedLists(const WalkLists& before, int64_t places, const Resour
   lists_.places_ = places;
 }
 
-void ChangedLists::change(const std::vector<uint32_t>& some) {
-  if (all_own_) return;
-  std::vector<bool> wanted(own_.size(), false);
-  for (const uint32_t place : some) wanted[place / kPageLists] = true;
+void ChangedLists::change_pages(std::vector<bool> wanted) {
   for (int64_t page = before_ / kPageLists; page < page_count(); ++page) wanted[static_cast<size_t>(page)] = true;
   int64_t copies = 0;
   for (size_t page = 0; page < own_.size(); ++page) {
@@ -65,11 +62,6 @@ void ChangedLists::put_together() {
   const int64_t places = std::exchange(lists_.places_, before_);
   lists_.copy_to(all.data(), resources_);
   lists_ = WalkLists(std::move(all), places, lists_.degree_);
-  all_own_ = true;
-}
-
-void ChangedLists::replace(HostArray<uint32_t> lists) {
-  lists_ = WalkLists(std::move(lists), lists_.places_, lists_.degree_);
   all_own_ = true;
 }
 

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <memory>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace kith {
@@ -60,10 +61,18 @@ class ChangedLists {
   // Adds room for new lists after the existing ones, `places` in total.
   ChangedLists(const WalkLists& before, int64_t places, const Resources& resources);
 
-  // Makes the lists of these places, ascending, changeable; those of new places already are.
-  void change(const std::vector<uint32_t>& some);
-  // Replaces all lists, including those of new places.
-  void replace(HostArray<uint32_t> lists);
+  // Makes the lists of these places changeable; those of new places already are.
+  template <typename Places>
+  void change(const Places& some) {
+    if (all_own_) return;
+    std::vector<bool> wanted(own_.size(), false);
+    for (const uint32_t place : some) wanted[place / kPageLists] = true;
+    change_pages(std::move(wanted));
+  }
+  // Makes all lists changeable if that costs less than the pages of so many of them, anywhere.
+  void expect(int64_t some) {
+    if (!all_own_ && some * 2 > page_count()) put_together();
+  }
   // A changeable list.
   uint32_t* changed(uint32_t place) const { return const_cast<uint32_t*>(lists_.of(place)); }
   // Makes the list of a place changeable, and returns it.
@@ -75,6 +84,7 @@ class ChangedLists {
   WalkLists take() &&;
 
  private:
+  void change_pages(std::vector<bool> wanted);
   void put_together();
   void copy_page(int64_t page);
   int64_t page_count() const { return static_cast<int64_t>(own_.size()); }
