@@ -42,7 +42,7 @@ def main() -> None:
     parser.add_argument("--factory", default="Graph32")
     parser.add_argument("--peer", action="store_true")
     options = parser.parse_args()
-    x, queries = data_of(options.folder, options.rows + options.rounds * options.adds, 500)
+    x, queries = data_of(options.folder, False, options.rows + options.rounds * options.adds, 500)
     index = kith.Index(options.factory)
     index.add(x[: options.rows])
     peer = None
