@@ -127,12 +127,14 @@ DatabaseMemory::DatabaseMemory(Database& db, const Resources& resources) {
   if (!is_limited(resources) || db.counted_by_ == resources.host_memory()) return;
   counted_ = HostBuffer(kDatabaseMemory, "SQLite", resources);
   pages_ = db.number("PRAGMA cache_size");
+  // In a transaction nothing is sorted; a database that is not in files has none to sort in.
+  const bool sorts = !db.in_transaction() && db.uses_files();
+  const int64_t temporary = sorts ? db.number("PRAGMA temp_store") : -1;
+  if (sorts) db.run(kSortInFiles);
   db.run(kCountedPages);
+  temporary_ = temporary;
   db_ = &db;
   before_ = std::exchange(db.counted_by_, resources.host_memory());
-  if (db.in_transaction() || !db.uses_files()) return;  // then nothing is sorted, or there are no files to sort in
-  temporary_ = db.number("PRAGMA temp_store");
-  db.run(kSortInFiles);
 }
 
 DatabaseMemory::~DatabaseMemory() {

@@ -260,7 +260,8 @@ class ListsState final : public IndexState {
     if (probes == model_->lists() || most == 0 || (!filtered && fewest_in(probes) >= most)) {
       return search(queries, out, probes);
     }
-    // Queries that find fewer than `most` are those whose lists hold fewer. Where memory is counted it may be all.
+    // Queries that find fewer than `most` are those whose lists hold fewer. While memory is only counted,
+    // all are assumed to be.
     const HostNeighbors all(out, resources);
     search(queries, all.view(), probes);
     std::vector<int64_t> short_queries;
@@ -269,10 +270,11 @@ class ListsState final : public IndexState {
     }
     if (!short_queries.empty()) {
       const HostRows here(queries, resources);
-      const MatrixBuffer asked = rows_of(here.view(), short_queries, resources);
       std::map<int64_t, std::vector<int64_t>> by_lists;
-      const std::vector<int64_t> needed =
-          lists_needed(asked.view(), probes, most, filtered ? kept.bits(resources) : nullptr, resources);
+      const std::vector<int64_t> needed = [&] {
+        const MatrixBuffer asked = rows_of(here.view(), short_queries, resources);
+        return lists_needed(asked.view(), probes, most, filtered ? kept.bits(resources) : nullptr, resources);
+      }();
       for (size_t i = 0; i < short_queries.size(); ++i) by_lists[needed[i]].push_back(short_queries[i]);
       for (const auto& [lists, numbers] : by_lists) {
         const auto count = static_cast<int64_t>(numbers.size());

@@ -26,7 +26,7 @@ namespace kith {
 namespace {
 
 constexpr int64_t kBufferBytes = 256 * 1024;
-constexpr int64_t kMadeBytes = 256 * 1024;  // made at a time by a thread; whole values of any size
+constexpr int64_t kMadeBytes = 256 * 1024;  // made at a time by a thread; whole values of any size that divides a page
 constexpr int64_t kThreadBytes = 1 << 20;   // that are worth a thread
 constexpr int64_t kMostThreads = 8;
 constexpr int64_t kPageBytes = 4096;
@@ -180,18 +180,23 @@ void AtomicFileWriter::write_pieces(int64_t bytes, const std::function<int(int64
   const off_t begin = ::lseek(file_.get(), 0, SEEK_CUR);
   if (begin < 0) fail("write", errno);
   const int64_t pieces = std::clamp<int64_t>(bytes / kThreadBytes, 1, kMostThreads);
-  // Pieces are whole pages, whose locks threads would wait for.
+  // Threads that write to the same page wait for its lock, so pieces share a page at most at their ends.
   const int64_t each = (bytes / pieces + kPageBytes - 1) / kPageBytes * kPageBytes;
-  std::vector<std::future<int>> written;
   int code = 0;
-  for (int64_t offset = each; offset < bytes; offset += each) {
-    written.push_back(start_beside([&put, offset, begin, count = std::min(each, bytes - offset)] {
-      return put(offset, count, begin + offset);
-    }));
-  }
-  if (bytes > 0) code = put(0, std::min(each, bytes), begin);
-  for (std::future<int>& piece : written) {
-    if (const int other = piece.get(); code == 0) code = other;
+  try {
+    std::vector<std::future<int>> written;
+    for (int64_t offset = each; offset < bytes; offset += each) {
+      written.push_back(start_beside([&put, offset, begin, count = std::min(each, bytes - offset)] {
+        return put(offset, count, begin + offset);
+      }));
+    }
+    if (bytes > 0) code = put(0, std::min(each, bytes), begin);
+    for (std::future<int>& piece : written) {
+      if (const int other = piece.get(); code == 0) code = other;
+    }
+  } catch (...) {  // the other threads have ended
+    discard();
+    throw;
   }
   if (code != 0) fail("write", code);
   if (::lseek(file_.get(), begin + bytes, SEEK_SET) < 0) fail("write", errno);

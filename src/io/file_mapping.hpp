@@ -32,7 +32,7 @@ class FileMapping {
 
 // Asks the system to read mapped bytes from the disk in the background.
 void expect_mapped(const void* data, int64_t bytes) noexcept;
-// Takes mapped bytes that were read out of this process's memory; the system keeps them as long as it has room.
+// Drops the pages of these mapped bytes from the process; they stay in the page cache while the system has room.
 void release_mapped(const void* data, int64_t bytes) noexcept;
 
 // A matrix file in memory: values lie at `values`, rows `row_stride` values apart.

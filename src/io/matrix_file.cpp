@@ -141,6 +141,7 @@ void MatrixFileWriter::write(const void* values, int64_t bytes) {
 }
 
 void MatrixFileWriter::write_made(int64_t bytes, const AtomicFileWriter::Fill& fill) {
+  if (layout_.row_header_bytes > 0) throw Unsupported("rows with headers of their own are written one after the other");
   file_.write_made(bytes, fill);
   bytes_written_ += bytes;
 }

@@ -284,7 +284,10 @@ StepFile::StepFile(std::unique_ptr<DiskFile> file, std::string name, uint64_t wo
   if (!divided && end.magic != StepEnd().magic) refuse("the step has no end");
   if (end.work != work) refuse("the step is of other work");
   const int64_t room = size - static_cast<int64_t>(sizeof(end));
-  if (end.sections > static_cast<uint64_t>(room) / 16) refuse("the step's table does not fit in it");
+  const int64_t room_of_table = room - (divided ? 16 : 0);
+  if (room_of_table < 0 || end.sections > static_cast<uint64_t>(room_of_table) / 16) {
+    refuse("the step's table does not fit in it");
+  }
   std::vector<uint64_t> table(2 * end.sections + (divided ? 2 : 0));
   const auto table_bytes = static_cast<int64_t>(table.size() * sizeof(uint64_t));
   file_->read(room - table_bytes, table.data(), table_bytes);
@@ -299,6 +302,9 @@ StepFile::StepFile(std::unique_ptr<DiskFile> file, std::string name, uint64_t wo
     return;
   }
   stripes_ = {static_cast<int64_t>(table[table.size() - 2]), static_cast<int64_t>(table.back())};
+  if (stripes_.unit < 1 || stripes_.unit > INT64_MAX / kMostFiles || stripes_.files < 2 || stripes_.files > kMostFiles) {
+    refuse("the step is not divided as steps are");
+  }
   for (int64_t number = 0; number < stripes_.files; ++number) {
     data_.push_back(open_data(static_cast<size_t>(number)));
     if (data_.back() == nullptr || data_.back()->size() != stripes_.bytes_in(number, offsets_.back())) {

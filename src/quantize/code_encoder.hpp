@@ -77,8 +77,8 @@ struct EncodeTask {
 // CUDA.
 void encode_cuda(const EncodeTask& task, int device, const Resources& resources);
 
-// A name that other libraries have for such a code, as a pattern (index/other_parts.hpp), and what to write instead: a
-// sentence that ends in a factory string.
+// A name that other libraries have for such a code, as a pattern (# is a number, a final * anything), and what to write
+// instead: a sentence that ends in a factory string.
 struct OtherName {
   std::string_view pattern;
   std::string_view advice;

@@ -81,6 +81,24 @@ TEST(AtomicFileWriter, WritesMegabytesInOrder) {
   EXPECT_TRUE(directory.read("large") == "begin" + bytes + "middle" + bytes + "end");
 }
 
+// Whichever thread was to make the bytes that failed.
+TEST(AtomicFileWriter, BytesThatCannotBeMadeEndTheWriter) {
+  constexpr int64_t kBytes = int64_t{5} << 20;
+  for (const int64_t fails_at : {int64_t{0}, kBytes / 2, kBytes - 1}) {
+    const TemporaryDirectory directory;
+    directory.write("file", "old");
+    AtomicFileWriter writer(directory.path("file"));
+    const auto fill = [&](int64_t offset, int64_t count, std::byte* out) {
+      if (offset <= fails_at && fails_at < offset + count) throw InvalidArgument("no such value");
+      std::memset(out, 1, static_cast<size_t>(count));
+    };
+    EXPECT_THROW(writer.write_made(kBytes, fill), InvalidArgument);
+    EXPECT_THROW(writer.commit(), InvalidState);
+    EXPECT_EQ(directory.read("file"), "old");
+    EXPECT_EQ(directory.names(), Names{"file"});
+  }
+}
+
 TEST(AtomicFileWriter, ShowsTheOldFileUntilCommit) {
   const TemporaryDirectory directory;
   directory.write("file", "old");

@@ -52,7 +52,7 @@ def test_foreign_keywords_are_answered(name):
     for keyword, value in FOREIGN.items():
         if keyword in inspect.signature(call).parameters:
             continue
-        with pytest.raises(TypeError, match=f"has no argument {keyword!r}; (Kith's way is|did you mean|it has|see help)"):
+        with pytest.raises(TypeError, match=f"has no argument {keyword!r}; (Kith's way is|did you mean|it has)"):
             call(**dict.fromkeys(needed), **{keyword: value})
         with pytest.raises(TypeError, match=f"has no argument {keyword!r}"):  # in place of one that is needed
             call(**{keyword: value})

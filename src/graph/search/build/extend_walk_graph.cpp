@@ -319,9 +319,8 @@ std::shared_ptr<const WalkGraph> extend_walk_graph(const WalkGraph& graph, const
                                                    int64_t clipped, uint64_t seed, const Resources& given,
                                                    WalkArraysOnGpu* arrays) try {
   const Resources resources = given.with_device(Device::cpu()).with_progress({});
-  const WalkArraysOnGpu there = arrays == nullptr || arrays->device != given.device().index
-                                    ? WalkArraysOnGpu()
-                                    : std::exchange(*arrays, WalkArraysOnGpu());
+  WalkArraysOnGpu there = arrays == nullptr ? WalkArraysOnGpu() : std::exchange(*arrays, WalkArraysOnGpu());
+  if (there.device != given.device().index) there = WalkArraysOnGpu();
   const bool on_gpu = grows_on_gpu(graph, rows, there.there(), given);
   const Resources asked = on_gpu ? given.with_progress({}) : resources;
   StageTimes times;
