@@ -5,10 +5,6 @@ from __future__ import annotations
 import re
 
 _EXPECTED: dict[str, tuple[str, ...]] = {
-    "hamming counts the differing bits of uint8 rows, scikit-learn's the share of differing entries": (
-        r"test_(kneighbors|radius_neighbors)_brute_backend\[.*-hamming\]",
-        r"test_valid_brute_metric_for_auto_algorithm\[.*-hamming\]",
-    ),
     "neighbours within a radius are always sorted by distance": (
         r"test_k_and_radius_neighbors_train_is_not_query",
         r"test_k_and_radius_neighbors_duplicates\[.*\]",
