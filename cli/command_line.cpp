@@ -164,7 +164,9 @@ std::string option_meant(const CLI::App& command, std::string_view word) {
       {" nlist n-lists lists type kind index-type ", {"--factory"}},
       {" ef ef-search efsearch ", {"--beam"}},
       {" space distance metric-type ", {"--metric"}},
-      {" input in i vectors x file ", {"--data", "--vectors", "--queries"}},
+      {" i ", {"--index", "--data", "--vectors", "--queries"}},
+      {" input in vectors x file ", {"--data", "--vectors", "--queries"}},
+      {" n lines count num-rows nrows ", {"--rows"}},
       {" output o dest ", {"--out", "--out-ids"}},
       {" query q ", {"--queries"}},
       {" index-file ", {"--index", "--quantizer"}},
@@ -217,19 +219,37 @@ void refuse_empty_values(CLI::App& app) {
   }
 }
 
+// The command that a line names, as far as it was understood.
+struct Reached {
+  const CLI::App* command;
+  std::string path;  // with a space behind each name
+  int depth = 1;     // of the next argument, which may name a command
+
+  bool has_commands() const { return !command->get_subcommands(nullptr).empty(); }
+};
+
+Reached reached_by(const CLI::App& app) {
+  Reached reached{&app, ""};
+  while (!reached.command->get_subcommands().empty()) {
+    reached.command = reached.command->get_subcommands()[0];
+    reached.path += reached.command->get_name() + " ";
+    ++reached.depth;
+  }
+  return reached;
+}
+
+void refuse_unknown_command(const Reached& reached, int argc, const char* const* argv) {
+  if (reached.has_commands() && reached.depth < argc && argv[reached.depth][0] != '-') {
+    throw UsageError(unknown_command(*reached.command, argv[reached.depth]));
+  }
+}
+
 // Throws the error for a wrong command line, with a hint where to find help.
 [[noreturn]] void refuse_line(const CLI::App& app, int argc, const char* const* argv, const CLI::ParseError& error) {
-  const CLI::App* at = &app;
-  std::string path;
-  int depth = 1;  // of the next argument that may name a command
-  while (!at->get_subcommands().empty()) {
-    at = at->get_subcommands()[0];
-    path += at->get_name() + " ";
-    ++depth;
-  }
-  const bool has_commands = !at->get_subcommands(nullptr).empty();
-  if (has_commands && depth < argc && argv[depth][0] != '-') throw UsageError(unknown_command(*at, argv[depth]));
-  if (has_commands && depth > 1) {
+  const Reached reached = reached_by(app);
+  const auto& [at, path, depth] = reached;
+  refuse_unknown_command(reached, argc, argv);
+  if (reached.has_commands() && depth > 1) {
     throw UsageError(fmt::format("kith {}needs one of its commands; see kith {}--help", path, path));
   }
   if (const std::string name = unknown_option(*at, depth, argc, argv); !name.empty()) {
@@ -299,6 +319,7 @@ CommandLine parse_command_line(int argc, const char* const* argv, const RunOptio
     line.answer = fmt::format("{}\n", request.what());
     return line;
   } catch (const CLI::CallForHelp&) {
+    refuse_unknown_command(reached_by(app), argc, argv);
     line.answer = app.help();
     return line;
   } catch (const CLI::ParseError& error) {

@@ -240,6 +240,11 @@ def test_a_slip_of_the_pen_is_answered_with_what_was_meant(kith):
         (["knn", "--gpu"], "no option --gpu; did you mean --device?"),
         (["kmeans", "--input", "x.npy"], "no option --input; did you mean --data?"),
         (["knn", "-j", "2"], "no option -j; did you mean --threads?"),
+        (["index", "search", "-i", "x.kith"], "no option -i; did you mean --index?"),
+        (["head", "x.fbin", "-n", "2"], "no option -n; did you mean --rows?"),
+        (["help", "knnn"], "unknown command 'knnn'; did you mean kith knn?"),
+        (["help", "index", "bild"], "did you mean kith index build?"),
+        (["index", "bild", "--help"], "did you mean kith index build?"),
         (["knn", "--base", "a.fbin", "--queries", "b.fbin", "--out-ids", "c.ibin", "more"], "no place for 'more'"),
     ]:
         assert says in kith.fails(2, *line)
