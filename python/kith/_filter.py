@@ -51,7 +51,8 @@ def as_filter(filter: FilterLike | None) -> RowFilter | None:
 def _one_filter(filter: Any) -> RowFilter | None:
     if filter is None:
         return None
-    if isinstance(filter, (dict, set, frozenset, str)) or callable(filter):
+    is_condition = isinstance(filter, str) and not filter.endswith((".npy", ".npz"))  # not the name of a file
+    if is_condition or isinstance(filter, (dict, set, frozenset)) or callable(filter):
         is_set = isinstance(filter, (set, frozenset))
         hint = "sorted(filter) is one" if is_set else "collections, which kith.open makes, take conditions: where="
         raise TypeError(
