@@ -512,9 +512,13 @@ int64_t WorkFolder::stored_bytes(std::string_view beginning) const {
 void WorkFolder::remove(const std::string& name) {
   disk_.remove(path_of(name));
   const std::string data = name + std::string(kDataEnding);
+  // Beside each other: a file system in memory frees some ten gigabytes in a second.
+  std::vector<std::future<void>> removed;
   for (const std::string& other : disk_.list(path_)) {
-    if (other.starts_with(data) && !other.ends_with(kPartEnding)) disk_.remove(path_of(other));
+    if (!other.starts_with(data) || other.ends_with(kPartEnding)) continue;
+    removed.push_back(start_beside([this, path = path_of(other)] { disk_.remove(path); }));
   }
+  for (std::future<void>& one : removed) one.get();
 }
 
 void WorkFolder::await(const std::vector<std::string>& steps) {

@@ -137,6 +137,7 @@ class SimulatedDisk final : public Disk {
     change_names({{to, names_[from]}, {from, nullptr}});
   }
   void remove(const std::string& path) override {
+    const std::scoped_lock lock(mutex_);
     count(DiskCall::remove, path);
     if (names_.contains(path)) change_names({{path, nullptr}});
   }
