@@ -52,24 +52,31 @@ void GraphShare::join(WorkingLists& lists, bool own, const HostArray<uint64_t>& 
   for (int64_t row = 0; row < lists.rows(); ++row) lists.refresh_threshold(row);
 }
 
-// Some rows of each rank at a time: it gets the lists that the others have of them.
+// Some rows of each rank at a time: it gets the lists that the others have of them. All ranks then join theirs at the same
+// time.
 void GraphShare::offer_to_owners(WorkingLists& lists, const HostArray<uint64_t>& room,
                                  const Resources& resources) const {
   const auto size = static_cast<size_t>(ranks_.size());
   const int64_t length = lists.length();
-  for (int root = 0; root < ranks_.size(); ++root) {
-    const RankPart owned = rows_of(root);
-    for (int64_t first = owned.first; first < owned.end(); first += kRowsAtOnce) {
-      together(ranks_, [&] { resources.check_cancelled(); });
-      const int64_t count = std::min(kRowsAtOnce, owned.end() - first);
-      const int64_t entries = count * length;
-      ranks_.gather(root, lists.list(first), std::vector<int64_t>(size, array_bytes<uint64_t>(entries)), room.data());
-      if (root != ranks_.rank()) continue;
-      for (size_t rank = 0; rank < size; ++rank) {
-        if (static_cast<int>(rank) == root) continue;
-        const uint64_t* next = room.data() + rank * static_cast<size_t>(entries);
-        for (int64_t row = first; row < first + count; ++row, next += length) lists.offer_list(row, next);
-      }
+  int64_t most = 0;
+  for (int rank = 0; rank < ranks_.size(); ++rank) most = std::max(most, rows_of(rank).count);
+  const auto some_of = [&](int rank, int64_t done) -> RankPart {
+    const RankPart owned = rows_of(rank);
+    return {owned.first + done, std::clamp<int64_t>(owned.count - done, 0, kRowsAtOnce)};
+  };
+  for (int64_t done = 0; done < most; done += kRowsAtOnce) {
+    together(ranks_, [&] { resources.check_cancelled(); });
+    for (int root = 0; root < ranks_.size(); ++root) {
+      const RankPart some = some_of(root, done);
+      if (some.count == 0) continue;
+      const int64_t bytes = array_bytes<uint64_t>(some.count * length);
+      ranks_.gather(root, lists.list(some.first), std::vector<int64_t>(size, bytes), room.data());
+    }
+    const RankPart own = some_of(ranks_.rank(), done);
+    for (size_t rank = 0; rank < size; ++rank) {
+      if (static_cast<int>(rank) == ranks_.rank()) continue;
+      const uint64_t* next = room.data() + rank * static_cast<size_t>(own.count * length);
+      for (int64_t row = own.first; row < own.end(); ++row, next += length) lists.offer_list(row, next);
     }
   }
 }
