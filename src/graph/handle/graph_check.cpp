@@ -18,6 +18,7 @@ namespace kith {
 namespace {
 
 constexpr int64_t kCheckedRowsPerTask = 1024;
+constexpr int64_t kRowsTold = 65536;  // at a time
 constexpr int64_t kNobody = -1;
 
 bool is_farther(float a, float b, Metric metric) { return larger_is_nearer(metric) ? a < b : a > b; }
@@ -122,11 +123,13 @@ void check_graph(const KnnGraph& graph, const Resources& resources,
       return;
     }
   };
-  const auto look_and_tell = [&](int64_t first, int64_t end) {
-    look(first, end);
-    checked(first, end);
-  };
-  for_row_blocks("check", rows, resources.with_progress({}), look_and_tell, kCheckedRowsPerTask);
+  const Resources quiet = resources.with_progress({});
+  for (int64_t begin = 0; begin < rows; begin += kRowsTold) {
+    const int64_t count = std::min(kRowsTold, rows - begin);
+    for_row_blocks(
+        "check", count, quiet, [&](int64_t first, int64_t end) { look(begin + first, begin + end); }, kCheckedRowsPerTask);
+    checked(begin, begin + count);
+  }
   const int64_t wrong = first_wrong.load();
   if (wrong < rows) throw_wrong_row({graph, wrong, graph.ids(wrong), graph.distances(wrong)});
 }

@@ -16,7 +16,7 @@ namespace kith {
 
 // Throws InvalidArgument, naming the first invalid row. A graph on a device is checked there.
 void check_graph(const KnnGraph& graph, const Resources& resources);
-// The same of a graph in host memory; `checked` is told, on any thread, which rows have been looked at.
+// The same of a graph in host memory; `checked` is told which rows have been looked at, in order.
 void check_graph(const KnnGraph& graph, const Resources& resources,
                  const std::function<void(int64_t first, int64_t end)>& checked);
 // Whether a row of a graph in host memory is valid; `scratch` is memory for a copy of its ids. For callers that visit

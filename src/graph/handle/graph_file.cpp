@@ -111,9 +111,12 @@ KnnGraph load_graph_files(const std::string& ids, const std::string& distances, 
     // Under a limit what is mapped does not stay in the process's memory for having been checked.
     const bool limited = resources.options().host_memory_limit != kNoLimit;
     check_graph(graph, resources, [&](int64_t first, int64_t end) {
-      const int64_t count = (end - first) * graph.k();
-      if (limited && ids_mapped) release_mapped(graph.ids(first), array_bytes<int64_t>(count));
-      if (limited && distances_mapped) release_mapped(graph.distances(first), array_bytes<float>(count));
+      // Reading what follows has brought some of what was released before it back.
+      constexpr int64_t kBroughtBack = int64_t{2} << 20;  // values
+      const int64_t from = std::max<int64_t>(first * graph.k() - kBroughtBack, 0);
+      const int64_t count = end * graph.k() - from;
+      if (limited && ids_mapped) release_mapped(graph.ids(0) + from, array_bytes<int64_t>(count));
+      if (limited && distances_mapped) release_mapped(graph.distances(0) + from, array_bytes<float>(count));
     });
   } catch (const InvalidArgument& error) {
     throw InvalidArgument(fmt::format("'{}' and '{}' are no graph: {}", ids, distances, error.what()));
