@@ -14,7 +14,18 @@ from kith.sklearn._radius import RadiusSearch
 from kith.sklearn._search import KithSearch, constraints
 
 
-class KNeighborsTransformer(KithSearch, theirs.KNeighborsTransformer):  # type: ignore[misc]
+class _TransformerToGraph:
+    """What scikit-learn is told of a step whose output is a graph."""
+
+    mode: str
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.transformer_tags.preserves_dtype = ["float32"] if self.mode == "distance" else ["float64"]
+        return tags
+
+
+class KNeighborsTransformer(_TransformerToGraph, KithSearch, theirs.KNeighborsTransformer):  # type: ignore[misc]
     """Transform vectors into the sparse graph of their nearest fitted vectors.
 
     A ``sklearn.neighbors.KNeighborsTransformer`` that searches with Kith: a step before estimators that take such a graph
@@ -66,13 +77,8 @@ class KNeighborsTransformer(KithSearch, theirs.KNeighborsTransformer):  # type: 
         )
         self.device = device
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = ["float32"] if self.mode == "distance" else ["float64"]
-        return tags
 
-
-class RadiusNeighborsTransformer(RadiusSearch, theirs.RadiusNeighborsTransformer):  # type: ignore[misc]
+class RadiusNeighborsTransformer(_TransformerToGraph, RadiusSearch, theirs.RadiusNeighborsTransformer):  # type: ignore[misc]
     """Transform vectors into the sparse graph of all fitted vectors within a radius.
 
     A ``sklearn.neighbors.RadiusNeighborsTransformer`` that searches with Kith.
@@ -121,11 +127,6 @@ class RadiusNeighborsTransformer(RadiusSearch, theirs.RadiusNeighborsTransformer
             n_jobs=n_jobs,
         )
         self.device = device
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = ["float32"] if self.mode == "distance" else ["float64"]
-        return tags
 
 
 class KNNGraphTransformer(KNeighborsTransformer):
