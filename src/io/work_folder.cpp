@@ -50,6 +50,12 @@ bool is_data(std::string_view name) { return name.find(kDataEnding) != std::stri
 // Whether a file says that parts have ended.
 bool is_sign(std::string_view name) { return name.starts_with(kDoneBeginning) || name.starts_with(kLeftBeginning); }
 
+// Whether a file may stay behind from before the manifest, or from after it.
+bool is_beside_work(std::string_view name) {
+  const bool beginning = name.starts_with(kManifestName) && name.ends_with(kPartEnding);
+  return beginning || is_sign(name) || name.starts_with(kLockName);
+}
+
 std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
 
 // The first bytes of a file as a file of their own.
@@ -393,8 +399,7 @@ void WorkFolder::lock_part() {
 // Throws if the folder holds foreign files. Steps without a manifest belong to no work.
 void WorkFolder::refuse_foreign() const {
   for (const std::string& name : disk_.list(path_)) {
-    const bool beginning = name.starts_with(kManifestName) && name.ends_with(kPartEnding);
-    if (beginning || is_sign(name) || name == kManifestName || name.starts_with(kLockName)) continue;
+    if (is_beside_work(name) || name == kManifestName) continue;
     if (disk_.exists(path_of(kManifestName))) return;  // another part may have written it just now
     throw InvalidArgument(fmt::format("the folder '{}' is to be a work folder, and holds '{}' but no manifest; name an "
                                       "empty or a new folder",
@@ -500,6 +505,18 @@ std::vector<std::string> WorkFolder::names(std::string_view beginning) const {
 
 bool WorkFolder::holds_work(Disk& disk, const std::string& path) {
   return disk.exists(path + "/" + std::string(kManifestName));
+}
+
+void WorkFolder::remove_remains(Disk& disk, const std::string& path) {
+  const auto path_of = [&](std::string_view name) { return fmt::format("{}/{}", path, name); };
+  if (!disk.exists(path_of(kLockName))) return;
+  const std::unique_ptr<DiskLock> lock = disk.try_lock(path_of(kLockName), LockKind::alone);
+  const std::vector<std::string> names = disk.list(path);
+  if (lock == nullptr || !std::all_of(names.begin(), names.end(), is_beside_work)) return;
+  for (const std::string& name : names) {
+    if (name != kLockName) disk.remove(path_of(name));
+  }
+  disk.remove(path_of(kLockName));
 }
 
 int64_t WorkFolder::stored_bytes(std::string_view beginning) const {

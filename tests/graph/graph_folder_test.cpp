@@ -81,6 +81,24 @@ TEST(GraphFolder, WithoutAReportThereIsNoGraph) {
   expect_refusal<InvalidArgument>([&] { (void)load_graph_folder(folder, on_cpu()); }, "holds no report.json");
 }
 
+// A build that was killed just before its first step, or just after its last, leaves a lock alone.
+TEST(GraphFolder, NothingIsLeftOfWorkThatIsNotThere) {
+  const TemporaryDirectory directory;
+  const std::string folder = directory.path("g");
+  for (const char* steps : {"g/work", "g/work.exact"}) {
+    std::filesystem::create_directories(directory.path(steps));
+    directory.write(std::string(steps) + "/lock", "");
+  }
+  save_graph_folder(random_graph({50, 5}, 1), folder, on_cpu());
+  EXPECT_FALSE(std::filesystem::exists(directory.path("g/work")));
+  EXPECT_FALSE(std::filesystem::exists(directory.path("g/work.exact")));
+  std::filesystem::create_directories(directory.path("g/work"));
+  directory.write("g/work/lock", "");
+  directory.write("g/work/notes.txt", "mine");
+  save_graph_folder(random_graph({50, 5}, 2), folder, on_cpu());
+  EXPECT_EQ(directory.read("g/work/notes.txt"), "mine");
+}
+
 // Under limits from that of the graph in memory down to a tenth of the rows, from one file and from several.
 TEST(GraphFolder, TheExactGraphOfFilesIsTheSameUnderAnyLimit) {
   const TemporaryDirectory directory;

@@ -298,6 +298,43 @@ TEST(WorkFolder, ACrashAtAnyCallLosesNoFinishedStep) {
   }
 }
 
+TEST(WorkFolder, WhatACrashLeavesBesideTheWorkIsRemoved) {
+  const auto whole_life = [](Disk& disk) {
+    work(disk);
+    WorkFolder(disk, "w", manifest_of(), Resources()).finish({}, false);
+  };
+  SimulatedDisk whole;
+  whole.set_fault({.at = INT64_MAX, .code = 0, .kind = {}});
+  whole_life(whole);
+  int64_t without_work = 0;
+  for (int64_t at = 0; at < whole.calls(); ++at) {
+    SimulatedDisk disk;
+    disk.set_fault({.at = at, .code = 0, .kind = {}});
+    EXPECT_THROW(whole_life(disk), Crash);
+    disk.crash(Loss::bytes_that_are_not_synced);
+    const std::vector<std::string> before = disk.list("w");
+    const bool holds_work = WorkFolder::holds_work(disk, "w");
+    WorkFolder::remove_remains(disk, "w");
+    EXPECT_EQ(disk.list("w"), holds_work ? before : std::vector<std::string>()) << at;
+    without_work += before.empty() || holds_work ? 0 : 1;
+  }
+  EXPECT_GT(without_work, 2);
+}
+
+TEST(WorkFolder, OtherFilesAndARunningProcessAreNoRemains) {
+  SimulatedDisk disk;
+  const WorkFolder running(disk, "w", manifest_of(), Resources());
+  disk.remove("w/manifest");
+  WorkFolder::remove_remains(disk, "w");
+  EXPECT_TRUE(disk.exists("w/lock"));
+  disk.make_folder("other");
+  disk.set_content("other/lock", "");
+  disk.set_content("other/thesis.txt", "years");
+  WorkFolder::remove_remains(disk, "other");
+  EXPECT_TRUE(disk.exists("other/lock"));
+  WorkFolder::remove_remains(disk, "nowhere");
+}
+
 TEST(WorkFolder, AnErrorAtAnyCallLeavesWorkThatGoesOn) {
   for (const int code : {EIO, ENOSPC}) {
     for (int64_t at = 0; at < 40; ++at) {

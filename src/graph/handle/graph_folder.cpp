@@ -11,16 +11,19 @@
 #include "io/atomic_file_writer.hpp"
 #include "io/disk.hpp"
 #include "io/file_error.hpp"
+#include "io/work_folder.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <filesystem>
 #include <future>
 #include <memory>
 #include <span>
 #include <string_view>
+#include <system_error>
 #include <variant>
 #include <vector>
 
@@ -35,6 +38,16 @@ constexpr std::string_view kIdsTypeKey = "ids_dtype";
 std::string ids_in(const std::string& folder) { return folder + "/ids.npy"; }
 std::string distances_in(const std::string& folder) { return folder + "/distances.npy"; }
 std::string report_in(const std::string& folder) { return folder + "/report.json"; }
+
+// What a killed process left where it was about to keep steps, or had just ended with them.
+void remove_remains_of_steps(const std::string& folder) {
+  const std::string steps = own_steps_folder(folder);
+  for (const std::string& path : {steps, ending_steps_folder(steps)}) {
+    WorkFolder::remove_remains(real_disk(), path);
+    std::error_code ignored;  // it holds work, or is not there
+    std::filesystem::remove(path, ignored);
+  }
+}
 
 std::string json_text(std::string_view text) {
   std::string json = "\"";
@@ -241,6 +254,7 @@ void save_graph_folder(const KnnGraph& graph, const std::string& folder, const G
   }
   meter.finish();
   writer.finish(graph.metric(), graph.report());
+  remove_remains_of_steps(folder);
 }
 
 bool holds_graph(const std::string& folder) { return real_disk().exists(report_in(folder)); }

@@ -18,6 +18,11 @@ namespace kith {
 // Whether the folder holds a finished graph.
 bool holds_graph(const std::string& folder);
 
+// Where the steps of building it are kept, unless another folder is named.
+inline std::string own_steps_folder(const std::string& folder) { return folder + "/work"; }
+// Where those of the exact graph are kept that follows cells from disk.
+inline std::string ending_steps_folder(const std::string& steps) { return steps + ".exact"; }
+
 class GraphFolderWriter {
  public:
   // Creates the folder if needed. An existing graph in it is kept until finish().

@@ -92,7 +92,7 @@ std::optional<DiskCells> cells_from_disk(const VectorFile& x, const KnnGraphPara
 
 // Where the exact graph is made that follows cells from disk.
 std::string ending_folder(const std::string& folder, const GraphWork& work) {
-  return steps_folder(folder, work) + ".exact";
+  return ending_steps_folder(steps_folder(folder, work));
 }
 
 // Where the graph is built in memory, though steps were to be kept.

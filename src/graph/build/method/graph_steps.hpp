@@ -8,6 +8,7 @@
 
 #include "core/within_limits.hpp"
 #include "graph/build/cells_on_disk/cells_on_disk.hpp"
+#include "graph/handle/graph_folder.hpp"
 #include "io/disk.hpp"
 #include "io/read_rows.hpp"
 
@@ -18,7 +19,7 @@
 namespace kith {
 
 inline std::string steps_folder(const std::string& folder, const GraphWork& work) {
-  return work.folder.empty() ? folder + "/work" : work.folder;
+  return work.folder.empty() ? own_steps_folder(folder) : work.folder;
 }
 
 inline DiskWork disk_work(const std::string& folder, const GraphWork& work) {
