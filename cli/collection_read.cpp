@@ -1,9 +1,9 @@
 // kith collection search, info, verify and export, which only read, even while another program writes.
+#include <kith/byte_size.hpp>
 #include <kith/error.hpp>
 #include <kith/vector_file.hpp>
 
 #include "collection_commands.hpp"
-#include "core/byte_size.hpp"
 #include "file_report.hpp"
 #include "item_lines.hpp"
 #include "output_paths.hpp"

@@ -1,11 +1,10 @@
 // kith collection create, add, remove, compact and snapshot.
+#include <kith/byte_size.hpp>
 #include <kith/error.hpp>
+#include <kith/resources.hpp>
 #include <kith/vector_file.hpp>
 
 #include "collection_commands.hpp"
-#include "core/byte_size.hpp"
-#include "core/memory_budget.hpp"
-#include "core/named_limit.hpp"
 #include "index_files.hpp"
 #include "item_lines.hpp"
 #include "rate_text.hpp"
@@ -39,11 +38,16 @@ void require_piece(const VectorFile& vectors, const CollectionParams& params, in
   const int64_t stored = piece * vectors.cols() * size_of(params.dtype);
   const int64_t last = vectors.rows() % piece * vectors.cols() * size_of(params.dtype);
   const int64_t needed = read + std::max(vectors.dtype() == params.dtype ? 0 : stored, last) + last;
-  const MemoryBudget& budget = *resources.host_memory();
-  if (needed <= budget.available()) return;
-  throw NamedLimit("host", budget.used() + needed,
-                   fmt::format("not enough memory to add a segment's rows: {} needed, {} left of the host memory limit of {}",
-                               format_bytes_up(needed), format_bytes(budget.available()), format_bytes(budget.limit())));
+  const int64_t left = resources.host_memory_left();
+  if (needed <= left) return;
+  const int64_t limit = resources.options().host_memory_limit;
+  const int64_t would_do = limit - left + needed;
+  const std::string refused =
+      fmt::format("not enough memory to add a segment's rows: {} needed, {} left of the host memory limit of {}",
+                  format_bytes_up(needed), format_bytes(left), format_bytes(limit));
+  throw OutOfMemory(fmt::format("{}; a host memory limit of {} bytes ({}) would do", refused, would_do,
+                                format_bytes_up(would_do)),
+                    would_do, refused);
 }
 
 OpenParams writing(double timeout) {

@@ -1,13 +1,13 @@
 #include "command_line.hpp"
 
 #include <kith/device.hpp>
+#include <kith/nearest_name.hpp>
 #include <kith/version.hpp>
 
 #include "collection_commands.hpp"
 #include "command_help.hpp"
 #include "commands.hpp"
 #include "convert_command.hpp"
-#include "core/nearest_name.hpp"
 #include "dedup_command.hpp"
 #include "eval_command.hpp"
 #include "exit_codes.hpp"
@@ -73,6 +73,10 @@ std::vector<std::string> command_names(const CLI::App& app) {
   return names;
 }
 
+std::string_view nearest_of(std::string_view name, const std::vector<std::string>& known) {
+  return nearest_name(name, std::vector<std::string_view>(known.begin(), known.end()));
+}
+
 // What other programs call a command of Kith's, where letters alone do not tell.
 std::string_view command_meant(std::string_view name) {
   struct Meant {
@@ -125,7 +129,8 @@ std::string unknown_command(const CLI::App& app, const std::string& name) {
     known += (known.empty() ? "" : ", ") + command->get_name();
   }
   const std::string under = app.get_parent() == nullptr ? "" : app.get_name() + " ";
-  if (const std::string_view nearest = nearest_name(name, command_names(app)); !nearest.empty()) {
+  const std::vector<std::string> names = command_names(app);
+  if (const std::string_view nearest = nearest_of(name, names); !nearest.empty()) {
     return fmt::format("unknown command '{}{}'; did you mean kith {}{}?", under, name, under, nearest);
   }
   if (const std::string_view meant = command_meant(name); under.empty() && !meant.empty()) {
@@ -190,7 +195,7 @@ std::string unknown_option_text(const CLI::App& command, const std::string& name
   }
   const std::string_view word = std::string_view(name).substr(name.starts_with("--") ? 2 : 1);
   std::string nearest = option_meant(command, word);
-  if (nearest.empty()) nearest = nearest_name(name, known);
+  if (nearest.empty()) nearest = nearest_of(name, known);
   // "--k" for -k, "-t" for --threads, "--out" for --out-ids.
   if (word.size() == 1 && command.get_option_no_throw(fmt::format("-{}", word)) != nullptr) {
     nearest = fmt::format("-{}", word);

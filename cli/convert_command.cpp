@@ -3,9 +3,9 @@
 #include "convert_command.hpp"
 
 #include <kith/error.hpp>
+#include <kith/host_buffer.hpp>
 #include <kith/vector_file.hpp>
 
-#include "core/host_array.hpp"
 #include "exit_codes.hpp"
 #include "other_input.hpp"
 #include "output_paths.hpp"

@@ -1,8 +1,8 @@
 #include "dedup_command.hpp"
 
+#include <kith/host_buffer.hpp>
 #include <kith/vector_file.hpp>
 
-#include "core/host_array.hpp"
 #include "exit_codes.hpp"
 #include "file_report.hpp"
 #include "output_paths.hpp"

@@ -3,10 +3,10 @@
 #include "eval_command.hpp"
 
 #include <kith/error.hpp>
+#include <kith/host_buffer.hpp>
 #include <kith/recall.hpp>
 #include <kith/vector_file.hpp>
 
-#include "core/host_array.hpp"
 #include "row_pieces.hpp"
 #include "stopwatch.hpp"
 

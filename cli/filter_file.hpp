@@ -1,10 +1,9 @@
 // A filter in a file: row numbers, or one byte per row.
 #pragma once
 
+#include <kith/host_buffer.hpp>
 #include <kith/matrix_buffer.hpp>
 #include <kith/row_filter.hpp>
-
-#include "core/host_array.hpp"
 
 #include <string>
 

@@ -1,8 +1,8 @@
 // kith graph path: the smoothest path between two rows of a graph, or the widths of many pairs.
 #include <kith/error.hpp>
+#include <kith/host_buffer.hpp>
 #include <kith/vector_file.hpp>
 
-#include "core/host_array.hpp"
 #include "graph_commands.hpp"
 #include "output_paths.hpp"
 #include "stopwatch.hpp"

@@ -2,9 +2,8 @@
 #include "head_command.hpp"
 
 #include <kith/error.hpp>
+#include <kith/host_buffer.hpp>
 #include <kith/vector_file.hpp>
-
-#include "core/host_array.hpp"
 
 #include <fmt/format.h>
 

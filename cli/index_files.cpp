@@ -1,11 +1,10 @@
 #include "index_files.hpp"
 
+#include <kith/byte_size.hpp>
 #include <kith/error.hpp>
 #include <kith/faiss_file.hpp>
 #include <kith/file_info.hpp>
 #include <kith/vector_file.hpp>
-
-#include "core/byte_size.hpp"
 
 #include <fmt/format.h>
 

@@ -2,9 +2,9 @@
 // never written.
 #pragma once
 
+#include <kith/host_buffer.hpp>
 #include <kith/index.hpp>
 
-#include "core/host_array.hpp"
 #include "json_output.hpp"
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // kith index inspect and convert: the contents of an index file, and conversion to another format.
+#include <kith/byte_size.hpp>
 #include <kith/file_info.hpp>
 
-#include "core/byte_size.hpp"
 #include "index_commands.hpp"
 #include "index_files.hpp"
 #include "output_paths.hpp"

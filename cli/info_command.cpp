@@ -1,14 +1,14 @@
 #include "info_command.hpp"
 
+#include <kith/byte_size.hpp>
 #include <kith/device.hpp>
 #include <kith/error.hpp>
+#include <kith/faiss_file.hpp>
 #include <kith/file_info.hpp>
 #include <kith/version.hpp>
 
-#include "core/byte_size.hpp"
 #include "exit_codes.hpp"
 #include "index_files.hpp"
-#include "io/file_kind.hpp"
 #include "other_input.hpp"
 
 #include <fmt/format.h>
@@ -25,16 +25,6 @@
 namespace kith::cli {
 namespace {
 
-// The first bytes of a file; IoError if it cannot be opened.
-std::string head_of(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw IoError(fmt::format("cannot open '{}': {}", path, std::strerror(errno)), path, errno);
-  std::string head(16, '\0');
-  file.read(head.data(), static_cast<std::streamsize>(head.size()));
-  head.resize(static_cast<size_t>(file.gcount()));
-  return head;
-}
-
 bool is_known_extension(const std::string& path) {
   try {
     static_cast<void>(content_by_extension(path));
@@ -46,16 +36,15 @@ bool is_known_extension(const std::string& path) {
 
 // Describes an index of Kith's or FAISS's like `kith index inspect`, and other files by their kind.
 void describe_other_file(const std::string& path, Report& report, JsonObject& json) {
-  const std::string head = head_of(path);
   const auto bytes = static_cast<int64_t>(std::filesystem::file_size(path));
   json.number("bytes", bytes);
-  if (is_kith_file(path) || looks_like_faiss(head)) {
+  if (is_kith_file(path) || is_faiss_file(path)) {
     const IndexInfo info = open_index(path, Resources(), {.mmap = is_kith_file(path)}).info();
     report.text += fmt::format("{}: index, {}\n{}", path, format_bytes(bytes), index_text(info, false));
     json.text("format", is_kith_file(path) ? "kith" : "faiss").text("content", "index").object("index", index_json(info));
     return;
   }
-  const FileKind kind = kind_of_file(path, head);
+  const FileKind kind = file_kind(path);
   if (kind.name.empty()) {
     static_cast<void>(file_info(path));  // which refuses it
   }

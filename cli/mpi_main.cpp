@@ -1,5 +1,5 @@
 // kith-mpi: the commands of kith that several processes can share; started by mpirun or srun.
-#include "distributed/mpi/mpi_communicator.hpp"
+#include "mpi/mpi_communicator.hpp"
 #include "program.hpp"
 
 int main(int argc, char** argv) {

@@ -1,10 +1,9 @@
 #include "plan_command.hpp"
 
+#include <kith/byte_size.hpp>
 #include <kith/device.hpp>
 #include <kith/error.hpp>
 #include <kith/vector_file.hpp>
-
-#include "core/byte_size.hpp"
 
 #include <fmt/format.h>
 

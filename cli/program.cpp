@@ -5,7 +5,6 @@
 #include "command_line.hpp"
 #include "exit_codes.hpp"
 #include "interrupt.hpp"
-#include "ranks/agreement.hpp"
 
 #include <cstdio>
 #include <stdexcept>

@@ -2,12 +2,12 @@
 
 #include <kith/error.hpp>
 #include <kith/quantizer.hpp>
+#include <kith/refused_row.hpp>
 #include <kith/vector_file.hpp>
 
 #include "file_report.hpp"
 #include "output_paths.hpp"
 #include "row_pieces.hpp"
-#include "rows/naming_files.hpp"
 #include "stopwatch.hpp"
 
 #include <fmt/format.h>

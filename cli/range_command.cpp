@@ -1,9 +1,9 @@
 #include "range_command.hpp"
 
 #include <kith/error.hpp>
+#include <kith/host_buffer.hpp>
 #include <kith/range_limit.hpp>
 
-#include "core/host_array.hpp"
 #include "file_report.hpp"
 #include "filter_file.hpp"
 #include "output_paths.hpp"

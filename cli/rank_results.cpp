@@ -1,9 +1,8 @@
 #include "rank_results.hpp"
 
+#include <kith/communicator.hpp>
 #include <kith/error.hpp>
 #include <kith/file_info.hpp>
-
-#include "ranks/agreement.hpp"
 
 #include <fmt/format.h>
 

@@ -3,8 +3,6 @@
 
 #include <kith/resources.hpp>
 
-#include "core/memory_budget.hpp"
-
 #include <algorithm>
 #include <cstdint>
 
@@ -15,7 +13,7 @@ inline constexpr int64_t kPieceBytes = int64_t{16} << 20;
 
 // At least one row; if even that does not fit, its allocation fails with the bytes needed.
 inline int64_t rows_per_piece(int64_t rows, int64_t bytes_per_row, const Resources& resources) {
-  const int64_t bytes = std::min(kPieceBytes, resources.host_memory()->available() / 2);
+  const int64_t bytes = std::min(kPieceBytes, resources.host_memory_left() / 2);
   return std::clamp<int64_t>(bytes / std::max<int64_t>(bytes_per_row, 1), 1, std::max<int64_t>(rows, 1));
 }
 

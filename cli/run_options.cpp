@@ -1,10 +1,9 @@
 #include "run_options.hpp"
 
+#include <kith/byte_size.hpp>
 #include <kith/communicator.hpp>
 #include <kith/error.hpp>
 
-#include "core/byte_size.hpp"
-#include "core/named_limit.hpp"
 #include "interrupt.hpp"
 #include "process_memory.hpp"
 #include "progress_bar.hpp"
@@ -117,11 +116,11 @@ std::vector<std::string> with_resources(const RunOptions& options, const std::fu
   } catch (const OutOfMemory& error) {
     const int64_t least = own + error.bytes_needed() + kOwnVaries;
     const int64_t needed = (least + kMebibyte - 1) / kMebibyte * kMebibyte;
-    const auto* const named = dynamic_cast<const NamedLimit*>(&error);
+    const bool named = !error.refused().empty();
     std::string text = fmt::format("{} (of --memory-limit {} the program itself takes {}",
-                                   named != nullptr ? named->refused().c_str() : error.what(),
+                                   named ? error.refused().c_str() : error.what(),
                                    format_bytes(*options.memory_limit), format_bytes(own));
-    if (named != nullptr && needed > *options.memory_limit) {
+    if (named && needed > *options.memory_limit) {
       text += fmt::format("; --memory-limit {}M would do", needed / kMebibyte);
     }
     throw OutOfMemory(text + ")", needed);

@@ -12,8 +12,11 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
+#include <type_traits>
+#include <utility>
 
 namespace kith {
 
@@ -77,6 +80,45 @@ struct KITH_EXPORT AgreedByAll {
 // Throws on all ranks the error that one of them has; `own` is null on a rank without one. With a single rank the error
 // is rethrown unchanged.
 KITH_EXPORT void agree(Communicator& ranks, const std::exception_ptr& own);
+
+// Does this rank's part of a step, then agrees.
+template <typename Work>
+auto together(Communicator& ranks, const Work& work) {
+  using Result = std::invoke_result_t<const Work&>;
+  std::exception_ptr error;
+  if constexpr (std::is_void_v<Result>) {
+    try {
+      work();
+    } catch (...) {
+      error = std::current_exception();
+    }
+    agree(ranks, error);
+  } else {
+    std::optional<Result> result;
+    try {
+      result.emplace(work());
+    } catch (...) {
+      error = std::current_exception();
+    }
+    agree(ranks, error);
+    return std::move(*result);
+  }
+}
+
+// Runs a whole call of several steps, each of which begins with an agreement. A rank that fails before the next
+// agreement takes its error there; no rank returns before all have succeeded.
+template <typename Work>
+void in_lockstep(Communicator& ranks, const Work& work) {
+  std::exception_ptr error;
+  try {
+    work();
+  } catch (const AgreedByAll&) {
+    throw;
+  } catch (...) {
+    error = std::current_exception();
+  }
+  agree(ranks, error);
+}
 
 // This rank's place among the ranks with the same host name, and their number.
 struct HostPlace {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 namespace kith {
 
@@ -62,9 +63,15 @@ class KITH_EXPORT CorruptFile : public Error {
 class KITH_EXPORT OutOfMemory : public Error {
  public:
   OutOfMemory(const std::string& what, int64_t bytes_needed) : Error(what), bytes_needed_(bytes_needed) {}
+  OutOfMemory(const std::string& what, int64_t bytes_needed, std::string refused)
+      : Error(what), refused_(std::move(refused)), bytes_needed_(bytes_needed) {}
   int64_t bytes_needed() const { return bytes_needed_; }
+  // What was refused, without the limit that would do, where what() names one; else empty. For programs whose own limit
+  // is another one.
+  const std::string& refused() const { return refused_; }
 
  private:
+  std::string refused_;
   int64_t bytes_needed_;
 };
 

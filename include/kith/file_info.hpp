@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace kith {
@@ -23,6 +24,14 @@ struct FileInfo {
 };
 
 KITH_EXPORT FileInfo file_info(const std::string& path);
+
+// What a file is that holds no vectors, by its first bytes or its name: "a SQLite database", and what to do with it, with
+// a verb. Both are empty where that is not known.
+struct FileKind {
+  std::string_view name;
+  std::string_view hint;
+};
+KITH_EXPORT FileKind file_kind(const std::string& path);
 
 // Vectors or ids, by the extension, or by the dtype of an .npy or HDF5 file.
 KITH_EXPORT FileContent content_of(const std::string& path);

@@ -1,4 +1,5 @@
-// Host memory that Kith owns: 64-byte aligned, uninitialised, and counted against the limit of its Resources.
+// Host memory that Kith owns: 64-byte aligned, uninitialised, and counted against the limit of its Resources. HostArray
+// is the same with a type and a length.
 #pragma once
 
 #include <kith/export.hpp>
@@ -8,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 namespace kith {
@@ -26,6 +28,8 @@ class KITH_EXPORT HostBuffer {
 
   std::byte* data() const { return data_; }
   int64_t bytes() const { return bytes_; }
+  // Whether its bytes are counted without memory behind them, while Kith works out what a call needs.
+  bool only_counted() const;
   template <typename T>
   T* as() const {
     return reinterpret_cast<T*>(data_);
@@ -42,6 +46,31 @@ class KITH_EXPORT HostBuffer {
   std::byte* data_ = nullptr;
   int64_t bytes_ = 0;
   std::shared_ptr<MemoryBudget> budget_;
+};
+
+// `count` values, which need no constructor.
+template <typename T>
+class HostArray {
+  static_assert(std::is_trivially_copyable_v<T>);
+
+ public:
+  HostArray() = default;
+  HostArray(int64_t count, std::string_view purpose, const Resources& resources)
+      : buffer_(count * static_cast<int64_t>(sizeof(T)), purpose, resources),
+        size_(count),
+        there_(buffer_.only_counted() ? 0 : count) {}
+
+  T* data() const { return buffer_.template as<T>(); }
+  int64_t size() const { return size_; }
+  int64_t bytes() const { return buffer_.bytes(); }
+  T& operator[](int64_t i) const { return data()[i]; }
+  T* begin() const { return data(); }
+  T* end() const { return data() + there_; }  // begin() where it is only counted
+
+ private:
+  HostBuffer buffer_;
+  int64_t size_ = 0;
+  int64_t there_ = 0;
 };
 
 }  // namespace kith

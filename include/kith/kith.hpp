@@ -1,11 +1,13 @@
 // Everything at once.
 #pragma once
 
+#include <kith/byte_size.hpp>
 #include <kith/column_file.hpp>
 #include <kith/communicator.hpp>
 #include <kith/csr_matrix.hpp>
 #include <kith/custom_metric.hpp>
 #include <kith/device.hpp>
+#include <kith/device_memory.hpp>
 #include <kith/distributed.hpp>
 #include <kith/dtype.hpp>
 #include <kith/error.hpp>
@@ -18,6 +20,7 @@
 #include <kith/graph_recall.hpp>
 #include <kith/graph_report.hpp>
 #include <kith/hnswlib_file.hpp>
+#include <kith/host_buffer.hpp>
 #include <kith/index.hpp>
 #include <kith/index_edges.hpp>
 #include <kith/index_graph.hpp>
@@ -29,8 +32,11 @@
 #include <kith/local_search_quantizer.hpp>
 #include <kith/mapped_vectors.hpp>
 #include <kith/metric.hpp>
+#include <kith/narrowed_vectors.hpp>
 #include <kith/near_duplicates.hpp>
+#include <kith/nearest_name.hpp>
 #include <kith/neighbors.hpp>
+#include <kith/one_call.hpp>
 #include <kith/pairwise_distances.hpp>
 #include <kith/product_quantizer.hpp>
 #include <kith/quantizer.hpp>

@@ -32,6 +32,13 @@ struct KnnParams {
   KITH_EXPORT void validate() const;
 };
 
+// What knn() refuses whatever the rows' values are: parameters, dtypes, columns, more results than any memory holds. For
+// callers that make room for results before they search.
+KITH_EXPORT void check_knn(const MatrixView& queries, const MatrixView& base, const KnnParams& params);
+KITH_EXPORT void check_knn(const VectorFile& queries, const VectorFile& base, const KnnParams& params);
+// The number of results alone.
+KITH_EXPORT void check_result_size(int64_t queries, int64_t k);
+
 KITH_EXPORT Neighbors knn(const MatrixView& queries, const MatrixView& base, const KnnParams& params = {},
                           const Resources& resources = Resources());
 

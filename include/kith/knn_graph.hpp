@@ -83,11 +83,14 @@ struct KnnGraphParams {
 class KnnGraph {
  public:
   KnnGraph() = default;
-  // A graph of neighbours that were found elsewhere. They are not checked; validate() does that.
+  // A graph of neighbours that were found elsewhere. Those in host memory are checked, as by validate().
   KITH_EXPORT KnnGraph(Neighbors neighbors, Metric metric, const Resources& resources = Resources());
   // The same for memory that `owner` keeps alive; rows and k are those of the view.
   KITH_EXPORT KnnGraph(const NeighborsView& neighbors, std::shared_ptr<const void> owner, Metric metric,
                        const Resources& resources = Resources());
+  // The same without a check, for neighbours that came from a graph.
+  KITH_EXPORT static KnnGraph unchecked(const NeighborsView& neighbors, std::shared_ptr<const void> owner,
+                                        Metric metric);
 
   int64_t rows() const { return rows_; }
   int64_t k() const { return k_; }

@@ -12,9 +12,11 @@
 #pragma once
 
 #include <kith/export.hpp>
+#include <kith/file_info.hpp>
 #include <kith/resources.hpp>
 #include <kith/view.hpp>
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -35,6 +37,24 @@ class KITH_EXPORT MappedVectors {
  private:
   struct Impl;
   std::unique_ptr<Impl> impl_;
+};
+
+// A mapped file of vectors or ids, with the values that it stores: those of an .ibin are int32. It is never read into a
+// buffer, whatever the limits.
+class KITH_EXPORT MappedFile {
+ public:
+  explicit MappedFile(const std::string& path);
+
+  const FileInfo& info() const { return info_; }
+  // Valid as long as a copy of this object; null without rows.
+  const void* data() const { return data_; }
+  int64_t row_stride() const { return row_stride_; }  // in values
+
+ private:
+  FileInfo info_;
+  std::shared_ptr<const void> mapping_;
+  const void* data_ = nullptr;
+  int64_t row_stride_ = 0;
 };
 
 }  // namespace kith

@@ -4,8 +4,10 @@
 #include <kith/error.hpp>
 #include <kith/export.hpp>
 #include <kith/row_reader.hpp>
+#include <kith/vector_file.hpp>
 
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 
@@ -27,5 +29,34 @@ class KITH_EXPORT RefusedRow : public InvalidArgument {
   int64_t row_;
   std::string problem_;
 };
+
+// Does the work; its errors about rows name them `what` and count from `first`.
+template <typename Work>
+decltype(auto) naming_rows(std::string_view what, const Work& work, int64_t first = 0) {
+  try {
+    return work();
+  } catch (const RefusedRow& refused) {
+    refused.throw_as(what, first + refused.row());
+  }
+}
+
+// Does work over rows that errors call `what`. If a row is refused and the rows come from several files, the error
+// names the file and the row in it.
+struct NamedFile {
+  std::string_view what;
+  const VectorFile& file;
+};
+template <typename Work>
+decltype(auto) naming_files(std::initializer_list<NamedFile> files, const Work& work) {
+  try {
+    return work();
+  } catch (const RefusedRow& refused) {
+    for (const auto& [what, file] : files) {
+      const bool is_in = what == refused.what_row() && refused.row() >= 0 && refused.row() < file.rows();
+      if (is_in && file.files() > 1) throw RefusedRow(refused, file.place_of(refused.row()));
+    }
+    throw;
+  }
+}
 
 }  // namespace kith

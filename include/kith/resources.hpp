@@ -52,6 +52,8 @@ class KITH_EXPORT Resources {
   Device device() const;  // the first of several
   std::vector<DeviceParts> devices() const;
   int threads() const;
+  // The bytes that the host memory limit leaves now.
+  int64_t host_memory_left() const;
 
   // Copies with the same pool and budgets, and another device, stream, sink or token.
   Resources with_device(Device device) const;

@@ -1,5 +1,6 @@
 // The library's additive quantizers, as the package's classes of these names use them.
 #include <kith/local_search_quantizer.hpp>
+#include <kith/one_call.hpp>
 #include <kith/residual_quantizer.hpp>
 
 #include "quantizer_binding.hpp"
@@ -31,7 +32,7 @@ std::optional<nb::object> encode_local(const LocalSearchQuantizer& self, const V
                                      .start = parse_code_start(start),
                                      .seed = seed};
   Call call(options);
-  return within_limits("the codes", call.resources(), [&](const Resources& resources) {
+  return as_one_call("the codes", call.resources(), [&](const Resources& resources) {
     auto codes = MatrixOutput::bytes(rows.rows(), self.code_bytes(), "the codes", out, resources);
     if (given && !out && !resources.host_memory()->counts_only()) {
       const MatrixView from = view_as(*given, DType::u8, "start");

@@ -4,8 +4,6 @@
 
 #include "call.hpp"
 
-#include "ranks/agreement.hpp"
-
 #include <kith/communicator.hpp>
 
 #include <nanobind/nanobind.h>

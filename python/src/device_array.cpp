@@ -2,9 +2,7 @@
 
 #include "module.hpp"
 
-#include "core/byte_size.hpp"
-#include "cuda/device_memory.hpp"
-
+#include <kith/device_memory.hpp>
 #include <kith/error.hpp>
 #include <kith/host_buffer.hpp>
 
@@ -135,7 +133,10 @@ DeviceArray DeviceArray::empty(int64_t rows, int64_t cols, const std::string& dt
       std::find_if(std::begin(kDtypes), std::end(kDtypes), [&](const NamedDtype& d) { return dtype == d.name; });
   if (known == std::end(kDtypes)) throw InvalidArgument(fmt::format("unknown dtype '{}'", dtype));
   made.dtype_ = known->dtype;
-  const int64_t bytes = saturating_multiply(saturating_multiply(rows, cols), made.dtype_.bits / 8);
+  int64_t bytes = 0;
+  if (__builtin_mul_overflow(rows, cols, &bytes) || __builtin_mul_overflow(bytes, made.dtype_.bits / 8, &bytes)) {
+    throw InvalidArgument(fmt::format("{} x {} values are more than any memory holds", rows, cols));
+  }
   auto memory = allocate_on_device(bytes, "a result", device, Resources());
   made.data_ = memory.get();
   made.shape_ = {rows, cols};

@@ -6,10 +6,8 @@
 #include "module.hpp"
 
 #include <kith/error.hpp>
+#include <kith/mapped_vectors.hpp>
 #include <kith/vector_file.hpp>
-
-#include "core/byte_size.hpp"
-#include "io/file_mapping.hpp"
 
 #include <fmt/format.h>
 
@@ -17,6 +15,7 @@
 #include <nanobind/stl/string.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <string>
 
 namespace kith::python {
@@ -59,7 +58,7 @@ nb::object read_id_rows(const std::string& path, int64_t first, std::optional<in
   const int64_t count = checked_count(path, file.rows(), first, wanted);
   const int64_t row_bytes = file.cols() * static_cast<int64_t>(sizeof(int64_t));
   Call call;
-  HostBuffer ids(saturating_multiply(count, row_bytes), "the ids read", call.resources());
+  HostBuffer ids(count * row_bytes, "the ids read", call.resources());
   call.run([&] {
     in_pieces(count, row_bytes, call, [&](int64_t done, int64_t rows) {
       file.read(first + done, rows, ids.as<int64_t>() + done * file.cols());
@@ -86,25 +85,24 @@ nb::object read(const nb::bytes& path_bytes, int64_t first, std::optional<int64_
   return vectors_array(std::move(vectors));
 }
 
-nb::dlpack::dtype mapped_dtype(ElementType element) {
-  if (element == ElementType::i32) return nb::dtype<int32_t>();
-  if (element == ElementType::i64) return nb::dtype<int64_t>();
-  return array_dtype(traits_of(element).dtype.value());
+nb::dlpack::dtype mapped_dtype(const std::string& stored) {
+  if (stored == "i32") return nb::dtype<int32_t>();
+  if (stored == "i64") return nb::dtype<int64_t>();
+  return array_dtype(parse_dtype(stored));
 }
 
 nb::object map(const nb::bytes& path_bytes, int64_t first, std::optional<int64_t> wanted) {
   const std::string path = path_of(path_bytes);
   check_count(wanted);
-  const MatrixFile file(path);
-  const FileLayout& layout = file.layout();
-  const int64_t count = checked_count(path, layout.rows, first, wanted);
-  auto* kept = new MappedMatrix(map_matrix(file));
-  nb::capsule owner(kept, [](void* pointer) noexcept { delete static_cast<MappedMatrix*>(pointer); });
-  const std::byte* data = count == 0 ? nullptr : kept->values + first * layout.row_step();
-  const size_t shape[] = {static_cast<size_t>(count), static_cast<size_t>(layout.cols)};
-  const int64_t strides[] = {kept->row_stride, 1};
-  return nb::ndarray<nb::numpy, nb::ro, nb::ndim<2>>(data, 2, shape, owner, strides, mapped_dtype(layout.element))
-      .cast();
+  const FileInfo info = file_info(path);
+  const int64_t count = checked_count(path, info.rows, first, wanted);
+  auto* kept = new MappedFile(path);
+  nb::capsule owner(kept, [](void* pointer) noexcept { delete static_cast<MappedFile*>(pointer); });
+  const nb::dlpack::dtype dtype = mapped_dtype(info.dtype);
+  const void* data = count == 0 ? nullptr : static_cast<const std::byte*>(kept->data()) + first * kept->row_stride() * dtype.bits / 8;
+  const size_t shape[] = {static_cast<size_t>(count), static_cast<size_t>(info.cols)};
+  const int64_t strides[] = {kept->row_stride(), 1};
+  return nb::ndarray<nb::numpy, nb::ro, nb::ndim<2>>(data, 2, shape, owner, strides, dtype).cast();
 }
 
 // "f32", "i64", ...: as the file stores it.

@@ -1,7 +1,5 @@
 #include "graph_arrays.hpp"
 
-#include "graph/handle/graph_access.hpp"
-
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/variant.h>
 
@@ -22,7 +20,7 @@ KnnGraph GivenGraph::graph() const {
     view.ids = const_cast<int64_t*>(host.data());  // which KnnGraph never writes to
     view.distances = const_cast<float*>(std::get<ConstDistanceArray>(distances).data());
   }
-  return GraphAccess::make(view, nullptr, parse_metric(metric), {});
+  return KnnGraph::unchecked(view, nullptr, parse_metric(metric));
 }
 
 nb::tuple csr_arrays(CsrMatrix matrix) {

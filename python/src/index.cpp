@@ -19,12 +19,10 @@
 #include "tensor_place.hpp"
 #include "vector_source.hpp"
 
-#include "core/within_limits.hpp"
-#include "rows/knn_checks.hpp"
-
 #include <kith/distributed.hpp>
 #include <kith/faiss_file.hpp>
 #include <kith/hnswlib_file.hpp>
+#include <kith/one_call.hpp>
 #include <kith/vector_file.hpp>
 
 #include <nanobind/stl/optional.h>
@@ -210,7 +208,7 @@ nb::object reconstruct(const BorrowingIndex& self, const ConstIdList& ids, const
   const VectorView<const int64_t> view = ids_of(ids);
   const int64_t cols = self.index.dimension();
   const bool wide = !self.index.offset().empty();  // which float32 would lose again
-  return within_limits("the reconstructed vectors", call.resources(), [&](const Resources& resources) {
+  return as_one_call("the reconstructed vectors", call.resources(), [&](const Resources& resources) {
     MatrixBuffer vectors(wide ? DType::f64 : DType::f32, view.size, cols, "the reconstructed vectors", resources);
     call.run([&] { self.index.reconstruct(view, vectors.mutable_view(), resources); });
     return vectors_array(std::move(vectors));
@@ -300,7 +298,7 @@ std::optional<std::pair<nb::object, nb::object>> search(const BorrowingIndex& se
     });
     return output.take();
   }
-  return within_limits("the search", call.resources(), [&](const Resources& resources) {
+  return as_one_call("the search", call.resources(), [&](const Resources& resources) {
     NeighborsOutput output(view.rows(), k, out, resources);
     call.run([&] { self.index.search(view, output.view(), wanted, resources); });
     return output.take();

@@ -9,12 +9,9 @@
 #include "tensor_place.hpp"
 #include "vector_source.hpp"
 
-#include "cluster/kmeans_fit.hpp"
-#include "core/host_array.hpp"
-#include "core/within_limits.hpp"
-#include "rows/narrowed_rows.hpp"
-
 #include <kith/distributed.hpp>
+#include <kith/narrowed_vectors.hpp>
+#include <kith/one_call.hpp>
 #include <kith/vector_file.hpp>
 
 #include <nanobind/stl/optional.h>
@@ -45,6 +42,11 @@ KMeansInput input_of(const Weights& weights, const Centres& centres) {
   if (weights) input.weights = {weights->data(), static_cast<int64_t>(weights->shape(0)), {}};
   if (centres) input.centres = view_of(*centres, "init");
   return input;
+}
+
+template <typename T>
+int64_t bytes_of(int64_t count) {
+  return count * static_cast<int64_t>(sizeof(T));
 }
 
 // Kith's memory, counted against the call's limit, as an array of one axis.
@@ -135,9 +137,9 @@ FreshPrediction predict(const KMeans& self, const VectorArray& x, bool wants_dis
     return std::nullopt;
   }
   const int64_t far_count = wants_distances ? count : 0;
-  return within_limits("the labels", call.resources(), [&](const Resources& resources) -> FreshPrediction {
-    HostBuffer labels(array_bytes<int32_t>(count), "the labels", resources);
-    HostBuffer distances(array_bytes<float>(far_count), "the distances", resources);
+  return as_one_call("the labels", call.resources(), [&](const Resources& resources) -> FreshPrediction {
+    HostBuffer labels(bytes_of<int32_t>(count), "the labels", resources);
+    HostBuffer distances(bytes_of<float>(far_count), "the distances", resources);
     call.run([&] {
       self.predict(rows, labels.as<int32_t>(), wants_distances ? distances.as<float>() : nullptr, resources);
     });
@@ -161,9 +163,9 @@ std::pair<nb::object, nb::object> predict_file(const KMeans& self, const nb::obj
   Call call(options);
   const int64_t rows = file.rows();
   using Found = std::pair<nb::object, nb::object>;
-  return within_limits("the labels", call.resources(), [&](const Resources& resources) -> Found {
-    HostBuffer labels(array_bytes<int32_t>(rows), "the labels", resources);
-    HostBuffer distances(array_bytes<float>(rows), "the distances", resources);
+  return as_one_call("the labels", call.resources(), [&](const Resources& resources) -> Found {
+    HostBuffer labels(bytes_of<int32_t>(rows), "the labels", resources);
+    HostBuffer distances(bytes_of<float>(rows), "the distances", resources);
     const auto keep = [&](int64_t first, int64_t count, const int32_t* l, const float* d) {
       std::copy_n(l, count, labels.as<int32_t>() + first);
       std::copy_n(d, count, distances.as<float>() + first);
@@ -177,7 +179,7 @@ std::optional<nb::object> transform(const KMeans& self, const VectorArray& x, co
                                     const std::optional<GivenFloats>& out) {
   const MatrixView rows = view_of(x, "x");
   Call call(options);
-  return within_limits("the distances", call.resources(), [&](const Resources& resources) {
+  return as_one_call("the distances", call.resources(), [&](const Resources& resources) {
     auto output = MatrixOutput::floats(rows.rows(), self.params().clusters, "the distances", out, resources);
     call.run([&] { self.transform(rows, output.view(), resources); });
     return output.take();
@@ -187,7 +189,11 @@ std::optional<nb::object> transform(const KMeans& self, const VectorArray& x, co
 // Where the vectors were: as float64 if something was subtracted.
 nb::object restored_matrix(const MatrixView& from, const std::vector<double>& offset) {
   MatrixBuffer made(DType::f64, from.rows(), from.cols(), "a copy for Python", Resources());
-  restore_rows(from, std::make_shared<const std::vector<double>>(offset), made.mutable_view());
+  auto* to = static_cast<double*>(made.mutable_view().data());
+  for (int64_t row = 0; row < from.rows(); ++row) {
+    const auto* const values = static_cast<const float*>(from.data()) + row * from.row_stride();
+    for (size_t c = 0; c < offset.size(); ++c) *to++ = static_cast<double>(values[c]) + offset[c];
+  }
   return vectors_array(std::move(made));
 }
 
@@ -246,15 +252,13 @@ std::pair<nb::object, OffsetList> narrowed(const nb::object& x, const std::strin
   const auto given_rows = nb::cast<HostVectorArray>(x, false);
   const MatrixView view = view_of(given_rows, name.c_str());
   Call call;
-  std::optional<NarrowedRows> made;
+  NarrowedVectors made;
   call.run([&] {
-    Offset given;
-    if (offset) given = std::make_shared<const std::vector<double>>(*offset);
-    metric ? made.emplace(name, view, parse_metric(*metric), call.resources())
-           : made.emplace(name, view, given, OfRounding::silent, call.resources());
+    made = metric ? narrow_vectors(name, view, parse_metric(*metric), call.resources())
+                  : narrow_vectors(name, view, offset.value_or(std::vector<double>()), call.resources());
   });
-  if (!is_narrowed(view, made->offset())) return {x, std::nullopt};
-  return {copied_matrix(made->view()), made->offset() == nullptr ? OffsetList() : OffsetList(*made->offset())};
+  if (!made.is_copy) return {x, std::nullopt};
+  return {vectors_array(std::move(made.rows)), offset_list(made.offset)};
 }
 
 using CountArray = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;

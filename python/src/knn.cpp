@@ -12,11 +12,9 @@
 #include "tensor_place.hpp"
 #include "vector_source.hpp"
 
-#include "core/within_limits.hpp"
-#include "exact/search_checks.hpp"
-
 #include <kith/distributed.hpp>
 #include <kith/error.hpp>
+#include <kith/one_call.hpp>
 #include <kith/vector_file.hpp>
 
 #include <fmt/format.h>
@@ -71,8 +69,8 @@ Found knn_arrays(const VectorArray& queries, const VectorArray& base, int64_t k,
     return output->take();
   }
   const KnnParams params = make();
-  (void)check_knn(RowsInfo(query_view), RowsInfo(base_view), params);
-  return within_limits("the search", call.resources(), [&](const Resources& resources) {
+  check_knn(query_view, base_view, params);
+  return as_one_call("the search", call.resources(), [&](const Resources& resources) {
     NeighborsOutput output(query_view.rows(), k, out, resources);
     call.run([&] {
       if (rows->is_for_each) knn(query_view, base_view, rows->each, output.view(), params, resources);
@@ -96,7 +94,7 @@ nb::object knn_plain(nb::handle queries, nb::handle base, nb::handle k, nb::hand
   const MatrixView& query_view = *query_rows.view();
   if (!settings || !PlainNeighbors::suits(query_view.rows(), *count)) return nb::none();
   const KnnParams params = make_params(*count, known, true, {});
-  (void)check_knn(RowsInfo(query_view), RowsInfo(*base_rows.view()), params);
+  check_knn(query_view, *base_rows.view(), params);
   const PlainNeighbors found(query_view.rows(), *count, query_rows.single());
   Call call(*settings);
   call.run([&] { knn(query_view, *base_rows.view(), found.view(), params, call.resources()); });
@@ -144,8 +142,8 @@ Found knn_files(const nb::object& queries, const nb::object& base, int64_t k, co
   const VectorFile base_file = vector_file_of(base);
   const KnnParams params = make_params(k, parse_metric(metric), check_finite, filter_over(filter, base_file.rows()));
   Call call(options);
-  (void)check_knn(RowsInfo(query_file), RowsInfo(base_file), params);
-  return within_limits("the search", call.resources(), [&](const Resources& resources) {
+  check_knn(query_file, base_file, params);
+  return as_one_call("the search", call.resources(), [&](const Resources& resources) {
     NeighborsOutput output(query_file.rows(), k, out, resources);
     const NeighborsView& all = output.view();
     if (!all.space.host_readable())

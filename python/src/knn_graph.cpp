@@ -5,6 +5,7 @@
 #include <kith/graph_of_files.hpp>
 #include <kith/graph_recall.hpp>
 #include <kith/knn_graph.hpp>
+#include <kith/one_call.hpp>
 
 #include "array.hpp"
 #include "call.hpp"
@@ -15,9 +16,6 @@
 #include "module.hpp"
 #include "neighbors_output.hpp"
 #include "vector_source.hpp"
-
-#include "core/within_limits.hpp"
-#include "exact/search_checks.hpp"
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
@@ -49,19 +47,20 @@ KnnGraphParams params_of(int64_t k, const std::string& metric, const std::string
   return params;
 }
 
+constexpr int64_t kNeighborBytes = sizeof(int64_t) + sizeof(float);
+
 // Builds the graph of an array or of a file.
 template <typename Rows>
 nb::tuple graph_of(const Rows& rows, const KnnGraphParams& params, const CallOptions& options, const GivenOutput& out) {
-  check_result_size(rows.rows(), params.k);
   Call call(options);
-  check_search(RowsInfo(rows), RowsInfo(rows), params.metric);
+  check_knn(rows, rows, {.k = params.k, .metric = params.metric});
   GraphReport report;
-  const auto found = within_limits("the graph", call.resources(), [&](const Resources& resources) {
+  const auto found = as_one_call("the graph", call.resources(), [&](const Resources& resources) {
     NeighborsOutput output(rows.rows(), params.k, out, resources);
     call.run([&] { report = knn_graph(rows, output.view(), params, resources); });
     return output.take();
   });
-  if (!out) report.peak_host_bytes += footprint_of<Neighbors>(call.resources(), rows.rows(), params.k).host;
+  if (!out) report.peak_host_bytes += rows.rows() * params.k * kNeighborBytes;
   return nb::make_tuple(found, report_dict(report));
 }
 

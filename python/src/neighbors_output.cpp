@@ -1,9 +1,7 @@
 #include "neighbors_output.hpp"
 
-#include "core/byte_size.hpp"
-#include "rows/knn_checks.hpp"
-
 #include <kith/error.hpp>
+#include <kith/knn.hpp>
 
 #include <fmt/format.h>
 
@@ -43,9 +41,9 @@ NeighborsOutput::NeighborsOutput(int64_t queries, int64_t k, const GivenOutput& 
     view_.space = ids_space;
     return;
   }
-  const int64_t values = saturating_multiply(queries, k);
-  ids_ = HostBuffer(saturating_multiply(values, sizeof(int64_t)), "the neighbours' ids", resources);
-  distances_ = HostBuffer(saturating_multiply(values, sizeof(float)), "the neighbours' distances", resources);
+  const int64_t values = queries * k;
+  ids_ = HostBuffer(values * static_cast<int64_t>(sizeof(int64_t)), "the neighbours' ids", resources);
+  distances_ = HostBuffer(values * static_cast<int64_t>(sizeof(float)), "the neighbours' distances", resources);
   view_.ids = ids_.as<int64_t>();
   view_.distances = distances_.as<float>();
 }

@@ -1,4 +1,5 @@
 // All distances between two arrays, into the caller's matrix or a fresh one.
+#include <kith/one_call.hpp>
 #include <kith/pairwise_distances.hpp>
 
 #include "array.hpp"
@@ -7,8 +8,6 @@
 #include "module.hpp"
 #include "plain_array.hpp"
 #include "tensor_place.hpp"
-
-#include "core/within_limits.hpp"
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -26,7 +25,7 @@ std::optional<nb::object> pairwise(const VectorArray& x, const VectorArray& y, c
   const MatrixView y_view = view_of(y, "y");
   const PairwiseParams params{.metric = parse_metric(metric), .check_finite = check_finite};
   Call call(options);
-  return within_limits("the distances", call.resources(), [&](const Resources& resources) {
+  return as_one_call("the distances", call.resources(), [&](const Resources& resources) {
     auto output = MatrixOutput::floats(x_view.rows(), y_view.rows(), "the distances", out, resources);
     call.run([&] { pairwise_distances(x_view, y_view, output.view(), params, resources); });
     return output.take();

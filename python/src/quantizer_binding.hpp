@@ -8,9 +8,8 @@
 #include "vector_source.hpp"
 
 #include <kith/metric.hpp>
+#include <kith/one_call.hpp>
 #include <kith/vector_file.hpp>
-
-#include "core/within_limits.hpp"
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -48,7 +47,7 @@ std::optional<nb::object> encode(const Quantizer& self, const VectorArray& x, co
                                  const std::optional<DeviceArray>& out) {
   const MatrixView rows = view_of(x, "x");
   Call call(options);
-  return within_limits("the codes", call.resources(), [&](const Resources& resources) {
+  return as_one_call("the codes", call.resources(), [&](const Resources& resources) {
     auto codes = MatrixOutput::bytes(rows.rows(), self.code_bytes(), "the codes", out, resources);
     call.run([&] { self.encode(rows, codes.view(), resources); });
     return codes.take();
@@ -59,7 +58,7 @@ template <typename Quantizer, typename... How>
 nb::object codes_of_file(const Quantizer& self, const nb::object& source, const CallOptions& options, const How&... how) {
   const VectorFile file = vector_file_of(source);
   Call call(options);
-  return within_limits("the codes", call.resources(), [&](const Resources& resources) {
+  return as_one_call("the codes", call.resources(), [&](const Resources& resources) {
     auto codes = MatrixOutput::bytes(file.rows(), self.code_bytes(), "the codes", std::nullopt, resources);
     call.run([&] { self.encode(file, codes.view(), how..., resources); });
     return *codes.take();
@@ -76,7 +75,7 @@ std::optional<nb::object> decode(const Quantizer& self, const VectorArray& codes
                                  const std::optional<DeviceArray>& out) {
   const MatrixView rows = view_of(codes, "codes");
   Call call(options);
-  return within_limits("the decoded vectors", call.resources(), [&](const Resources& resources) {
+  return as_one_call("the decoded vectors", call.resources(), [&](const Resources& resources) {
     auto vectors = MatrixOutput::floats(rows.rows(), self.dimension(), "the decoded vectors", out, resources);
     call.run([&] { self.decode(rows, vectors.view(), resources); });
     return vectors.take();

@@ -1,4 +1,5 @@
 // The library's VectorTransform, as the package's transforms use it.
+#include <kith/one_call.hpp>
 #include <kith/vector_transform.hpp>
 
 #include "array.hpp"
@@ -8,8 +9,6 @@
 #include "vector_source.hpp"
 
 #include <kith/vector_file.hpp>
-
-#include "core/within_limits.hpp"
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -54,7 +53,7 @@ void train_file(VectorTransform& self, const nb::object& source, const CallOptio
 template <typename Work>
 std::optional<nb::object> transformed(int64_t rows, int64_t cols, const Resources& resources,
                                       const std::optional<GivenFloats>& out, const Work& work) {
-  return within_limits("the vectors", resources, [&](const Resources& used) {
+  return as_one_call("the vectors", resources, [&](const Resources& used) {
     auto output = MatrixOutput::floats(rows, cols, "the vectors", out, used);
     work(output.view(), used);
     return output.take();

@@ -1,6 +1,7 @@
 #include <kith/kmeans.hpp>
 
 #include <kith/error.hpp>
+#include <kith/refused_row.hpp>
 
 #include "cluster/data/data_scale.hpp"
 #include "cluster/data/kmeans_checks.hpp"
@@ -19,7 +20,6 @@
 #include "kernels/distance/distance_cpu.hpp"
 #include "ranks/parts.hpp"
 #include "ranks/transfer.hpp"
-#include "rows/naming_files.hpp"
 #include "rows/narrowed_rows.hpp"
 #include "rows/row_blocks.hpp"
 #include "rows/stored_row.hpp"

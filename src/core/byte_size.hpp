@@ -1,15 +1,11 @@
-// Byte counts as people write them: "512M", "1.5 GiB".
+// Sums and products of byte counts that do not overflow, beside their text (kith/byte_size.hpp).
 #pragma once
 
+#include <kith/byte_size.hpp>
+
 #include <cstdint>
-#include <string>
 
 namespace kith {
-
-// "832 B", "1.5 MiB", "12 GiB".
-std::string format_bytes(int64_t bytes);
-// The same, rounded up.
-std::string format_bytes_up(int64_t bytes);
 
 // a * b, or INT64_MAX where that would overflow. Both are at least 0.
 constexpr int64_t saturating_multiply(int64_t a, int64_t b) {

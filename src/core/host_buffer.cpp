@@ -112,6 +112,8 @@ HostBuffer::HostBuffer(int64_t bytes, std::string_view purpose, const Resources&
   }
 }
 
+bool HostBuffer::only_counted() const { return budget_ != nullptr && budget_->counts_only(); }
+
 void HostBuffer::release() noexcept {
   if (data_ == nullptr) return;
   if (!budget_->counts_only()) give_back(data_, bytes_, *budget_);

@@ -1,9 +1,9 @@
 #include <kith/metric.hpp>
 
 #include <kith/error.hpp>
+#include <kith/nearest_name.hpp>
 
 #include "core/name_table.hpp"
-#include "core/nearest_name.hpp"
 
 #include <fmt/format.h>
 

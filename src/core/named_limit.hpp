@@ -21,18 +21,13 @@ class NamedLimit : public OutOfMemory {
   NamedLimit(std::string_view which, int64_t limit, const std::string& refused)
       : OutOfMemory(fmt::format("{}; a {} memory limit of {} bytes ({}) would do", refused, which, limit,
                                 format_bytes_up(limit)),
-                    limit),
-        which_(which),
-        refused_(refused) {}
+                    limit, refused),
+        which_(which) {}
 
   std::string_view which() const { return which_; }
 
-  // The text without the limit, for callers that name another one: the program's limit counts all of its memory.
-  const std::string& refused() const { return refused_; }
-
  private:
   std::string_view which_;  // a literal
-  std::string refused_;
 };
 
 }  // namespace kith

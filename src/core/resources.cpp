@@ -216,6 +216,7 @@ Resources::Resources(ResourceOptions options) {
 const ResourceOptions& Resources::options() const { return *options_; }
 Device Resources::device() const { return options_->device; }
 int Resources::threads() const { return pool_->threads(); }
+int64_t Resources::host_memory_left() const { return host_memory_->available(); }
 
 const std::shared_ptr<MemoryBudget>& Resources::device_memory(int device) const { return device_memory_->of(device); }
 const std::shared_ptr<MemoryBudget>& Resources::device_memory() const {

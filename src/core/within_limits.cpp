@@ -1,5 +1,7 @@
 #include "core/within_limits.hpp"
 
+#include <kith/one_call.hpp>
+
 #include "core/byte_size.hpp"
 #include "core/memory_budget.hpp"
 #include "core/named_limit.hpp"
@@ -31,6 +33,11 @@ void require_memory(std::string_view job, const Footprint& needed, const Resourc
   if (host.counts_only()) throw CountedCall{needed.beside({host.used(), device.used()})};
   require("host", job, needed.host, needed.at_least, host);
   require("device", job, needed.device, needed.at_least, device);
+}
+
+void run_as_one_call(std::string_view job, const Resources& resources,
+                     const std::function<void(const Resources&)>& steps) {
+  within_limits(job, resources, steps);
 }
 
 }  // namespace kith

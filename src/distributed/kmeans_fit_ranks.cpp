@@ -2,6 +2,7 @@
 #include <kith/distributed.hpp>
 
 #include <kith/error.hpp>
+#include <kith/refused_row.hpp>
 
 #include "cluster/data/kmeans_checks.hpp"
 #include "cluster/kmeans_fit.hpp"
@@ -10,7 +11,6 @@
 #include "core/float_mode.hpp"
 #include "core/machine_memory.hpp"
 #include "core/within_limits.hpp"
-#include "rows/naming_files.hpp"
 #include "rows/narrowed_rows.hpp"
 
 #include <fmt/format.h>

@@ -6,6 +6,7 @@
 #include <kith/distributed.hpp>
 
 #include <kith/error.hpp>
+#include <kith/refused_row.hpp>
 
 #include "core/divide.hpp"
 #include "core/float_mode.hpp"
@@ -17,7 +18,6 @@
 #include "ranks/agreement.hpp"
 #include "ranks/join_neighbors.hpp"
 #include "rows/finite_check.hpp"
-#include "rows/naming_files.hpp"
 #include "rows/narrowed_rows.hpp"
 
 #include <fmt/format.h>

@@ -1,6 +1,7 @@
 #include <kith/knn.hpp>
 
 #include <kith/error.hpp>
+#include <kith/refused_row.hpp>
 
 #include "core/memory_budget.hpp"
 #include "core/within_limits.hpp"
@@ -11,7 +12,6 @@
 #include "io/row_slice.hpp"
 #include "ranks/parts.hpp"
 #include "ranks/transfer.hpp"
-#include "rows/naming_files.hpp"
 #include "rows/narrowed_rows.hpp"
 
 #include <fmt/format.h>

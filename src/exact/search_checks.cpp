@@ -42,4 +42,12 @@ SearchShape check_knn(const RowsInfo& queries, const RowsInfo& base, const KnnPa
   return shape;
 }
 
+void check_knn(const MatrixView& queries, const MatrixView& base, const KnnParams& params) {
+  (void)check_knn(RowsInfo(queries), RowsInfo(base), params);
+}
+
+void check_knn(const VectorFile& queries, const VectorFile& base, const KnnParams& params) {
+  (void)check_knn(RowsInfo(queries), RowsInfo(base), params);
+}
+
 }  // namespace kith

@@ -2,12 +2,12 @@
 #pragma once
 
 #include <kith/range_search.hpp>
+#include <kith/refused_row.hpp>
 #include <kith/resources.hpp>
 #include <kith/row_filter.hpp>
 
 #include "core/within_limits.hpp"
 #include "exact/search_task.hpp"
-#include "rows/naming_files.hpp"
 #include "rows/row_source.hpp"
 
 namespace kith {

@@ -1,8 +1,8 @@
 #include "index/factory.hpp"
 
 #include <kith/error.hpp>
+#include <kith/nearest_name.hpp>
 
-#include "core/nearest_name.hpp"
 #include "graph/search/graph/walk_graph.hpp"
 #include "index/other_parts.hpp"
 #include "quantize/additive/code_norms.hpp"

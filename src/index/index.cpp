@@ -1,6 +1,7 @@
 // The part of Index that all kinds share: training, adding, removing, and information. Searches are in
 // index_search.cpp, files in index_saved.cpp.
 #include <kith/index.hpp>
+#include <kith/refused_row.hpp>
 
 #include "core/divide.hpp"
 #include "core/within_limits.hpp"
@@ -13,7 +14,6 @@
 #include "index/rows_in_place.hpp"
 #include "index/whole_host_limit.hpp"
 #include "rows/finite_check.hpp"
-#include "rows/naming_files.hpp"
 #include "rows/row_source.hpp"
 
 #include <fmt/format.h>

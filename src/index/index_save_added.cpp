@@ -3,6 +3,7 @@
 // spilled, the index is saved from memory. With a work folder runs are its steps, and rows that steps have
 // are not encoded again.
 #include <kith/index.hpp>
+#include <kith/refused_row.hpp>
 
 #include "core/within_limits.hpp"
 #include "index/factory.hpp"
@@ -13,7 +14,6 @@
 #include "index/index_runs.hpp"
 #include "index/rows_in_place.hpp"
 #include "index/whole_host_limit.hpp"
-#include "rows/naming_files.hpp"
 #include "rows/row_source.hpp"
 
 #include <algorithm>

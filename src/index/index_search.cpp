@@ -2,6 +2,7 @@
 // of a file.
 #include <kith/index.hpp>
 #include <kith/knn_filters.hpp>
+#include <kith/refused_row.hpp>
 
 #include "core/reused_memory.hpp"
 #include "cuda/device_memory.hpp"
@@ -19,7 +20,6 @@
 #include "ranks/transfer.hpp"
 #include "rows/finite_check.hpp"
 #include "rows/knn_checks.hpp"
-#include "rows/naming_files.hpp"
 #include "rows/stored_row.hpp"
 
 #include <fmt/format.h>

@@ -311,6 +311,8 @@ IndexParts read_faiss(const std::string& path, const Resources& resources) {
   return parts;
 }
 
+bool is_faiss_file(const std::string& path) { return looks_like_faiss(head_of_file(path)); }
+
 Index read_faiss_index(const std::string& path, const Resources& resources) {
   try {
     return IndexAccess::from_parts(read_faiss(path, resources), resources);

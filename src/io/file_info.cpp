@@ -3,9 +3,15 @@
 #include <kith/error.hpp>
 
 #include "io/file_format.hpp"
+#include "io/file_kind.hpp"
 #include "io/file_list.hpp"
 #include "io/matrix_file.hpp"
 
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
 #include <optional>
 
 namespace kith {
@@ -26,6 +32,17 @@ FileInfo file_info(const std::string& path) {
           layout.rows,
           layout.cols,
           file.file_bytes()};
+}
+
+FileKind file_kind(const std::string& path) { return kind_of_file(path, head_of_file(path)); }
+
+std::string head_of_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw IoError(fmt::format("cannot open '{}': {}", path, std::strerror(errno)), path, errno);
+  std::string head(16, '\0');
+  file.read(head.data(), static_cast<std::streamsize>(head.size()));
+  head.resize(static_cast<size_t>(file.gcount()));
+  return head;
 }
 
 std::optional<FileContent> content_by_extension(const std::string& path) {

@@ -1,18 +1,16 @@
 // Guesses what a file is from its first bytes or its name, for errors about files of the wrong kind.
 #pragma once
 
+#include <kith/file_info.hpp>
+
 #include <array>
 #include <cctype>
 #include <cstdint>
 #include <cstring>
+#include <string>
 #include <string_view>
 
 namespace kith {
-
-struct FileKind {
-  std::string_view name;  // "a numpy array"; empty where it is not known
-  std::string_view hint;  // what to do with it; with a verb
-};
 
 // FAISS's files begin with four letters and the dimension.
 inline bool looks_like_faiss(std::string_view head) {
@@ -24,6 +22,9 @@ inline bool looks_like_faiss(std::string_view head) {
   std::memcpy(&dimension, head.data() + 4, sizeof(dimension));
   return dimension <= 1U << 20;
 }
+
+// Its first bytes, as many as tell what it is; IoError if it cannot be opened.
+std::string head_of_file(const std::string& path);
 
 inline FileKind kind_of_file(std::string_view path, std::string_view head) {
   struct Magic {

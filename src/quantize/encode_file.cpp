@@ -1,13 +1,13 @@
 #include "quantize/encode_file.hpp"
 
 #include <kith/error.hpp>
+#include <kith/refused_row.hpp>
 
 #include "core/float_mode.hpp"
 #include "core/parallel_for.hpp"
 #include "core/start_beside.hpp"
 #include "core/within_limits.hpp"
 #include "ranks/parts.hpp"
-#include "rows/naming_files.hpp"
 #include "rows/row_source.hpp"
 #include "rows/rows_info.hpp"
 

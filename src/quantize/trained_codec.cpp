@@ -2,6 +2,7 @@
 
 #include <kith/error.hpp>
 #include <kith/metric.hpp>
+#include <kith/refused_row.hpp>
 
 #include "cluster/data/kmeans_checks.hpp"
 #include "core/float_mode.hpp"
@@ -11,7 +12,6 @@
 #include "core/within_limits.hpp"
 #include "kernels/distance/distance_cpu.hpp"
 #include "rows/knn_checks.hpp"
-#include "rows/naming_files.hpp"
 #include "rows/narrowed_rows.hpp"
 #include "rows/row_blocks.hpp"
 #include "rows/stored_row.hpp"

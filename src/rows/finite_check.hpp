@@ -15,16 +15,6 @@ namespace kith {
 [[noreturn]] void throw_not_finite(std::string_view what, int64_t row);
 [[noreturn]] void throw_negative(std::string_view what, int64_t row);
 
-// Does the work; its errors about rows name them `what` and count from `first`.
-template <typename Work>
-decltype(auto) naming_rows(std::string_view what, const Work& work, int64_t first = 0) {
-  try {
-    return work();
-  } catch (const RefusedRow& refused) {
-    refused.throw_as(what, first + refused.row());
-  }
-}
-
 // The caller's number of row i: first + i, or list[first + i]. Rows that `kept` leaves out are not checked.
 struct RowNumbers {
   int64_t first = 0;

@@ -14,9 +14,6 @@ void check_rows_dtype(std::string_view what, DType dtype, Metric metric);
 // For user-defined metrics, which an offset or rounding might change.
 void refuse_f64(std::string_view what, DType dtype);
 
-// Throws if the number of results overflows.
-void check_result_size(int64_t queries, int64_t k);
-
 void check_host_readable(std::string_view what, const MatrixView& view);
 void check_output(const NeighborsView& out, int64_t queries, int64_t k);
 

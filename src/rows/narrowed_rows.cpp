@@ -4,6 +4,7 @@
 #include "rows/narrowed_rows.hpp"
 
 #include <kith/error.hpp>
+#include <kith/narrowed_vectors.hpp>
 
 #include "core/divide.hpp"
 #include "core/dtype_visit.hpp"
@@ -319,6 +320,26 @@ void NarrowedRows::narrow(std::string_view name, const MatrixView& rows, const R
   view_ = on_host_.view();
   if (resources.host_memory()->counts_only()) return;
   narrow_on_host(name, rows, offset, static_cast<float*>(on_host_.mutable_view().data()), resources);
+}
+
+static NarrowedVectors taken(const MatrixView& given, NarrowedRows narrowed) {
+  NarrowedVectors vectors;
+  if (!is_narrowed(given, narrowed.offset())) return vectors;
+  if (narrowed.offset() != nullptr) vectors.offset = *narrowed.offset();
+  vectors.rows = narrowed.take();
+  vectors.is_copy = true;
+  return vectors;
+}
+
+NarrowedVectors narrow_vectors(std::string_view name, const MatrixView& vectors, Metric metric,
+                               const Resources& resources) {
+  return taken(vectors, NarrowedRows(name, vectors, metric, resources));
+}
+
+NarrowedVectors narrow_vectors(std::string_view name, const MatrixView& vectors, const std::vector<double>& offset,
+                               const Resources& resources) {
+  const Offset given = offset.empty() ? nullptr : std::make_shared<const std::vector<double>>(offset);
+  return taken(vectors, NarrowedRows(name, vectors, given, OfRounding::silent, resources));
 }
 
 void restore_rows(const MatrixView& rows, const Offset& offset, const MutableMatrixView& out) {

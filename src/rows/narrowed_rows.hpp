@@ -13,6 +13,7 @@
 
 #include <memory>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace kith {
@@ -44,6 +45,8 @@ class NarrowedRows {
 
   const MatrixView& view() const { return view_; }
   const Offset& offset() const { return offset_; }
+  // What is_narrowed() rows on the host were copied to, which is given away.
+  MatrixBuffer take() { return std::move(on_host_); }
 
  private:
   void narrow(std::string_view name, const MatrixView& rows, const Resources& resources);

@@ -1,12 +1,12 @@
 #include <kith/vector_transform.hpp>
 
 #include <kith/error.hpp>
+#include <kith/refused_row.hpp>
 
 #include "cluster/data/kmeans_checks.hpp"
 #include "core/published.hpp"
 #include "core/within_limits.hpp"
 #include "rows/finite_check.hpp"
-#include "rows/naming_files.hpp"
 #include "rows/narrowed_rows.hpp"
 #include "transform/transform_chain.hpp"
 #include "transform/transform_cuda.hpp"

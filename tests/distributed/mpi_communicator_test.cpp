@@ -1,5 +1,5 @@
 // MPI's ranks by themselves, started by mpirun: messages in pieces, gathers, steps. Exits with the number of faults.
-#include "distributed/mpi/mpi_communicator.hpp"
+#include "mpi/mpi_communicator.hpp"
 
 #include <cstdio>
 #include <vector>

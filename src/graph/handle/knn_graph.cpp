@@ -41,6 +41,10 @@ KnnGraph::KnnGraph(const NeighborsView& neighbors, std::shared_ptr<const void> o
   if (space_.host_readable()) validate(resources);
 }
 
+KnnGraph KnnGraph::unchecked(const NeighborsView& neighbors, std::shared_ptr<const void> owner, Metric metric) {
+  return GraphAccess::make(neighbors, std::move(owner), metric, {});
+}
+
 const GraphReport& KnnGraph::report() const {
   static const GraphReport none;
   return report_ ? *report_ : none;

@@ -2,6 +2,7 @@
 
 #include <kith/error.hpp>
 #include <kith/graph_merge.hpp>
+#include <kith/refused_row.hpp>
 
 #include "core/within_limits.hpp"
 #include "graph/build/exact/exact_graph.hpp"
@@ -10,7 +11,6 @@
 #include "graph/build/method/folder_sink.hpp"
 #include "graph/build/method/graph_steps.hpp"
 #include "graph/handle/graph_output.hpp"
-#include "rows/naming_files.hpp"
 
 #include <fmt/format.h>
 

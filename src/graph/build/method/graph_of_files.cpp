@@ -1,4 +1,5 @@
 #include <kith/graph_of_files.hpp>
+#include <kith/refused_row.hpp>
 
 #include "core/within_limits.hpp"
 #include "exact/search_checks.hpp"
@@ -19,7 +20,6 @@
 #include "io/read_rows.hpp"
 #include "io/row_slice.hpp"
 #include "ranks/parts.hpp"
-#include "rows/naming_files.hpp"
 
 #include <fmt/format.h>
 

@@ -1,13 +1,13 @@
 #include "graph/build/method/graph_on_ranks.hpp"
 
 #include <kith/error.hpp>
+#include <kith/refused_row.hpp>
 
 #include "graph/build/method/build_graph.hpp"
 #include "graph/handle/graph_folder.hpp"
 #include "graph/lists/graph_share.hpp"
 #include "io/read_rows.hpp"
 #include "ranks/agreement.hpp"
-#include "rows/naming_files.hpp"
 #include "rows/rows_info.hpp"
 
 #include <fmt/format.h>

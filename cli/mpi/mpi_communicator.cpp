@@ -1,4 +1,4 @@
-#include "distributed/mpi/mpi_communicator.hpp"
+#include "mpi/mpi_communicator.hpp"
 
 #include <mpi.h>
 

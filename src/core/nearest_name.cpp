@@ -1,16 +1,15 @@
-// Finds the known name that a misspelt one means: "euclidian" is euclidean, "--bases" is --base.
-#pragma once
+#include <kith/nearest_name.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <numeric>
-#include <string_view>
 #include <vector>
 
 namespace kith {
+namespace {
 
 // How many letters must be changed, added or dropped to get from one name to the other.
-inline size_t edits_between(std::string_view a, std::string_view b) {
+size_t edits_between(std::string_view a, std::string_view b) {
   std::vector<size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), size_t{0});
   for (size_t i = 0; i < a.size(); ++i) {
@@ -25,9 +24,9 @@ inline size_t edits_between(std::string_view a, std::string_view b) {
   return row.back();
 }
 
-// The first of the nearest names that differ in a third of their letters at most; empty for none.
-template <typename Names>
-std::string_view nearest_name(std::string_view name, const Names& known) {
+}  // namespace
+
+std::string_view nearest_name(std::string_view name, std::span<const std::string_view> known) {
   std::string_view nearest;
   size_t fewest = name.size() + 1;
   for (const std::string_view candidate : known) {
