@@ -9,18 +9,18 @@ is built on a GPU and then searched on the CPU.
 
 from __future__ import annotations
 
-import argparse
 import tempfile
-import time
 from pathlib import Path
 
 import faiss
 import kith
 import numpy as np
+from report import parser_of, report_of
+from turns import timed
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
+    parser = parser_of(__doc__)
     parser.add_argument("learn")
     parser.add_argument("base")
     parser.add_argument("query")
@@ -34,6 +34,7 @@ def main() -> None:
     parser.add_argument("--build", default="cpu")
     parser.add_argument("-k", type=int, default=100)
     options = parser.parse_args()
+    report = report_of("additive_search_vs_faiss", options, faiss=faiss.__version__)
     learn = kith.read_vectors(options.learn)[: options.train].astype(np.float32)
     base = kith.read_vectors(options.base)[: options.rows].astype(np.float32)
     query = kith.read_vectors(options.query)[: options.queries].astype(np.float32)
@@ -48,21 +49,23 @@ def main() -> None:
         theirs = faiss.read_index(str(Path(folder) / "codes.faiss"))
     found = ours.search(query[:100], k=options.k, threads=options.threads)
     other, other_ids = theirs.search(query[:100], options.k)
-    same = (found.ids == other_ids).mean()
-    print(f"{options.code}, {len(base)} vectors, k = {options.k}, {options.threads} threads; {100 * same:.2f} % of the")
-    print("neighbours are the same in both\n\n| queries | Kith, ms | FAISS, ms | ratio |\n|---|---|---|---|")
+    same = float((found.ids == other_ids).mean())
     for count in (int(one) for one in options.counts.split(",")):
         some = query[:count]
         times: tuple[list[float], list[float]] = ([], [])
         for _ in range(options.turns):
-            start = time.perf_counter()
-            ours.search(some, k=options.k, threads=options.threads)
-            between = time.perf_counter()
-            theirs.search(some, options.k)
-            times[0].append(between - start)
-            times[1].append(time.perf_counter() - between)
-        kiths, faisss = (1000 * float(np.median(one)) for one in times)
-        print(f"| {count} | {kiths:.2f} | {faisss:.2f} | {faisss / kiths:.2f} |", flush=True)
+            times[0].append(timed(lambda: ours.search(some, k=options.k, threads=options.threads))[1])
+            times[1].append(timed(lambda: theirs.search(some, options.k))[1])
+        mine, faisss = (1000 * float(np.median(one)) for one in times)
+        report.row(
+            f"{options.code}, {count} queries",
+            shape=f"{len(base)} x {base.shape[1]}, k = {options.k}",
+            median_ms=mine,
+            runs=options.turns,
+            clock="wall",
+            peers_ms={"faiss": faisss},
+            figures={"same_ids": same},
+        )
 
 
 if __name__ == "__main__":

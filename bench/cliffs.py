@@ -1,48 +1,38 @@
 """Shapes and data for which fast paths do not fit: Kith beside what people use, turn by turn.
 
-Each case is one that was once much slower than its neighbours. Prints the best time of both over some rounds (of one
-thread its processor time, which a busy machine disturbs less), how many times longer the other takes, the ratio that is wanted, and at the end the worst ratio and what misses its goal.
+Each case is one that was once much slower than its neighbours: the best time of both over some rounds (of one thread its
+processor time, which a busy machine disturbs less), how many times longer the other takes, and the ratio that is wanted.
 
     .venv/bin/python bench/cliffs.py [--threads 1] [--rounds 5] [--case PART_OF_A_NAME] [--write]
 
 A case is a function with the decorator `case`: it takes a random generator and gives two calls, Kith's and the other's.
 
 Needs the package kith; installs faiss-cpu, scikit-learn, scipy and threadpoolctl beside it where they are missing.
---write puts the numbers into bench/results/cpu/.
 """
 
 from __future__ import annotations
 
-import argparse
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from cases import Cases
+from made_data import mixture
+from report import parser_of, report_of
+from turns import Call, best_in_turn, clock_for, clock_name, install_missing
 
 import kith
-from made_data import mixture
-from turns import best_in_turn, clock_for, install_missing, results_path, write_results
 
-Call = Callable[[], object]
 THREADS = {"threads": 1}  # what Kith is called with; main() sets it
-
-
-@dataclass
-class Case:
-    name: str
-    other: str  # the other library
-    goal: float
-    make: Callable[[np.random.Generator], tuple[Call, Call]]
-
-
-CASES: list[Case] = []
+CASES = Cases()
 
 
 def case(name: str, other: str, goal: float = 1.0) -> Callable[[Callable[..., tuple[Call, Call]]], None]:
+    """Registers a function that makes Kith's call and the other library's."""
+
     def add(make: Callable[[np.random.Generator], tuple[Call, Call]]) -> None:
-        CASES.append(Case(name, other, goal, make))
+        CASES.add(name, goal=goal)(lambda random: dict(zip(("kith", other), make(random), strict=True)))
 
     return add
 
@@ -329,50 +319,34 @@ case("predict 100K x 64, k = 16", "sklearn", 2)(clusterings(100_000, 64, 16, pre
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="shapes and data off the fast paths: kith against others")
+    parser = parser_of(__doc__)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--case", default="", help="only those whose names hold this")
-    parser.add_argument("--write", action="store_true", help="write the numbers to bench/results/cpu too")
     options = parser.parse_args()
 
-    for module, package in (("faiss", "faiss-cpu"), ("sklearn", "scikit-learn"), ("scipy", "scipy")):
-        install_missing(module, package)
-    install_missing("threadpoolctl", "threadpoolctl")
+    install_missing("faiss-cpu", "scikit-learn", "scipy", "threadpoolctl")
     import faiss
     import threadpoolctl
-
     from sklearn.exceptions import ConvergenceWarning
 
     warnings.filterwarnings("ignore", category=ConvergenceWarning)
     THREADS["threads"] = options.threads
     clock = clock_for(options.threads)
     faiss.omp_set_num_threads(options.threads)
-    info = kith.info()
-    versions = f"faiss {faiss.__version__}, kith {kith.__version__}"
-    print(f"{options.threads} threads; {info['cpu']}, {info['instruction_set']}; {versions}\n")
-    print(f"{'case':44} {'kith ms':>9} {'other':>10} {'ms':>9} {'ratio':>7} {'goal':>5}")
-    results: list[dict[str, Any]] = []
+    report = report_of("cliffs", options, faiss=faiss.__version__)
     with threadpoolctl.threadpool_limits(options.threads):
-        for this in CASES:
-            if options.case not in this.name:
-                continue
-            ours, theirs = this.make(np.random.default_rng(options.seed))
-            mine, other = best_in_turn(options.rounds, {"kith": ours, this.other: theirs}, clock).values()
-            ratio = other / mine
-            times = f"{mine * 1e3:9.2f} {this.other:>10} {other * 1e3:9.2f}"
-            missed = "" if ratio >= this.goal else "  below"
-            print(f"{this.name:44} {times} {ratio:7.2f} {this.goal:5.1f}{missed}", flush=True)
-            results.append({"case": this.name, "kith": mine, this.other: other, "ratio": ratio, "goal": this.goal})
-    if not results:
+        done = CASES.run(
+            report,
+            options.case,
+            lambda calls: best_in_turn(options.rounds, calls, clock),
+            clock=clock_name(options.threads),
+            runs=options.rounds,
+            seed=options.seed,
+        )
+    if done == 0:
         parser.error(f"no case has {options.case!r} in its name")
-    worst = min(results, key=lambda result: result["ratio"])
-    below = [result["case"] for result in results if result["ratio"] < result["goal"]]
-    print(f"\nworst ratio: {worst['ratio']:.2f} ({worst['case']}); below their goals: {', '.join(below) or 'none'}")
-    if options.write:
-        settings = {name: value for name, value in vars(options).items() if name != "write"}
-        write_results(results_path("cliffs"), settings, results, ("faiss", "scipy", "sklearn"), faiss=faiss.__version__)
 
 
 if __name__ == "__main__":

@@ -1,21 +1,22 @@
 """Everyday shapes on a GPU: Kith beside plain torch, data and results in the device's memory.
 
-Prints the milliseconds of both, torch's divided by Kith's, the goal, and the worst ratio. Torch does what a user would
-write: a matrix product or cdist, then topk, argmin or nonzero; it promises neither exact distances nor equal bytes.
+Medians of both, torch's divided by Kith's, and the goal. Torch does what a user would write: a matrix product or cdist,
+then topk, argmin or nonzero; it promises neither exact distances nor equal bytes.
 
-    python bench/cliffs_cuda.py [--case TEXT] [--runs 7]
+    python bench/cliffs_cuda.py [--case TEXT] [--runs 7] [--write]
 
 Needs the packages kith (with CUDA) and torch. `--case` keeps the cases whose names contain the text.
 """
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import torch
-from cuda_timing import median_milliseconds
+from cases import Cases
+from cuda_timing import medians
+from report import parser_of, report_of
 
 import kith
 
@@ -184,26 +185,17 @@ def clusters() -> Iterator[Case]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Kith beside torch on a GPU")
+    parser = parser_of(__doc__)
     parser.add_argument("--case", default="", help="only cases whose names contain this")
     parser.add_argument("--runs", type=int, default=7)
     options = parser.parse_args()
     torch.backends.cuda.matmul.allow_tf32 = False
-    print(f"{torch.cuda.get_device_name()}; kith {kith.__version__}, torch {torch.__version__}; milliseconds")
-    print(f"{'case':56} {'kith':>9} {'torch':>9} {'ratio':>7} {'goal':>5}")
-    worst: tuple[float, str] | None = None
+    report = report_of("cliffs_cuda", options, torch=torch.__version__)
     for group in (few_queries, wide_rows, hard_data, large_k, bits, pairwise, ranges, clusters):
-        for case in group():
-            if options.case not in case.name:
-                continue
-            ours = median_milliseconds(case.kith, options.runs)
-            theirs = median_milliseconds(case.torch, options.runs)
-            ratio = theirs / ours
-            print(f"{case.name:56} {ours:9.3f} {theirs:9.3f} {ratio:7.2f} {case.goal:5.1f}", flush=True)
-            if worst is None or ratio / case.goal < worst[0]:
-                worst = (ratio / case.goal, case.name)
-    if worst is not None:
-        print(f"worst, of its goal: {worst[0]:.2f} ({worst[1]})")
+        cases = Cases()
+        for one in group():
+            cases.add(one.name, goal=one.goal)(lambda _, one=one: {"kith": one.kith, "torch": one.torch})
+        cases.run(report, options.case, medians(options.runs), runs=options.runs)
 
 
 if __name__ == "__main__":

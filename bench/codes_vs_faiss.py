@@ -8,15 +8,16 @@ so that training alone is compared.
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
 import faiss
 import kith
 import numpy as np
 import numpy.typing as npt
+from report import parser_of, report_of
 
 Floats = npt.NDArray[np.float32]
+FIGURES = ("error", "recall@1", "recall@10", "recall@100")
 
 
 def read(path: Path) -> Floats:
@@ -48,7 +49,7 @@ def of_kith(learn: Floats, parts: int, seed: int, rotated: bool) -> tuple[Floats
 
 
 def measured(codewords: Floats, rotation: Floats | None, base: Floats, queries: Floats, truth: npt.NDArray[np.int64]) -> list[float]:
-    """The mean squared error, R@1, R@10 and R@100."""
+    """FIGURES: the mean squared error, and the recalls in percent."""
     if rotation is not None:
         base, queries = np.ascontiguousarray(base @ rotation.T), np.ascontiguousarray(queries @ rotation.T)
     quantizer = kith.ProductQuantizer.of_codewords(codewords)
@@ -59,28 +60,32 @@ def measured(codewords: Floats, rotation: Floats | None, base: Floats, queries: 
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--codes", nargs="+", default=["PQ16", "OPQ16"])
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--learn", type=int, default=65_536)
     options = parser.parse_args()
+    report = report_of("codes_vs_faiss", options, faiss=faiss.__version__)
     learn = read(options.data / "sift1m_learn.u8bin")[: options.learn]
     base = read(options.data / "sift1m_base.u8bin")[: options.rows]
     queries = read(options.data / "sift1m_query.u8bin")
     truth = np.asarray(kith.knn(queries, base, k=1).ids)[:, 0]
-    print(f"{len(learn)} training vectors, {len(base)} base vectors, {len(queries)} queries; error, R@1, R@10, R@100")
+    shape = f"{len(learn)} trained with, {len(base)} coded, {len(queries)} queries"
     for code in options.codes:
         rotated, parts = code.startswith("O"), int(code.lstrip("OPQ"))
         sides: dict[str, list[list[float]]] = {"faiss": [], "kith": []}
         for seed in range(options.seeds):
             for name, train in (("faiss", of_faiss), ("kith", of_kith)):
                 sides[name].append(measured(*train(learn, parts, seed, rotated), base, queries, truth))
-                print(f"{code} seed {seed} {name:5}  " + "  ".join(f"{x:9.2f}" for x in sides[name][-1]), flush=True)
+                figures = dict(zip(FIGURES, sides[name][-1], strict=True))
+                report.row(f"{code}, seed {seed}, {name}", shape=shape, figures=figures)
         for name, rows in sides.items():
             mean, spread = np.mean(rows, 0), np.std(rows, 0, ddof=min(1, len(rows) - 1))
-            print(f"{code} mean {name:5}  " + "  ".join(f"{m:9.2f} ({s:.2f})" for m, s in zip(mean, spread)))
+            figures = {figure: float(value) for figure, value in zip(FIGURES, mean, strict=True)}
+            figures |= {f"{figure}_deviation": float(value) for figure, value in zip(FIGURES, spread, strict=True)}
+            report.row(f"{code}, mean of {len(rows)} seeds, {name}", shape=shape, figures=figures)
 
 
 if __name__ == "__main__":

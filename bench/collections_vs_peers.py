@@ -1,13 +1,12 @@
 """Collections beside Chroma, LanceDB, sqlite-vec and Qdrant's local mode: 100,000 made embeddings of 384 columns.
 
-    python bench/collections_vs_peers.py [--rows N] [--out FILE.json] [SYSTEM...]
+    python bench/collections_vs_peers.py [--rows N] [--out FILE] [SYSTEM...]
 
 Each system runs in processes of its own, in an environment that has it (pip install chromadb lancedb sqlite-vec
-pysqlite3-binary qdrant-client); one that cannot be imported is said so. What ran goes to FILE.json, beside what is there of
-others, and the table of all is printed. Steps: adds in batches of 1,000; one row a call; reopen in a new
-process, to the first result; searches one query at a time, alone and with a filter that keeps a tenth; half removed;
-bytes on the disk. All defaults are the system's own: where one syncs less, its adds are faster and the table says so.
-Times are wall seconds, and in brackets processor seconds of all threads, which a busy machine does not stretch.
+pysqlite3-binary qdrant-client); a note says which could not be imported. Steps: adds in batches of 1,000; one row a call;
+reopen in a new process, to the first result; searches one query at a time, alone and with a filter that keeps a tenth; half
+removed; bytes on the disk. All defaults are the system's own: where one syncs less, its adds are faster and a note says so.
+Times are those of the wall; beside them stand those of the processors of all threads, which a busy machine does not stretch.
 """
 
 from __future__ import annotations
@@ -27,6 +26,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from report import Report, parser_of, report_of
 
 DIMENSION = 384
 BATCH = 1000
@@ -325,31 +325,32 @@ def run_system(name: str, rows: int) -> dict[str, Any]:
     return results
 
 
-def table(all_results: dict[str, dict[str, Any]], rows: int) -> str:
-    def times(name: str, per: int, unit: float) -> Callable[[dict[str, Any]], str]:
-        return lambda one: f"{one[name][0] / per * unit:.3g} ({one[name][1] / per * unit:.3g})"
+def add_rows(report: Report, name: str, one: dict[str, Any], rows: int) -> None:
+    """A row for each kind of call, with the seconds of all processors beside those of the clock."""
+    if "failed" in one:
+        report.note(f"{name} did not run: {one['failed']}")
+        return
 
-    lines: list[tuple[str, Callable[[dict[str, Any]], str]]] = [
-        (f"add {rows:,} in batches of {BATCH:,}, s", times("add_batches", 1, 1)),
-        ("add one row a call, ms each", times("add_single", SINGLE, 1e3)),
-        ("reopen to the first result, ms", times("reopen", 1, 1e3)),
-        ("search one query, ms", times("search", QUERIES, 1e3)),
-        (f"recall@{K}", lambda one: f"{one['recall']:.4f}"),
-        ("the same, filter keeps a tenth, ms", times("search_filtered", QUERIES, 1e3)),
-        (f"recall@{K}", lambda one: f"{one['recall_filtered']:.4f}"),
-        ("remove half, s", times("remove_half", 1, 1)),
-        (f"recall@{K} of the others", lambda one: f"{one['recall_removed']:.4f}"),
-        ("disk after the adds, MB", lambda one: f"{one['bytes_added'] / 1e6:.0f}"),
-        ("disk after removing, MB", lambda one: f"{one['bytes_removed'] / 1e6:.0f}"),
-        ("disk after its compaction, MB", lambda one: f"{one['bytes_tidied'] / 1e6:.0f}"),
-        ("a write is on the disk", lambda one: str(one["syncs"])),
-    ]
-    ran = {name: one for name, one in all_results.items() if "failed" not in one}
-    text = ["| | " + " | ".join(f"{name} {one['version']}" for name, one in ran.items()) + " |", "|---" * (len(ran) + 1) + "|"]
-    for label, shown in lines:
-        text.append(f"| {label} | " + " | ".join(shown(one) for one in ran.values()) + " |")
-    text += [f"{name} did not run: {one['failed']}" for name, one in all_results.items() if "failed" in one]
-    return "\n".join(text)
+    def row(case: str, key: str, calls: int, **figures: float) -> None:
+        wall, processor = (1e3 * seconds / calls for seconds in one[key])
+        report.row(
+            f"{name}: {case}",
+            shape=f"{rows} x {DIMENSION} f32",
+            ms=wall,
+            runs=calls,
+            clock="wall",
+            figures={"processor_ms": processor, **figures},
+            labels={"version": one["version"]},
+        )
+
+    row(f"add all in batches of {BATCH:,}", "add_batches", 1)
+    row("add one row a call", "add_single", SINGLE, disk_mb=one["bytes_added"] / 1e6)
+    row("reopen to the first result", "reopen", 1)
+    row("search, one query", "search", QUERIES, recall=one["recall"])
+    row("search, a filter keeps a tenth", "search_filtered", QUERIES, recall=one["recall_filtered"])
+    row("remove half", "remove_half", 1, recall=one["recall_removed"], disk_mb=one["bytes_removed"] / 1e6)
+    row("compaction", "tidy", 1, disk_mb=one["bytes_tidied"] / 1e6)
+    report.note(f"{name}: a write is on the disk after {one['syncs']}")
 
 
 def version_of(package: str) -> str:
@@ -364,10 +365,9 @@ def version_of(package: str) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__)
     parser.add_argument("systems", nargs="*", metavar="SYSTEM", help=", ".join(SYSTEMS))
     parser.add_argument("--rows", type=int, default=100_000)
-    parser.add_argument("--out", type=Path, help="what ran, also before")
     parser.add_argument("--part", choices=("write", "read"), help=argparse.SUPPRESS)
     parser.add_argument("--path", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -376,14 +376,9 @@ def main() -> None:
         work = write_part if options.part == "write" else read_part
         print(json.dumps({**work(make, options.path, options.rows), "syncs": make.syncs, "version": version_of(package)}))
         return
-    kept = options.out is not None and options.out.exists()
-    results = json.loads(options.out.read_text()) if kept else {}
+    report = report_of("collections", options)
     for name in options.systems or SYSTEMS:
-        results[name] = run_system(name, options.rows)
-        print(name, json.dumps(results[name]), file=sys.stderr, flush=True)
-        if options.out:
-            options.out.write_text(json.dumps({name: results[name] for name in SYSTEMS if name in results}, indent=1) + "\n")
-    print(table({name: results[name] for name in SYSTEMS if name in results}, options.rows))
+        add_rows(report, name, run_system(name, options.rows), options.rows)
 
 
 if __name__ == "__main__":

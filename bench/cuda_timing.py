@@ -18,6 +18,11 @@ def milliseconds(call: Callable[[], object]) -> float:
     return 1000 * (time.perf_counter() - began)
 
 
+def medians(runs: int) -> Callable[[dict[str, Callable[[], object]]], dict[str, float]]:
+    """What cases.py times its calls with: the median of each in seconds."""
+    return lambda calls: {name: median_milliseconds(call, runs) / 1000 for name, call in calls.items()}
+
+
 def median_milliseconds(call: Callable[[], object], runs: int) -> float:
     """The median of `runs` calls, after two that fill caches and workspaces."""
     for _ in range(2):

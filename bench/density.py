@@ -6,44 +6,44 @@ Rows are of clusters of all densities. Processor time counts, since machines are
 agree; of outliers it is the share of equal verdicts.
 """
 
-import argparse
-import time
 import warnings
 
 import kith
 import kith.sklearn as ours
 import numpy as np
 import sklearn
+from report import parser_of, report_of
 from sklearn import cluster, neighbors
 from sklearn.datasets import make_blobs
 from sklearn.metrics import adjusted_rand_score
-
-
-def timed(model, x):
-    begun = time.process_time(), time.perf_counter()
-    labels = model.fit_predict(x)
-    return labels, time.process_time() - begun[0], time.perf_counter() - begun[1]
+from turns import timed
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="clusters by density, beside scikit-learn")
+    parser = parser_of(__doc__)
     parser.add_argument("--rows", type=int, default=20_000)
     parser.add_argument("--cols", type=int, default=10)
     options = parser.parse_args()
+    report = report_of("density", options, sklearn=sklearn.__version__)
     warnings.simplefilter("ignore")
     x = make_blobs(options.rows, options.cols, centers=50, cluster_std=np.linspace(0.3, 2, 50), random_state=0)[0].astype(np.float32)
-    print(f"kith {kith.__version__} ({kith.info()['instruction_set']}), scikit-learn {sklearn.__version__}, {options.rows:,} x {options.cols}")
-    print(f"{'':20} {'kith: cpu s':>12} {'s':>7} {'theirs: cpu s':>14} {'s':>7} {'ratio':>7} {'agree':>8}")
     pairs = [
         ("HDBSCAN", ours.HDBSCAN(min_cluster_size=20), cluster.HDBSCAN(min_cluster_size=20, n_jobs=-1, copy=True)),
         ("DBSCAN", ours.DBSCAN(eps=1.5), cluster.DBSCAN(eps=1.5, n_jobs=-1)),
         ("LocalOutlierFactor", ours.LocalOutlierFactor(20), neighbors.LocalOutlierFactor(20, n_jobs=-1)),
     ]
     for name, mine, theirs in pairs:
-        found, cpu, wall = timed(mine, x)
-        wanted, their_cpu, their_wall = timed(theirs, x)
+        found, wall, processor = timed(lambda: mine.fit_predict(x))
+        wanted, their_wall, their_processor = timed(lambda: theirs.fit_predict(x))
         agree = adjusted_rand_score(wanted, found) if name != "LocalOutlierFactor" else (wanted == found).mean()
-        print(f"{name:20} {cpu:12.2f} {wall:7.2f} {their_cpu:14.2f} {their_wall:7.2f} {their_cpu / cpu:7.2f} {agree:8.4f}")
+        report.row(
+            name,
+            shape=f"{options.rows} x {options.cols}",
+            ms=1e3 * processor,
+            clock="processor",
+            peers_ms={"sklearn": 1e3 * their_processor},
+            figures={"agree": float(agree), "wall_ms": 1e3 * wall, "sklearn_wall_ms": 1e3 * their_wall},
+        )
 
 
 if __name__ == "__main__":

@@ -9,29 +9,25 @@ parts), on a GPU.
 
 from __future__ import annotations
 
-import argparse
 import os
 import shutil
-import time
 from collections.abc import Callable
 
 import numpy as np
+from report import Report, parser_of, report_of
+from turns import best_of, timed
 
 import kith
 
 
-def seconds(call: Callable[[], object]) -> float:
+def milliseconds(call: Callable[[], object]) -> float:
+    """The shortest of three, after one that does not count."""
     call()
-    times = []
-    for _ in range(3):
-        begun = time.perf_counter()
-        call()
-        times.append(time.perf_counter() - begun)
-    return min(times)
+    return 1e3 * best_of(3, call)[1]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = parser_of(__doc__)
     parser.add_argument("--device", default="cuda:0")
     parser.add_argument("--parts", type=int, default=4)
     parser.add_argument("--threads", type=int, default=0)
@@ -40,6 +36,7 @@ def main() -> None:
     parser.add_argument("--many-rows", type=int, default=0)
     parser.add_argument("--folder", default="/dev/shm/kith_devices")
     args = parser.parse_args()
+    report = report_of("devices", args)
     whole, parts = args.device, f"{args.device}/{args.parts}"
     rng = np.random.default_rng(1)
     centres = rng.standard_normal((1000, 128), dtype=np.float32)
@@ -47,8 +44,8 @@ def main() -> None:
     q = centres[rng.integers(0, 1000, 10_000)] + 0.5 * rng.standard_normal((10_000, 128), dtype=np.float32)
 
     def compare(name: str, call: Callable[[str], object]) -> None:
-        one, several = seconds(lambda: call(whole)), seconds(lambda: call(parts))
-        print(f"{name}: {1000 * one:.1f} ms on {whole}, {1000 * several:.1f} ms on {parts}: {several / one:.2f} x", flush=True)
+        one, several = milliseconds(lambda: call(whole)), milliseconds(lambda: call(parts))
+        report.row(name, ms=several, runs=3, clock="wall", peers_ms={whole: one}, figures={"over_one": several / one}, labels={"device": parts})
 
     compare("10,000 exact searches", lambda d: kith.knn(q, x, k=10, device=d, threads=args.threads))
     if whole.startswith("cuda"):
@@ -80,10 +77,12 @@ def main() -> None:
         compare(f"k-means of {args.rows:,} to {args.clusters:,}, all on the device", lambda d: model[d].fit(tx))
     compare("exact graph of 50,000", lambda d: kith.knn_graph(x[:50_000], k=10, method="exact", device=d))
     if args.many_rows > 0:
-        many_rows(args.many_rows, whole, parts, args.folder, compare)
+        many_rows(args.many_rows, whole, parts, args.folder, report, compare)
 
 
-def many_rows(rows: int, whole: str, parts: str, folder: str, compare: Callable[[str, Callable[[str], object]], None]) -> None:
+def many_rows(
+    rows: int, whole: str, parts: str, folder: str, report: Report, compare: Callable[[str, Callable[[str], object]], None]
+) -> None:
     import torch
 
     torch.manual_seed(1)
@@ -108,11 +107,12 @@ def many_rows(rows: int, whole: str, parts: str, folder: str, compare: Callable[
     np.save(f"{folder}/x.npy", x)
     found = {}
     for device in (whole, parts):
-        begun = time.perf_counter()
-        graph = kith.knn_graph(
-            f"{folder}/x.npy", k=10, method="cells", recall=0.95, out=f"{folder}/graph", device=device
+        graph, seconds, _ = timed(
+            lambda: kith.knn_graph(
+                f"{folder}/x.npy", k=10, method="cells", recall=0.95, out=f"{folder}/graph", device=device  # noqa: B023
+            )
         )
-        print(f"graph of {rows:,} by cells on {device}: {time.perf_counter() - begun:.2f} s", flush=True)
+        report.row(f"graph of {rows:,} by cells", ms=1e3 * seconds, clock="wall", labels={"device": device})
         found[device] = np.array(graph.ids)
         shutil.rmtree(f"{folder}/graph")
     assert (found[whole] == found[parts]).all()

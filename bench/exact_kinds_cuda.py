@@ -1,19 +1,19 @@
 """Exact search on a GPU, whatever the values: milliseconds on data that is hard for its bounds, beside plain data.
 
-    python bench/exact_kinds_cuda.py [--only TEXT] [--runs 5]
+    python bench/exact_kinds_cuda.py [--only TEXT] [--runs 5] [--write]
 
 10,000 queries in 1,000,000 x 128, k = 10, the exact graph of 500,000 x 64, and some other shapes; data and results in
-the device's memory. Each line: the time, over that of plain data of the same shape, and the goal. Needs the packages kith
+the device's memory. Each case: the time, over that of plain data of the same shape, and the goal. Needs the packages kith
 (with CUDA) and torch.
 """
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable
 
 import torch
 from cuda_timing import median_milliseconds
+from report import parser_of, report_of
 
 import kith
 
@@ -135,38 +135,47 @@ def by_metric() -> dict[str, tuple[Callable[[], tuple[Rows, Rows]], str]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="exact search on hard data")
+    parser = parser_of(__doc__)
     parser.add_argument("--only", default="")
     parser.add_argument("--runs", type=int, default=5)
     options = parser.parse_args()
-    print(f"{torch.cuda.get_device_name()}; kith {kith.__version__}; milliseconds, over plain data, goal")
+    report = report_of("exact_kinds_cuda", options)
+
+    def row(case: str, call: Callable[[], object], plain_ms: float | None, goal_ms: float | None) -> float:
+        """The median, kept beside that of plain data."""
+        spent = median_milliseconds(call, options.runs)
+        plain = plain_ms or spent
+        figures = {"over_plain": spent / plain, "goal_ms": goal_ms if goal_ms is not None else 3 * plain}
+        report.row(case, median_ms=spent, runs=options.runs, clock="wall", figures=figures)
+        return spent
+
     for shape, cases in (("10,000 queries in 1,000,000 x 128, ", searches()), ("", others())):
-        base = None
+        plain = None
         for name, (make, goal) in cases.items():
             if options.only not in name and name != "plain":
                 continue
             queries, rows = make()
-            spent = median_milliseconds(lambda: kith.knn(queries, rows, 10), options.runs)  # noqa: B023
-            base = base or spent
-            print(f"{shape + name:<66} {spent:9.2f} {spent / base:7.2f} {goal:7.1f}", flush=True)
+            spent = row(shape + name, lambda: kith.knn(queries, rows, 10), plain, goal)  # noqa: B023
+            plain = plain or spent
             del queries, rows
-    base = None
+    plain = None
     for name, (make, metric) in by_metric().items():
         if options.only not in name and "plain" not in name:
             continue
         queries, rows = make()
-        spent = median_milliseconds(lambda: kith.knn(queries, rows, 10, metric=metric), options.runs)  # noqa: B023
-        base = spent if "plain" in name else base
-        print(f"{'10,000 queries in 1,000,000 x 128, ' + name:<66} {spent:9.2f} {spent / base:7.2f} {3 * base:7.1f}", flush=True)
+        if "plain" in name:
+            plain = None
+        call = lambda: kith.knn(queries, rows, 10, metric=metric)  # noqa: B023, E731
+        spent = row("10,000 queries in 1,000,000 x 128, " + name, call, plain, None)
+        plain = plain or spent
         del queries, rows
-    base = None
+    plain = None
     for name, (make_rows, goal) in graphs().items():
         if options.only not in name and name != "plain":
             continue
         x = make_rows()
-        spent = median_milliseconds(lambda: kith.knn_graph(x, 10, method="exact"), options.runs)  # noqa: B023
-        base = base or spent
-        print(f"{'graph of 500,000 x 64, ' + name:<66} {spent:9.2f} {spent / base:7.2f} {goal:7.1f}", flush=True)
+        spent = row("graph of 500,000 x 64, " + name, lambda: kith.knn_graph(x, 10, method="exact"), plain, goal)  # noqa: B023
+        plain = plain or spent
 
 
 if __name__ == "__main__":

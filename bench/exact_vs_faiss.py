@@ -1,9 +1,9 @@
 """Exact search against faiss-cpu, both measured in this run, turn by turn.
 
-Prints, for each metric and k, the best time of each over some rounds and their ratio: 1,000 queries at once, and one query
-at a time. The floor is the matrix product alone at the rate that numpy reaches here.
+For each metric and k, the best time of each over some rounds: 1,000 queries at once, and one query at a time. The floor is the
+matrix product alone at the rate that numpy reaches here.
 
-    .venv/bin/python bench/exact_vs_faiss.py [--threads 2] [--rows 100000] [--cols 128] [--data mixture] [--dtype u8] [--json FILE]
+    .venv/bin/python bench/exact_vs_faiss.py [--threads 2] [--rows 100000] [--cols 128] [--data mixture] [--dtype u8] [--out FILE]
 
 faiss searches bytes as the same numbers in f32: its flat indexes take nothing else.
 
@@ -12,12 +12,10 @@ Needs the package kith; installs faiss-cpu and threadpoolctl beside it where the
 
 from __future__ import annotations
 
-import argparse
-from pathlib import Path
-
 import numpy as np
 from made_data import mixture
-from turns import best_in_turn, clock_for, install_missing, write_results
+from report import parser_of, report_of
+from turns import best_in_turn, clock_for, clock_name, install_missing
 
 import kith
 
@@ -30,7 +28,7 @@ def make_data(kind: str, rows: int, cols: int, rng: np.random.Generator) -> np.n
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="exact search: kith against faiss-cpu")
+    parser = parser_of(__doc__)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--cols", type=int, default=128)
@@ -39,15 +37,14 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--data", choices=("gaussian", "mixture"), default="gaussian")
     parser.add_argument("--dtype", choices=("f32", "u8"), default="f32", help="u8: the mixture, rounded")
-    parser.add_argument("--json", metavar="FILE", help="write the numbers to FILE too")
     options = parser.parse_args()
 
-    install_missing("faiss", "faiss-cpu")
-    install_missing("threadpoolctl", "threadpoolctl")
+    install_missing("faiss-cpu", "threadpoolctl")
     import faiss
     import threadpoolctl
 
     faiss.omp_set_num_threads(options.threads)
+    report = report_of("exact_vs_faiss", options, faiss=faiss.__version__)
     rng = np.random.default_rng(options.seed)
     if options.dtype == "u8":
         options.data = "mixture"
@@ -63,13 +60,7 @@ def main() -> None:
                 3, {"queries first": lambda: np.matmul(queries, base.T), "base first": lambda: np.matmul(base, queries.T)}
             ).values()
         )
-    info = kith.info()
-    print(f"{options.queries} queries in {options.rows} x {options.cols} {options.dtype} ({options.data}), {options.threads} threads")
-    print(f"{info['cpu']}, {info['instruction_set']}; faiss {faiss.__version__}, kith {kith.__version__}")
-    print(f"the matrix product alone, by numpy: {product * 1e3:.0f} ms\n")
-    print(f"{'metric':14} {'k':>4} {'what':18} {'kith':>10} {'faiss':>10} {'ratio':>6}")
-
-    results = []
+    shape = f"{options.queries} queries in {options.rows} x {options.cols} {options.dtype}, {options.data}"
     for metric, peer_type in (("sqeuclidean", faiss.IndexFlatL2), ("inner_product", faiss.IndexFlatIP)):
         ours = kith.Index("Flat", metric=metric, device="cpu")
         ours.add(own_base)
@@ -77,6 +68,8 @@ def main() -> None:
         peer.add(base)
         for k in (10, 100):
             threads = {"threads": options.threads}
+            found, expected = ours.search(own_queries, k, **threads).ids, peer.search(queries, k)[1]
+            common = float(np.mean([len(np.intersect1d(a, b)) for a, b in zip(found, expected, strict=True)]) / k)
             cases = (
                 ("all at once", options.rounds, lambda: ours.search(own_queries, k, **threads), lambda: peer.search(queries, k)),
                 (
@@ -94,14 +87,17 @@ def main() -> None:
             )
             for what, rounds, run_ours, run_theirs in cases:
                 mine, theirs = best_in_turn(rounds, {"kith": run_ours, "faiss": run_theirs}, clock_for(options.threads)).values()
-                print(f"{metric:14} {k:4} {what:18} {mine * 1e3:7.2f} ms {theirs * 1e3:7.2f} ms {theirs / mine:5.2f}x")
-                results.append({"metric": metric, "k": k, "what": what, "kith": mine, "faiss": theirs, "ratio": theirs / mine})
-            found, expected = ours.search(own_queries, k, **threads).ids, peer.search(queries, k)[1]
-            print(f"{'':19} ids in common: {np.mean([len(np.intersect1d(a, b)) for a, b in zip(found, expected)]) / k:.6f}")
-
-    if options.json:
-        settings = {name: value for name, value in vars(options).items() if name != "json"}
-        write_results(Path(options.json), settings, results, ("faiss",), faiss=faiss.__version__, product=product)
+                alone = what == "one at a time"
+                report.row(
+                    f"{metric}, k = {k}, {what}",
+                    shape=shape,
+                    ms=1e3 * mine,
+                    runs=rounds,
+                    clock=clock_name(options.threads),
+                    floor_ms=None if alone else 1e3 * product,
+                    peers_ms={"faiss": 1e3 * theirs},
+                    figures={} if alone else {"common_ids": common},
+                )
 
 
 if __name__ == "__main__":

@@ -1,18 +1,16 @@
 """The page of kith explore in headless Chromium: how long until it is there, until all is computed, and until a press is answered.
 
-    python bench/explore.py [--data fashion|made] [--rows N] [--presses N] [--out FILE]
+    python bench/explore.py [--data fashion|made] [--rows N] [--presses N] [--out FILE] [--write]
 
 `fashion` are the 60,000 images of Fashion-MNIST as pixels (Debian: dataset-fashion-mnist), `made` are N rows (a million) of 128
 columns of float32 around 1,000 centres. The program is started as a user starts it, in a process of its own; the browser draws in
-software, at 1,280 x 800. Times are wall seconds; in brackets those of processors, of the server's process and of the
-browser's, which a busy machine stretches less. Goals are those that the page was built for.
+software, at 1,280 x 800. Times are those of the wall; beside them stand those of processors, of the server's process and of
+the browser's, which a busy machine stretches less. Goals are those that the page was built for.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
-import platform
 import signal
 import statistics
 import subprocess
@@ -24,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from report import Report, parser_of, report_of
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "explore"))
 
@@ -51,11 +50,10 @@ def processor_seconds(process: int) -> float:
 
 
 class Bench:
-    """One page and one browser, and the table of what was measured."""
+    """One page and one browser, and the report of what was measured."""
 
-    def __init__(self, arguments: list[str], browser: Chromium) -> None:
-        self.browser = browser
-        self.rows: list[tuple[str, str, str]] = []
+    def __init__(self, arguments: list[str], browser: Chromium, report: Report, shape: str) -> None:
+        self.browser, self.report, self.shape = browser, report, shape
         self.began = time.monotonic()
         command = [sys.executable, "-m", "kith.explore", *arguments, "--no-browser"]
         self.server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
@@ -65,12 +63,11 @@ class Bench:
     def spent(self) -> tuple[float, float, float]:
         return time.monotonic(), processor_seconds(self.server.pid), processor_seconds(self.browser.process_id)
 
-    def add(self, what: str, goal: str, took: tuple[float, ...], unit: str = "s", note: str = "") -> None:
-        scale = 1000 if unit == "ms" else 1
-        wall, server, page = (scale * one for one in took)
-        digits = 0 if unit == "ms" else 1
-        self.rows.append((what, goal, f"{wall:.{digits}f} {unit} ({server:.{digits}f}, {page:.{digits}f}){note}"))
-        print(f"{what}: {self.rows[-1][2]}", file=sys.stderr)
+    def add(self, what: str, took: tuple[float, ...], goal_ms: float = 0, **figures: float) -> None:
+        wall, server, page = (1000 * one for one in took)
+        times = {"server_processor_ms": server, "browser_processor_ms": page}
+        goal = {"goal_ms": goal_ms} if goal_ms else {}
+        self.report.row(what, shape=self.shape, ms=wall, clock="wall", figures={**times, **goal, **figures})
 
     def until(self, condition: str) -> None:
         self.browser.until(condition, 900)
@@ -142,66 +139,67 @@ def made(folder: str, rows: int) -> list[str]:
     return ["--vectors", path]
 
 
-def walk(bench: Bench, total: int, presses: int, goals: dict[str, str]) -> None:
+def walk(bench: Bench, total: int, presses: int, goals: dict[str, float]) -> None:
     browser, random = bench.browser, np.random.default_rng(1)
-    bench.add("the address is printed", "", (time.monotonic() - bench.began, *bench.spent()[1:]))
+    bench.add("the address is printed", (time.monotonic() - bench.began, *bench.spent()[1:]))
     browser.goto(bench.url)
     bench.until(SHOWN)
-    bench.add("the first page is drawn", goals["first"], (time.monotonic() - bench.began, *bench.spent()[1:]))
+    bench.add("the first page is drawn", (time.monotonic() - bench.began, *bench.spent()[1:]), goals["first"])
     for name in ("map", "clusters", "graph", "paths", "linkage"):
-        while browser.evaluate(f"fetch('api/state').then(r => r.json()).then(s => s.stages.find(one => one.name === {name!r}).state)") != "done":
+        state = f"fetch('api/state').then(r => r.json()).then(s => s.stages.find(one => one.name === {name!r}).state)"
+        while browser.evaluate(state) != "done":
             time.sleep(0.05)
-        bench.add(f"{name}: computed", goals["all"] if name == "linkage" else "", (time.monotonic() - bench.began, *bench.spent()[1:]))
+        bench.add(f"{name}: computed", (time.monotonic() - bench.began, *bench.spent()[1:]), goals["all"] if name == "linkage" else 0)
     bench.until("!document.querySelector('#work.on')")
-    for name, route in (("clusters", "#/clusters"), ("single linkage", "#/clusters/linkage"), ("near duplicates", "#/near"), ("outliers", "#/outliers"), ("search for 'row 12'", "#/search/row%2012")):
+    for name, route in (
+        ("clusters", "#/clusters"),
+        ("single linkage", "#/clusters/linkage"),
+        ("near duplicates", "#/near"),
+        ("outliers", "#/outliers"),
+        ("search for 'row 12'", "#/search/row%2012"),
+    ):
         took, _ = bench.presses(lambda _, route=route: route, 1, SHOWN)
-        bench.add(f"{name}: drawn", "", took, "ms")
+        bench.add(f"{name}: drawn", took)
     rows = random.integers(0, total, (2, presses))
     took, whole = bench.presses(lambda number: f"#/neighbours/{rows[0, number]}", presses, "document.querySelector('section .grid a.card')")
-    bench.add("a press: neighbours", goals["press"], took, "ms", f"; with all pictures {1000 * whole:.0f} ms")
+    bench.add("a press: neighbours", took, goals["press"], with_pictures_ms=1000 * whole)
     took, whole = bench.presses(lambda number: f"#/path/{rows[0, number]}/{rows[1, number]}", presses, "document.querySelector('.strip, .notice')")
-    bench.add("a path", goals["path"], took, "ms", f"; with all pictures {1000 * whole:.0f} ms")
-    took = bench.measured(lambda: (browser.evaluate("location.hash = '#/map'"), bench.until("document.querySelector('.map canvas')?.width > 300"))[-1])
-    bench.add("the map: drawn", "", took)
+    bench.add("a path", took, goals["path"], with_pictures_ms=1000 * whole)
+    to_map, drawn = "location.hash = '#/map'", "document.querySelector('.map canvas')?.width > 300"
+    bench.add("the map: drawn", bench.measured(lambda: (browser.evaluate(to_map), bench.until(drawn))[-1]))
     rate, words, middle = bench.frames(5)
-    bench.rows.append(("the map while it moves", goals["map"], f"{rate:.0f} frames a second, the median {middle:.0f} ms apart: {words}"))
+    figures = {"frames_per_second": rate, "frame_ms": middle, "goal_frames_per_second": 30}
+    bench.report.row("the map while it moves", shape=bench.shape, figures=figures, labels={"draws": words})
     assert not browser.problems, browser.problems
     peak = next(line for line in Path(f"/proc/{bench.server.pid}/status").read_text().splitlines() if line.startswith("VmHWM")).split()[1]
-    bench.rows.append(("the server's memory at its peak", "", f"{int(peak) / 1024:.0f} MiB"))
+    bench.report.row("the server's memory at its peak", shape=bench.shape, figures={"mib": int(peak) / 1024})
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__)
     parser.add_argument("--data", choices=["fashion", "made"], default="fashion")
     parser.add_argument("--rows", type=int, default=1_000_000, help="of made data")
     parser.add_argument("--presses", type=int, default=40)
-    parser.add_argument("--out", help="a file that the table is added to")
     given = parser.parse_args()
+    report = report_of("explore", given, cores=os.cpu_count(), load=round(os.getloadavg()[1], 1))
     with tempfile.TemporaryDirectory() as folder:
-        fashion = ["--vectors", str(FASHION / "train-images-idx3-ubyte.gz"), "--shape", "28,28", "--labels", str(FASHION / "train-labels-idx1-ubyte.gz")]
+        labels = ["--labels", str(FASHION / "train-labels-idx1-ubyte.gz")]
+        fashion = ["--vectors", str(FASHION / "train-images-idx3-ubyte.gz"), "--shape", "28,28", *labels]
         arguments = fashion if given.data == "fashion" else made(folder, given.rows)
         total = 60_000 if given.data == "fashion" else given.rows
-        goals = {"first": "3 s", "all": "20 s", "press": "50 ms", "path": "100 ms", "map": "30 a second"}
+        goals: dict[str, float] = {"first": 3000, "all": 20_000, "press": 50, "path": 100}
         if given.data == "made":
-            goals |= {"first": "10 s", "all": ""}
+            goals |= {"first": 10_000, "all": 0}
+        shape = "60,000 x 784 u8, Fashion-MNIST" if given.data == "fashion" else f"{given.rows:,} x 128 f32, made"
         browser = Chromium(Path(folder) / "profile")
         bench = None
         try:
-            bench = Bench(arguments, browser)
+            bench = Bench(arguments, browser, report, shape)
             walk(bench, total, given.presses, goals)
         finally:
             if bench is not None:
                 bench.close()
             browser.close()
-    shape = "60,000 x 784 u8, Fashion-MNIST" if given.data == "fashion" else f"{given.rows:,} x 128 f32, made"
-    lines = [
-        f"{shape}; {platform.machine()}, {os.cpu_count()} cores, load {os.getloadavg()[1]:.0f}; wall (processors of the server, of the browser)",
-        *(f"  {what:<32} {goal:<12} {took}" for what, goal, took in [("", "goal", "measured"), *bench.rows]),
-    ]
-    print("\n".join(lines))
-    if given.out:
-        with open(given.out, "a", encoding="utf-8") as file:
-            file.write("\n".join(lines) + "\n\n")
 
 
 if __name__ == "__main__":

@@ -3,8 +3,8 @@
 beside Kith's own `Flat` of the same rows, in one run on one thread.
 
     few_queries.py [--tables usual batches kinds metrics neighbors widths filters large sweep] [--rows 60000]
-                   [--rounds 7] [--targets AVX2 ...] [--cells PART ...] [--kept 1 ...] [--seconds 60] [--worst 20] [--shortfalls]
-                   [--steps] [--write]
+                   [--rounds 7] [--targets AVX2 ...] [--cells PART ...] [--kept 1 ...] [--seconds 60] [--worst 20]
+                   [--steps] [--write | --out FILE]
 
 Tables are lists of cells; a cell is a kind of index, its rows and columns, a metric, k, the size of a batch and, where
 there is a filter, how many rows it keeps:
@@ -23,16 +23,15 @@ there is a filter, how many rows it keeps:
 FAISS's trained file is read by Kith, so that both search the same lists and codes, and training plays no part. Every
 round takes other queries, so that no list stays in a cache because it was asked for just before. Every cell is searched
 by Kith, by FAISS and by `Flat` in turn. `same` is the share of ids that are equal place by place; `alone` says whether
-one query's answer has the bytes of the same query's in a batch. A star marks what is below twice FAISS, or slower than
-`Flat`. `--steps` instead times 1 to 1,000 queries of every kind, with and without a filter, without FAISS's searches; it
+one query's answer has the bytes of the same query's in a batch. `short` says what is below twice FAISS, or slower than
+`Flat`; `--worst` repeats the cases with the smallest ratios at the end. `--steps` instead times 1 to 1,000 queries of every kind, with and without a filter, without FAISS's searches; it
 fails where a query takes a tenth longer than in the next smaller batch, or longer than in `Flat` (query_steps.py). Where
-FAISS is not installed, or does not have the kind in that form, its columns stay empty and Kith trains by
+FAISS is not installed, or does not have the kind in that form, its times are left out and Kith trains by
 itself: `cosine` is `METRIC_INNER_PRODUCT` of rows of length 1 there.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import subprocess
 import sys
@@ -47,6 +46,7 @@ import numpy as np
 import query_steps
 import turns
 from made_data import mixture
+from report import Report, parser_of, report_of
 
 import kith
 
@@ -225,31 +225,47 @@ def measure(cell: Cell, data: Data, index: Any, own: kith.Index, rounds: int) ->
     return {**asdict(cell), "kind": cell.factory, **ms, "same": same, "alone": equal}
 
 
-def print_line(found: dict[str, Any]) -> None:
-    of_faiss = found["faiss"] / found["kith"] if "faiss" in found else float("nan")
-    of_flat = found["Flat"] / found["kith"]
-    marks = ("*" if of_faiss < 2 else " ") + ("*" if of_flat < (0.97 if found["kind"] == "Flat" else 1) else " ")
-    print(f"{found['kind']:>22} {found['cols']:5d} {found['metric']:>13} {found['k']:4d} {found['kept']:5.2f} {found['batch']:6d} "
-          f"{found['kith']:9.4f} {found.get('faiss', float('nan')):9.4f} {found['Flat']:9.4f} {of_faiss:7.2f} {of_flat:7.2f} {marks} "
-          f"{found['same']:6.3f} {'same' if found['alone'] else 'DIFFER':>6}", flush=True)  # fmt: skip
+def ratios_of(found: dict[str, Any]) -> tuple[float, float]:
+    """How many times as long FAISS and `Flat` take; FAISS where it has the kind."""
+    return found.get("faiss", float("inf")) / found["kith"], found["Flat"] / found["kith"]
 
 
-def check_steps(cell: Cell, data: Data, own: kith.Index, rounds: int) -> tuple[dict[str, Any], list[str]]:
+def add_row(report: Report, found: dict[str, Any]) -> None:
+    of_faiss, of_flat = ratios_of(found)
+    labels = {"alone": "same" if found["alone"] else "DIFFER"}
+    short = ["faiss"] * (of_faiss < 2) + ["Flat"] * (of_flat < (0.97 if found["kind"] == "Flat" else 1))
+    if short:
+        labels["short"] = " and ".join(short)
+    report.row(
+        f"{found['kind']}, {found['cols']} columns, {found['metric']}, k = {found['k']}, {found['kept']:g} kept, {found['batch']} together",
+        shape=f"{found['rows']} x {found['cols']} f32",
+        ms=found["kith"],
+        clock="processor",
+        peers_ms={name: found[name] for name in ("faiss", "Flat") if name in found},
+        figures={"same_ids": found["same"]} if "faiss" in found else {},
+        labels=labels,
+    )
+
+
+def check_steps(cell: Cell, data: Data, own: kith.Index, rounds: int, report: Report) -> int:
+    """The number of faults."""
     calls = calls_of(cell, data, None, own)
     times, faults = query_steps.faults_of(calls["kith"], None if cell.factory == "Flat" else calls["Flat"], data.queries, rounds)
-    print(f"{cell.factory:>22} {cell.kept:5.2f} " + " ".join(f"{times['own', size]:7.1f}" for size in query_steps.SIZES))
-    if cell.factory != "Flat":
-        print(f"{'Flat':>22} {cell.kept:5.2f} " + " ".join(f"{times['Flat', size]:7.1f}" for size in query_steps.SIZES))
+    for size in query_steps.SIZES:
+        flat = {"Flat": times["Flat", size] / 1e3} if ("Flat", size) in times else {}
+        name = f"{cell.factory}, {cell.kept:g} kept, {size} together"
+        report.row(name, shape=f"{cell.rows} x {cell.cols} f32", ms=times["own", size] / 1e3, clock="processor", peers_ms=flat)
     for fault in faults:
-        print(f"{'':>22} {fault}")
-    sys.stdout.flush()
-    return {**asdict(cell), "kind": cell.factory, "us": {f"{name} {size}": us for (name, size), us in times.items()}, "faults": faults}, faults
+        report.note(f"{cell.factory}, {cell.kept:g} kept: {fault}")
+    return len(faults)
 
 
 def run_targets(targets: list[str]) -> None:
     """The same command once for each instruction set, which a process chooses as it starts, with the same indexes."""
     at = sys.argv.index("--targets")
     rest = sys.argv[:at] + sys.argv[at + 1 + len(targets) :]
+    if "--write" in rest or "--out" in rest:
+        sys.exit("few_queries: runs of several targets would write the same file; give --write or --out to one target at a time")
     with tempfile.TemporaryDirectory() as folder:
         for target in targets:
             print(f"\nKITH_CPU_TARGET={target}", flush=True)
@@ -258,7 +274,7 @@ def run_targets(targets: list[str]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__)
     every = ("usual", "batches", "kinds", "metrics", "neighbors", "widths", "filters", "large", "sweep")
     parser.add_argument("--tables", nargs="+", choices=every, default=["usual"])
     parser.add_argument("--rows", type=int, default=60_000)
@@ -271,23 +287,15 @@ def main() -> None:
     parser.add_argument("--targets", nargs="+", help="values of KITH_CPU_TARGET, one run each")
     parser.add_argument("--indexes", help="a folder where FAISS's indexes are kept for another run")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="begins no cell after so long")
-    parser.add_argument("--worst", type=int, default=0, help="prints so many cells with the smallest ratio to FAISS at the end")
-    parser.add_argument("--shortfalls", action="store_true", help="prints the cells with a star once more at the end")
+    parser.add_argument("--worst", type=int, default=0, help="repeats so many cells with the smallest ratio to FAISS at the end")
     parser.add_argument("--steps", action="store_true", help="times 1 to 1,000 queries, and fails where the time rises")
-    parser.add_argument("--write", action="store_true", help="to bench/results/cpu")
     options = parser.parse_args()
     if options.targets:
         return run_targets(options.targets)
     peer = "no faiss" if faiss is None else f"faiss {faiss.__version__}"
     if faiss is not None:
         faiss.omp_set_num_threads(1)
-    unit = "us" if options.steps else "ms"
-    print(f"kith {kith.__version__} ({kith.info()['instruction_set']}), {peer}; one thread, processor {unit} a query")
-    if options.steps:
-        print(f"{'kind':>22} {'kept':>5} " + " ".join(f"{size:7d}" for size in query_steps.SIZES))
-    else:
-        print(f"{'kind':>22} {'cols':>5} {'metric':>13} {'k':>4} {'kept':>5} {'batch':>6} {'kith':>9} {'faiss':>9} {'Flat':>9} "
-              f"{'/faiss':>7} {'/Flat':>7}    {'same':>6} {'alone':>6}")  # fmt: skip
+    report = report_of("few_queries", options, faiss=peer)
     tables = [cell for table in options.tables for cell in cells_of(table, options.rows)]
     cells = list(stepped_cells(options.rows)) if options.steps else tables
     cells = [cell for cell in dict.fromkeys(cells) if any(part in cell.factory for part in options.cells)]
@@ -295,40 +303,34 @@ def main() -> None:
     cells = [cell for cell in cells if cell.batch in (options.batches or [cell.batch])]
     cells = [cell for cell in cells if cell.k in (options.neighbors or [cell.k]) and cell.kept in (options.kept or [cell.kept])]
     failed = 0
+    done = 0
     results: list[dict[str, Any]] = []
-    data_key, pair_key = None, None
+    data_key: Any = None
+    pair_key: Any = None
     begun = time.monotonic()
     with tempfile.TemporaryDirectory() as unkept:
         for cell in cells:
             if time.monotonic() - begun > options.seconds:
-                print(f"{len(cells) - len(results)} of {len(cells)} cells were not measured in {options.seconds:.0f} s")
+                report.note(f"{len(cells) - done} of {len(cells)} cells were not measured in {options.seconds:.0f} s")
                 break
             if data_key != (data_key := (cell.rows, cell.cols, cell.metric)):
                 data, pair_key = Data(cell.rows, cell.cols, cell.metric), None
             if pair_key != (pair_key := cell.factory):
                 index, own = pair_of(cell, data.base, options.indexes or unkept)
+            done += 1
             if options.steps:
-                found, faults = check_steps(cell, data, own, options.rounds)
-                results.append(found)
-                failed += len(faults)
+                failed += check_steps(cell, data, own, options.rounds, report)
                 continue
             results.append(measure(cell, data, index, own, options.rounds))
-            print_line(results[-1])
+            add_row(report, results[-1])
     if options.steps:
-        print(f"{failed} faults")
-    elif options.worst > 0:
-        compared = sorted((found for found in results if "faiss" in found), key=lambda found: found["faiss"] / found["kith"])
-        below = sum(found["faiss"] < 2 * found["kith"] for found in compared)
-        print(f"\n{below} of {len(compared)} below twice FAISS; the smallest ratios:")
+        report.note(f"{failed} faults")
+    else:
+        compared = sorted((found for found in results if "faiss" in found), key=lambda found: ratios_of(found)[0])
+        below = sum(ratios_of(found)[0] < 2 for found in compared)
+        report.note(f"{below} of {len(compared)} below twice FAISS")
         for found in compared[: options.worst]:
-            print_line(found)
-    if options.shortfalls and not options.steps:
-        print("\nbelow twice FAISS or slower than Flat:")
-        for found in results:
-            if found.get("faiss", 1e9) < 2 * found["kith"] or (found["kind"] != "Flat" and found["Flat"] < found["kith"]):
-                print_line(found)
-    if options.write:
-        turns.write_results(turns.results_path("few_queries"), vars(options), results, faiss=peer)
+            report.note(f"{found['kind']}, {found['cols']} columns, {found['batch']} together: {ratios_of(found)[0]:.2f} x FAISS")
     sys.exit(failed > 0)
 
 

@@ -3,8 +3,8 @@
 
     graph_adds.py [--folder DATA] [--rows 100000] [--adds 2048] [--rounds 3] [--factory Graph32] [--peer]
 
-An index of the first rows gets others one by one; processor time of a row is printed for each round, and what of it the
-adds that link rows into the graph took (those that last 20 times the median). Then recall@10 of some queries at a beam of 64
+An index of the first rows gets others one by one: processor time of a row for each round, and what of it the adds that
+link rows into the graph took (those that last 20 times the median). Then recall@10 of some queries at a beam of 64
 and the processor time of one query of the grown index, and of one that was saved and loaded, which lies together again.
 
 DATA holds sift1m_base.u8bin and sift1m_query.u8bin; without it rows are made as graph_life.py makes them.
@@ -12,7 +12,6 @@ DATA holds sift1m_base.u8bin and sift1m_query.u8bin; without it rows are made as
 
 from __future__ import annotations
 
-import argparse
 import tempfile
 import time
 from pathlib import Path
@@ -20,6 +19,7 @@ from pathlib import Path
 import kith
 import numpy as np
 from graph_life import data_of, microseconds, recall_of
+from report import parser_of, report_of
 
 
 def add_singly(add, rows: np.ndarray) -> tuple[float, float]:
@@ -34,7 +34,7 @@ def add_singly(add, rows: np.ndarray) -> tuple[float, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__)
     parser.add_argument("--folder", type=Path)
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--adds", type=int, default=2048)
@@ -42,6 +42,7 @@ def main() -> None:
     parser.add_argument("--factory", default="Graph32")
     parser.add_argument("--peer", action="store_true")
     options = parser.parse_args()
+    report = report_of("graph_adds", options)
     x, queries = data_of(options.folder, False, options.rows + options.rounds * options.adds, 500)
     index = kith.Index(options.factory)
     index.add(x[: options.rows])
@@ -52,16 +53,24 @@ def main() -> None:
         peer = hnswlib.Index("l2", x.shape[1])
         peer.init_index(len(x), M=16, ef_construction=200)
         peer.add_items(x[: options.rows].astype(np.float32), num_threads=2)
-    print(f"{options.factory}, {options.rows} rows x {x.shape[1]} {x.dtype}: us a row added alone, of them linking")
+    shape = f"{options.factory} of {options.rows} x {x.shape[1]} {x.dtype}"
     for number in range(options.rounds):
         first = options.rows + number * options.adds
         some = x[first : first + options.adds]
         own, linking = add_singly(lambda row: index.add(row, threads=1), some)
-        line = f"round {number}: kith {own:7.1f} ({linking:6.1f})"
+        peers = {}
         if peer is not None:
             theirs, _ = add_singly(lambda row: peer.add_items(row.astype(np.float32), num_threads=1), some)
-            line += f"   hnswlib M 16, 200 {theirs:7.1f}   {theirs / own:.2f} x"
-        print(line, flush=True)
+            peers["hnswlib"] = theirs / 1e3
+        report.row(
+            f"a row added alone, round {number}",
+            shape=shape,
+            ms=own / 1e3,
+            runs=options.adds,
+            clock="processor",
+            peers_ms=peers,
+            figures={"linking_us": linking},
+        )
     truth = kith.knn(queries, x[: len(index)], k=10)
     with tempfile.TemporaryDirectory() as folder:
         path = str(Path(folder) / "grown.kith")
@@ -71,7 +80,8 @@ def main() -> None:
         for name, one in (("grown", index), ("loaded", loaded)):
             took = microseconds(lambda q, one=one: one.search(q, k=10, beam=64, threads=1), queries)
             found = one.search(queries, k=10, beam=64)
-            print(f"{name:6}: recall {recall_of(found, truth):.4f}, {took:.1f} us a query", flush=True)
+            recall = recall_of(found, truth)
+            report.row(f"one query, {name}", shape=shape, ms=took / 1e3, runs=3, clock="processor", figures={"recall": recall})
 
 
 if __name__ == "__main__":

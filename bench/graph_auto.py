@@ -1,22 +1,21 @@
 """What method="auto" takes beside each method that could have been named, on six shapes.
 
-    python bench/graph_auto.py [--device cpu|cuda:0] [--data DIR] [--threads 2] [--turns 1] [--json FILE]
+    python bench/graph_auto.py [--device cpu|cuda:0] [--data DIR] [--threads 2] [--turns 1] [--out FILE]
 
-Each line: the seconds of the methods by report.seconds, what auto chose, and its time over that of the best method that
-reached the recall. Beside them, on the CPU, stand the seconds of all processors over the threads, which a busy machine disturbs
-less; the ratio is of these there.
+A case for each method: seconds by report.seconds on a GPU; on the CPU the seconds of all processors over the threads, which a
+busy machine disturbs less, and report.seconds beside them. That of auto says what it chose, and its time over that of the
+best method that reached the recall.
 """
 
 from __future__ import annotations
 
-import argparse
 import math
 import time
 from pathlib import Path
 from typing import Any
 
 from graph_data import load, on_device
-from turns import write_results
+from report import parser_of, report_of
 
 import kith
 
@@ -41,25 +40,24 @@ METHODS = ("exact", "cells", "nn_descent", "auto")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="auto beside the methods")
+    parser = parser_of(__doc__)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--data", type=Path, default=Path("/tmp/data"))
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--turns", type=int, default=1)
     parser.add_argument("--only", type=int, nargs="*", help="numbers of shapes, from 0")
-    parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     on_cpu = options.device == "cpu"
     shapes = CPU_SHAPES if on_cpu else GPU_SHAPES
-    results = []
+    report = report_of("graph_auto", options)
     if not on_cpu:
         kith.knn_graph(on_device(load("mixture", 30_000, options.data), options.device), 10, device=options.device)
     for number, (name, rows, dtype, metric, k, recall) in enumerate(shapes):
         if options.only is not None and number not in options.only:
             continue
         x = on_device(load(name, rows, options.data, dtype), options.device)
-        told: dict[str, Any] = {"shape": f"{rows:,} x {x.shape[1]} {dtype} {name}, {metric}, k = {k}, recall {recall}"}
-        best = math.inf
+        shape = f"{rows:,} x {x.shape[1]} {dtype} {name}, {metric}, k = {k}, recall {recall}"
+        told: dict[str, dict[str, Any]] = {}
         for _ in range(options.turns):
             for method in METHODS:
                 if method == "cells" and metric == "chi_square":
@@ -76,18 +74,13 @@ def main() -> None:
                 here["method"] = graph.report.method
         what = "processor_seconds" if on_cpu else "seconds"
         best = min(told[m][what] for m in METHODS[:-1] if m in told and told[m]["reached"])
-        told["ratio"] = told["auto"][what] / best
-        results.append(told)
-        line = ", ".join(
-            f"{m} {told[m]['seconds']:.3f} ({told[m]['processor_seconds']:.3f}) {told[m]['recall']:.4f}"
-            + ("" if told[m]["reached"] else " missed")
-            for m in METHODS
-            if m in told
-        )
-        print(f"{told['shape']}: {line}; auto took {told['auto']['method']}, {told['ratio']:.2f} of the best", flush=True)
-    if options.json:
-        given = {key: value.name if isinstance(value, Path) else value for key, value in vars(options).items()}
-        write_results(options.json, given, results)
+        for method, here in told.items():
+            figures = {"recall": here["recall"]} | ({"wall_s": here["seconds"]} if on_cpu else {})
+            if method == "auto":
+                figures["over_best"] = here[what] / best
+            labels = {"reached": "yes" if here["reached"] else "no"} | ({"took": here["method"]} if method == "auto" else {})
+            clock = "processor" if on_cpu else "wall"
+            report.row(f"{shape}, {method}", shape=shape, ms=1e3 * here[what], runs=options.turns, clock=clock, figures=figures, labels=labels)
 
 
 if __name__ == "__main__":

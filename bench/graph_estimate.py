@@ -1,7 +1,7 @@
 """How far the recall that a graph tells of itself lies from the one that is measured on other rows, in standard errors.
 
     python bench/graph_estimate.py [--device cuda:0] [--data DIR] [--set sift] [--rows 400000] [--recalls 0.9 0.99]
-        [--methods cells nn_descent] [--seeds 20] [--threads N] [--json FILE]
+        [--methods cells nn_descent] [--seeds 20] [--threads N] [--out FILE]
 
 A graph for every seed, method and recall; k = 10. Measured on 10,000 rows that another seed draws. The error of a difference is
 that of both estimates. Work stops when the estimate reaches the target, so that an estimate that ends it is a little high: the
@@ -10,7 +10,6 @@ mean of the differences shows by how much.
 
 from __future__ import annotations
 
-import argparse
 import math
 import warnings
 from pathlib import Path
@@ -18,13 +17,13 @@ from typing import Any
 
 import numpy as np
 from graph_data import load, on_device
-from turns import write_results
+from report import parser_of, report_of
 
 import kith
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="estimated and measured recall of graphs")
+    parser = parser_of(__doc__)
     parser.add_argument("--device", default="cuda:0")
     parser.add_argument("--data", type=Path, default=Path("/tmp/data"))
     parser.add_argument("--set", default="sift")
@@ -33,15 +32,12 @@ def main() -> None:
     parser.add_argument("--methods", nargs="*", default=["cells", "nn_descent"])
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--threads", type=int)
-    parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     warnings.simplefilter("ignore", RuntimeWarning)
     threads = {} if options.threads is None else {"threads": options.threads}
     x = on_device(load(options.set, options.rows, options.data), options.device)
     metric = "cosine" if options.set == "glove" else "l2"
-    print(f"{len(x):,} x {x.shape[1]} of {options.set}, {metric}, k = 10, {options.seeds} seeds")
-    print(f"{'':12} {'asked':>6} {'estimated':>10} {'measured':>9} {'mean of differences':>20} {'largest, in errors':>19} above 3")
-    results = []
+    report = report_of("graph_estimate", options)
     for method in options.methods:
         start: dict[str, Any] = {"start": "random"} if method == "nn_descent" else {}
         for recall in options.recalls:
@@ -55,24 +51,15 @@ def main() -> None:
                 found.append(measured.recall)
                 differences.append(told[-1] - found[-1])
                 errors.append(abs(differences[-1]) / math.hypot(graph.report.standard_error, measured.standard_error))
-            line = {
-                "method": method,
-                "asked": recall,
+            figures = {
                 "estimated": float(np.mean(told)),
                 "measured": float(np.mean(found)),
                 "difference": float(np.mean(differences)),
-                "largest": float(np.max(errors)),
-                "above_three": int(np.sum(np.array(errors) > 3)),
+                "largest_in_errors": float(np.max(errors)),
+                "above_three_errors": int(np.sum(np.array(errors) > 3)),
             }
-            results.append(line)
-            print(
-                f"{method:12} {recall:6} {line['estimated']:10.5f} {line['measured']:9.5f} {line['difference']:20.5f} "
-                f"{line['largest']:19.2f} {line['above_three']} of {options.seeds}",
-                flush=True,
-            )
-    if options.json:
-        given = {key: value.name if isinstance(value, Path) else value for key, value in vars(options).items()}
-        write_results(options.json, given, results)
+            shape = f"{len(x):,} x {x.shape[1]} of {options.set}, {metric}, k = 10"
+            report.row(f"{method}, {recall} asked", shape=shape, runs=options.seeds, figures=figures)
 
 
 if __name__ == "__main__":

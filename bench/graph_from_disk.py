@@ -6,7 +6,7 @@
 
 Rows are the mixture of made_data.py's recipe as bytes, made by torch on a GPU where there is one, else by numpy; FOLDER,
 or --data, keeps them for the next run, in --files files of equal size. --computed: where no disk holds them, rows are
-computed whenever they are read, each from its number alone: a centre and two of 65,536 steps from it. A phase is told with
+computed whenever they are read, each from its number alone: a centre and two of 65,536 steps from it. Each phase is a case, with
 its seconds, those of the processors in user and system code, and the share of samples in which the GPU worked (nvidia-smi).
 --in-memory builds the graph in memory first, on the same device without limits, and compares. Recall is that of the 1,000
 control rows.
@@ -14,7 +14,6 @@ control rows.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import resource
@@ -28,6 +27,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from report import Report, parser_of, report_of
+from turns import timed
 
 import kith
 
@@ -135,14 +136,14 @@ class Phases:
         phase[2] += used.system - self.used.system
         self.last, self.used, self.stage = now, used, stage
 
-    def text(self) -> str:
+    def add_rows(self, report: Report, shape: str) -> None:
         if self.watch is not None:
             self.watch.terminate()
-        return ", ".join(
-            f"{name} {spent:.2f} (user {user:.1f}, system {system:.1f}" + (f", GPU {worked / samples:.0%})" if samples else ")")
-            for name, (spent, user, system, samples, worked) in self.told.items()
-            if spent >= 0.01
-        )
+        for name, (spent, user, system, samples, worked) in self.told.items():
+            if spent < 0.01:
+                continue
+            figures = {"user_s": user, "system_s": system} | ({"gpu_share": worked / samples} if samples else {})
+            report.row(f"phase {name}", shape=shape, ms=1e3 * spent, clock="wall", figures=figures)
 
 
 def bytes_moved() -> tuple[int, int]:
@@ -151,7 +152,7 @@ def bytes_moved() -> tuple[int, int]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
+    parser = parser_of(__doc__)
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--cols", type=int, default=96)
     parser.add_argument("-k", type=int, default=10)
@@ -169,6 +170,7 @@ def main() -> None:
     parser.add_argument("--files", type=int, default=1)
     parser.add_argument("--data", type=Path)
     options = parser.parse_args()
+    report = report_of("graph_from_disk", options)
     options.folder.mkdir(parents=True, exist_ok=True)
     data = options.data or options.folder
     each = options.rows // options.files
@@ -178,18 +180,19 @@ def main() -> None:
     if not options.computed:
         for number, path in enumerate(paths):
             make_rows(path, each, options.cols, number + 1)
-    print(f"{each * options.files} x {options.cols} u8, made in {time.perf_counter() - began:.1f} s", flush=True)
-    wish: dict[str, Any] = {"k": options.k, "method": options.method, "recall": options.recall, "device": options.device}
-    wish |= {"threads": options.threads}
+    shape = f"{each * options.files} x {options.cols} u8, k = {options.k}"
+    report.row("rows made", shape=shape, ms=1e3 * (time.perf_counter() - began), clock="wall")
+    asked: dict[str, Any] = {"k": options.k, "method": options.method, "recall": options.recall, "device": options.device}
+    asked |= {"threads": options.threads}
     if options.shards is not None:
-        wish["shards"] = options.shards
+        asked["shards"] = options.shards
     truth = None
     if options.in_memory:
         x = rows[:] if options.computed else np.concatenate([np.load(path) for path in paths])
         for _ in range(2):
-            began = time.perf_counter()
-            truth = kith.knn_graph(x, **wish)
-            print(f"in memory {time.perf_counter() - began:.2f} s, recall {truth.report.recall}", flush=True)
+            truth, seconds, processor = timed(lambda: kith.knn_graph(x, **asked))  # noqa: B023
+            figures = {"recall": truth.report.recall, "processor_s": processor}
+            report.row("in memory", shape=shape, ms=1e3 * seconds, clock="wall", figures=figures)
         del x
     out = options.folder / "graph"
     shutil.rmtree(out, ignore_errors=True)
@@ -200,24 +203,30 @@ def main() -> None:
     limits = {"memory_limit": options.memory_limit, "device_memory_limit": options.device_memory_limit}
     graph: kith.KnnGraph | kith.GraphIds
     if options.ids_only:
-        graph = kith.knn_graph_ids(rows, out, int32_ids=True, progress=phases, **limits, **wish)
+        graph = kith.knn_graph_ids(rows, out, int32_ids=True, progress=phases, **limits, **asked)
     else:
-        graph = kith.knn_graph(rows, out=out, progress=phases, **limits, **wish)
+        graph = kith.knn_graph(rows, out=out, progress=phases, **limits, **asked)
     seconds = time.perf_counter() - began
     now, used = bytes_moved(), os.times()
-    report = graph.report
-    print(f"from disk {seconds:.2f} s, processor {used.user + used.system - spent.user - spent.system:.1f} s, "
-          f"recall {report.recall}, method {report.method}, probes {report.parameters.get('probes')}, "
-          f"cells {report.parameters.get('cells')}", flush=True)
-    print(f"phases: {phases.text()}")
-    print(f"read {(now[0] - moved[0]) / 1e9:.2f} GB, written {(now[1] - moved[1]) / 1e9:.2f} GB; counted peaks "
-          f"{report.peak_bytes / 2**20:.0f} MiB host, {report.peak_device_bytes / 2**20:.0f} MiB device; largest resident "
-          f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MiB")
-    told = json.loads((out / "report.json").read_text())
-    print(f"ids_xxh3 {told['ids_xxh3']}, distances_xxh3 {told['distances_xxh3']}")
+    made = graph.report
+    phases.add_rows(report, shape)
+    hashes = json.loads((out / "report.json").read_text())
+    figures = {
+        "processor_s": used.user + used.system - spent.user - spent.system,
+        "recall": made.recall,
+        **{name: made.parameters[name] for name in ("probes", "cells") if made.parameters.get(name) is not None},
+        "read_gb": (now[0] - moved[0]) / 1e9,
+        "written_gb": (now[1] - moved[1]) / 1e9,
+        "counted_host_mib": made.peak_bytes / 2**20,
+        "counted_device_mib": made.peak_device_bytes / 2**20,
+        "resident_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+    }
+    labels = {"method": made.method, "ids_xxh3": hashes["ids_xxh3"], "distances_xxh3": hashes["distances_xxh3"]}
     if isinstance(graph, kith.KnnGraph) and truth is not None:
         same = bool(np.array_equal(truth.ids, graph.ids)) and bool(np.array_equal(truth.distances, graph.distances))
-        print("the same bytes as in memory" if same else "OTHER BYTES than in memory")
+        labels["beside_memory"] = "the same bytes" if same else "OTHER BYTES"
+    figures = {name: float(value) for name, value in figures.items() if value is not None}
+    report.row("from disk", shape=shape, ms=1e3 * seconds, clock="wall", figures=figures, labels=labels)
 
 
 if __name__ == "__main__":

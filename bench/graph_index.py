@@ -4,7 +4,7 @@ recall of the 10 nearest over processor time, one thread, one query at a time an
 takes queries one by one alone, so its batches are loops.
 
     graph_index.py [--data sift sift_u8 glove mixture] [--folder DATA] [--rows 100000] [--queries 1000] [--rounds 3]
-                   [--factory Graph32] [--with kith faiss ... | --without faiss ...] [--efforts 16 24 ...] [--keep FOLDER] [--write]
+                   [--factory Graph32] [--with kith faiss ... | --without faiss ...] [--efforts 16 24 ...] [--keep FOLDER] [--write | --out FILE]
 
 DATA holds sift1m_base.u8bin, sift1m_query.u8bin, glove100_base.f16bin and glove100_query.f16bin; `mixture` is made: rank 48 in
 768 columns, of length 1. Builds are timed by processor time on all threads. Each peer searches with its own effort (ef,
@@ -14,7 +14,6 @@ the time of its build, and a run that finds one does not build it; --efforts wit
 
 from __future__ import annotations
 
-import argparse
 import json
 import tempfile
 import time
@@ -23,6 +22,7 @@ from pathlib import Path
 import kith
 import numpy as np
 import turns
+from report import parser_of, report_of
 
 _EFFORTS = (16, 24, 32, 48, 64, 96, 128, 192, 256, 384)
 _K = 10
@@ -228,7 +228,7 @@ def recall_of(ids, truth) -> float:
     return float(np.mean([len(np.intersect1d(a, b)) / _K for a, b in zip(ids, truth)]))
 
 
-def measure(indexes, queries, truth, rounds, efforts):
+def measure(report, shape, indexes, queries, truth, rounds, efforts):
     """For each index and effort: recall, and microseconds of processor time a query, alone and in batches."""
     rows = []
     for effort in efforts:
@@ -250,7 +250,9 @@ def measure(indexes, queries, truth, rounds, efforts):
         for name in indexes:
             one, batch = (best[name, kind] / len(queries) * 1e6 for kind in ("one", "batch"))
             rows.append({"index": name, "effort": effort, "recall": recalls[name], "one_us": one, "batch_us": batch})
-            print(f"  {effort:4d} {name:14s} recall {recalls[name]:.4f}  one {one:7.1f} us  batch {batch:7.1f} us", flush=True)
+            figures = {"recall": recalls[name], "batch_us": batch}
+            case = f"{shape}, {name}, effort {effort}"
+            report.row(case, shape=shape, ms=one / 1e3, runs=rounds, clock="processor", figures=figures)
     return rows
 
 
@@ -264,7 +266,7 @@ def at_recall(rows, name, wanted, kind):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__)
     parser.add_argument("--data", nargs="+", default=["sift", "sift_u8", "glove", "mixture"])
     parser.add_argument("--folder", type=Path, default=Path("data"))
     parser.add_argument("--rows", type=int, default=100_000)
@@ -275,12 +277,11 @@ def main():
     parser.add_argument("--without", nargs="*", default=[])
     parser.add_argument("--efforts", nargs="*", type=int, default=list(_EFFORTS))
     parser.add_argument("--keep", type=Path)
-    parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
-    results = []
+    report = report_of("graph_index", options)
     for name in options.data:
         x, queries, metric = data_of(name, options.folder, options.rows, options.queries)
-        print(f"{name}: {x.shape[0]} x {x.shape[1]} {x.dtype}, {metric}")
+        shape = f"{name}: {x.shape[0]} x {x.shape[1]} {x.dtype}, {metric}"
         makers = {
             "kith": lambda some: KithGraph(x[:some], metric, options.factory),
             "faiss": lambda some: FaissHnsw(x[:some], metric),
@@ -292,7 +293,7 @@ def main():
             "svs_lvq8": lambda _: Svs(x, metric, 8, 0),
             "svs_lvq4x8": lambda _: Svs(x, metric, 4, 8),
         }
-        indexes, seconds = {}, {}
+        indexes = {}
         for peer, make in makers.items():
             if peer in options.without or (options.chosen is not None and peer not in options.chosen):
                 continue
@@ -301,18 +302,16 @@ def main():
             kept = options.keep / f"{name}_{len(x)}_{peer}.kith" if options.keep else None
             index, taken = built(peer, make, kept)
             if index is not None:
-                indexes[peer], seconds[peer] = index, taken
-                print(f"  {peer}: built in {taken:.1f} processor s", flush=True)
+                indexes[peer] = index
+                report.row(f"{shape}, {peer}, build", shape=shape, ms=1e3 * taken, clock="processor")
         if not options.efforts:
             continue
         truth = np.asarray(kith.knn(queries, x, k=_K, metric=metric).ids)
-        rows = measure(indexes, queries, truth, options.rounds, options.efforts)
+        rows = measure(report, shape, indexes, queries, truth, options.rounds, options.efforts)
         for wanted in (0.90, 0.95, 0.98, 0.99):
             times = {peer: at_recall(rows, peer, wanted, "one_us") for peer in indexes}
-            print(f"  at {wanted}: " + ", ".join(f"{p} {t:.0f} us" if t else f"{p} -" for p, t in times.items()))
-        results.append({"data": name, "rows": len(x), "cols": x.shape[1], "build_s": seconds, "points": rows})
-    if options.write:
-        turns.write_results(turns.results_path("graph_index"), vars(options) | {"folder": str(options.folder), "keep": str(options.keep)}, results)
+            reached = {f"{peer}_us": us for peer, us in times.items() if us}
+            report.row(f"{shape}, one query at a recall of {wanted}", shape=shape, figures=reached)
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
 """What method="auto" takes on every kind of data (data_kinds.py) beside the methods that could have been named.
 
-    python bench/graph_kinds.py [--device cpu|cuda:0] [--rows 40000] [--only NAME...] [--json FILE]
+    python bench/graph_kinds.py [--device cpu|cuda:0] [--rows 40000] [--only NAME...] [--out FILE]
 
-Each line: what auto chose, its time over that of the best method that reached the recall, the recall of fresh rows, and
-what was foreseen. Times are report.seconds, the shorter of two calls on a GPU; on the CPU the seconds of all processors over
-the threads, which other work on the machine disturbs less. A line that misses what is wanted (a recall of 0.985, 1.3 times
-the best method and 5 ms on a GPU, 50 on the CPU) ends with "!".
+A case for each kind: what auto chose, its time beside those of the methods, the recall of fresh rows, and what was foreseen.
+Times are report.seconds, the shorter of two calls on a GPU; on the CPU the seconds of all processors over the threads, which
+other work on the machine disturbs less. A case misses what is wanted (a recall of 0.985, 1.3 times the best method and 5 ms
+on a GPU, 50 on the CPU) where it says so.
 """
 
 from __future__ import annotations
@@ -14,12 +14,11 @@ import argparse
 import math
 import time
 import warnings
-from pathlib import Path
 from typing import Any
 
 from data_kinds import METRICS, NAMES, make
 from graph_data import on_device
-from turns import write_results
+from report import parser_of, report_of
 
 import kith
 
@@ -43,21 +42,20 @@ def timed(x: Any, metric: str, method: str, options: argparse.Namespace) -> tupl
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="auto beside the methods, by kinds of data")
+    parser = parser_of(__doc__)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--rows", type=int, default=40_000)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--methods", nargs="*", default=METHODS)
     parser.add_argument("--only", nargs="*", default=NAMES)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     on_cpu = options.device == "cpu"
     allowance = 0.05 if on_cpu else 0.005
     if not on_cpu:
         kith.knn_graph(on_device(make("uniform", 30_000), options.device), K, device=options.device)
-    results = []
+    told = report_of("graph_kinds", options)
     missed = 0
     for name in options.only:
         x = on_device(make(name, options.rows, options.seed), options.device)
@@ -72,23 +70,25 @@ def main() -> None:
         best = min(spent for method, spent in seconds.items() if reached[method])
         good = recall >= LEAST_RECALL and seconds["auto"] <= MOST_RATIO * best + allowance
         missed += not good
-        told = {"name": name, "columns": x.shape[1], **seconds, "method": report.method, "recall": recall}
-        told["forecast"] = list(report.forecast) if report.forecast else None
-        told["comparisons"] = sum(one.comparisons for one in report.rounds)
-        results.append(told)
-        line = ", ".join(
-            f"{method} {spent:.3f}{'' if reached[method] else ' missed'}" for method, spent in seconds.items()
+        figures = {"over_best": seconds["auto"] / best, "recall": recall}
+        if report.forecast:
+            figures["probes_foreseen"] = report.forecast.probes
+        figures["comparisons"] = sum(one.comparisons for one in report.rounds)
+        labels = {"took": report.method, "good": "yes" if good else "no"}
+        not_reached = ", ".join(method for method in options.methods if not reached[method])
+        if not_reached:
+            labels["recall_missed_by"] = not_reached
+        told.row(
+            name,
+            shape=f"{len(x):,} x {x.shape[1]}, k = {K}, recall {RECALL}",
+            ms=1e3 * seconds["auto"],
+            runs=1 if on_cpu else 2,
+            clock="processor" if on_cpu else "wall",
+            peers_ms={method: 1e3 * spent for method, spent in seconds.items() if method != "auto"},
+            figures=figures,
+            labels=labels,
         )
-        foreseen = f"{report.forecast.probes} probes foreseen" if report.forecast else "nothing foreseen"
-        told_auto = f"auto took {report.method}, {seconds['auto'] / best:.2f} of the best"
-        print(
-            f"{name}, {len(x):,} x {x.shape[1]}: {line}; {told_auto}, recall {recall:.4f}, {foreseen}{'' if good else ' !'}",
-            flush=True,
-        )
-    print(f"{len(results)} kinds, {missed} missed")
-    if options.json:
-        given = {key: value.name if isinstance(value, Path) else value for key, value in vars(options).items()}
-        write_results(options.json, given, results)
+    told.note(f"{len(options.only)} kinds, {missed} missed")
 
 
 if __name__ == "__main__":

@@ -3,9 +3,10 @@
 
     graph_life.py [--folder DATA | --wide] [--rows 100000] [--queries 1000] [--steps 10] [--beam 64] [--factory Graph32]
                   [--filter-queries 200] [--clusters 2000] [--sizes 10 100 1000] [--without life filters clusters]
+                  [--out FILE]
 
 Life: half of the rows are replaced in some steps of remove and add; after each, recall of the 10 nearest and processor time of a
-query are printed beside those of a graph built afresh of the same rows, at equal beam, one thread, turn by turn; at the end recall
+query stand beside those of a graph built afresh of the same rows, at equal beam, one thread, turn by turn; at the end recall
 and the vectors compared of all beams that Index.tune looks at.
 
 Filters keep a share of the rows: at random, those nearest to a point, or those farthest from it; queries are near that
@@ -27,6 +28,7 @@ from pathlib import Path
 
 import kith
 import numpy as np
+from report import Report, parser_of, report_of
 
 _K = 10
 _SHARES = (1.0, 0.5, 0.1, 0.05, 0.01, 0.001)
@@ -64,19 +66,18 @@ def microseconds(search, queries: np.ndarray, rounds: int = 3) -> float:
 def both_by_beam(aged: kith.Index, fresh: kith.Index, queries: np.ndarray) -> dict:
     """What Index.tune has measured of both, by beam, at the default width and refine."""
     tables = [{one.parameters["beam"]: one for one in index.tune(queries, k=_K, recall=0.9).searches
-               if one.parameters["width"] == 2 and one.parameters["refine"] == 4} for index in (aged, fresh)]
+               if one.parameters.get("width") == 2 and one.parameters.get("refine") == 4} for index in (aged, fresh)]
     return {beam: (tables[0][beam], tables[1][beam]) for beam in sorted(tables[0].keys() & tables[1].keys())}
 
 
-def life(x: np.ndarray, queries: np.ndarray, options: argparse.Namespace) -> None:
+def life(x: np.ndarray, queries: np.ndarray, options: argparse.Namespace, report: Report) -> None:
     half = len(x) * 2 // 3  # what is there at first; a half of it is replaced by the others
     piece = half // 2 // options.steps
     rng = np.random.default_rng(1)
     index = kith.Index(options.factory)
     index.add(x[:half])
     alive = np.arange(half)
-    print(f"life: {half} rows, {piece} replaced a step, beam {options.beam}, recall@10 and us a query, one thread")
-    print("step  replaced  recall  fresh   us     fresh us  lost  step s  build s")
+    shape = f"{options.factory} of {half} x {x.shape[1]} {x.dtype}, {piece} replaced a step, k = {_K}"
     for step in range(options.steps + 1):
         took = 0.0
         if step > 0:
@@ -95,15 +96,21 @@ def life(x: np.ndarray, queries: np.ndarray, options: argparse.Namespace) -> Non
         one = [lambda q, i=i: i.search(q, k=_K, beam=options.beam, threads=1) for i in (index, fresh)]
         recalls = [recall_of(i.search(queries, k=_K, beam=options.beam), truth) for i in (index, fresh)]
         times = [microseconds(search, queries[:300]) for search in one]
-        print(f"{step:4}  {step * piece:8}  {recalls[0]:.4f}  {recalls[1]:.4f}  {times[0]:5.1f}  {times[1]:8.1f}  "
-              f"{index.info().lost:4}  {took:6.2f}  {build:7.2f}", flush=True)
-    print("beam  recall  fresh   compared  fresh")
+        report.row(
+            f"life, {step * piece} replaced, beam {options.beam}",
+            shape=shape,
+            ms=times[0] / 1e3,
+            runs=3,
+            clock="processor",
+            peers_ms={"fresh": times[1] / 1e3},
+            figures={"recall": recalls[0], "fresh_recall": recalls[1], "lost": index.info().lost, "step_s": took, "build_s": build},
+        )
     for beam, (aged, new) in both_by_beam(index, fresh, queries).items():
-        print(f"{beam:4}  {aged.recall:.4f}  {new.recall:.4f}  {aged.compared:8.0f}  {new.compared:8.0f}  "
-              f"{100 * (aged.compared / new.compared - 1):+.1f} %")
+        figures = {"recall": aged.recall, "fresh_recall": new.recall, "compared": aged.compared, "fresh_compared": new.compared}
+        report.row(f"life, at the end, beam {beam}", shape=shape, figures=figures)
 
 
-def filters(x: np.ndarray, queries: np.ndarray, options: argparse.Namespace) -> None:
+def filters(x: np.ndarray, queries: np.ndarray, options: argparse.Namespace, report: Report) -> None:
     index = kith.Index(options.factory)
     index.add(x)
     rng = np.random.default_rng(2)
@@ -112,8 +119,8 @@ def filters(x: np.ndarray, queries: np.ndarray, options: argparse.Namespace) -> 
     near_point = queries[np.argsort(((queries.astype(np.float32) - point) ** 2).sum(axis=1))[: options.filter_queries]]
     plain = microseconds(lambda q: index.search(q, k=_K, beam=options.beam, threads=1), near_point, 1)
     recall = recall_of(index.search(near_point, k=_K, beam=options.beam), kith.knn(near_point, x, k=_K))
-    print(f"filters: {len(x)} rows, beam {options.beam}; unfiltered recall {recall:.4f}, {plain:.1f} us")
-    print("share  which   recall  us       times the unfiltered")
+    shape = f"{options.factory} of {len(x)} x {x.shape[1]} {x.dtype}, beam {options.beam}, k = {_K}"
+    report.row("unfiltered", shape=shape, ms=plain / 1e3, clock="processor", figures={"recall": recall})
     for share in _SHARES:
         count = max(int(len(x) * share), _K)
         for which, rows in (("random", rng.choice(len(x), count, replace=False)), ("near", order[:count]),
@@ -126,10 +133,11 @@ def filters(x: np.ndarray, queries: np.ndarray, options: argparse.Namespace) -> 
             begin = time.process_time()
             index.search(near_point, k=_K, beam=options.beam, filter=mask, threads=1)
             took = (time.process_time() - begin) / len(near_point) * 1e6
-            print(f"{share:<6} {which:7} {recall_of(found, truth):.4f}  {took:7.1f}  {took / plain:5.1f}", flush=True)
+            figures = {"recall": recall_of(found, truth), "over_unfiltered": took / plain}
+            report.row(f"filter that keeps {share:g}, {which}", shape=shape, ms=took / 1e3, clock="processor", figures=figures)
 
 
-def clusters(count: int, size: int, options: argparse.Namespace) -> None:
+def clusters(count: int, size: int, options: argparse.Namespace, report: Report) -> None:
     rng = np.random.default_rng(3)
     centres = 30 * rng.standard_normal((count, 16), dtype=np.float32)
     x = np.repeat(centres, size, axis=0) + rng.standard_normal((count * size, 16), dtype=np.float32)
@@ -139,17 +147,31 @@ def clusters(count: int, size: int, options: argparse.Namespace) -> None:
     index.add(x)
     build = time.process_time() - begin
     truth = kith.knn(queries, x, k=_K)
-    recalls = [recall_of(index.search(queries, k=_K, **wish), truth) for wish in ({}, {"recall": 0.99})]
+    recalls = [recall_of(index.search(queries, k=_K, **asked), truth) for asked in ({}, {"recall": 0.99})]
     wide = next((beam for beam, recall in index.info().recalls.items() if recall >= 0.99), 0)
     some = x[:20_000]
     own = float((index.search(some, k=1, beam=16).ids[:, 0] == np.arange(len(some))).mean())
     took = microseconds(lambda q: index.search(q, k=_K, threads=1), queries[:300])
-    print(f"{count:8}  {size:5}  {index.info().beam:4}  {recalls[0]:.4f}  {wide:4}  {recalls[1]:.4f}  {own:.5f}  {index.info().lost:4}  "
-          f"{took:6.1f}  {build:6.1f}", flush=True)
+    report.row(
+        f"{count} clusters of {size} rows",
+        shape=f"{options.factory} of {len(x)} x 16 f32, k = {_K}",
+        ms=took / 1e3,
+        runs=3,
+        clock="processor",
+        figures={
+            "recall": recalls[0],
+            "recall_asked_0.99": recalls[1],
+            "own": own,
+            "beam": index.info().beam,
+            "beam_of_0.99": wide,
+            "lost": index.info().lost,
+            "build_s": build,
+        },
+    )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__)
     parser.add_argument("--folder", type=Path)
     parser.add_argument("--wide", action="store_true")
     parser.add_argument("--rows", type=int, default=100_000)
@@ -162,15 +184,15 @@ def main() -> None:
     parser.add_argument("--sizes", type=int, nargs="+", default=(10, 100, 1000))
     parser.add_argument("--without", nargs="*", default=(), choices=("life", "filters", "clusters"))
     options = parser.parse_args()
+    report = report_of("graph_life", options)
     x, queries = data_of(options.folder, options.wide, options.rows, options.queries)
     if "life" not in options.without:
-        life(x, queries, options)
+        life(x, queries, options, report)
     if "filters" not in options.without:
-        filters(x, queries, options)
+        filters(x, queries, options, report)
     if "clusters" not in options.without:
-        print("clusters  rows  beam  recall  beam  of 0.99  own     lost      us  build s")
         for size in options.sizes:
-            clusters(options.clusters, size, options)
+            clusters(options.clusters, size, options, report)
 
 
 if __name__ == "__main__":

@@ -2,11 +2,11 @@
 
 Kith builds for the recalls asked for by each method; the peers with more and more neighbours, of which the first k count.
 Recall@k and @10 are those of 1,000 rows that are searched exactly. What a peer takes at Kith's recall lies on the line
-between its two nearest points (logarithms of time and of what is missing). Beside the time by the clock stand the seconds of
-all processors together over the threads, which a busy machine disturbs less.
+between its two nearest points (logarithms of time and of what is missing), and stands beside Kith's. Beside the time by the
+clock stand the seconds of all processors together over the threads, which a busy machine disturbs less.
 
     .venv/bin/python bench/graph_vs_peers.py [--file base.u8bin] [--rows 100000] [--metric l2] [--threads 2] [--dtype f32]
-        [--methods cells nn_descent] [--starts auto random] [--neighbors 16 20 30] [--faiss 32 64] [--turns 2] [--json FILE]
+        [--methods cells nn_descent] [--starts auto random] [--neighbors 16 20 30] [--faiss 32 64] [--turns 2] [--out FILE]
 
 Needs the package kith; installs pynndescent beside it where it is missing. faiss runs where --faiss names neighbours, and
 only for l2. Without a file: the mixture of made_data.py.
@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import argparse
 import math
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -24,7 +23,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from made_data import mixture
-from turns import install_missing, write_results
+from report import Report, parser_of, report_of
+from turns import install_missing, timed
 
 import kith
 
@@ -131,9 +131,8 @@ def measure(options: argparse.Namespace, runs: dict[str, Run], x: npt.NDArray[An
     best: dict[str, dict[str, Any]] = {}
     for _ in range(options.turns):
         for name, run in runs.items():
-            start, cpu = time.perf_counter(), time.process_time()
-            made = run()
-            seconds, processors = time.perf_counter() - start, (time.process_time() - cpu) / options.threads
+            made, seconds, processors = timed(run)
+            processors /= options.threads
             told = best.setdefault(name, {"name": name, "seconds": math.inf, "processor_seconds": math.inf})
             told["seconds"] = min(told["seconds"], seconds)
             told["processor_seconds"] = min(told["processor_seconds"], processors)
@@ -141,30 +140,34 @@ def measure(options: argparse.Namespace, runs: dict[str, Run], x: npt.NDArray[An
                 graph = made if isinstance(made, kith.KnnGraph) else first_others(made, options.k, options.metric)
                 found = graph.measure_recall(x, rows=1000, seed=17, threads=options.threads, device="cpu")
                 told["recall"], told["recall_at_10"] = found.recall, found.recall_at_10
-                print(f"  {name}: {seconds:.2f} s, recall {found.recall:.4f}", flush=True)
     return list(best.values())
 
 
-def show(results: list[dict[str, Any]]) -> None:
-    peers = {
-        peer: [told for told in results if told["name"].startswith(peer)] for peer in ("pynndescent", "faiss")
-    }
-    print(f"{'':28} {'s':>8} {'cpu s':>8} {'recall':>8} {'@10':>8}   times as long at that recall, by clock (processors)")
+def add_rows(report: Report, results: list[dict[str, Any]], shape: str, turns: int) -> None:
+    peers = {peer: [told for told in results if told["name"].startswith(peer)] for peer in ("pynndescent", "faiss")}
     for told in results:
-        line = f"{told['name']:28} {told['seconds']:8.2f} {told['processor_seconds']:8.2f} {told['recall']:8.4f} "
-        line += f"{told['recall_at_10']:8.4f}"
+        figures = {"processor_s": told["processor_seconds"], "recall": told["recall"], "recall@10": told["recall_at_10"]}
+        at_recall_ms = {}
         for peer, points in peers.items():
             theirs = at_recall(points, told["recall"], "seconds")
             theirs_cpu = at_recall(points, told["recall"], "processor_seconds")
             if not told["name"].startswith("kith") or theirs is None or theirs_cpu is None:
                 continue
-            told[peer], told[f"{peer}_processors"] = theirs / told["seconds"], theirs_cpu / told["processor_seconds"]
-            line += f"   {peer} {told[peer]:.2f} ({told[peer + '_processors']:.2f})"
-        print(line)
+            at_recall_ms[peer] = 1e3 * theirs
+            figures[f"{peer}_processor_s"] = theirs_cpu
+        report.row(
+            told["name"],
+            shape=shape,
+            ms=1e3 * told["seconds"],
+            runs=turns,
+            clock="wall",
+            peers_ms=at_recall_ms,
+            figures=figures,
+        )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="k-NN graphs: kith against PyNNDescent and faiss")
+    parser = parser_of(__doc__)
     parser.add_argument("--file", type=Path)
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("-k", type=int, default=15)
@@ -177,7 +180,6 @@ def main() -> None:
     parser.add_argument("--neighbors", type=int, nargs="*", default=[16, 20, 30])
     parser.add_argument("--faiss", type=int, nargs="*", default=[])
     parser.add_argument("--recalls", type=float, nargs="*", default=[0.95, 0.99])
-    parser.add_argument("--json", type=Path)
     options = parser.parse_args()
 
     data = kith.read_vectors(options.file) if options.file else mixture(options.rows, 128, 1).astype(np.uint8)
@@ -187,23 +189,20 @@ def main() -> None:
     runs = kith_runs(options, ours)
     versions = {}
     if options.neighbors:
-        install_missing("pynndescent", "pynndescent")
+        install_missing("pynndescent")
         runs |= pynndescent_runs(options, floats)
         import pynndescent
 
         versions["pynndescent"] = pynndescent.__version__
     if options.faiss:
-        install_missing("faiss", "faiss-cpu")
+        install_missing("faiss-cpu")
         runs |= faiss_runs(options, floats)
         import faiss
 
         versions["faiss"] = faiss.__version__
-    print(f"{len(x):,} x {x.shape[1]} {options.dtype}, k = {options.k}, {options.metric}, {options.threads} threads")
-    results = measure(options, runs, ours)
-    show(results)
-    if options.json:
-        given = {name: value.name if isinstance(value, Path) else value for name, value in vars(options).items()}
-        write_results(options.json, given, results, **versions)
+    report = report_of("graph_vs_peers", options, **versions)
+    shape = f"{len(x):,} x {x.shape[1]} {options.dtype}, {options.metric}, k = {options.k}"
+    add_rows(report, measure(options, runs, ours), shape, options.turns)
 
 
 if __name__ == "__main__":

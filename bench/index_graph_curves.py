@@ -2,7 +2,7 @@
 "Billion-scale similarity search with GPUs" (section 6.5).
 
     python bench/index_graph_curves.py [--device cuda:0] [--data DIR] [--set sift] [--rows 1000000] [--lists 4096]
-        [--codes 16 32 64] [--probes 1 2 4 ... 256] [--threads N] [--out FILE.csv]
+        [--codes 16 32 64] [--probes 1 2 4 ... 256] [--threads N] [--out FILE | --write]
 
 IVF with product codes of m bytes; k = 10, l2. Seconds are report.seconds, the recall's search included: vectors and graph lie on
 the device. Recall@10 is measured by the vectors, on 1,000 rows. plot_graphs.py draws it.
@@ -10,18 +10,16 @@ the device. Recall@10 is measured by the vectors, on 1,000 rows. plot_graphs.py 
 
 from __future__ import annotations
 
-import argparse
-import csv
-import sys
 from pathlib import Path
 
 from graph_data import load, on_device
+from report import parser_of, report_of
 
 import kith
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="graphs by compressed indexes")
+    parser = parser_of(__doc__)
     parser.add_argument("--device", default="cuda:0")
     parser.add_argument("--data", type=Path, default=Path("/tmp/data"))
     parser.add_argument("--set", default="sift")
@@ -30,25 +28,25 @@ def main() -> None:
     parser.add_argument("--codes", type=int, nargs="*", default=[16, 32, 64])
     parser.add_argument("--probes", type=int, nargs="*", default=[1, 2, 4, 8, 16, 32, 64, 128, 256])
     parser.add_argument("--threads", type=int)
-    parser.add_argument("--out", type=Path)
     options = parser.parse_args()
+    report = report_of("index_graph_curves", options)
     threads = {} if options.threads is None else {"threads": options.threads}
     x = on_device(load(options.set, options.rows, options.data), options.device)
-    lines = []
     for code in options.codes:
         index = kith.Index(f"IVF{options.lists},PQ{code}", device=options.device)
         index.train(x[: min(len(x), 50 * options.lists)], **threads)
         index.add(x, **threads)
         index.knn_graph(x, 10, probes=1, **threads)  # prepares what searches need
         for probes in options.probes:
-            report = index.knn_graph(x, 10, probes=probes, **threads).report
-            lines.append([options.set, len(x), options.lists, code, probes, f"{report.seconds:.4f}", f"{report.recall:.4f}"])
-            print(*lines[-1], sep=",", flush=True)
-    if options.out:
-        options.out.parent.mkdir(parents=True, exist_ok=True)
-        with open(options.out, "w", encoding="utf-8", newline="") as file:
-            file.write(f"# bench/index_graph_curves.py {' '.join(sys.argv[1:])}\n")
-            csv.writer(file).writerows([("set", "rows", "lists", "code_bytes", "probes", "seconds", "recall@10"), *lines])
+            made = index.knn_graph(x, 10, probes=probes, **threads).report
+            report.row(
+                f"{code} bytes, {probes} probes",
+                shape=f"{options.set}, {len(x)} x {x.shape[1]} in {options.lists} lists",
+                ms=1e3 * made.seconds,
+                clock="wall",
+                figures={"recall@10": made.recall},
+                labels={"code_bytes": str(code), "probes": str(probes)},
+            )
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Resident memory of indexes beside FAISS's, each in a process of its own, in multiples of the vectors.
 
-    index_memory.py [--rows 200000] [--cols 768] [--pieces 1,10] [--only Flat]
+    index_memory.py [--rows 200000] [--cols 768] [--pieces 1,10] [--only Flat] [--out FILE]
 
 For each kind and number of adds: what the process holds after the adds, after a batch of 1,000 queries and after single
 ones, and the most it held while adding (VmHWM), all less what it held before and, for the peak, less the caller's rows. Beside it
-what `info()` says.
+what `info()` says. 1 is the bytes of the vectors.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import sys
 from typing import Any
 
 import numpy as np
+from report import parser_of, report_of
 
 CASES = (
     ("kith", "Flat", True),
@@ -91,7 +92,7 @@ def measure(who: str, kind: str, prepare: bool, rows: int, cols: int, pieces: in
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__)
     parser.add_argument("--rows", type=int, default=200_000)
     parser.add_argument("--cols", type=int, default=768)
     parser.add_argument("--pieces", default="1,10")
@@ -101,19 +102,15 @@ def main() -> None:
     if options.case:
         print(json.dumps(measure(*json.loads(options.case))))
         return
-    print(f"{options.rows:,} x {options.cols} f32, {options.rows * options.cols * 4 / 1e6:.0f} MB: multiples of that")
-    print(f"{'':36}{'adds':>6}{'held':>8}{'peak':>8}{'+ batch':>9}{'+ single':>10}{'info()':>8}")
+    report = report_of("index_memory", options)
     for who, kind, prepare in CASES:
         if options.only not in ("", kind):
             continue
         for pieces in (int(piece) for piece in options.pieces.split(",")):
             case = json.dumps([who, kind, prepare, options.rows, options.cols, pieces])
             ran = subprocess.run([sys.executable, __file__, "--case", case], capture_output=True, text=True, check=True)
-            result = json.loads(ran.stdout)
-            name = f"{who} {kind}" + ("" if prepare else ", prepare=False")
-            told = f"{result['info']:8.2f}" if "info" in result else ""
-            values = f"{result['held']:8.2f}{result['peak']:8.2f}{result['batch']:9.2f}{result['single']:10.2f}"
-            print(f"{name:36}{pieces:6}{values}{told}", flush=True)
+            name = f"{who} {kind}{'' if prepare else ', prepare=False'}, {pieces} adds"
+            report.row(name, shape=f"{options.rows} x {options.cols} f32", figures=json.loads(ran.stdout))
 
 
 if __name__ == "__main__":

@@ -4,15 +4,15 @@
     index_recall.py --data DIR [--sets sift1m,glove100,manifold,mixture] [--rows 100000] [--queries 500] [--threads 1] [--alone] [--write]
     index_recall.py --data DIR --paired 5 [--sets sift1m] [--lists 1024] [--train 100000] [--rows 1000000] [--queries 10000]
                     [--probes 1,8,32] [--strings OPQ] [--first-seed 3]
-    index_recall.py --draw [--picture docs/images/recall_over_time.png]
+    index_recall.py --draw [--results FILE] [--picture docs/images/recall_over_time.png]
 
 DIR holds sift1m_{base,learn,query}.u8bin and glove100_{base,query}.f16bin. The first rows of each set are searched (l2; for
 glove100 cosine, as inner products of rows of length 1); the truth is Kith's exact search of them. manifold and mixture are
 made here, of 128 columns: 30 tanh(z W / 5) V of 24 numbers z, which partitions find hard, and 2,000 clusters. For each string and number
 of probes: 1-recall@1/10/100 of FAISS, of Kith with FAISS's trained file, and of Kith's own training from the same rows, and
-the processor time of a query in batches. --write keeps the numbers in bench/results/cpu/, from which --draw draws.
+the processor time of a query in batches. --draw draws what --write has kept.
 
---paired N trains both with N seeds, each time on the same rows in another order, and prints the difference of recall over
+--paired N trains both with N seeds, each time on the same rows in another order; a case is the difference of recall over
 the same queries, in points: its mean over the seeds and that mean's standard error. FAISS's file is filled and searched by
 Kith, so that training alone makes the difference (that of the first seed is searched by FAISS too, to compare).
 """
@@ -21,13 +21,16 @@ from __future__ import annotations
 
 import argparse
 import json
+import platform
 import tempfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from made_data import manifold, mixture
-from turns import best_in_turn, clock_for, results_path, write_document
+from report import RESULTS, Report, parser_of, report_of
+from turns import best_in_turn, clock_for, clock_name
+from vector_files import first_recalls, read_bin
 
 import kith
 
@@ -40,12 +43,6 @@ STRINGS = {
 }
 STRINGS["manifold"] = STRINGS["mixture"] = ("IVF256,Flat", "IVF256,PQ16", "OPQ16,IVF256,PQ16", "IVF256,PQ32x4")
 TRAINED_ON = 20_000
-
-
-def read_bin(path: Path, dtype: Any) -> np.ndarray:
-    with open(path, "rb") as file:
-        rows, cols = np.fromfile(file, np.uint32, 2)
-        return np.fromfile(file, dtype, int(rows) * int(cols)).reshape(rows, cols)
 
 
 def unit(rows: np.ndarray) -> np.ndarray:
@@ -67,10 +64,6 @@ def load(data: Path, name: str, rows: int, queries: int) -> tuple[np.ndarray, np
     return base[:rows], base[:TRAINED_ON], asked[:queries], "inner_product"
 
 
-def recalls(ids: np.ndarray, truth: np.ndarray) -> list[float]:
-    return [float(np.mean((ids[:, :depth] == truth[:, :1]).any(axis=1))) for depth in DEPTHS]
-
-
 def train_faiss(string: str, metric: str, learn: np.ndarray, base: np.ndarray) -> tuple[Any, Any]:
     """FAISS's index, and Kith's of its file."""
     import faiss
@@ -84,14 +77,15 @@ def train_faiss(string: str, metric: str, learn: np.ndarray, base: np.ndarray) -
         return index, kith.read_faiss(file.name)
 
 
-def measure(name: str, string: str, options: argparse.Namespace) -> list[dict[str, Any]]:
+def measure(name: str, string: str, options: argparse.Namespace, report: Report) -> float:
+    """How much its own training loses beside FAISS's, at worst; 0 where FAISS was not asked."""
     base, learn, queries, metric = load(options.data, name, options.rows, options.queries)
     truth = kith.knn(queries, base, 1, metric, device="cpu").ids
     own = kith.Index(string, metric=metric, device="cpu")
     own.train(learn)
     own.add(base)
     theirs, loaded = (None, None) if options.alone else train_faiss(string, metric, learn, base)
-    results = []
+    worst = 0.0
     for probes in PROBES:
         runs = {"kith": lambda p=probes: own.search(queries, 100, probes=p, threads=options.threads).ids}
         if theirs is not None:
@@ -103,14 +97,25 @@ def measure(name: str, string: str, options: argparse.Namespace) -> list[dict[st
         found = {who: run() for who, run in runs.items()}
         if loaded is not None:
             found["kith, FAISS's file"] = loaded.search(queries, 100, probes=probes).ids
-        result: dict[str, Any] = {"set": name, "string": string, "probes": probes}
-        result |= {f"{who} us": time / len(queries) * 1e6 for who, time in times.items()}
-        result |= {who: recalls(np.asarray(ids), truth) for who, ids in found.items()}
-        results.append(result)
-        values = "   ".join(f"{who} " + "/".join(f"{r:.4f}" for r in result[who]) for who in found)
-        spent = ", ".join(f"{who} {result[f'{who} us']:.1f} us" for who in times)
-        print(f"{name:9} {string:18} probes {probes:3}: {spent}   {values}", flush=True)
-    return results
+        figures: dict[str, float] = {}
+        recalls = {who: first_recalls(np.asarray(ids), truth, DEPTHS) for who, ids in found.items()}
+        for who, shares in recalls.items():
+            prefix = "" if who == "kith" else f"{who} "
+            figures |= {f"{prefix}recall@{depth}": share for depth, share in zip(DEPTHS, shares, strict=True)}
+        if "faiss" in recalls:
+            worst = min(worst, *(mine - other for mine, other in zip(recalls["kith"], recalls["faiss"], strict=True)))
+        ms = {who: 1e3 * seconds / len(queries) for who, seconds in times.items()}
+        report.row(
+            f"{name}, {string}, {probes} probes",
+            shape=f"{len(base)} x {base.shape[1]}, {metric}, {len(queries)} queries together",
+            ms=ms.pop("kith"),
+            runs=1,
+            clock=clock_name(options.threads),
+            peers_ms=ms,
+            figures=figures,
+            labels={"set": name, "string": string, "probes": str(probes)},
+        )
+    return worst
 
 
 def of_lists(string: str, lists: int) -> str:
@@ -143,7 +148,7 @@ def searched_by_faiss(index: Any, queries: np.ndarray, probes: int) -> Any:
     return theirs.search(queries, 100)[1]
 
 
-def paired(name: str, string: str, options: argparse.Namespace) -> dict[str, Any]:
+def paired(name: str, string: str, options: argparse.Namespace, report: Report) -> None:
     base, learn, queries, metric = load(options.data, name, options.rows, options.queries)
     truth = kith.knn(queries, base, 1, metric, device="cpu", threads=options.threads).ids
     asked = tuple(int(probes) for probes in options.probes.split(","))
@@ -158,49 +163,54 @@ def paired(name: str, string: str, options: argparse.Namespace) -> dict[str, Any
         found = []
         for probes in asked:
             ids = [i.search(queries, 100, probes=probes, threads=options.threads).ids for i in (own, loaded)]
-            found.append([recalls(some, truth) for some in ids])
+            found.append([first_recalls(some, truth, DEPTHS) for some in ids])
         runs.append(found)
         if seed == options.first_seed:
-            values = "/".join(f"{r:.4f}" for r in recalls(searched_by_faiss(loaded, queries[:1000], asked[-1]), truth[:1000]))
-            print(f"{string}: {asked[-1]} probes, 1,000 queries: FAISS {values}, ", end="")
-            print("Kith with its file " + "/".join(f"{r:.4f}" for r in recalls(ids[1][:1000], truth[:1000])))
-        for probes, (ours, theirs) in zip(asked, found, strict=True):
-            print(f"  {string} seed {seed}, {probes} probes: kith {ours}, faiss {theirs}", flush=True)
+            theirs = first_recalls(searched_by_faiss(loaded, queries[:1000], asked[-1]), truth[:1000], DEPTHS)
+            same_file = first_recalls(ids[1][:1000], truth[:1000], DEPTHS)
+            figures = {f"recall@{depth}": share for depth, share in zip(DEPTHS, same_file, strict=True)}
+            figures |= {f"faiss recall@{depth}": share for depth, share in zip(DEPTHS, theirs, strict=True)}
+            report.row(f"{name}, {string}, FAISS's file, {asked[-1]} probes, 1,000 queries", figures=figures)
+        for probes, both in zip(asked, found, strict=True):
+            figures = {}
+            for prefix, shares in zip(("", "faiss "), both, strict=True):
+                figures |= {f"{prefix}recall@{depth}": share for depth, share in zip(DEPTHS, shares, strict=True)}
+            report.row(f"{name}, {string}, seed {seed}, {probes} probes", figures=figures)
     points = 100 * np.asarray(runs)  # seeds x probes x who x depths
     apart = points[:, :, 0] - points[:, :, 1]
     mean, error = apart.mean(axis=0), apart.std(axis=0, ddof=1) / np.sqrt(len(runs))
-    print(f"{name} {string}, {options.paired} seeds: recall of Kith's training less FAISS's, in points (FAISS's recall)")
     for place, probes in enumerate(asked):
-        values = "   ".join(
-            f"R@{depth} {mean[place, i]:+.2f} ± {error[place, i]:.2f} ({points[:, place, 1, i].mean():.2f})"
-            for i, depth in enumerate(DEPTHS)
-        )
-        print(f"  probes {probes:3}: {values}", flush=True)
-    return {"set": name, "string": string, "probes": asked, "mean": mean.tolist(), "error": error.tolist()}
+        figures = {}
+        for i, depth in enumerate(DEPTHS):
+            figures[f"less_faiss@{depth}_points"] = float(mean[place, i])
+            figures[f"standard_error@{depth}"] = float(error[place, i])
+            figures[f"faiss@{depth}_points"] = float(points[:, place, 1, i].mean())
+        report.row(f"{name}, {string}, {probes} probes, {options.paired} seeds", runs=options.paired, figures=figures)
 
 
-def draw(picture: Path) -> None:
+def draw(results: Path, picture: Path) -> None:
     import matplotlib
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    with open(results_path(NAME).with_suffix(".json"), encoding="utf-8") as file:
-        kept = json.load(file)
-    sets = list(dict.fromkeys(result["set"] for result in kept["results"]))
+    lines = [json.loads(line) for line in results.read_text("utf-8").splitlines()]
+    run = json.loads(lines[0]["note"])
+    cases = [line for line in lines if "probes" in line.get("labels", {})]
+    sets = list(dict.fromkeys(line["labels"]["set"] for line in cases))
     across = min(2, len(sets))
     down = (len(sets) + across - 1) // across
     figure, panes = plt.subplots(down, across, figsize=(5.2 * across, 3.9 * down), squeeze=False)
     for pane, name in zip(panes.flat, sets, strict=False):
-        of_set = [result for result in kept["results"] if result["set"] == name]
-        for number, string in enumerate(dict.fromkeys(result["string"] for result in of_set)):
-            line = [result for result in of_set if result["string"] == string]
+        of_set = [line for line in cases if line["labels"]["set"] == name]
+        for number, string in enumerate(dict.fromkeys(line["labels"]["string"] for line in of_set)):
+            points = [line for line in of_set if line["labels"]["string"] == string]
             for who, style in (("kith", "-o"), ("faiss", ":")):
-                if who not in line[0]:
+                if who == "faiss" and "peers_ms" not in points[0]:
                     continue
                 pane.plot(
-                    [result[f"{who} us"] for result in line],
-                    [result[who][1] for result in line],
+                    [1e3 * (point["ms"] if who == "kith" else point["peers_ms"]["faiss"]) for point in points],
+                    [point["figures"]["recall@10" if who == "kith" else "faiss recall@10"] for point in points],
                     style,
                     color=f"C{number}",
                     markersize=3,
@@ -208,9 +218,9 @@ def draw(picture: Path) -> None:
                     label=string if who == "kith" else None,
                 )
         pane.set_xscale("log")
-        pane.set_xlabel("µs a query, one thread" + (" (dotted: FAISS)" if "faiss" in of_set[0] else ""))
+        pane.set_xlabel("µs a query, one thread" + (" (dotted: FAISS)" if "peers_ms" in of_set[0] else ""))
         pane.set_ylabel("1-recall@10")
-        pane.set_title(f"{name}, {kept['options']['rows']:,} rows", fontsize=10)
+        pane.set_title(f"{name}, {run['options']['rows']:,} rows", fontsize=10)
         pane.grid(alpha=0.3)
         pane.legend(fontsize=7)
     figure.tight_layout()
@@ -220,7 +230,7 @@ def draw(picture: Path) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__)
     parser.add_argument("--data", type=Path)
     parser.add_argument("--sets", default="sift1m,glove100,manifold,mixture")
     parser.add_argument("--rows", type=int, default=100_000)
@@ -233,39 +243,30 @@ def main() -> None:
     parser.add_argument("--train", type=int, default=TRAINED_ON)
     parser.add_argument("--alone", action="store_true", help="without FAISS, whose training takes most of the time")
     parser.add_argument("--strings", default="", help="only those that hold this")
-    parser.add_argument("--write", action="store_true")
     parser.add_argument("--draw", action="store_true")
+    parser.add_argument("--results", type=Path, default=RESULTS / "cpu" / f"{NAME}_{platform.machine()}.jsonl", help="what is drawn")
     parser.add_argument("--picture", type=Path, default=Path(__file__).parent.parent / "docs/images/recall_over_time.png")
     options = parser.parse_args()
-    if options.data is not None and options.paired > 0:
-        import faiss
-
-        globals()["TRAINED_ON"] = options.train
-        faiss.omp_set_num_threads(options.threads)
-        for name in options.sets.split(","):
-            for string in STRINGS[name]:
-                if options.strings in string:
-                    paired(name, of_lists(string, options.lists), options)
-    elif options.data is not None:
+    if options.data is not None:
         versions = {}
         if not options.alone:
             import faiss
 
             faiss.omp_set_num_threads(options.threads)
             versions["faiss"] = faiss.__version__
-        results = []
+        report = report_of(NAME if options.paired == 0 else f"{NAME}_paired", options, **versions)
+        worst = 0.0
         for name in options.sets.split(","):
-            for string in STRINGS[name]:
-                if options.strings in string:
-                    results += measure(name, string, options)
-        if not options.alone:
-            pairs = [pair for result in results for pair in zip(result["kith"], result["faiss"], strict=True)]
-            print(f"own training: at worst {100 * min(ours - theirs for ours, theirs in pairs):+.2f} points beside FAISS's")
-        if options.write:
-            settings = {"sets": options.sets, "rows": options.rows, "queries": options.queries, "threads": options.threads}
-            write_document(results_path(NAME).with_suffix(".json"), settings, results, **versions)
+            for string in (one for one in STRINGS[name] if options.strings in one):
+                if options.paired > 0:
+                    globals()["TRAINED_ON"] = options.train
+                    paired(name, of_lists(string, options.lists), options, report)
+                else:
+                    worst = min(worst, measure(name, string, options, report))
+        if not options.alone and options.paired == 0:
+            report.note(f"own training: at worst {100 * worst:+.2f} points beside FAISS's")
     if options.draw:
-        draw(options.picture)
+        draw(options.results, options.picture)
 
 
 if __name__ == "__main__":

@@ -9,44 +9,27 @@ runs), how many ids are equal place by place, and 1-recall@1/10/100 of both; the
 files are kept in FOLDER, where a run with another KITH_CPU_TARGET finds them.
 """
 
-import argparse
 import tempfile
-import time
 from pathlib import Path
 
 import faiss
 import kith
 import numpy as np
-from report import Report
-
-
-def read_bin(path, dtype):
-    with open(path, "rb") as file:
-        rows, cols = np.fromfile(file, np.uint32, 2)
-        return np.fromfile(file, dtype, int(rows) * int(cols)).reshape(rows, cols)
-
-
-def best(call, runs=3):
-    times = []
-    for _ in range(runs):
-        start = time.perf_counter()
-        result = call()
-        times.append(time.perf_counter() - start)
-    return min(times), result
+from report import parser_of, report_of
+from turns import best_of
+from vector_files import first_recalls, read_bin, sift
 
 
 def compare(report, name, index, own, queries, truth, probes, options):
     for number in probes:
         if number:
             index.nprobe = number
-        theirs, (_, found) = best(lambda: index.search(queries, options.k), 2)
-        ours, answer = best(lambda n=number: own.search(queries, options.k, probes=n or None, threads=options.threads))
-        recall = [
-            [np.mean((ids[:, :r] == truth[: len(ids), :1]).any(axis=1)) for r in (1, 10, 100)] for ids in (answer[0], found)
-        ]
+        (_, found), theirs = best_of(2, lambda: index.search(queries, options.k))
+        answer, ours = best_of(3, lambda n=number: own.search(queries, options.k, probes=n or None, threads=options.threads))
+        recall = [first_recalls(ids, truth) for ids in (answer[0], found)]
         figures = {"same_ids": float(np.mean(answer[0] == found))}
         for who, shares in zip(("", "_faiss"), recall, strict=True):
-            figures.update({f"recall@{r}{who}": round(float(share), 4) for r, share in zip((1, 10, 100), shares, strict=True)})
+            figures.update({f"recall@{r}{who}": round(share, 4) for r, share in zip((1, 10, 100), shares, strict=True)})
         report.row(
             f"{name}, {number or 'no'} probes, {len(queries)} queries",
             ms=1e3 * ours,
@@ -62,11 +45,12 @@ def compare_alone(report, name, index, own, queries, probes, options):
     for number in probes:
         if number:
             index.nprobe = number
-        theirs, _ = best(lambda: [index.search(queries[i : i + 1], options.k) for i in range(len(queries))], 3)
-        ours, _ = best(
+        _, theirs = best_of(3, lambda: [index.search(queries[i : i + 1], options.k) for i in range(len(queries))])
+        _, ours = best_of(
+            3,
             lambda n=number: [
                 own.search(queries[i : i + 1], options.k, probes=n or None, threads=options.threads) for i in range(len(queries))
-            ]
+            ],
         )
         one, other = (1e3 * took / len(queries) for took in (ours, theirs))
         report.row(f"{name}, {number or 'no'} probes, one query", ms=one, runs=3, clock="wall", peers_ms={"faiss": other})
@@ -86,21 +70,17 @@ def faiss_index(name, learn, base, keep):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--k", type=int, default=100)
     parser.add_argument("--keep", type=Path)
     parser.add_argument("--only", default="", help="only this string")
-    parser.add_argument("--out", help="a file for lines of JSON")
     options = parser.parse_args()
-    report = Report("index_vs_faiss", options.out)
+    report = report_of("index_vs_faiss", options, faiss=faiss.__version__)
     faiss.omp_set_num_threads(options.threads)
-    base, learn, queries = (
-        read_bin(options.data / f"sift1m_{part}.u8bin", np.uint8).astype(np.float32) for part in ("base", "learn", "query")
-    )
+    base, learn, queries = sift(options.data)
     truth = read_bin(options.data / "sift1m_gt_l2.ibin", np.int32)
-    report.note(f"kith {kith.__version__}, faiss {faiss.__version__}; {options.threads} threads, k = {options.k}")
     with tempfile.TemporaryDirectory() as folder:
         for name, count, probes, alone in (
             ("IVF1024,PQ16", 10000, (1, 8, 32, 128), 500),

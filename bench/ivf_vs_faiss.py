@@ -2,13 +2,12 @@
 """Queries per second and recall of inverted files beside FAISS, in one run, with FAISS's own centres and codes put in.
 
     ivf_vs_faiss.py --bench build/release/kith_bench --data DIR [--code PQ16] [--lists 1024] [--threads 1]
-                    [--probes 1,8,32,128] [--k 100] [--batch 10000] [--count 10000] [--repeat 3] [--target NAME]
+                    [--probes 1,8,32,128] [--k 100] [--batch 10000] [--count 10000] [--repeat 3] [--target NAME] [--out FILE]
 
 DIR holds sift1m_{base,learn,query}.u8bin and sift1m_gt_l2.ibin. What FAISS trains is kept there. FAISS and Kith take
 turns, so that a busy machine is busy for both. --batch 1 asks for one query at a time; --target is KITH_CPU_TARGET.
 """
 
-import argparse
 import json
 import os
 import subprocess
@@ -17,18 +16,8 @@ from pathlib import Path
 
 import faiss
 import numpy as np
-
-
-def read_bin(path, dtype):
-    with open(path, "rb") as file:
-        rows, cols = np.fromfile(file, np.uint32, 2)
-        return np.fromfile(file, dtype, int(rows) * int(cols)).reshape(rows, cols)
-
-
-def write_fbin(path, values):
-    with open(path, "wb") as file:
-        np.array(values.shape, np.uint32).tofile(file)
-        np.ascontiguousarray(values, np.float32).tofile(file)
+from report import parser_of, report_of
+from vector_files import first_recalls, read_bin, sift, write_fbin
 
 
 def trained(data, name, code, lists, learn, base):
@@ -36,9 +25,7 @@ def trained(data, name, code, lists, learn, base):
     if path.exists():
         return faiss.read_index(str(path))
     index = faiss.index_factory(learn.shape[1], name)
-    start = time.time()
     index.train(learn)
-    print(f"faiss trained in {time.time() - start:.1f} s")
     index.add(base)
     faiss.write_index(index, str(path))
     return index
@@ -60,12 +47,8 @@ def put_in(data, index, name, code):
     return options
 
 
-def recall(found, truth, depth):
-    return float(np.mean([truth[q, 0] in found[q, :depth] for q in range(len(found))]))
-
-
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__)
     parser.add_argument("--bench", required=True)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--code", default="PQ16")
@@ -79,9 +62,9 @@ def main():
     parser.add_argument("--target", default="")
     args = parser.parse_args()
 
-    base = read_bin(args.data / "sift1m_base.u8bin", np.uint8).astype(np.float32)
-    learn = read_bin(args.data / "sift1m_learn.u8bin", np.uint8).astype(np.float32)
-    queries = read_bin(args.data / "sift1m_query.u8bin", np.uint8).astype(np.float32)[: args.count]
+    report = report_of("ivf_vs_faiss", args, faiss=faiss.__version__)
+    base, learn, queries = sift(args.data)
+    queries = queries[: args.count]
     truth = read_bin(args.data / "sift1m_gt_l2.ibin", np.int32)[: args.count]
     name = f"IVF{args.lists},{args.code}" if args.lists > 0 else args.code
     index = trained(args.data, name, args.code, args.lists, learn, base)
@@ -112,18 +95,22 @@ def main():
     rates = {probe: tuple(figures[f"probes {probe}"].values()) for probe in probes}
     found = np.fromfile(ids, np.int32).reshape(len(probes), len(queries), args.k)
 
-    print(f"{name}, k={args.k}, {len(queries)} queries in batches of {args.batch}, {args.threads} threads")
-    print("probes   faiss q/s    kith q/s   ratio  (by processor time)   R@1 / R@10 / R@100 faiss     kith             equal ids")
+    depths = [depth for depth in (1, 10, 100) if depth <= args.k]
     for i, probe in enumerate(probes):
         wall, busy, neighbors = peer[probe]
-        depths = [d for d in (1, 10, 100) if d <= args.k]
-        theirs = " ".join(f"{recall(neighbors, truth, d):.4f}" for d in depths)
-        ours = " ".join(f"{recall(found[i], truth, d):.4f}" for d in depths)
-        equal = np.mean([len(np.intersect1d(a, b)) for a, b in zip(neighbors, found[i])]) / args.k
-        rate, by_time = rates[probe][0] / wall, rates[probe][1] / busy
-        print(
-            f"{probe:6d} {wall:11.0f} {rates[probe][0]:11.0f} {rate:7.2f}  {busy:9.0f} {rates[probe][1]:9.0f} {by_time:6.2f}"
-            f"   {theirs}   {ours}   {equal:.5f}"
+        figures = {"queries_per_second": rates[probe][0], "faiss_queries_per_second": wall}
+        figures |= {"by_processor": rates[probe][1], "faiss_by_processor": busy}
+        for who, ids in (("", found[i]), ("faiss_", neighbors)):
+            figures |= {f"{who}recall@{d}": share for d, share in zip(depths, first_recalls(ids, truth, depths), strict=True)}
+        figures["common_ids"] = float(np.mean([len(np.intersect1d(a, b)) for a, b in zip(neighbors, found[i], strict=True)]) / args.k)
+        report.row(
+            f"{name}, {probe} probes, batches of {args.batch}",
+            shape=f"{len(base)} x {base.shape[1]}, {len(queries)} queries, k = {args.k}, {args.threads} threads",
+            ms=1e3 * len(queries) / rates[probe][0],
+            runs=args.repeat,
+            clock="wall",
+            peers_ms={"faiss": 1e3 * len(queries) / wall},
+            figures=figures,
         )
 
 

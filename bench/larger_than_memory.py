@@ -1,7 +1,7 @@
 """Graphs and indexes larger than memory on a CPU, each beside what memory takes and what kith.plan has said.
 
     larger_than_memory.py --folder /tmp/kith [--rows 10000000] [--cols 128] [--memory-limit 256M] [--threads 2]
-                          [--factory IVF4096,PQ32] [--only graph index search first]
+                          [--factory IVF4096,PQ32] [--only graph index search first] [--out FILE]
 
     graph    of bytes, by cells, k = 10, recall 0.95, under the limit (goal for 10,000,000 rows on two cores: 8 min)
     index    of floats under the limit, and without one by turns (goal: 1.3 x); the files are compared
@@ -22,19 +22,15 @@ import shutil
 import statistics
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import turns
 from graph_from_disk import make_rows
+from report import Report, parser_of, report_of
 
 import kith
-
-
-def processor_seconds() -> float:
-    used = os.times()
-    return used.user + used.system
 
 
 def peak_mib() -> float:
@@ -44,9 +40,8 @@ def peak_mib() -> float:
 
 
 def timed(work: Any) -> dict[str, Any]:
-    wall, spent = time.perf_counter(), processor_seconds()
-    told = work() or {}
-    return {"wall": time.perf_counter() - wall, "processor": processor_seconds() - spent, **told}
+    told, wall, processor = turns.timed(work)
+    return {"wall": wall, "processor": processor, **(told or {})}
 
 
 def rows_path(options: argparse.Namespace) -> Path:
@@ -130,22 +125,29 @@ def first_answer(options: argparse.Namespace) -> dict[str, Any]:
 _JOBS = {"graph": build_graph, "index": build_index, "search": search_index, "first": first_answer}
 
 
-def run_apart(options: argparse.Namespace, job: str, limit: str | None) -> dict[str, Any]:
+def run_apart(options: argparse.Namespace, report: Report, job: str, limit: str | None) -> dict[str, Any]:
     command = [sys.executable, __file__, "--folder", options.folder, "--rows", str(options.rows), "--cols", str(options.cols),
                "--threads", str(options.threads), "--factory", options.factory, "--job", job]
     if limit is not None:
         command += ["--limit", limit]
     told = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
-    print(f"{job:7} {limit or 'no limit':9} " + ", ".join(f"{name} {value:.6g}" for name, value in told.items()), flush=True)
+    figures = {name: value for name, value in told.items() if name not in ("wall", "processor", "ids")}
+    report.row(
+        f"{job}, {limit or 'no limit'}",
+        shape=f"{options.rows} x {options.cols} u8",
+        ms=1e3 * told["processor"],
+        clock="processor",
+        figures={"wall_ms": 1e3 * told["wall"], **figures},
+    )
     return dict(told)
 
 
-def planned(options: argparse.Namespace, wish: dict[str, Any]) -> float:
-    return kith.plan(options.rows, options.cols, threads=options.threads, memory_limit=options.memory_limit, **wish).seconds
+def planned(options: argparse.Namespace, asked: dict[str, Any]) -> float:
+    return kith.plan(options.rows, options.cols, threads=options.threads, memory_limit=options.memory_limit, **asked).seconds
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
+    parser = parser_of(__doc__)
     parser.add_argument("--folder", required=True)
     parser.add_argument("--rows", type=int, default=10_000_000)
     parser.add_argument("--cols", type=int, default=128)
@@ -163,24 +165,28 @@ def main() -> None:
         told["peak_mib"] = peak_mib()
         print(json.dumps(told))
         return
+    report = report_of("larger_than_memory", options)
+
+    def compare(job: str, **figures: float) -> None:
+        report.row(f"{job}, beside its plan and memory", figures=figures)
+
     if "graph" in options.only:
-        told = run_apart(options, "graph", options.memory_limit)
+        told = run_apart(options, report, "graph", options.memory_limit)
         seconds = planned(options, {"dtype": "u8", "recall": 0.95, "probes": told["probes"]})
-        print(f"        planned {seconds:.1f} s, of {options.threads} threads {seconds * options.threads:.1f} s of processor")
+        compare("graph", planned_s=seconds, planned_processor_s=seconds * options.threads)
     if "index" in options.only:
         floats_path(options)
-        free, limited = run_apart(options, "index", None), run_apart(options, "index", options.memory_limit)
+        free, limited = run_apart(options, report, "index", None), run_apart(options, report, "index", options.memory_limit)
         seconds = planned(options, {"factory": options.factory})
-        ratio = limited["processor"] / free["processor"]
         files = [Path(options.folder) / name for name in ("free.kith", "limited.kith")]
         same = subprocess.run(["cmp", *files], check=False).returncode == 0
-        print(f"        {ratio:.2f} x, {'the same bytes' if same else 'OTHER BYTES'}; planned {seconds:.1f} s, of "
-              f"{options.threads} threads {seconds * options.threads:.1f} s of processor")
+        ratio = limited["processor"] / free["processor"]
+        compare("index", over_memory=ratio, same_bytes=same, planned_s=seconds, planned_processor_s=seconds * options.threads)
     if "search" in options.only:
-        memory, disk = run_apart(options, "search", None), run_apart(options, "search", "disk")
-        print(f"        {disk['processor'] / memory['processor']:.2f} x{'' if disk['ids'] == memory['ids'] else ', OTHER IDS'}")
+        memory, disk = run_apart(options, report, "search", None), run_apart(options, report, "search", "disk")
+        compare("search", over_memory=disk["processor"] / memory["processor"], same_ids=disk["ids"] == memory["ids"])
     if "first" in options.only:
-        run_apart(options, "first", None)
+        run_apart(options, report, "first", None)
 
 
 if __name__ == "__main__":

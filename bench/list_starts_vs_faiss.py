@@ -2,24 +2,24 @@
 """How centres of inverted lists are started: recall, rows scanned and imbalance beside FAISS's centres.
 
     list_starts_vs_faiss.py --data DIR [--sets sift1m,glove100,manifold,mixture] [--rows 100000] [--lists 256]
-                            [--train 20000] [--queries 10000] [--seeds 4]
+                            [--train 20000] [--queries 10000] [--seeds 4] [--out FILE]
 
 Codes play no part: a query finds its nearest row where that row's list is among the probed ones. Sets are those of
 index_recall.py. For FAISS's k-means (10 iterations from random rows), Kith's from random rows and by k-means++, and from
 random rows in two parts: recall at
 each number of probes, its difference from FAISS's, the same at equal rows scanned (on the line through FAISS's points over
-the logarithm of rows), rows scanned, imbalance of the lists and the mean of the objective, over so many seeds.
+the logarithm of rows), rows scanned, imbalance of the lists and the mean of the objective, as means over some seeds.
 """
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable
 from pathlib import Path
 
 import faiss
 import index_recall
 import numpy as np
+from report import parser_of, report_of
 
 import kith
 
@@ -70,12 +70,8 @@ def starts(learn: np.ndarray, lists: int, spherical: bool) -> dict[str, Callable
     return {"faiss, random, 10": of_faiss} | ways | {"kith, in two parts": in_two_parts}
 
 
-def row(values: np.ndarray, form: str) -> str:
-    return " ".join(format(value, form) for value in values)
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--sets", default="sift1m,glove100,manifold,mixture")
     parser.add_argument("--rows", type=int, default=100_000)
@@ -84,13 +80,13 @@ def main() -> None:
     parser.add_argument("--queries", type=int, default=10_000)
     parser.add_argument("--seeds", type=int, default=4)
     options = parser.parse_args()
+    report = report_of("list_starts_vs_faiss", options, faiss=faiss.__version__)
     index_recall.TRAINED_ON = options.train
     for name in options.sets.split(","):
         base, learn, queries, metric = index_recall.load(options.data, name, options.rows, options.queries)
         truth = np.asarray(kith.knn(queries, base, 1, metric, device="cpu").ids)[:, 0]
         spherical = metric == "inner_product"
-        print(f"{name}: {len(base)} rows in {options.lists} lists trained on {len(learn)}, {len(queries)} queries")
-        print(f"  probes {PROBES}")
+        shape = f"{name}: {len(base)} rows in {options.lists} lists trained on {len(learn)}, {len(queries)} queries"
         theirs: dict[str, np.ndarray] = {}
         for way, train in starts(learn, options.lists, spherical).items():
             runs = [measure(train(seed), base, queries, truth, spherical) for seed in range(options.seeds)]
@@ -98,12 +94,13 @@ def main() -> None:
             spread = np.std([run["recall"] for run in runs], axis=0).mean()
             theirs = theirs or mean
             at_rows = np.interp(np.log(mean["rows"]), np.log(theirs["rows"]), theirs["recall"])
-            print(
-                f"  {way:18} recall {row(mean['recall'], '6.2f')}  less FAISS's {row(mean['recall'] - theirs['recall'], '+.2f')}"
-                f"  at equal rows {row(mean['recall'] - at_rows, '+.2f')}  rows {row(mean['rows'], '.0f')}"
-                f"  imbalance {mean['imbalance']:.3f}  objective {mean['objective']:.5g}  (seeds {spread:.2f})",
-                flush=True,
-            )
+            figures = {"imbalance": float(mean["imbalance"]), "objective": float(mean["objective"]), "recall_deviation": float(spread)}
+            for place, probes in enumerate(PROBES):
+                figures[f"recall_{probes}"] = float(mean["recall"][place])
+                figures[f"less_faiss_{probes}"] = float(mean["recall"][place] - theirs["recall"][place])
+                figures[f"at_equal_rows_{probes}"] = float(mean["recall"][place] - at_rows[place])
+                figures[f"rows_{probes}"] = float(mean["rows"][place])
+            report.row(f"{name}, {way}", shape=shape, runs=options.seeds, figures=figures)
 
 
 if __name__ == "__main__":

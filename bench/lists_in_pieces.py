@@ -1,6 +1,6 @@
 """Lists larger than a GPU's memory limit, searched in pieces: milliseconds beside bytes / rate of the bus.
 
-    lists_in_pieces.py --folder /dev/shm/kith [--rows 100000000] [--cols 96] [--factory IVF4096,PQ32] [--times 4] [--queries 10000]
+    lists_in_pieces.py --folder /dev/shm/kith [--rows 100000000] [--cols 96] [--factory IVF4096,PQ32] [--times 4] [--queries 10000] [--out FILE]
 
 Rows are those of graph_from_disk.py, made there once. The index lies on the host; the limit is the bytes of the lists divided
 by --times. Floor: these bytes at 55 GB/s. What is found is compared with lists that lie on the GPU.
@@ -8,30 +8,20 @@ by --times. Floor: these bytes at 55 GB/s. What is found is compared with lists 
 
 from __future__ import annotations
 
-import argparse
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 from graph_from_disk import make_rows
+from report import parser_of, report_of
+from turns import best_of, timed
 
 import kith
 
 _BUS = 55e9
 
 
-def best_of(runs: int, search: Callable[[], object]) -> float:
-    spent = []
-    for _ in range(runs):
-        began = time.perf_counter()
-        search()
-        spent.append(time.perf_counter() - began)
-    return min(spent)
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser()
+    parser = parser_of(__doc__)
     parser.add_argument("--folder", type=Path, required=True)
     parser.add_argument("--rows", type=int, default=100_000_000)
     parser.add_argument("--cols", type=int, default=96)
@@ -45,12 +35,16 @@ def main() -> None:
     path = options.folder / f"mixture_{options.rows}_{options.cols}.npy"
     make_rows(path, options.rows, options.cols)
     x = np.load(path, mmap_mode="r")
-    began = time.perf_counter()
+    report = report_of("lists_in_pieces", options)
+    shape = f"{options.factory} of {options.rows} x {options.cols}, {options.queries} queries"
     index = kith.Index(options.factory, device="cuda")
-    index.train(x[:: max(1, options.rows // 500_000)].copy())
-    index.add(str(path))
+
+    def build() -> None:
+        index.train(x[:: max(1, options.rows // 500_000)].copy())
+        index.add(str(path))
+
+    report.row("build", shape=shape, ms=1e3 * timed(build)[1], clock="wall")
     size = int(index.info().host_bytes)
-    print(f"{options.factory} of {options.rows} x {options.cols}, built in {time.perf_counter() - began:.1f} s", flush=True)
     queries = x[7 :: options.rows // options.queries][: options.queries].astype(np.float32) + 0.25
     limit = int(size / options.times)
 
@@ -59,17 +53,22 @@ def main() -> None:
             queries, k=options.k, probes=options.probes, device_memory_limit=device_memory_limit
         )
 
-    began = time.perf_counter()
-    found = search()
-    first = time.perf_counter() - began
-    spent = best_of(5, search)
+    found, first, _ = timed(search)
+    _, spent = best_of(5, search)
     truth = search(None)  # which brings the lists to the GPU, to stay
-    resident = best_of(5, lambda: search(None))
+    _, resident = best_of(5, lambda: search(None))
     same = bool(np.array_equal(found.ids, truth.ids)) and bool(np.array_equal(found.distances, truth.distances))
-    floor = size / _BUS
-    print(f"lists of {size / 1e9:.2f} GB under {limit / 1e9:.2f} GB: {1e3 * spent:.1f} ms, first {1e3 * first:.0f} ms; floor "
-          f"{1e3 * floor:.1f} ms, {spent / floor:.2f} x; resident {1e3 * resident:.1f} ms; "
-          f"{'the same bytes' if same else 'OTHER BYTES'}")
+    report.row(
+        f"lists under 1 / {options.times:g} of their bytes",
+        shape=shape,
+        ms=1e3 * spent,
+        runs=5,
+        clock="wall",
+        floor_ms=1e3 * size / _BUS,
+        peers_ms={"resident": 1e3 * resident},
+        figures={"first_ms": 1e3 * first, "lists_gb": size / 1e9, "limit_gb": limit / 1e9},
+        labels={"results": "the same bytes" if same else "OTHER BYTES"},
+    )
 
 
 if __name__ == "__main__":

@@ -2,35 +2,23 @@
 
     PYTHONPATH=… python bench/lsq_vs_faiss.py learn.u8bin base.u8bin [--codebooks 7] [--train 100000] [--rows 20000]
 
-Both on the CPU with --threads threads. Times are for each vector: on the wall, and of the processor, all threads together,
-so that other work on the machine does not count; errors are mean squared distances of vectors and what their codes stand
+Both on the CPU with --threads threads. Times are for each vector: of the processor, all threads together, so that other work
+on the machine does not count, and on the wall; errors are mean squared distances of vectors and what their codes stand
 for. --codebooks-file: codebooks that FAISS has trained, an npy file (codebooks, 256, dimension), in place of its training.
 --unit: vectors of length 1.
 """
 
 from __future__ import annotations
 
-import argparse
-import time
-
 import faiss
 import kith
 import numpy as np
-
-
-def timed(work):
-    wall, processor = time.perf_counter(), time.process_time()
-    result = work()
-    return result, (time.perf_counter() - wall, time.process_time() - processor)
+from report import parser_of, report_of
+from turns import timed
 
 
 def error(x, decoded):
     return float(((x - decoded) ** 2).sum(axis=1, dtype=np.float64).mean())
-
-
-def row(name, seconds, rows, err):
-    wall, processor = (1e6 * one / rows for one in seconds)
-    print(f"| {name:44} | {wall:9.2f} | {processor:9.2f} | {err:10.6g} |", flush=True)
 
 
 def read(path, first, count, unit):
@@ -39,7 +27,7 @@ def read(path, first, count, unit):
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
+    parser = parser_of(__doc__)
     parser.add_argument("learn")
     parser.add_argument("base")
     parser.add_argument("--codebooks", type=int, default=7)
@@ -61,10 +49,16 @@ def main() -> None:
     faiss.omp_set_num_threads(options.threads)
     threads = {"threads": options.threads}
 
-    print(f"{len(learn)} training vectors, {len(base)} encoded, {options.threads} threads\n")
-    print(f"| {m} codebooks, {options.search_rounds} rounds | us / vector | of the processor | error |\n|---|---|---|---|")
+    report = report_of("lsq_vs_faiss", options, faiss=faiss.__version__)
+
+    def row(case: str, seconds: list[float], rows: int, mean_error: float) -> None:
+        wall, processor = (1e6 * one / rows for one in seconds)
+        figures = {"wall_us": wall, "error": mean_error}
+        case = f"{m} codebooks, {options.search_rounds} rounds, {case}"
+        report.row(case, shape=f"{rows} x {base.shape[1]}, a vector", ms=processor / 1e3, clock="processor", figures=figures)
+
     ours = kith.LocalSearchQuantizer(m, rounds=options.rounds, device=options.device)
-    _, seconds = timed(lambda: ours.train(learn, **threads))
+    _, *seconds = timed(lambda: ours.train(learn, **threads))
     row(f"kith: training, {options.rounds} rounds", seconds, len(learn), ours.history[-1] / len(learn))
     theirs = faiss.LocalSearchQuantizer(learn.shape[1], m, 8)
     theirs.train_iters = options.rounds
@@ -74,7 +68,7 @@ def main() -> None:
         books = np.load(options.codebooks_file) if options.codebooks_file else ours.codebooks
         faiss.copy_array_to_vector(np.ascontiguousarray(books, dtype=np.float32).reshape(-1), theirs.codebooks)
     else:
-        _, seconds = timed(lambda: theirs.train(learn))
+        _, *seconds = timed(lambda: theirs.train(learn))
         some = learn[:2000]
         err = error(some, theirs.decode(theirs.compute_codes(some)))
         row(f"faiss: training, {options.rounds} rounds", seconds, len(learn), err)
@@ -84,13 +78,13 @@ def main() -> None:
     own = kith.LocalSearchQuantizer.of_codebooks(ours.codebooks, device="cpu")
     rounds = {"rounds": options.search_rounds, **threads}
     for _ in range(options.turns):
-        codes, seconds = timed(lambda: loaded.encode(base, **rounds))
+        codes, *seconds = timed(lambda: loaded.encode(base, **rounds))
         row(f"kith: encoding with {whose} codebooks", seconds, len(base), error(base, loaded.decode(codes)))
-        codes, seconds = timed(lambda: theirs.compute_codes(base))
+        codes, *seconds = timed(lambda: theirs.compute_codes(base))
         row(f"faiss: encoding with {whose} codebooks", seconds, len(base), error(base, theirs.decode(codes)))
         if options.no_faiss_training:
             continue
-        codes, seconds = timed(lambda: own.encode(base, **rounds))
+        codes, *seconds = timed(lambda: own.encode(base, **rounds))
         row("kith: encoding with its own codebooks", seconds, len(base), error(base, own.decode(codes)))
 
 

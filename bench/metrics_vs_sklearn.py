@@ -1,25 +1,24 @@
 """k-NN by l1, linf, cosine and hamming against scikit-learn's brute force and faiss-cpu, turn by turn.
 
-Prints the best time of each over some rounds and how many times longer the others take: all queries at once, and one
-query alone, of which a turn asks 20 one after the other. Hamming distances are those of rows of as many bits as the others have columns: packed for Kith and FAISS,
-one bool each for scikit-learn, which knows no other.
+The best time of each over some rounds: all queries at once, and one query alone, of which a turn asks 20 one after the
+other. Hamming distances are those of rows of as many bits as the others have columns: packed for Kith and FAISS, one bool
+each for scikit-learn, which knows no other.
 
     .venv/bin/python bench/metrics_vs_sklearn.py [--threads 2] [--rows 20000] [--cols 128] [--queries 500] [--write]
 
-Needs the package kith; installs scikit-learn, faiss-cpu and threadpoolctl beside it where they are missing. --write puts
-the numbers into bench/results/cpu/.
+Needs the package kith; installs scikit-learn, faiss-cpu and threadpoolctl beside it where they are missing.
 """
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from report import parser_of, report_of
+from turns import best_in_turn, install_missing
 
 import kith
-from turns import best_in_turn, install_missing, results_path, write_results
 
 METRICS = {"l1": "manhattan", "linf": "chebyshev", "cosine": "cosine", "hamming": "hamming"}
 ONE_BY_ONE = 20  # single queries of a turn
@@ -66,7 +65,7 @@ def normalised(x: np.ndarray) -> np.ndarray:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="k-NN of four metrics: kith against scikit-learn and faiss-cpu")
+    parser = parser_of(__doc__)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rows", type=int, default=20_000)
     parser.add_argument("--cols", type=int, default=128)
@@ -75,24 +74,15 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--metrics", default=",".join(METRICS), help="some of them, with commas between")
-    parser.add_argument("--write", action="store_true", help="keep the numbers in bench/results/cpu/")
     options = parser.parse_args()
 
-    install_missing("sklearn", "scikit-learn")
-    install_missing("faiss", "faiss-cpu")
-    install_missing("threadpoolctl", "threadpoolctl")
+    install_missing("scikit-learn", "faiss-cpu", "threadpoolctl")
     import faiss
     import sklearn
     import threadpoolctl
 
     faiss.omp_set_num_threads(options.threads)
-    info = kith.info()
-    print(f"{options.rows} x {options.cols}, k = {options.k}, {options.threads} threads")
-    print(f"{info['cpu']}, {info['instruction_set']}; kith {kith.__version__}, scikit-learn {sklearn.__version__}, "
-          f"faiss {faiss.__version__}\n")
-    print(f"{'metric':8} {'queries':>7} {'kith':>11} {'scikit-learn':>13} {'':>7} {'faiss':>11} {'':>7}")
-
-    results = []
+    report = report_of("metrics_vs_sklearn", options, sklearn=sklearn.__version__, faiss=faiss.__version__)
     rng = np.random.default_rng(options.seed)
     with threadpoolctl.threadpool_limits(options.threads):
         for metric in options.metrics.split(","):
@@ -115,19 +105,15 @@ def main() -> None:
                     options.rounds,
                     {name: lambda s=s, q=q: ask(s, q, count, calls, options.k) for name, (s, q) in searches.items()},
                 )
-                best = {name: seconds / calls for name, seconds in best.items()}
-                print(
-                    f"{metric:8} {count:7} {best['kith'] * 1e3:8.2f} ms {best['sklearn'] * 1e3:10.2f} ms "
-                    f"{best['sklearn'] / best['kith']:6.1f}x {best['faiss'] * 1e3:8.2f} ms "
-                    f"{best['faiss'] / best['kith']:6.1f}x",
-                    flush=True,
+                ms = {name: 1e3 * seconds / calls for name, seconds in best.items()}
+                report.row(
+                    f"{metric}, {count} queries",
+                    shape=f"{options.rows} x {options.cols}, k = {options.k}",
+                    ms=ms.pop("kith"),
+                    runs=options.rounds,
+                    clock="wall",
+                    peers_ms=ms,
                 )
-                results.append({"metric": metric, "queries": count, **best})
-    if options.write:
-        settings = {name: value for name, value in vars(options).items() if name != "write"}
-        write_results(
-            results_path("metrics_vs_sklearn"), settings, results, sklearn=sklearn.__version__, faiss=faiss.__version__
-        )
 
 
 if __name__ == "__main__":

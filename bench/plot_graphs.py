@@ -2,8 +2,8 @@
 
     python bench/plot_graphs.py [--results bench/results/h200] [--images docs/images]
 
-graph_curves.csv becomes graph_recall_over_time.png (figure 6), graph_figure4.csv graph_phi.png (figure 4), graph_figure5.csv
-graph_updates.png (figure 5) and graph_figure7.csv graph_merge.png (figure 7); index_graph_curves.csv, of index_graph_curves.py,
+graph_curves.jsonl becomes graph_recall_over_time.png (figure 6), graph_figure4.csv graph_phi.png (figure 4), graph_figure5.csv
+graph_updates.png (figure 5) and graph_figure7.csv graph_merge.png (figure 7); index_graph_curves.jsonl, of index_graph_curves.py,
 becomes graph_by_codes.png (figure 5 of "Billion-scale similarity search with GPUs"). Files that are not there are left out.
 Needs matplotlib.
 """
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import json
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,18 @@ Line = dict[str, str]
 
 
 def read(path: Path) -> list[Line]:
+    """The cases of a file, their members by the names that a table's columns would have."""
+    if path.suffix == ".jsonl":
+        cases = [case for case in map(json.loads, path.read_text("utf-8").splitlines()) if "case" in case]
+        return [
+            {
+                **case["labels"],
+                **{name: str(value) for name, value in case["figures"].items()},
+                "shape": case["shape"],
+                "seconds": str(case["ms"] / 1e3),
+            }
+            for case in cases
+        ]
     with open(path, encoding="utf-8", newline="") as file:
         return list(csv.DictReader(line for line in file if not line.startswith("#")))
 
@@ -63,8 +76,8 @@ def draw_curves(figure: Any, lines: list[Line]) -> None:
         mine = [line for line in lines if line["set"] == name]
 
         def points(method: str, length: str = "", mine: list[Line] = mine) -> tuple[list[float], list[float]]:
-            chosen = [line for line in mine if line["method"] == method and line["list_length"] == length]
-            return [float(line["seconds"]) for line in chosen], [missing(line["recall_at_10"]) for line in chosen]
+            chosen = [line for line in mine if line["method"] == method and line.get("list_length", "") == length]
+            return [float(line["seconds"]) for line in chosen], [missing(line["recall@10"]) for line in chosen]
 
         for length, colour in (("64", ORANGE), ("96", "#b5562a"), ("128", "#7d3517")):
             axes.plot(*points("nn_descent", length), marker="o", markersize=3, color=colour,
@@ -73,7 +86,7 @@ def draw_curves(figure: Any, lines: list[Line]) -> None:
         axes.plot(*points("exact"), marker="*", markersize=9, linestyle="none", color=GREEN, label="exact")
         seconds_scale(axes)
         missing_scale(axes)
-        rows, cols = int(mine[0]["rows"]), mine[0]["cols"]
+        rows, cols = (int(part) for part in mine[0]["shape"].split(" x "))
         finish(axes, f"{NAMES.get(name, name)}, {rows:,} × {cols}", "seconds", "recall@10")
         axes.get_legend().remove()
     figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=5, fontsize=8, frameon=False)
@@ -127,7 +140,7 @@ def main() -> None:
     parser.add_argument("--images", type=Path, default=root / "docs" / "images")
     options = parser.parse_args()
     draw = {
-        "graph_curves.csv": ("graph_recall_over_time.png", (12, 4), draw_curves),
+        "graph_curves.jsonl": ("graph_recall_over_time.png", (12, 4), draw_curves),
         "graph_figure4.csv": ("graph_phi.png", (5.5, 3.6), draw_phi),
         "graph_figure5.csv": (
             "graph_updates.png",
@@ -139,7 +152,7 @@ def main() -> None:
             (5.5, 3.6),
             lambda figure, lines: draw_times(figure, lines, "method", "The graph of two halves, from theirs"),
         ),
-        "index_graph_curves.csv": ("graph_by_codes.png", (5.5, 3.6), draw_codes),
+        "index_graph_curves.jsonl": ("graph_by_codes.png", (5.5, 3.6), draw_codes),
     }
     for source, (image, size, how) in draw.items():
         if not (options.results / source).exists():

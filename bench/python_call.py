@@ -1,18 +1,19 @@
 """What one call of `Index.search` costs in Python, beside the same call in C++: a single query, k = 10.
 
 A small index on the CPU shows the fixed cost of a call, lists of 60,000 x 128 vectors what it is where the search has taken
-the caches. On a machine with a GPU a large one follows, with arrays of every library that is there: numpy on the host; torch, cupy and jax in the GPU's memory, with fresh results and with `out=`. Times
-are medians in microseconds, the wait for the results included. "over C++" is what Python adds to the call in C++ with its
-arrays in the same place; "search alone" is the compiled half, called with arrays and options that are ready.
+the caches. On a machine with a GPU a large one follows, with arrays of every library that is there: numpy on the host; torch,
+cupy and jax in the GPU's memory, with fresh results and with `out=`. Times are medians, the wait for the results included.
+Beside them stands the call in C++ with its arrays in the same place, and what Python adds to it; "search alone" is the compiled
+half, called with arrays and options that are ready.
 
     .venv/bin/python bench/python_call.py [--program build/release/kith_bench] [--rows 1000000] [--cols 128] [--calls 1000]
+                                          [--out FILE]
 
 Needs the package kith, and for the C++ column the program kith_bench of the same build (-DKITH_BUILD_BENCH=ON).
 """
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import json
 import os
@@ -27,6 +28,7 @@ os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # jax would tak
 
 import numpy as np
 from exact_vs_faiss import make_data
+from report import Report, parser_of, report_of
 
 import kith
 from kith._device_arrays import stream_of
@@ -47,18 +49,25 @@ def median_us(calls: int, call: Callable[[], object]) -> float:
 
 
 class Table:
-    def __init__(self, calls: int, in_cpp: dict[str, float]) -> None:
-        self.calls, self.in_cpp = calls, in_cpp
+    """Cases of one index, each beside the same call in C++, where that was measured."""
 
-    def title(self, text: str) -> None:
-        print(f"\n{text}\n{'what':<44}{'microseconds':>14}{'over C++':>12}")
-        for place, cpp in self.in_cpp.items():
-            print(f"{f'C++, arrays on the {place}':<48}{cpp:>10.1f}")
+    def __init__(self, report: Report, title: str, calls: int, in_cpp: dict[str, float]) -> None:
+        self.report, self.title, self.calls, self.in_cpp = report, title, calls, in_cpp
+        for place, cpp in in_cpp.items():
+            report.row(f"C++, arrays on the {place}", shape=title, median_ms=cpp / 1e3, runs=calls, clock="wall")
 
     def row(self, name: str, place: str, call: Callable[[], object], *, whole: bool = True) -> None:
         taken = median_us(self.calls, call)
-        over = f"{taken - self.in_cpp[place]:>+12.1f}" if whole and place in self.in_cpp else ""
-        print(f"{name:<44}{taken:>14.1f}{over}", flush=True)
+        cpp = self.in_cpp.get(place) if whole else None
+        self.report.row(
+            name,
+            shape=self.title,
+            median_ms=taken / 1e3,
+            runs=self.calls,
+            clock="wall",
+            peers_ms=None if cpp is None else {"C++": cpp / 1e3},
+            figures=None if cpp is None else {"over_cpp_us": taken - cpp},
+        )
 
 
 def run_program(program: Path | None, device: str, calls: int, base: Any, queries: Any, *more: str) -> dict[str, float]:
@@ -81,7 +90,7 @@ def run_program(program: Path | None, device: str, calls: int, base: Any, querie
     return {line["case"]: 1e3 * line["median_ms"] for line in lines if "case" in line}
 
 
-def list_rows(program: Path | None, calls: int, rng: np.random.Generator) -> None:
+def list_rows(report: Report, program: Path | None, calls: int, rng: np.random.Generator) -> None:
     """Lists of codes on the CPU, one thread, 16 of 256 lists; each call has another query."""
     base, queries = (make_data("mixture", rows, 128, rng) for rows in (60_000, 256))
     for factory in ("IVF256,SQfp16", "IVF256,PQ16"):
@@ -89,8 +98,7 @@ def list_rows(program: Path | None, calls: int, rng: np.random.Generator) -> Non
         index.train(base)
         index.add(base)
         in_cpp = run_program(program, "cpu", calls, index, queries, "--probes", "16", "--threads", "1")
-        table = Table(calls, in_cpp)
-        table.title(f"{factory} of 60,000 x 128 on the CPU, one query, k = 10, 16 probes, one thread")
+        table = Table(report, f"{factory} of 60,000 x 128 on the CPU, one query, k = 10, 16 probes, one thread", calls, in_cpp)
         several = itertools.cycle([row[None].copy() for row in queries])
         table.row("numpy", "host", lambda given=several, at=index: at.search(next(given), K, probes=16, threads=1))
 
@@ -124,10 +132,10 @@ def device_rows(table: Table, name: str, index: kith.Index, given: Any, wait: Ca
         table.row(f"{name}, out=", "device", lambda: call_and_wait(out=out))
     stream = stream_of((given,))
     shape = (1, K)
-    table.row(f"  {name}: the wait alone", "device", wait, whole=False)
-    table.row(f"  {name}: its stream", "device", lambda: stream_of((given,)), whole=False)
-    table.row(f"  {name}: one array exported", "device", lambda: library.export(given, stream, "x"), whole=False)
-    table.row(f"  {name}: one result made", "device", lambda: library.empty(shape, "int64", 0), whole=False)
+    table.row(f"{name}: the wait alone", "device", wait, whole=False)
+    table.row(f"{name}: its stream", "device", lambda: stream_of((given,)), whole=False)
+    table.row(f"{name}: one array exported", "device", lambda: library.export(given, stream, "x"), whole=False)
+    table.row(f"{name}: one result made", "device", lambda: library.empty(shape, "int64", 0), whole=False)
 
 
 def gpu_rows(table: Table, base: Any, query: Any) -> None:
@@ -142,7 +150,7 @@ def gpu_rows(table: Table, base: Any, query: Any) -> None:
         given = torch.from_numpy(query).cuda()
         out = (torch.empty((1, K), dtype=torch.int64, device="cuda"), torch.empty((1, K), device="cuda"))
         device_rows(table, "torch", index, given, lambda: torch.cuda.current_stream().synchronize(), out)
-        table.row("  torch: cudaMemGetInfo", "device", torch.cuda.mem_get_info, whole=False)
+        table.row("torch: cudaMemGetInfo", "device", torch.cuda.mem_get_info, whole=False)
         with torch.cuda.stream(torch.cuda.Stream()):
             there = torch.cuda.current_stream()
             device_rows(table, "torch, a stream of its own", index, given, there.synchronize, out)
@@ -162,31 +170,32 @@ def gpu_rows(table: Table, base: Any, query: Any) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="the cost of one call, in Python and in C++")
+    parser = parser_of(__doc__)
     parser.add_argument("--program", type=Path, help="kith_bench of the same build; without it no C++ column")
     parser.add_argument("--rows", type=int, default=1_000_000, help="of the index on the GPU")
     parser.add_argument("--cols", type=int, default=128)
     parser.add_argument("--calls", type=int, default=1000)
     options = parser.parse_args()
+    report = report_of("python_call", options)
 
     rng = np.random.default_rng(1)
     base, queries = (make_data("mixture", rows, 16, rng) for rows in (1000, 1))
-    table = Table(options.calls, run_program(options.program, "cpu", options.calls, base, queries))
-    table.title("Flat index of 1,000 x 16 on the CPU, one query, k = 10")
+    in_cpp = run_program(options.program, "cpu", options.calls, base, queries)
+    table = Table(report, "Flat index of 1,000 x 16 on the CPU, one query, k = 10", options.calls, in_cpp)
     index = kith.Index("Flat", device="cpu")
     index.add(base)
     host_rows(table, index, "cpu", queries)
 
-    list_rows(options.program, options.calls, rng)
+    list_rows(report, options.program, options.calls, rng)
 
     devices: Any = kith.info()["cuda_devices"]
     if not devices:
-        print("\nno CUDA device here, or a build without CUDA: nothing more to measure")
+        report.note("no CUDA device here, or a build without CUDA: nothing more to measure")
         return
     base, queries = (make_data("mixture", rows, options.cols, rng) for rows in (options.rows, 1))
-    table = Table(options.calls, run_program(options.program, "cuda:0", options.calls, base, queries))
-    table.title(f"Flat index of {options.rows:,} x {options.cols} on {devices[0]['name']}, one query, k = 10")
-    gpu_rows(table, base, queries)
+    in_cpp = run_program(options.program, "cuda:0", options.calls, base, queries)
+    title = f"Flat index of {options.rows:,} x {options.cols} on {devices[0]['name']}, one query, k = 10"
+    gpu_rows(Table(report, title, options.calls, in_cpp), base, queries)
 
 
 if __name__ == "__main__":

@@ -1,25 +1,23 @@
 """Quantizers against faiss-cpu, both measured in this run, turn by turn: training, encoding, decoding, and the error.
 
-1,000,000 x 128 vectors of a mixture: 1,000 centres of N(0,1), a point is a centre + N(0,1) / 2. Each line is the shortest
+1,000,000 x 128 vectors of a mixture: 1,000 centres of N(0,1), a point is a centre + N(0,1) / 2. Each time is the shortest
 of the rounds. The error is the mean squared distance of a vector from what its code decodes to, by the same routine.
-The last column says how many of 100,000 codes are FAISS's where its trained values are taken.
+`equal_codes` says how many of 100,000 codes are FAISS's where its trained values are taken.
 
-    .venv/bin/python bench/quantize_vs_faiss.py [--threads 1] [--rows 1000000] [--rounds 3] [--json FILE]
+    .venv/bin/python bench/quantize_vs_faiss.py [--threads 1] [--rows 1000000] [--rounds 3] [--out FILE]
 
 Needs the package kith; installs faiss-cpu beside it where it is missing.
 """
 
 from __future__ import annotations
 
-import argparse
-import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from turns import install_missing, write_results
+from report import parser_of, report_of
+from turns import install_missing, timed
 
 import kith
 
@@ -79,12 +77,6 @@ def error(x: Vectors, back: Vectors) -> float:
     return total / len(x)
 
 
-def timed(call: Callable[..., Any], *arguments: Any) -> tuple[Any, float]:
-    begin = time.perf_counter()
-    result = call(*arguments)
-    return result, time.perf_counter() - begin
-
-
 def same_codes(kind: str, x: Vectors) -> int:
     """How many of FAISS's codes Kith gives with FAISS's ranges or codewords, of len(x)."""
     import faiss
@@ -104,40 +96,41 @@ def same_codes(kind: str, x: Vectors) -> int:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = parser_of(__doc__)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--kinds", nargs="+", default=list(KINDS))
-    parser.add_argument("--json", type=Path)
     options = parser.parse_args()
-    install_missing("faiss", "faiss-cpu")
+    install_missing("faiss-cpu")
     import faiss
 
     faiss.omp_set_num_threads(options.threads)
     x = mixture(options.rows, 128)
-    print(f"{options.rows:,} x 128, {options.threads} threads, faiss {faiss.__version__}; seconds, kith / faiss")
-    print(f"{'kind':8} {'train':>15} {'encode':>15} {'decode':>15} {'error':>21}  equal codes")
-    results: list[dict[str, Any]] = []
+    report = report_of("quantize_vs_faiss", options, faiss=faiss.__version__)
     for kind in options.kinds:
         best: dict[str, dict[str, float]] = {"kith": {}, "faiss": {}}
         for _ in range(options.rounds):
             for name, calls in (("kith", ours(kind, x, options.threads)), ("faiss", theirs(kind, x))):
                 seconds = best[name]
-                _, train = timed(calls["train"])
-                codes, encode = timed(calls["encode"])
-                back, decode = timed(calls["decode"], codes)
+                _, train, _ = timed(calls["train"])
+                codes, encode, _ = timed(calls["encode"])
+                back, decode, _ = timed(lambda: calls["decode"](codes))  # noqa: B023
                 for stage, took in (("train", train), ("encode", encode), ("decode", decode)):
                     seconds[stage] = min(seconds.get(stage, took), took)
                 seconds["error"] = error(x, back)
-        a, b = best["kith"], best["faiss"]
-        stages = " ".join(f"{a[s]:7.3f} /{b[s]:6.3f}" for s in ("train", "encode", "decode"))
-        equal = same_codes(kind, x[:100_000])
-        print(f"{kind:8} {stages} {a['error']:10.6g} /{b['error']:9.6g}  {equal / 1000:.3f} %", flush=True)
-        results.append({"kind": kind, **best, "equal_codes": equal})
-    if options.json:
-        given = {"threads": options.threads, "rows": options.rows, "rounds": options.rounds}
-        write_results(options.json, given, results, faiss=faiss.__version__)
+        errors = {"error": best["kith"]["error"], "error_faiss": best["faiss"]["error"]}
+        errors["equal_codes"] = same_codes(kind, x[:100_000])
+        for stage in ("train", "encode", "decode"):
+            report.row(
+                f"{kind}, {stage}",
+                shape=f"{options.rows} x 128 f32",
+                ms=1e3 * best["kith"][stage],
+                runs=options.rounds,
+                clock="wall",
+                peers_ms={"faiss": 1e3 * best["faiss"][stage]},
+                figures=errors if stage == "decode" else {},
+            )
 
 
 if __name__ == "__main__":

@@ -9,12 +9,11 @@ rounds, for one query.
 
 from __future__ import annotations
 
-import argparse
 import time
 
 import kith
 import numpy as np
-from report import Report
+from report import parser_of, report_of
 
 K = 10
 RECALL = 0.95
@@ -49,18 +48,16 @@ def quickest(index: kith.Index, queries: np.ndarray, truth: np.ndarray, threads:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--cols", default="384,768")
     parser.add_argument("--lists", type=int, default=256)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--out", help="a file for lines of JSON")
     args = parser.parse_args()
-    report = Report("rabitq", args.out)
+    report = report_of("rabitq", args)
     clock = time.process_time if args.device == "cpu" else time.perf_counter
-    report.note(f"kith {kith.__version__}, {args.rows} rows, {args.lists} lists, {args.threads} threads, on {args.device}")
     for cols in map(int, args.cols.split(",")):
         draw = np.random.default_rng(0)
         basis = np.linalg.qr(draw.standard_normal((cols, 48)))[0].T.astype(np.float32) * 1.0

@@ -1,11 +1,24 @@
 """What a Python benchmark has measured: a line on the terminal for each case, and a line of JSON in a file, with the members
-that the C++ driver writes (README.md)."""
+that the C++ driver writes (README.md).
+
+    options = parser_of(__doc__).parse_args()
+    report = report_of("sweep", options, faiss=faiss.__version__)  # notes the command, the commit and the machine
+    report.row("one query", ms=0.3, clock="processor", peers_ms={"faiss": 0.9})
+
+    python bench/report.py FILE...    prints such files as tables
+"""
 
 from __future__ import annotations
 
+import argparse
 import json
+import platform
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
+
+RESULTS = Path(__file__).parent / "results"
 
 
 class Report:
@@ -15,6 +28,7 @@ class Report:
         self.table = table
         self._out = Path(out) if out is not None else None
         if self._out is not None:
+            self._out.parent.mkdir(parents=True, exist_ok=True)
             self._out.write_text("", encoding="utf-8")
 
     def row(
@@ -43,19 +57,9 @@ class Report:
             "figures": figures,
             "labels": labels,
         }
-        text = f"{case:<40}"
-        if ms is not None:
-            text += f" {ms:11.4f} ms"
-        if median_ms is not None:
-            text += f"  median {median_ms:.4f}"
-        time = median_ms if median_ms is not None else ms
-        if floor_ms and time is not None:
-            text += f"  floor {floor_ms:.4f} ({time / floor_ms:.1f}x)"
-        text += "".join(f"  {name} {value:.4g} ms" for name, value in (peers_ms or {}).items())
-        text += "".join(f"  {name} {value:.6g}" for name, value in (figures or {}).items())
-        text += "".join(f"  {name} {value}" for name, value in (labels or {}).items())
-        print(text, flush=True)
-        self._write({"case": case, **{name: value for name, value in members.items() if value}})
+        line = {"case": case, **{name: value for name, value in members.items() if value}}
+        print(_text(line), flush=True)
+        self._write(line)
 
     def note(self, text: str) -> None:
         """Text that is no result: what was measured, and how."""
@@ -69,49 +73,67 @@ class Report:
             file.write(json.dumps({"table": self.table, **members}, ensure_ascii=False) + "\n")
 
 
-def lines_of(table: str, content: dict[str, Any], peers: tuple[str, ...] = ()) -> list[dict[str, Any]]:
-    """The lines of a document of results: a note with all that holds for the run, then a case for each result. Its texts, and
-    the whole numbers before its first measurement, name the case; the others are figures. With `peers`, their members and
-    `kith` are seconds."""
-    given = {name: value for name, value in content.items() if name != "results"}
-    lines: list[dict[str, Any]] = [{"table": table, "note": json.dumps(given, ensure_ascii=False, default=str)}]
-    for result in content["results"]:
-        members = dict(result)
-        named = members.pop("text", None) or members.pop("case", None) or members.pop("name", None)
-        words: list[str] = [] if named is None else [" ".join(str(named).split())]
-        figures: dict[str, float] = {}
-        times: dict[str, float] = {}
-        for name, value in _flat(members):
-            if name == "kith" or name in peers:
-                times[name] = 1e3 * value
-            elif isinstance(value, str) or (isinstance(value, int) and not figures and not times):
-                if named is None:
-                    words.append(f"{name} {value}" if not isinstance(value, str) else value)
-            elif isinstance(value, int | float):
-                figures[name] = value
-        line: dict[str, Any] = {"table": table, "case": ", ".join(words)}
-        if peers and "kith" in times:
-            line["ms"] = times.pop("kith")
-            line["peers_ms"] = times
-        else:
-            figures |= {name: value / 1e3 for name, value in times.items()}
-        lines.append(line | ({"figures": figures} if figures else {}))
-    cases = [line.get("case") for line in lines]
-    for line in lines[1:]:
-        if cases.count(line["case"]) > 1 and line.get("figures"):  # of results that differ by a share or a rate
-            name, value = next(iter(line["figures"].items()))
-            line["case"] += f", {name} {value:g}"
-    return lines
+def _text(line: dict[str, Any]) -> str:
+    text = f"{line['case']:<52}"
+    ms, median, floor = line.get("ms"), line.get("median_ms"), line.get("floor_ms")
+    if ms is not None:
+        text += f" {ms:11.4f} ms"
+    if median is not None:
+        text += f"  median {median:.4f}"
+    time = median if median is not None else ms
+    if floor and time is not None:
+        text += f"  floor {floor:.4f} ({time / floor:.1f}x)"
+    for name, value in line.get("peers_ms", {}).items():
+        text += f"  {name} {value:.4g} ms" + (f" ({value / time:.2f}x)" if time else "")
+    text += "".join(f"  {name} {value:.6g}" for name, value in line.get("figures", {}).items())
+    return text + "".join(f"  {name} {value}" for name, value in line.get("labels", {}).items())
 
 
-def _flat(members: dict[str, Any]) -> list[tuple[str, Any]]:
-    """Lists and dictionaries as members of their own: "recall.0"."""
-    flat: list[tuple[str, Any]] = []
-    for name, value in members.items():
-        if isinstance(value, dict):
-            flat += _flat({f"{name}.{inner}": one for inner, one in value.items()})
-        elif isinstance(value, list):
-            flat += _flat({f"{name}.{number}": one for number, one in enumerate(value)})
-        elif value is not None:
-            flat.append((name, value))
-    return flat
+def parser_of(description: str | None) -> argparse.ArgumentParser:
+    """A parser with the options of every benchmark: where its lines are kept."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, metavar="FILE", help="a file for lines of JSON")
+    parser.add_argument("--write", action="store_true", help="keep the lines where the documentation finds them, bench/results")
+    return parser
+
+
+def report_of(table: str, options: argparse.Namespace, **more: Any) -> Report:
+    """The report of a run; its first line is a note of what was run, and on what. `more`: versions of peers and the like."""
+    on_gpu = table.endswith("_cuda") or str(getattr(options, "device", "cpu")).startswith("cuda")
+    place = RESULTS / "h200" / f"{table}.jsonl" if on_gpu else RESULTS / "cpu" / f"{table}_{platform.machine()}.jsonl"
+    report = Report(table, place if options.write else options.out)
+    given = {name: value for name, value in vars(options).items() if name not in ("out", "write")}
+    report.note(json.dumps({**_measured_on(on_gpu), **more, "options": given}, ensure_ascii=False, default=str))
+    return report
+
+
+def _measured_on(on_gpu: bool) -> dict[str, str]:
+    import kith
+
+    info = kith.info()
+    command = " ".join([f"bench/{Path(sys.argv[0]).name}", *sys.argv[1:]])
+    machine = {"machine": platform.machine(), "cpu": str(info["cpu"]), "instruction_set": str(info["instruction_set"])}
+    devices: Any = info["cuda_devices"] if on_gpu else []
+    gpu = {"gpu": str(devices[0]["name"])} if devices else {}
+    return {"command": command, "commit": _commit(), **machine, **gpu, "kith": kith.__version__}
+
+
+def _commit() -> str:
+    git = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"]
+    try:
+        return subprocess.run(git, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+
+
+def shown(line: dict[str, Any]) -> str:
+    """A line of a file, as the terminal had it."""
+    if "note" in line:
+        return f"# {line['note']}"
+    return _text({name: value for name, value in line.items() if name != "table"})
+
+
+if __name__ == "__main__":
+    for argument in sys.argv[1:]:
+        for text in Path(argument).read_text("utf-8").splitlines():
+            print(shown(json.loads(text)))

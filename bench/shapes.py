@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from report import Report
 
 
 @dataclass
@@ -72,3 +73,13 @@ def draw_for_gpu(rng: np.random.Generator) -> Shape:
         fits = rows * cols <= most_values and rows * max(queries, k) <= most_pairs and k <= rows // 4
         if fits and rows * cols * steps <= most_work:
             return Shape(job, rows, cols, queries, k, metric, dtype)
+
+
+def note_ratios(report: Report, ratios: list[tuple[float, Shape]]) -> None:
+    """How a sweep ended: the other's time / Kith's, over all shapes and by job."""
+    values = np.array([ratio for ratio, _ in ratios])
+    report.note(f"{len(values)} shapes: median {np.median(values):.2f}x, {np.mean(values < 0.9):.1%} below 0.9x")
+    for job in sorted({shape.job for _, shape in ratios}):
+        some = sorted((ratio, " ".join(str(shape).split())) for ratio, shape in ratios if shape.job == job)
+        median = float(np.median([ratio for ratio, _ in some]))
+        report.note(f"{job}, {len(some)} shapes: median {median:.2f}x, worst {some[0][0]:.2f}x, {some[0][1]}")

@@ -1,11 +1,11 @@
 """What a call with one query takes on a GPU, from Python. short_calls_cuda_bench.cu measures the same calls in C++.
 
     python bench/short_calls_cuda.py [--cols 128,768,1536] [--only knn,Flat,lists] [--rows 1000000] [--calls 200]
-                                     [--trace FILE]
+                                     [--trace FILE] [--write]
 
 Rows are those of widths_cuda.py; k = 10, 2,048 lists of which 32 are looked at. Times are medians in milliseconds, the
 wait for results included. --trace writes what one call does: its runtime calls on the host (H) and its work on the
-device (D) with their beginnings and lengths in microseconds; the table then says how many of each there are.
+device (D) with their beginnings and lengths in microseconds; the cases then say how many of each there are.
 Needs the packages kith (with CUDA) and torch.
 """
 
@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TextIO
 
 import torch
+from report import Report, parser_of, report_of
 from widths_cuda import mixture
 
 import kith
@@ -62,7 +63,7 @@ def short_name(name: str) -> str:
     return name.replace("void ", "").replace("kith::", "").replace("(anonymous namespace)::", "").split("(")[0][:80]
 
 
-def trace(name: str, call: Callable[[], object], to: TextIO) -> str:
+def trace(name: str, call: Callable[[], object], to: TextIO) -> dict[str, float]:
     """Writes the steps of some calls, and returns their numbers."""
     from torch.profiler import ProfilerActivity, profile
 
@@ -83,10 +84,10 @@ def trace(name: str, call: Callable[[], object], to: TextIO) -> str:
         print(f"  {kind} {event['ts'] - steps[0]['ts']:9.1f} {event['dur']:8.1f}  {what}", file=to)
     device = [event for event in steps if kinds[event["cat"]] == "D"]
     busy = sum(event["dur"] for event in device) / TRACED_CALLS / 1000
-    return f"  {(len(steps) - len(device)) / TRACED_CALLS:5.1f} H {len(device) / TRACED_CALLS:5.1f} D, busy {busy:.3f}"
+    return {"host_steps": (len(steps) - len(device)) / TRACED_CALLS, "device_steps": len(device) / TRACED_CALLS, "busy_ms": busy}
 
 
-def calls_of(options: argparse.Namespace, cols: int) -> None:
+def calls_of(options: argparse.Namespace, report: Report, cols: int) -> None:
     rows = mixture(options.rows, cols, 1)
     there = mixture(16, cols, 2)[:1].contiguous()
     here = there.cpu().numpy()
@@ -94,8 +95,11 @@ def calls_of(options: argparse.Namespace, cols: int) -> None:
     def show(name: str, call: Callable[[], object]) -> None:
         median, low = milliseconds(call, options.calls, waits=name.endswith("device"))
         goal = GOALS.get((name, cols))
-        steps = trace(f"{name}, {cols} columns", call, options.trace) if options.trace else ""
-        print(f"{cols:5} {name:<24} {median:8.4f} {low:8.4f}  {f'({goal:.2f})' if goal else '':<6}{steps}", flush=True)
+        figures = {"one_in_twenty_ms": low} | ({"goal_ms": goal} if goal else {})
+        if options.trace:
+            figures |= trace(f"{name}, {cols} columns", call, options.trace)
+        shape = f"one query of {options.rows:,} x {cols}"
+        report.row(f"{name}, {cols} columns", shape=shape, median_ms=median, runs=options.calls, clock="wall", figures=figures)
 
     if "knn" in options.only:
         show("knn, device", lambda: kith.knn(there, rows, 10))
@@ -117,7 +121,7 @@ def calls_of(options: argparse.Namespace, cols: int) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="calls with one query on a GPU")
+    parser = parser_of(__doc__)
     parser.add_argument("--cols", default="128,768,1536")
     parser.add_argument("--only", default="knn,Flat,lists")
     parser.add_argument("--rows", type=int, default=1_000_000)
@@ -125,10 +129,9 @@ def main() -> None:
     parser.add_argument("--trace", type=argparse.FileType("w"))
     options = parser.parse_args()
     options.only = options.only.split(",")
-    shape = f"one query of {options.rows:,} rows, ms, goals in ()"
-    print(f"{torch.cuda.get_device_name()}; kith {kith.__version__}; {shape}")
+    report = report_of("short_calls_cuda", options)
     for cols in map(int, options.cols.split(",")):
-        calls_of(options, cols)
+        calls_of(options, report, cols)
 
 
 if __name__ == "__main__":

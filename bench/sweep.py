@@ -1,8 +1,7 @@
 """Random shapes of everyday size: Kith beside what people use, turn by turn.
 
 Each shape is drawn from the seed: a job, rows, columns, queries (a fifth of them one), k, a metric, a dtype (f32, u8, i8)
-and a kind of data. Prints the median ratio (the other's time / Kith's), the worst ones and how they are distributed over
-the jobs.
+and a kind of data. The last lines are the median ratio (the other's time / Kith's), and the worst and the median of each job.
 
     .venv/bin/python bench/sweep.py [--shapes 200] [--threads 1] [--seed 1] [--only PART_OF_A_JOB] [--write]
 
@@ -10,24 +9,20 @@ Jobs and peers: search in an index and of arrays (faiss's Flat for l2, inner_pro
 force for l1; hamming by faiss's binary index), pairwise distances (SciPy for l1 and linf, scikit-learn else), k-means and
 predict (scikit-learn, its own k-means++ for both sides to start from).
 
-Needs the package kith; installs faiss-cpu, scikit-learn, scipy and threadpoolctl beside it where they are missing. --write
-puts the numbers into bench/results/cpu/.
+Needs the package kith; installs faiss-cpu, scikit-learn, scipy and threadpoolctl beside it where they are missing.
 """
 
 from __future__ import annotations
 
-import argparse
 import warnings
-from collections.abc import Callable
-from dataclasses import asdict
 
 import numpy as np
-from shapes import Shape, draw_for_cpu
-from turns import best_in_turn, clock_for, install_missing, results_path, write_results
+from report import parser_of, report_of
+from shapes import Shape, draw_for_cpu, note_ratios
+from turns import Call, best_in_turn, clock_for, clock_name, install_missing
 
 import kith
 
-Call = Callable[[], object]
 
 
 def make_data(shape: Shape, rows: int, centres: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -111,17 +106,15 @@ def make_calls(shape: Shape, rng: np.random.Generator, threads: int) -> tuple[Ca
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="random everyday shapes: kith against faiss, scikit-learn and SciPy")
+    parser = parser_of(__doc__)
     parser.add_argument("--shapes", type=int, default=200)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", default="", help="jobs that have this in their name: index, arrays, pairwise, kmeans, predict")
-    parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
 
-    for module, package in (("faiss", "faiss-cpu"), ("sklearn", "scikit-learn"), ("threadpoolctl", "threadpoolctl")):
-        install_missing(module, package)
+    install_missing("faiss-cpu", "scikit-learn", "threadpoolctl")
     import faiss
     import sklearn
     import threadpoolctl
@@ -131,9 +124,8 @@ def main() -> None:
     warnings.filterwarnings("ignore", category=sklearn.exceptions.ConvergenceWarning)
     faiss.omp_set_num_threads(options.threads)
     rng = np.random.default_rng(options.seed)
-    info = kith.info()
-    print(f"{info['cpu']}, {info['instruction_set']}, {options.threads} threads; seed {options.seed}")
-    results = []
+    report = report_of("sweep", options, faiss=faiss.__version__, sklearn=sklearn.__version__)
+    ratios: list[tuple[float, Shape]] = []
     with threadpoolctl.threadpool_limits(options.threads):
         for _ in range(options.shapes):
             shape, seed = draw_for_cpu(rng), int(rng.integers(2**31))
@@ -141,19 +133,15 @@ def main() -> None:
                 continue
             ours, theirs = make_calls(shape, np.random.default_rng(seed), options.threads)
             times = best_in_turn(options.rounds, {"kith": ours, "other": theirs}, clock_for(options.threads))
-            results.append({**asdict(shape), **times, "ratio": times["other"] / times["kith"], "text": str(shape)})
-            print(f"{shape}: {times['kith'] * 1e3:9.2f} ms, other {times['other'] * 1e3:9.2f} ms, {results[-1]['ratio']:6.2f}x")
-
-    ratios = np.array([result["ratio"] for result in results])
-    print(f"\n{len(results)} shapes: median {np.median(ratios):.2f}x, {np.mean(ratios < 0.9):.1%} below 0.9x, worst:")
-    for result in sorted(results, key=lambda each: each["ratio"])[:15]:
-        print(f"  {result['ratio']:5.2f}x  {result['text']} ({result['kith'] * 1e3:.2f} ms)")
-    for job in sorted({result["job"] for result in results}):
-        of_job = np.array([result["ratio"] for result in results if result["job"] == job])
-        print(f"{job:9} {len(of_job):4} shapes: worst {of_job.min():.2f}x, median {np.median(of_job):.2f}x")
-    if options.write:
-        settings = {name: value for name, value in vars(options).items() if name != "write"}
-        write_results(results_path("sweep"), settings, results, ("other",), faiss=faiss.__version__, sklearn=sklearn.__version__)
+            ratios.append((times["other"] / times["kith"], shape))
+            report.row(
+                " ".join(str(shape).split()),
+                ms=1e3 * times["kith"],
+                runs=options.rounds,
+                clock=clock_name(options.threads),
+                peers_ms={"other": 1e3 * times["other"]},
+            )
+    note_ratios(report, ratios)
 
 
 if __name__ == "__main__":

@@ -1,28 +1,26 @@
 """Random shapes of everyday size on a GPU: Kith beside plain torch, data and results in the device's memory.
 
 Each shape is drawn from the seed: a job, rows, columns, queries, k, a metric and a dtype. Torch does what a user would write
-(as in bench/cliffs_cuda.py). Prints every shape with both times, the median ratio (torch's time / Kith's), and those below 1.
+(as in bench/cliffs_cuda.py). The last lines are the median ratio (torch's time / Kith's), and the worst and the median of each job.
 
-    python bench/sweep_cuda.py [--shapes 60] [--seed 1] [--only PART_OF_A_JOB] [--runs 5]
+    python bench/sweep_cuda.py [--shapes 60] [--seed 1] [--only PART_OF_A_JOB] [--runs 5] [--write]
 
 Needs the packages kith (with CUDA) and torch.
 """
 
 from __future__ import annotations
 
-import argparse
-import statistics
-from collections.abc import Callable
-
 import numpy as np
 import torch
-from cliffs_cuda import milliseconds, randn, torch_labels, torch_lloyd, torch_nearest
-from shapes import Shape, draw_for_gpu
+from cliffs_cuda import randn, torch_labels, torch_lloyd, torch_nearest
+from cuda_timing import median_milliseconds
+from report import parser_of, report_of
+from shapes import Shape, draw_for_gpu, note_ratios
+from turns import Call
 
 import kith
 
 DTYPES = {"f32": torch.float32, "f16": torch.float16}
-Call = Callable[[], object]
 
 
 def calls_of(shape: Shape, seed: int) -> tuple[Call, Call]:
@@ -62,28 +60,24 @@ def calls_of(shape: Shape, seed: int) -> tuple[Call, Call]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="random shapes, Kith beside torch on a GPU")
+    parser = parser_of(__doc__)
     parser.add_argument("--shapes", type=int, default=60)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", default="", help="only jobs whose names contain this")
     parser.add_argument("--runs", type=int, default=5)
     options = parser.parse_args()
     torch.backends.cuda.matmul.allow_tf32 = False
-    print(f"{torch.cuda.get_device_name()}; kith {kith.__version__}, torch {torch.__version__}; milliseconds")
+    report = report_of("sweep_cuda", options, torch=torch.__version__)
     rng = np.random.default_rng(options.seed)
     ratios: list[tuple[float, Shape]] = []
     for number in range(options.shapes):
         shape = draw_for_gpu(rng)
         if options.only not in shape.job:
             continue
-        ours, theirs = (milliseconds(call, options.runs) for call in calls_of(shape, 100 + number))
+        ours, theirs = (median_milliseconds(call, options.runs) for call in calls_of(shape, 100 + number))
         ratios.append((theirs / ours, shape))
-        print(f"{ours:9.3f} {theirs:9.3f} {theirs / ours:7.2f}  {shape}", flush=True)
-    values = [ratio for ratio, _ in ratios]
-    below = sorted(((ratio, shape) for ratio, shape in ratios if ratio < 1), key=lambda each: each[0])
-    print(f"{len(values)} shapes: median ratio {statistics.median(values):.2f}, {len(below)} below 1")
-    for ratio, shape in below:
-        print(f"{ratio:7.2f}  {shape}")
+        report.row(" ".join(str(shape).split()), median_ms=ours, runs=options.runs, clock="wall", peers_ms={"torch": theirs})
+    note_ratios(report, ratios)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
 """Training on a GPU by width: transforms, product codes and k-means of rows in the device's memory.
 
-Rows are a mixture of 2,048 centres of rank 48 with noise, of length 1, made on the GPU. Prints milliseconds, the median
-of some runs, and where the issue's table has one, the goal.
+Rows are a mixture of 2,048 centres of rank 48 with noise, of length 1, made on the GPU. Times are medians of some runs; some
+have goals.
 
-    python bench/train_widths_cuda.py [--cols 128,768,1536] [--rows 1000000] [--runs 3] [--case TEXT] [--profile]
+    python bench/train_widths_cuda.py [--cols 128,768,1536] [--rows 1000000] [--runs 3] [--case TEXT] [--profile] [--write]
 
 `--case` keeps the cases whose names contain the text. `--profile` adds, for each case, the kernels and copies that take
 longest, and how long the GPU was idle. Needs the packages kith (with CUDA) and torch.
@@ -11,13 +11,13 @@ longest, and how long the GPU was idle. Needs the packages kith (with CUDA) and 
 
 from __future__ import annotations
 
-import argparse
 import statistics
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
 from cuda_timing import milliseconds
+from report import parser_of, report_of
 
 import kith
 
@@ -98,13 +98,14 @@ def short_name(kernel: str) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__)
     parser.add_argument("--cols", default="128,768,1536")
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--case", default="")
     parser.add_argument("--profile", action="store_true")
     options = parser.parse_args()
+    report = report_of("train_widths_cuda", options)
     kith.KMeans(2).fit(torch.zeros(16, 4, device="cuda") + torch.arange(16, device="cuda")[:, None])  # loads kernels
     for cols in map(int, options.cols.split(",")):
         x = rows_of_length_one(options.rows, cols)
@@ -114,8 +115,14 @@ def main() -> None:
             first = milliseconds(run)  # alone where a run is long
             times = [first] if first > 2000 else [milliseconds(run) for _ in range(options.runs)]
             goal = _GOALS.get((name, cols))
-            wanted = f"   goal {goal}" if goal else ""
-            print(f"{cols:5d} {name:26s} {statistics.median(times):9.1f} ms{wanted}", flush=True)
+            report.row(
+                f"{name}, {cols} columns",
+                shape=f"{options.rows} x {cols} f32",
+                median_ms=statistics.median(times),
+                runs=len(times),
+                clock="wall",
+                figures={"goal_ms": goal} if goal else None,
+            )
             if options.profile:
                 print_profile(run)
         del x

@@ -9,20 +9,11 @@ defaults: 50 rounds, 256 rows a codeword.
 
 from __future__ import annotations
 
-import argparse
-import time
-
 import faiss
 import kith
 import numpy as np
-from report import Report
-
-
-def seconds(work):
-    """How long `work` takes, and what it returns."""
-    begin = time.perf_counter()
-    result = work()
-    return time.perf_counter() - begin, result
+from report import parser_of, report_of
+from turns import timed
 
 
 def code_error(rotation, learn, base, parts):
@@ -36,7 +27,7 @@ def code_error(rotation, learn, base, parts):
 
 def main():
     """Report a line for each transform."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = parser_of(__doc__)
     parser.add_argument("learn", help="vectors to train with")
     parser.add_argument("--base", help="vectors to code; by default those that were trained with")
     parser.add_argument("--parts", type=int, default=16)
@@ -44,9 +35,8 @@ def main():
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--skip-faiss-opq", action="store_true", help="it takes minutes")
-    parser.add_argument("--out", help="a file for lines of JSON")
     arguments = parser.parse_args()
-    report = Report("transforms_vs_faiss", arguments.out)
+    report = report_of("transforms_vs_faiss", arguments, faiss=faiss.__version__)
     learn = kith.read_vectors(arguments.learn)[: arguments.rows].astype(np.float32)
     base = learn if arguments.base is None else kith.read_vectors(arguments.base)[: arguments.rows].astype(np.float32)
     dimension = learn.shape[1]
@@ -54,19 +44,19 @@ def main():
     faiss.omp_set_num_threads(arguments.threads)
 
     kept = min(columns, dimension // 2)
-    ours, pca = seconds(lambda: kith.PCA(kept, device="cpu").train(learn, threads=arguments.threads))
+    pca, ours, _ = timed(lambda: kith.PCA(kept, device="cpu").train(learn, threads=arguments.threads))
     theirs = faiss.PCAMatrix(dimension, kept)
-    other, _ = seconds(lambda: theirs.train(learn))
+    _, other, _ = timed(lambda: theirs.train(learn))
     turned = theirs.apply(base)
     variance = {"variance": float(pca.apply(base).var(0).sum()), "variance_faiss": float(turned.var(0).sum())}
     report.row(f"PCA{kept}, train", ms=1e3 * ours, clock="wall", peers_ms={"faiss": 1e3 * other}, figures=variance)
-    ours, _ = seconds(lambda: pca.apply(base, threads=arguments.threads))
-    other, _ = seconds(lambda: theirs.apply(base))
+    _, ours, _ = timed(lambda: pca.apply(base, threads=arguments.threads))
+    _, other, _ = timed(lambda: theirs.apply(base))
     sums = {"sums": "float64; faiss: float32"}
     report.row(f"PCA{kept}, apply to {len(base)} rows", ms=1e3 * ours, clock="wall", peers_ms={"faiss": 1e3 * other}, labels=sums)
 
     name = f"OPQ{arguments.parts}_{columns}"
-    ours, opq = seconds(
+    opq, ours, _ = timed(
         lambda: kith.OPQ(arguments.parts, columns, device="cpu").train(learn, threads=arguments.threads)
     )
     errors = {"error": code_error(opq.rotation, learn, base, arguments.parts)}
@@ -75,7 +65,7 @@ def main():
     peers = {}
     if not arguments.skip_faiss_opq:
         theirs = faiss.OPQMatrix(dimension, arguments.parts, columns)
-        other, _ = seconds(lambda: theirs.train(learn))
+        _, other, _ = timed(lambda: theirs.train(learn))
         rotation = faiss.vector_to_array(theirs.A).reshape(columns, dimension)
         peers["faiss"] = 1e3 * other
         errors["error_faiss"] = code_error(rotation, learn, base, arguments.parts)

@@ -1,4 +1,4 @@
-"""Times of several programs, measured turn by turn so that all of them see the same machine, and where they are kept.
+"""Times of several programs, measured turn by turn so that all of them see the same machine.
 
 What other libraries take on a GPU is in one data file, `peers_h200.csv`, which the C++ benchmarks read too.
 """
@@ -7,25 +7,26 @@ from __future__ import annotations
 
 import csv
 import importlib.util
-import json
-import platform
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-import kith
-from report import lines_of
+Result = TypeVar("Result")
+Call = Callable[[], object]
 
 _ENOUGH = 0.03
 _MOST_ROUNDS = 200
 
 
-def install_missing(module: str, package: str) -> None:
-    if importlib.util.find_spec(module) is None:
-        subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", package], check=True)
+def install_missing(*packages: str) -> None:
+    """Packages by their names on PyPI, where their modules are not there."""
+    modules = {"faiss-cpu": "faiss", "scikit-learn": "sklearn"}
+    missing = [package for package in packages if importlib.util.find_spec(modules.get(package, package)) is None]
+    if missing:
+        subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", *missing], check=True)
 
 
 def clock_for(threads: int) -> Callable[[], float]:
@@ -33,9 +34,28 @@ def clock_for(threads: int) -> Callable[[], float]:
     return time.process_time if threads == 1 else time.perf_counter
 
 
-def best_in_turn(
-    rounds: int, runs: dict[str, Callable[[], object]], clock: Callable[[], float] = time.perf_counter
-) -> dict[str, float]:
+def clock_name(threads: int) -> str:
+    """The same clock, as reports call it."""
+    return "processor" if threads == 1 else "wall"
+
+
+def timed(call: Callable[[], Result]) -> tuple[Result, float, float]:
+    """What a call returns, its seconds on the wall, and those of all processors together."""
+    wall, processor = time.perf_counter(), time.process_time()
+    result = call()
+    return result, time.perf_counter() - wall, time.process_time() - processor
+
+
+def best_of(runs: int, call: Callable[[], Result]) -> tuple[Result, float]:
+    """The last result, and the shortest time on the wall in seconds."""
+    result, best, _ = timed(call)
+    for _ in range(runs - 1):
+        result, seconds, _ = timed(call)
+        best = min(best, seconds)
+    return result, best
+
+
+def best_in_turn(rounds: int, runs: dict[str, Call], clock: Callable[[], float] = time.perf_counter) -> dict[str, float]:
     """The shortest time of each in seconds, after one round that does not count.
 
     Short runs, whose time says little about the next one's, get more rounds: until all took `_ENOUGH` seconds.
@@ -52,45 +72,6 @@ def best_in_turn(
                 best[name] = min(best[name], taken)
         turn += 1
     return best
-
-
-def write_results(
-    path: Path, options: dict[str, Any], results: list[dict[str, Any]], peers: tuple[str, ...] = (), **more: Any
-) -> None:
-    """The numbers as lines of JSON (report.py) under what they were measured on and with; `more` is versions of peers, floors
-    and the like. With `peers` the member `kith` of a result and those of the peers are seconds."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    table = path.name.split(".")[0].removesuffix(f"_{platform.machine()}")
-    content = {**_measured_on(), **more, "options": options, "results": results}
-    path.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines_of(table, content, peers)), encoding="utf-8")
-    print(f"\nwritten to {path}")
-
-
-def write_document(path: Path, options: dict[str, Any], results: list[dict[str, Any]], **more: Any) -> None:
-    """The same as one document, for a picture that is drawn from it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    content = {**_measured_on(), **more, "options": options, "results": results}
-    path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-    print(f"\nwritten to {path}")
-
-
-def _measured_on() -> dict[str, str]:
-    info = kith.info()
-    command = " ".join([f"bench/{Path(sys.argv[0]).name}", *sys.argv[1:]])
-    machine = {"machine": platform.machine(), "cpu": info["cpu"], "instruction_set": info["instruction_set"]}
-    return {"command": command, "commit": _commit(), **machine, "kith": kith.__version__}
-
-
-def _commit() -> str:
-    git = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"]
-    try:
-        return subprocess.run(git, capture_output=True, text=True, check=True).stdout.strip()
-    except (OSError, subprocess.CalledProcessError):
-        return "unknown"
-
-
-def results_path(name: str) -> Path:
-    return Path(__file__).parent / "results" / "cpu" / f"{name}_{platform.machine()}.jsonl"
 
 
 def peers(benchmark: str) -> dict[str, dict[str, float]]:

@@ -3,23 +3,24 @@
     python bench/widths_cuda.py [SECTION...] [--cols 768,1536] [--codes PQ96,Flat] [--rows 1000000] [--queries 10000]
                                 [--runs 7] [--metric l2] [--lists 2048] [--probes 32] [--k 10] [--profile]
                                 [--profile-one] [--kinds decades,equal,zipf] [--counts 8,256,4096] [--tasks exact,graphs]
+                                [--write]
 
 Rows are a mixture of rank 48 with noise, of length 1, made on the device; queries are others of it. Sections:
 
-  lists   microseconds a query of inverted lists, queries and results in the device's memory, and milliseconds for one
-          query on the host; with its goals at 768 and 1,536 columns, where there are any
+  lists   inverted lists, all queries with results in the device's memory, and one query on the host; with goals at 768 and
+          1,536 columns, where there are any
 
   odd     lists that are far from equally long, IVF,Flat, beside exact search of all rows: norms over four decades, half
-          of all rows equal, clusters of Zipf's sizes. Milliseconds for 1, 100 and all queries and k of 10 and 100, each
-          followed by those of exact search; by numbers of lists (--counts), beginning with --lists
+          of all rows equal, clusters of Zipf's sizes; 1, 100 and all queries and k of 10 and 100; by numbers of lists
+          (--counts), beginning with --lists
 
-  exact   milliseconds of exact search of all queries, of f32 and of f16
+  exact   exact search of all queries, of f32 and of f16
 
-  graphs  seconds of k-NN graphs of all rows by every method and of merging those of two halves, beside what 128 columns
-          took, times columns / 128
+  graphs  k-NN graphs of all rows by every method and merging those of two halves, beside what 128 columns took, times
+          columns / 128
 
-  sweep   milliseconds of many tasks (--tasks), of 200,000 rows and less, over 15 widths from 1 to 4,096 and three
-          metrics. Flags what is above 1.3 times the line between its neighbours, and metrics above 1.2 times l2
+  sweep   many tasks (--tasks), of 200,000 rows and less, over 15 widths from 1 to 4,096 and three metrics. `high` says what
+          is above 1.3 times the line between its neighbours, or by this metric above 1.2 times l2
 
 Times are medians of the runs, the wait for results included. --profile prints the kernels of one call and their times,
 --profile-one those of a call with one query. Chained kernels begin while the one before still runs.
@@ -34,6 +35,7 @@ from collections.abc import Callable
 
 import torch
 from cuda_timing import median_milliseconds
+from report import Report, parser_of, report_of
 
 import kith
 
@@ -91,7 +93,7 @@ def default_codes(cols: int) -> list[str]:
     return [*dict.fromkeys(f"PQ{parts}" for parts in (cols // 8, 64) if parts > 0 and cols % parts == 0), "SQ8", "Flat"]
 
 
-def lists(options: argparse.Namespace, cols: int) -> None:
+def lists(options: argparse.Namespace, report: Report, cols: int) -> None:
     rows = mixture(options.rows, cols, 1)
     queries = mixture(options.queries, cols, 2)
     one = queries[0].cpu().numpy()
@@ -109,10 +111,13 @@ def lists(options: argparse.Namespace, cols: int) -> None:
             return index.search(one, options.k, probes=options.probes)  # noqa: B023
 
         alone = median_milliseconds(single, 8 * options.runs)
-        goals = LIST_GOALS.get((code, cols), (float("nan"), float("nan")))
-        each = 1000 * spent / options.queries
-        found = f"{each:8.3f} us ({goals[0]:.2f})  one {alone:7.3f} ms ({goals[1]:.2f})"
-        print(f"lists {cols:5} {code:<6} {found}", flush=True)
+        goals = LIST_GOALS.get((code, cols))
+        shape = f"{options.rows} x {cols}, {options.lists} lists, {options.probes} probes, k = {options.k}, {options.metric}"
+        case = f"lists, {cols} columns, {code}"
+        figures = {"us_a_query": 1000 * spent / options.queries} | ({"goal_us_a_query": goals[0]} if goals else {})
+        report.row(f"{case}, {options.queries} queries", shape=shape, median_ms=spent, runs=options.runs, clock="wall", figures=figures)
+        figures = {"goal_ms": goals[1]} if goals else {}
+        report.row(f"{case}, one query", shape=shape, median_ms=alone, runs=8 * options.runs, clock="wall", figures=figures)
         if options.profile:
             print_kernels(many)
         if options.profile_one:
@@ -150,7 +155,7 @@ KINDS: dict[str, Callable[[int, int, int], Rows]] = {
 }
 
 
-def odd(options: argparse.Namespace, cols: int) -> None:
+def odd(options: argparse.Namespace, report: Report, cols: int) -> None:
     for name in options.kinds:
         rows = KINDS[name](options.rows, cols, 1)
         queries = KINDS[name](options.queries, cols, 2)
@@ -169,18 +174,22 @@ def odd(options: argparse.Namespace, cols: int) -> None:
                 return index.search(x, k, probes=options.probes)  # noqa: B023
 
             found = [spent(search, *shape) for shape in shapes]
-            pairs = "  ".join(
-                f"{count}/{k}: {of_lists:.3f} ({of_all:.3f})"
-                for (count, k), of_lists, of_all in zip(shapes, found, exact, strict=True)
-            )
-            print(f"odd   {cols:5} {name:<8} {lists:5} lists  {pairs}", flush=True)
+            for (count, k), of_lists, of_all in zip(shapes, found, exact, strict=True):
+                report.row(
+                    f"odd, {cols} columns, {name}, {lists} lists, {count} queries, k = {k}",
+                    shape=f"{options.rows} x {cols}, {options.probes} probes, {options.metric}",
+                    median_ms=of_lists,
+                    runs=options.runs,
+                    clock="wall",
+                    peers_ms={"exact": of_all},
+                )
             if options.profile:
                 print_kernels(lambda: search(queries, options.k))  # noqa: B023
             del index
             torch.cuda.empty_cache()
 
 
-def exact(options: argparse.Namespace, cols: int) -> None:
+def exact(options: argparse.Namespace, report: Report, cols: int) -> None:
     rows = mixture(options.rows, cols, 1)
     queries = mixture(options.queries, cols, 2)
     for name, base, of in (("f32", rows, queries), ("f16", rows.half(), queries.half())):
@@ -188,8 +197,15 @@ def exact(options: argparse.Namespace, cols: int) -> None:
         def call() -> object:
             return kith.knn(of, base, options.k, options.metric)  # noqa: B023
 
-        goal = EXACT_GOALS.get(cols, float("nan"))
-        print(f"exact {cols:5} {name} {median_milliseconds(call, options.runs):8.2f} ms ({goal:.0f})", flush=True)
+        goal = EXACT_GOALS.get(cols)
+        report.row(
+            f"exact, {cols} columns, {name}",
+            shape=f"{options.queries} queries in {options.rows} x {cols}, k = {options.k}, {options.metric}",
+            median_ms=median_milliseconds(call, options.runs),
+            runs=options.runs,
+            clock="wall",
+            figures={"goal_ms": goal} if goal else None,
+        )
         if options.profile:
             print_kernels(call, 9)
 
@@ -217,15 +233,17 @@ def graph_calls(rows: Rows, k: int, metric: str, methods: tuple[str, ...]) -> di
 GRAPHS_AT_128: dict[str, float] = {}
 
 
-def graphs(options: argparse.Namespace, cols: int) -> None:
+def graphs(options: argparse.Namespace, report: Report, cols: int) -> None:
     kith.knn_graph(mixture(20_000, cols, 3), options.k, metric=options.metric)  # loads kernels
     rows = mixture(options.rows, cols, 1)
     for name, call in graph_calls(rows, options.k, options.metric, ("exact", "cells", "nn_descent")).items():
         spent = min(seconds_once(call) for _ in range(2 if cols <= 128 else 1))
         if cols == 128:
             GRAPHS_AT_128[name] = spent
-        allowed = GRAPHS_AT_128.get(name, float("nan")) * cols / 128
-        print(f"graph {cols:5} {name:<10} {spent:8.3f} s, {spent / allowed:5.2f} x what 128 columns took", flush=True)
+        at_128 = GRAPHS_AT_128.get(name)
+        figures = {"over_128_columns": spent / (at_128 * cols / 128)} if at_128 else None
+        shape = f"{options.rows} x {cols}, k = {options.k}, {options.metric}"
+        report.row(f"graph, {cols} columns, {name}", shape=shape, ms=1e3 * spent, clock="wall", figures=figures)
 
 
 SWEEP_WIDTHS = (1, 2, 3, 8, 16, 64, 96, 100, 200, 384, 768, 1024, 1536, 3072, 4096)
@@ -262,12 +280,12 @@ def sweep_calls(tasks: list[str], cols: int, metric: str) -> dict[str, Callable[
     return calls
 
 
-def sweep(options: argparse.Namespace) -> None:
+def sweep(options: argparse.Namespace, report: Report) -> None:
     found: dict[tuple[str, str], dict[int, float]] = {}
     began = time.perf_counter()
     for cols in map(int, options.cols.split(",")) if options.cols else SWEEP_WIDTHS:
         if time.perf_counter() - began > options.seconds:
-            print(f"sweep: no time was left for {cols} columns and more")
+            report.note(f"sweep: no time was left for {cols} columns and more")
             break
         for metric in METRICS:
             for task, call in sweep_calls(options.tasks, cols, metric).items():
@@ -275,13 +293,17 @@ def sweep(options: argparse.Namespace) -> None:
         torch.cuda.empty_cache()
     for (task, metric), times in found.items():
         widths = list(times)
-        each = []
         for i, cols in enumerate(widths):
-            flags = "!" if 0 < i < len(widths) - 1 and times[cols] > 1.3 * between(times, widths[i - 1 : i + 2]) else ""
-            if times[cols] > 1.2 * found.get((task, "l2"), {}).get(cols, float("inf")):
-                flags += "m"
-            each.append(f"{cols}: {times[cols]:.3g}{flags}")
-        print(f"sweep {task:<11} {metric:<13} " + "  ".join(each), flush=True)
+            line = between(times, widths[i - 1 : i + 2]) if 0 < i < len(widths) - 1 else float("inf")
+            of_l2 = found.get((task, "l2"), {}).get(cols, float("inf"))
+            high = ["widths"] * (times[cols] > 1.3 * line) + ["l2"] * (times[cols] > 1.2 * of_l2)
+            report.row(
+                f"sweep, {task}, {metric}, {cols} columns",
+                median_ms=times[cols],
+                runs=options.runs,
+                clock="wall",
+                labels={"high": " and ".join(high)} if high else None,
+            )
 
 
 def between(times: dict[int, float], widths: list[int]) -> float:
@@ -290,7 +312,7 @@ def between(times: dict[int, float], widths: list[int]) -> float:
     return times[first] + (times[last] - times[first]) * (here - first) / (last - first)
 
 
-SECTIONS: dict[str, Callable[[argparse.Namespace, int], None]] = {
+SECTIONS: dict[str, Callable[[argparse.Namespace, Report, int], None]] = {
     "lists": lists,
     "odd": odd,
     "exact": exact,
@@ -299,10 +321,10 @@ SECTIONS: dict[str, Callable[[argparse.Namespace, int], None]] = {
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="searches by the number of columns")
+    parser = parser_of(__doc__)
     parser.add_argument("sections", nargs="*", default=[])
     parser.add_argument("--cols", default="")
-    parser.add_argument("--seconds", type=float, default=600, help="after which the sweep prints what it has")
+    parser.add_argument("--seconds", type=float, default=600, help="after which the sweep begins no width")
     parser.add_argument("--tasks", default="exact,lists,kmeans,pq,graphs")
     parser.add_argument("--codes", default="")
     parser.add_argument("--kinds", default="decades,equal,zipf")
@@ -321,14 +343,13 @@ def main() -> None:
     options.codes = [code for code in options.codes.split(",") if code]
     options.kinds = options.kinds.split(",")
     options.counts = [int(count) for count in options.counts.split(",") if count]
-    shape = f"{options.rows:,} rows, {options.queries:,} queries, goals in ()"
-    print(f"{torch.cuda.get_device_name()}; kith {kith.__version__}; {shape}")
+    report = report_of("widths_cuda", options)
     for name in options.sections or [*SECTIONS, "sweep"]:
         if name == "sweep":
-            sweep(options)
+            sweep(options, report)
             continue
         for cols in map(int, (options.cols or "128,768,1536").split(",")):
-            SECTIONS[name](options, cols)
+            SECTIONS[name](options, report, cols)
 
 
 if __name__ == "__main__":
