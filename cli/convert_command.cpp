@@ -131,7 +131,7 @@ Converted convert_ids(const ConvertOptions& options, const RunOptions& run) {
   IdFileWriter writer(options.output, rows.count, input.cols());
   with_resources(run, [&](const Resources& resources) {
     const ReadMemory memory = input.reserve_memory(resources);
-    const int64_t piece = rows_per_piece(rows.count, array_bytes<int64_t>(input.cols()), resources);
+    const int64_t piece = rows_per_piece(rows.count, bytes_of_ids(input.cols()), resources);
     const HostArray<int64_t> ids(piece * input.cols(), "a piece of the ids to convert", resources);
     for_each_piece(rows, piece, resources, [&](int64_t first, int64_t count) {
       input.read(first, count, ids.data());

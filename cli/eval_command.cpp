@@ -96,7 +96,7 @@ Hits count_hits(const IdFile& found, const IdFile& truth, const Question& questi
   with_resources(run, [&](const Resources& resources) {
     const ReadMemory found_memory = found.reserve_memory(resources);
     const ReadMemory true_memory = truth.reserve_memory(resources);
-    const int64_t piece = rows_per_piece(found.rows(), array_bytes<int64_t>(found.cols() + truth.cols()), resources);
+    const int64_t piece = rows_per_piece(found.rows(), bytes_of_ids(found.cols() + truth.cols()), resources);
     const HostArray<int64_t> found_ids(piece * found.cols(), "a piece of the found ids", resources);
     const HostArray<int64_t> true_ids(piece * truth.cols(), "a piece of the true ids", resources);
     for (int64_t first = 0; first < found.rows(); first += piece) {
