@@ -1,4 +1,4 @@
-#include "mpi/mpi_communicator.hpp"
+#include "mpi_communicator.hpp"
 
 #include <mpi.h>
 

@@ -22,6 +22,9 @@ namespace kith {
 KITH_EXPORT void run_as_one_call(std::string_view job, const Resources& resources,
                                  const std::function<void(const Resources&)>& steps);
 
+// Whether these are the resources of that first time.
+KITH_EXPORT bool counts_only(const Resources& resources);
+
 // The same for steps with a result.
 template <typename Steps>
 auto as_one_call(std::string_view job, const Resources& resources, const Steps& steps) {

@@ -34,7 +34,7 @@ std::optional<nb::object> encode_local(const LocalSearchQuantizer& self, const V
   Call call(options);
   return as_one_call("the codes", call.resources(), [&](const Resources& resources) {
     auto codes = MatrixOutput::bytes(rows.rows(), self.code_bytes(), "the codes", out, resources);
-    if (given && !out && !resources.host_memory()->counts_only()) {
+    if (given && !out && !counts_only(resources)) {
       const MatrixView from = view_as(*given, DType::u8, "start");
       if (from.rows() != rows.rows() || from.cols() != self.code_bytes()) {
         throw InvalidArgument("start is not of the shape of the codes");

@@ -35,6 +35,8 @@ void require_memory(std::string_view job, const Footprint& needed, const Resourc
   require("device", job, needed.device, needed.at_least, device);
 }
 
+bool counts_only(const Resources& resources) { return only_counts(resources); }
+
 void run_as_one_call(std::string_view job, const Resources& resources,
                      const std::function<void(const Resources&)>& steps) {
   within_limits(job, resources, steps);
