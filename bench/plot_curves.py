@@ -2,7 +2,7 @@
 
     python bench/plot_curves.py [--results bench/results/h200] [--images docs/images]
 
-Reads select_cuda.txt and curves_cuda.txt, as scripts/gpu bench-select and bench-curves write them, and draws
+Reads select_cuda.jsonl and curves_cuda.jsonl, as scripts/gpu bench-select and bench-curves write them, and draws
 select_over_length.png (figure 3 of Johnson, Douze and Jégou, "Billion-scale similarity search with GPUs") and
 exact_over_k.png (figure 4). Needs matplotlib.
 """
@@ -10,6 +10,8 @@ exact_over_k.png (figure 4). Needs matplotlib.
 from __future__ import annotations
 
 import argparse
+import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -18,16 +20,8 @@ from turns import peers
 BLUE, ORANGE, GREY = "#1f5fa8", "#d9772b", "#7a7a7a"
 
 
-def table_after(path: Path, title: str) -> list[list[str]]:
-    """The rows, in words, of the table that follows the line that begins with `title` and the line of its columns."""
-    lines = path.read_text(encoding="utf-8").splitlines()
-    first = next(i for i, line in enumerate(lines) if line.startswith(title)) + 2
-    rows = []
-    for line in lines[first:]:
-        if not line.strip():
-            break
-        rows.append(line.split())
-    return rows
+def read(path: Path) -> list[dict[str, Any]]:
+    return [line for line in map(json.loads, path.read_text("utf-8").splitlines()) if "case" in line]
 
 
 def finish(axes: Any, title: str, across: str) -> None:
@@ -41,10 +35,14 @@ def finish(axes: Any, title: str, across: str) -> None:
 
 
 def draw_selection(axes: Any, path: Path) -> None:
-    rows = table_after(path, "Over the row length")
+    rows = [
+        (int(shape[1]), int(shape[2]), line["median_ms"], line["floor_ms"])
+        for line in read(path)
+        if (shape := re.match(r"over the row length, \d+ x (\d+), k = (\d+)", line["case"]))
+    ]
     known = peers("select")
     for k, colour in ((100, BLUE), (1000, ORANGE)):
-        mine = [(int(r[1]), float(r[5]), float(r[6])) for r in rows if int(r[2]) == k]
+        mine = [(length, ms, floor) for length, own, ms, floor in rows if own == k]
         lengths = [length for length, _, _ in mine]
         axes.plot(lengths, [ms for _, ms, _ in mine], marker="o", markersize=3.5, color=colour, label=f"Kith, k = {k}")
         axes.plot(lengths, [floor for _, _, floor in mine], ":", color=colour, linewidth=1, label=f"floor, k = {k}")
@@ -59,15 +57,16 @@ def draw_selection(axes: Any, path: Path) -> None:
 
 
 def draw_exact(axes: Any, path: Path) -> None:
-    rows = [[float(word.rstrip("x")) for word in row] for row in table_after(path, "NVIDIA")]
-    ks = [row[0] for row in rows]
-    axes.plot(ks, [row[1] for row in rows], marker="o", markersize=3.5, color=BLUE, label="Kith, fused and exact")
-    apart = [(row[0], row[2]) for row in rows if row[2] > 0]
+    lines = read(path)
+    ks = [int(line["case"].removeprefix("k = ")) for line in lines]
+    axes.plot(ks, [line["median_ms"] for line in lines], marker="o", markersize=3.5, color=BLUE, label="Kith, fused and exact")
+    apart = [(k, line["peers_ms"]["unfused"]) for k, line in zip(ks, lines, strict=True) if "peers_ms" in line]
     if apart:
         label = "not fused: cuBLAS, then selection (not exact)"
         axes.plot(*zip(*apart), marker="s", markersize=3.5, color=ORANGE, label=label)
-    axes.plot(ks, [row[4] for row in rows], ":", color=BLUE, linewidth=1, label="floor: the product alone")
-    axes.plot(ks, [row[5] for row in rows], ":", color=ORANGE, linewidth=1, label="floor: one read of all distances")
+    axes.plot(ks, [line["floor_ms"] for line in lines], ":", color=BLUE, linewidth=1, label="floor: the product alone")
+    reads = [line["figures"]["read_ms"] for line in lines]
+    axes.plot(ks, reads, ":", color=ORANGE, linewidth=1, label="floor: one read of all distances")
     known = peers("exact")
     for library, marker in (("FAISS", "^"), ("cuVS", "s")):
         points = [(k, known[f"f32 k={k}"][library]) for k in (10, 100, 1000)]
@@ -90,8 +89,8 @@ def main() -> None:
     from matplotlib import pyplot
 
     for name, draw, source in (
-        ("select_over_length.png", draw_selection, "select_cuda.txt"),
-        ("exact_over_k.png", draw_exact, "curves_cuda.txt"),
+        ("select_over_length.png", draw_selection, "select_cuda.jsonl"),
+        ("exact_over_k.png", draw_exact, "curves_cuda.jsonl"),
     ):
         figure, axes = pyplot.subplots(figsize=(6.2, 4.0), layout="constrained")
         draw(axes, options.results / source)

@@ -6,7 +6,7 @@ namespace kith {
 namespace {
 
 // An H200 (compute capability 9.0, 132 multiprocessors). Operations a second of whole jobs; graphs are fitted to
-// bench/results/h200/graph_cuda.txt, lists to 10,000 queries of 4,096 to 262,144 lists (ivf_cuda.txt there).
+// bench/results/h200/graph_cuda.jsonl, lists to 10,000 queries of 4,096 to 262,144 lists (ivf_cuda.jsonl there).
 const MachineModel& h200() {
   static const MachineModel model{
       {CostUnit::device_start, 0.4},

@@ -51,7 +51,7 @@ TEST(WorkPlan, ALimitOfTheGpuCutsItsGraphIntoBlocks) {
   EXPECT_GT(plan_work(question).phases[4].seconds, plan.phases[4].seconds);
 }
 
-// bench/results/h200/graph_from_disk.txt: what the RAM disk moved, hashes included, was some 4 and 2.5 GB a second.
+// bench/results/h200/graph_from_disk.jsonl: what the RAM disk moved, hashes included, was some 4 and 2.5 GB a second.
 TEST(WorkPlan, RunsThatWereMeasuredAreForetold) {
   PlanQuestion question{.rows = 100'000'000, .cols = 96, .dtype = DType::u8, .recall = 0.95, .probes = 5, .gpu = true};
   question.device_memory_limit = int64_t{16} << 30;

@@ -76,7 +76,7 @@ struct IvfSpec {
 // 2^14 lists, if a quarter of the rows is enough, 10 iterations over a quarter are followed by 8 over all rows, in half
 // the time: centres move most in the first iterations, for which a part of the rows suffices. k-means++ makes lists of
 // more even size, so that the same probes visit fewer vectors and find fewer neighbours, and takes longer (all measured
-// in bench/results/cpu/list_starts_aarch64.txt).
+// in bench/results/cpu/list_starts_aarch64.jsonl).
 struct CentreTraining {
   int64_t rows = 0;
   int64_t iterations = 0;

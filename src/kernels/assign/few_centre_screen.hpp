@@ -53,7 +53,7 @@ constexpr bool suits_tiled_centres(int64_t rows, int64_t centres, int64_t cols) 
 
 // How a GPU finds the nearest centre of every row: forms that compare all pairs in one kernel, then the others. Where
 // they suit, products take up to 4.4 times as long as two_rows and 2.9 times as long as tiles
-// (bench/results/h200/assign_forms.txt).
+// (bench/results/h200/assign_forms.jsonl).
 enum class AssignForm : uint8_t {
   registers,  // a row in a thread's registers, the centres in shared memory: suits_few_centres
   two_rows,   // a warp for two rows: suits_wide_few_centres

@@ -48,7 +48,7 @@ inline constexpr int kProductPlaces = 6;  // chunks that fit in shared memory
 inline constexpr int kProductMostStages = 4;
 // Up to 128 columns two chunks are multiplied at a time: a ring of four loads two while two are used. The residuals of
 // wider rows come from the second-level cache, which is hardly large enough: there one chunk is loaded while one is
-// used, and the other four places are more useful for residuals (bench/results/h200/lsq_cuda.txt).
+// used, and the other four places are more useful for residuals (bench/results/h200/lsq_cuda.jsonl).
 constexpr ProductLayout product_layout(int64_t cols) {
   ProductLayout layout;
   layout.chunks = product_chunks(cols);
