@@ -11,7 +11,7 @@ namespace kith::cli {
 // Larger pieces are not faster. Under a tight limit, half of the free memory leaves room for the buffers of files.
 inline constexpr int64_t kPieceBytes = int64_t{16} << 20;
 
-// Of a row of so many ids, as readers of ids return them.
+// The bytes of a row with `count` ids, as readers of ids return them.
 inline int64_t bytes_of_ids(int64_t count) { return count * static_cast<int64_t>(sizeof(int64_t)); }
 
 // At least one row; if even that does not fit, its allocation fails with the bytes needed.
