@@ -1,4 +1,7 @@
-"""scikit-learn's own tests pass with Kith's estimators in the place of its own, but for those that are listed."""
+"""scikit-learn's own tests of k-means and of graphs pass with Kith's estimators in the place of its own.
+
+Those of neighbours take minutes and are a stage of `scripts/test --slow`, which runs `tests/sklearn/run` whole.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +29,3 @@ def run(*modules: str) -> str:
 @pytest.mark.parametrize("module", ["sklearn.cluster.tests.test_k_means", "sklearn.neighbors.tests.test_graph"])
 def test_quick_ones(module):
     assert "that fitted an estimator of Kith (100.0%)" in run(module)
-
-
-@pytest.mark.slow
-def test_neighbors():
-    assert "expected failures: hamming" in run("sklearn.neighbors.tests.test_neighbors")
