@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from kith import _kith
 from kith._device_arrays import as_device_vectors, check_integers, on_device
+from kith._errors import kind_of
 from kith._libraries import NO_MEMORY, dlpack_device, library_of
 
 
@@ -77,7 +78,7 @@ def to_numpy(x: VectorsLike, name: str, reader: str = "kith.read_vectors(path)")
         return x
     if isinstance(x, (str, bytes, os.PathLike)):
         refuse_kith_file(x, name)
-        raise TypeError(f"{name} is a {type(x).__name__}, not an array; read a file with {reader}")
+        raise TypeError(f"{name} is {kind_of(x)}, not an array; read a file with {reader}")
     array = library_of(x).on_host(x, name)
     if array is not None:
         return array
@@ -98,7 +99,7 @@ def to_numpy(x: VectorsLike, name: str, reader: str = "kith.read_vectors(path)")
     except ValueError as error:
         if isinstance(x, (list, tuple)):
             raise ValueError(f"{name} is no matrix, its rows have different lengths{_unlike_rows(x)}") from None
-        raise ValueError(f"{name} is a {type(x).__name__} that is no array of numbers: {error}") from None
+        raise ValueError(f"{name} is {kind_of(x)} that is no array of numbers: {error}") from None
 
 
 def _unlike_rows(x: list[Any] | tuple[Any, ...]) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import TracebackType
-from typing import Any, Literal, NoReturn, SupportsFloat, SupportsIndex
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, SupportsFloat, SupportsIndex
 
 import numpy as np
 import numpy.typing as npt
@@ -23,11 +24,12 @@ from kith._collection_columns import (
 from kith._collection_info import CollectionInfo, CollectionSegment, VerifyReport
 from kith._collection_reads import CallDefaults, CollectionReads, ParamsLike, item_filter, narrow, plain_ids
 from kith._collection_tables import as_table
+from kith._errors import kind_of
 from kith._files import PathLike, path_bytes
 from kith._kith import DeviceArray
 from kith._metrics import Metric, metric_name
 from kith._options import calling, check_device, real_number, text, whole_number
-from kith._other_names import answers_collection_names, refuse_collection_attribute
+from kith._other_names import answers_collection_names, refuse_collection_attribute, refuse_subscript
 from kith._progress import Progress
 from kith._typing import ByteSize, ByteSizes, DeviceNames
 
@@ -217,6 +219,8 @@ class Collection(CollectionReads):
             vectors, ids, columns, payloads = table
         matrix = _host_vectors(vectors, reader.dimension)
         given: dict[str, list[Any]] = {}
+        if columns is not None and not isinstance(columns, Mapping):
+            raise TypeError(f'columns is {kind_of(columns)}; give a dict with the values of each column: {{"year": [1927, 1931]}}')
         for name, values in (columns or {}).items():
             if name not in kinds:
                 has = ", ".join(kinds) or "none"
@@ -373,6 +377,11 @@ class Collection(CollectionReads):
     def __getattr__(self, name: str) -> NoReturn:
         """Told only what the class does not have: another library's name is answered with Kith's."""
         refuse_collection_attribute(name)
+
+    if not TYPE_CHECKING:
+
+        def __getitem__(self, id):
+            refuse_subscript("Collection", "collection.get(id), and collection.get(ids).columns for the values of columns")
 
 
 @answers_collection_names("kith.open()")

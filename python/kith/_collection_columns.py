@@ -11,6 +11,8 @@ from typing import Any, Union
 import numpy as np
 import numpy.typing as npt
 
+from kith._errors import kind_of
+
 # One id is an int or a str; several are a list of them or an array.
 ItemId = Union[int, str]
 ItemIdsLike = Union[ItemId, Sequence[int], Sequence[str], npt.NDArray[Any]]
@@ -44,7 +46,7 @@ def as_item_ids(ids: Any, text_ids: bool, name: str = "ids") -> tuple[GivenIds, 
             return _as_int64(np.asarray(given), name), single
         given = given.tolist()
     if isinstance(given, (bytes, Mapping)) or not isinstance(given, Iterable):
-        raise TypeError(f"{name} is a {type(ids).__name__}; it must be an id or a list of ids")
+        raise TypeError(f"{name} is {kind_of(ids)}; it must be an id or a list of ids")
     values = list(given)
     if text_ids:
         for i, value in enumerate(values):
@@ -58,7 +60,7 @@ def as_item_ids(ids: Any, text_ids: bool, name: str = "ids") -> tuple[GivenIds, 
         try:
             numbers.append(operator.index(value))
         except TypeError:
-            raise TypeError(f"{name}[{i}] is a {type(value).__name__}; the ids of this collection are int") from None
+            raise TypeError(f"{name}[{i}] is {kind_of(value)}; the ids of this collection are int") from None
         if not -(2**63) <= numbers[-1] < 2**63:
             raise ValueError(f"{name}[{i}] is {value}; ids are int64")
     return np.array(numbers, dtype=np.int64), single
@@ -81,7 +83,7 @@ def column_values(values: Any, kind: str, name: str, rows: int) -> list[Any]:
     elif isinstance(values, Iterable):
         given = list(values)
     else:
-        raise TypeError(f"column {name!r} is a {type(values).__name__}; give a list of values, one for each vector")
+        raise TypeError(f"column {name!r} is {kind_of(values)}; give a list of values, one for each vector")
     if len(given) != rows:
         raise ValueError(f"column {name!r} has {len(given)} values, and there are {rows} vectors; give one for each")
     convert = _CONVERTED[kind]
@@ -165,7 +167,8 @@ def as_payloads(payloads: Any, rows: int) -> list[bytes] | None:
             given[i] = bytes(payload)
         else:
             hint = "; encode it: text.encode()" if isinstance(payload, str) else ""
-            raise TypeError(f"payloads[{i}] is a {type(payload).__name__}; payloads are bytes{hint}")
+            hint = "; encode it: json.dumps(...).encode(), or give columns=" if isinstance(payload, dict) else hint
+            raise TypeError(f"payloads[{i}] is {kind_of(payload)}; payloads are bytes{hint}")
     return given
 
 
@@ -175,4 +178,4 @@ def as_parameter(value: Any, place: str) -> Any:
         value = value.item()
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
-    raise TypeError(f"{place} is a {type(value).__name__}; it must be an int, float, str, bool or None")
+    raise TypeError(f"{place} is {kind_of(value)}; it must be an int, float, str, bool or None")

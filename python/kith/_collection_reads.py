@@ -279,6 +279,8 @@ class CollectionReads(ABC):
             ``(ids, distances)``, nearest first: int64 ids, or for text ids an array of str. If the filter keeps fewer than k
             items, results are padded with id -1, or None, at distance inf (-inf for ``inner_product``).
         """
+        if isinstance(queries, str):
+            raise TypeError("queries is a str; your model makes vectors of texts, and kith.read_vectors(path) reads those of a file")
         reader = self._reader()
         numbers = (
             whole_number(k, "k"),
@@ -416,7 +418,7 @@ def item_filter(
         else:
             ids = filter
     given = None if ids is None else as_item_ids(ids, reader.text_ids)[0]
-    expression = "" if where is None else text(where, "where")
+    expression = "" if where is None else text(where, "where", ': "year > ?", with params=(2020,)')
     values, of_queries = _parameters(params)
     if values and not expression:
         raise ValueError("params are the values of a where, and there is none")

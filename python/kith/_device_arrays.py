@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from kith._errors import kind_of
 from kith._kith import DeviceArray, c_contiguous, readable_in_place, wait_for_device
 from kith._libraries import Library, dlpack_device, library_of
 
@@ -92,7 +93,7 @@ def writable_on_device(x: Any, name: str, dtype: str, axes: int, stream: int) ->
     """A caller's array for results. Its lengths are checked once they are known."""
     library = library_of(x)
     if not library.writable:
-        raise TypeError(f"out: {name} is a {type(x).__name__}, which nobody may write to; leave out away")
+        raise TypeError(f"out: {name} is {kind_of(x)}, which nobody may write to; leave out away")
     array = library.export(library.plain(x, f"out: {name}"), stream, f"out: {name}")
     if array.dtype != dtype:
         raise TypeError(f"out: {name} must be {dtype}, not {array.dtype}")

@@ -1,6 +1,12 @@
-"""Exceptions and a warning that Python has no type for."""
+"""Exceptions and a warning that Python has no type for, and how messages name what was given."""
 
 from __future__ import annotations
+
+
+def kind_of(value: object) -> str:
+    """The type of what was given, for a message: "an int", "a str"."""
+    name = type(value).__name__
+    return f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"
 
 
 class CorruptFileError(ValueError):

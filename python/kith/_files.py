@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from kith import _kith
 from kith._arrays import DTYPE_NAMES, Matrix, VectorsLike, is_bfloat16, readable_in_place, to_numpy
+from kith._errors import kind_of
 from kith._options import flag, whole_number
 from kith._other_files import read_other
 from kith._other_names import answers_other_names
@@ -22,7 +23,7 @@ def path_bytes(path: PathLike, name: str = "path") -> bytes:
     try:
         encoded = os.fsencode(path)
     except TypeError:
-        raise TypeError(f"{name} is a {type(path).__name__}; it must be a path, a str or an os.PathLike") from None
+        raise TypeError(f"{name} is {kind_of(path)}; it must be a path, a str or an os.PathLike") from None
     if not encoded:
         raise ValueError(f"{name} is empty; it must name a file")
     if b"\0" in encoded:

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kith._arrays import SupportsDLPack, to_numpy
+from kith._errors import kind_of
 from kith._kith import RowFilter
 
 FilterLike = Union[npt.NDArray[Any], Sequence[bool], Sequence[int], SupportsDLPack]
@@ -56,7 +57,7 @@ def _one_filter(filter: Any) -> RowFilter | None:
         is_set = isinstance(filter, (set, frozenset))
         hint = "sorted(filter) is one" if is_set else "collections, which kith.open makes, take conditions: where="
         raise TypeError(
-            f"filter is a {type(filter).__name__}; it must be a bool for each row, packed bits as uint8, or a list of row numbers; {hint}"
+            f"filter is {kind_of(filter)}; it must be a bool for each row, packed bits as uint8, or a list of row numbers; {hint}"
         )
     array = to_numpy(filter, "filter", "numpy.load(path)")
     if array.ndim != 1:

@@ -9,6 +9,7 @@ import numpy as np
 
 from kith import _kith
 from kith._arrays import Vectors, VectorsLike, as_queries, as_vectors
+from kith._errors import kind_of
 from kith._files import PathLike, path_bytes
 from kith._graph_build import given_wish
 from kith._graph_report import GraphReport
@@ -278,7 +279,7 @@ def refine_graph(
 
 def _graph(graph: KnnGraph, name: str) -> KnnGraph:
     if not isinstance(graph, KnnGraph):
-        raise TypeError(f"{name} is a {type(graph).__name__}; it must be a kith.KnnGraph")
+        raise TypeError(f"{name} is {kind_of(graph)}; it must be a kith.KnnGraph")
     return graph
 
 

@@ -14,13 +14,14 @@ import numpy.typing as npt
 
 from kith import _index_searches, _index_tune, _kith
 from kith._arrays import Array, VectorsLike, as_rows, as_vectors
+from kith._errors import kind_of
 from kith._files import PathLike, index_file, path_bytes
 from kith._ids import IdsLike, as_ids
 from kith._index_info import IndexInfo
 from kith._knn_graph import KnnGraph
-from kith._metrics import Metric
+from kith._metrics import OWN, Metric, metric_text
 from kith._options import calling, check_device, flag, seed_number, text, whole_number
-from kith._other_names import is_another_name, refuse_attribute, answers_other_names
+from kith._other_names import answers_other_names, is_another_name, refuse_attribute
 from kith._progress import Progress
 from kith._sources import SourceLike, array_of, as_source
 from kith._typing import ByteSize, ByteSizes, DeviceNames
@@ -103,9 +104,12 @@ class Index:
         rows = 0 if expected_rows is None else whole_number(expected_rows, "expected_rows")
         if rows < 0:
             raise ValueError(f"expected_rows is {rows}; it must not be negative")
+        kind = text(factory, "factory", " such as 'Flat' or 'Graph32'; the dimension is that of the first vectors")
+        if kind in OWN:
+            raise ValueError(f"factory is {kind!r}, which is a metric: kith.Index('Flat', metric={kind!r})")
         made = _kith.Index(
-            text(factory, "factory", " such as 'Flat' or 'Graph32'; the dimension is that of the first vectors"),
-            text(metric, "metric"),
+            kind,
+            metric_text(metric),
             flag(check_finite, "check_finite"),
             flag(prepare, "prepare"),
             rows,
@@ -201,6 +205,8 @@ class Index:
             (docs/clusters.md). Not with `replace`, `start` or ``copy=False``.
         """
         borrow = not flag(copy, "copy")
+        if isinstance(x, (int, np.integer)):
+            raise TypeError(f"x is {kind_of(x)}; vectors come first: index.add(x, ids=ids)")
         names = None if ids is None else as_ids(ids)[0]
         if flag(replace, "replace"):
             if names is None:
@@ -221,7 +227,7 @@ class Index:
                 if source is not None:
                     raise ValueError("start is the graph of an array, and x is a path: read the vectors first")
                 if not isinstance(start, KnnGraph):
-                    raise TypeError(f"start is a {type(start).__name__}; it takes a kith.KnnGraph")
+                    raise TypeError(f"start is {kind_of(start)}; it takes a kith.KnnGraph")
                 if borrow:
                     raise ValueError("copy=False goes without start: an index that is built from a graph copies its vectors")
                 rows = as_vectors(array_of(x), "x", options.stream)[0]
@@ -582,7 +588,7 @@ class Index:
         2000
         """
         if not isinstance(other, Index):
-            raise TypeError(f"other is a {type(other).__name__}; it must be a kith.Index")
+            raise TypeError(f"other is {kind_of(other)}; it must be a kith.Index")
         shift = flag(shift_ids, "shift_ids")
         with calling(self._device, threads, memory_limit, device_memory_limit, progress) as options:
             self._index.merge(other._index, shift, options)
@@ -648,7 +654,8 @@ class Index:
         refuse_attribute(name)
 
     def __setattr__(self, name: str, value: object) -> None:
-        if is_another_name(name):  # faiss: index.nprobe = 16
+        # faiss: index.nprobe = 16. A slip would be kept and change nothing.
+        if is_another_name(name) or (type(self) is Index and name[0] != "_" and not hasattr(Index, name)):
             refuse_attribute(name)
         super().__setattr__(name, value)
 

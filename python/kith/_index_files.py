@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Literal, SupportsIndex
 
 from kith import _kith
+from kith._errors import kind_of
 from kith._files import PathLike, index_file, path_bytes
 from kith._index import Index, read_index
 from kith._metrics import Metric, metric_name
@@ -120,7 +121,7 @@ def merge_files(
     if isinstance(paths, (str, bytes, os.PathLike)):
         raise TypeError("paths is one path; it must be a list of them")
     if not isinstance(paths, (list, tuple)):
-        raise TypeError(f"paths is a {type(paths).__name__}; it must be a list of paths")
+        raise TypeError(f"paths is {kind_of(paths)}; it must be a list of paths")
     shift = flag(shift_ids, "shift_ids")
     file, of_faiss = index_file(out, "out")
     if of_faiss:
@@ -202,7 +203,7 @@ def write_faiss(
     >>> kith.write_faiss(index, "for_faiss.index")  # doctest: +SKIP
     """
     if not isinstance(index, Index):
-        raise TypeError(f"index is a {type(index).__name__}; it must be a kith.Index, and the path comes second")
+        raise TypeError(f"index is {kind_of(index)}; it must be a kith.Index, and the path comes second")
     with calling("cpu", threads, memory_limit, progress=progress) as options:
         index._index.write_faiss(path_bytes(path), options)
 
@@ -284,6 +285,6 @@ def write_hnswlib(
     >>> kith.write_hnswlib(index, "for_hnswlib.bin")  # doctest: +SKIP
     """
     if not isinstance(index, Index):
-        raise TypeError(f"index is a {type(index).__name__}; it must be a kith.Index, and the path comes second")
+        raise TypeError(f"index is {kind_of(index)}; it must be a kith.Index, and the path comes second")
     with calling("cpu", threads, memory_limit, progress=progress) as options:
         index._index.write_hnswlib(path_bytes(path), options)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from kith._errors import kind_of
 from kith._kith import DeviceArray, import_interface
 
 _LARGEST = 2**63 - 1
@@ -22,7 +23,7 @@ def from_interface(x: Any, name: str) -> DeviceArray:
     told = x.__cuda_array_interface__
     where = f"{name}: __cuda_array_interface__"
     if not isinstance(told, dict):
-        raise TypeError(f"{where} is a {type(told).__name__}; it must be a dict")
+        raise TypeError(f"{where} is {kind_of(told)}; it must be a dict")
     missing = [key for key in ("data", "shape", "typestr") if key not in told]
     if missing:
         raise TypeError(f"{where} has no {missing[0]!r}")
@@ -30,7 +31,7 @@ def from_interface(x: Any, name: str) -> DeviceArray:
         raise TypeError(f"{name} has a mask; Kith knows no missing values: fill them first")
     typestr = told["typestr"]
     if not isinstance(typestr, str):
-        raise TypeError(f"{where}: typestr is a {type(typestr).__name__}; it must be a str")
+        raise TypeError(f"{where}: typestr is {kind_of(typestr)}; it must be a str")
     data, read_only = _pointer(told["data"], where)
     shape = _numbers(told["shape"], "shape", where)
     strides = None if told.get("strides") is None else _numbers(told["strides"], "strides", where)

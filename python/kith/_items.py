@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from kith._errors import kind_of
 from kith._libraries import library_of
 from kith._png import png
 
@@ -67,7 +68,7 @@ class Items:
             given = _from_path(Path(given), name)
         if isinstance(given, (dict, set)) or not (hasattr(given, "__iter__") or hasattr(given, "__getitem__") or _is_array(given)):
             raise TypeError(
-                f"{name} is a {type(given).__name__}; give images (an array, or a list of arrays, PIL's, files as paths or bytes) "
+                f"{name} is {kind_of(given)}; give images (an array, or a list of arrays, PIL's, files as paths or bytes) "
                 "or texts"
             )
         array = _one_array(given)

@@ -68,7 +68,7 @@ def knn(  # type: ignore[overload-cannot-match,unused-ignore]
     **settings: Unpack[CallSettings],
 ) -> Neighbors: ...
 
-@answers_other_names("kith.knn()")
+@answers_other_names("kith.knn()", missing="; among themselves the neighbours of x are kith.knn_graph(x, k=k)")
 def knn(
     queries: VectorsLike | SourceLike,
     base: VectorsLike | SourceLike,

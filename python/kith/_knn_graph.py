@@ -12,6 +12,7 @@ import numpy.typing as npt
 from kith import _kith
 from kith._arrays import Array, VectorsLike, as_vectors, to_numpy
 from kith._device_arrays import device_number, on_device
+from kith._errors import kind_of
 from kith._files import PathLike, path_bytes
 from kith._graph_report import GraphRecall, GraphReport
 from kith._libraries import library_of
@@ -393,7 +394,7 @@ class KnnGraph:
         if adata is not None and getattr(adata, "n_obs", len(self)) != len(self):
             raise ValueError(f"the graph has {len(self)} rows, and adata has {adata.n_obs} observations; it is of other vectors")
         if adata is not None and not (hasattr(adata, "obsp") and hasattr(adata, "uns")):
-            raise TypeError(f"adata is a {type(adata).__name__}; it must be an anndata.AnnData")
+            raise TypeError(f"adata is {kind_of(adata)}; it must be an anndata.AnnData")
         if count < self.k + 1:
             first = KnnGraph(self._ids[:, : count - 1], self._distances[:, : count - 1], self._metric)
             return first.to_scanpy(adata, use_rep=use_rep)

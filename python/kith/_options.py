@@ -9,11 +9,13 @@ from typing import SupportsFloat, SupportsIndex
 import numpy as np
 
 from kith._device_arrays import on_device, settle, stream_of
+from kith._errors import kind_of
 from kith._kith import CallOptions
 from kith._progress import Progress, ProgressBar, reporter
 from kith._typing import ByteSize, ByteSizes, DeviceNames
 
 _LARGEST = 2**63 - 1
+_DEVICES = ', such as "cpu" or "cuda:0"'
 _BYTES = ' of bytes, such as 2**30, or text, such as "1G"'
 
 
@@ -26,7 +28,7 @@ def whole_number(value: SupportsIndex, name: str, unit: str = "") -> int:
     try:
         number = operator.index(value)
     except TypeError:
-        raise TypeError(f"{name} is a {type(value).__name__}; it must be a whole number{unit}") from None
+        raise TypeError(f"{name} is {kind_of(value)}; it must be a whole number{unit}") from None
     if abs(number) > _LARGEST:
         shown = f"= {number}" if number.bit_length() < 256 else f"has {number.bit_length()} bits and"
         raise ValueError(f"{name} {shown} is too large")
@@ -64,7 +66,7 @@ def real_number(value: SupportsFloat, name: str) -> float:
     try:
         return float(value)
     except TypeError:
-        raise TypeError(f"{name} is a {type(value).__name__}; it must be a number") from None
+        raise TypeError(f"{name} is {kind_of(value)}; it must be a number") from None
     except OverflowError:
         raise ValueError(f"{name} is too large for a float") from None
 
@@ -78,7 +80,7 @@ def flag(value: bool, name: str) -> bool:
 
 def text(value: str, name: str, hint: str = "") -> str:
     if not isinstance(value, str):
-        raise TypeError(f"{name} is a {type(value).__name__}; it must be a str{hint}")
+        raise TypeError(f"{name} is {kind_of(value)}; it must be a str{hint}")
     return value
 
 
@@ -87,8 +89,8 @@ def device_names(device: DeviceNames) -> str:
     if isinstance(device, (list, tuple)):
         if not device:
             raise ValueError('device is an empty list; name at least one device, or give "auto"')
-        return ",".join(text(one, "device") for one in device)
-    return text(device, "device")  # type: ignore[arg-type]
+        return ",".join(text(one, "device", _DEVICES) for one in device)
+    return text(device, "device", _DEVICES)  # type: ignore[arg-type]
 
 
 def byte_sizes(value: ByteSizes | None, name: str) -> list[int]:

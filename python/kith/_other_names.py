@@ -13,6 +13,10 @@ _PROBES = ("probes", "index.search(..., probes=...) of an index with lists")
 _BEAM = ("beam", "probes", "index.search(..., beam=...) of a Graph")
 _SEARCH = ("probes and refine, given by themselves",)
 _NO_TREE = ("nothing: no tree is built",)
+_WITH_DISTANCES = ("nothing: ids and distances come as a named tuple",)
+_PIECES = ("batch_size", "nothing: pieces are as large as memory_limit lets them be")
+_NO_SELF = ("without_self", "kith.knn_graph(x, k=k), in which no row finds itself")
+_ENTRIES = ("graph.to_csr(), whose entries are distances",)
 
 # Hints of one word are given only if the call has such an argument; others always.
 _ARGUMENTS: dict[str, tuple[str, ...]] = {
@@ -44,7 +48,7 @@ _ARGUMENTS: dict[str, tuple[str, ...]] = {
     "niter": ("iterations",),
     "max_iter": ("iterations",),
     "nredo": ("n_init",),
-    "verbose": ("progress",),
+    "verbose": ("progress", "progress=True in the call that computes, such as fit or train"),
     "show_progress": ("progress",),
     "num_threads": ("threads",),
     "n_threads": ("threads",),
@@ -119,7 +123,41 @@ _ARGUMENTS: dict[str, tuple[str, ...]] = {
     "algorithm": _NO_TREE,
     "leaf_size": _NO_TREE,
     "n_trees": _NO_TREE,
-    "return_distance": ("nothing: ids and distances come as a named tuple",),
+    "return_distance": _WITH_DISTANCES,
+    "return_distances": _WITH_DISTANCES,
+    "include_distances": _WITH_DISTANCES,
+    "with_distances": _WITH_DISTANCES,
+    "sorted": ("nothing: the nearest come first",),
+    "sort_results": ("nothing: the nearest come first",),
+    "batch_size": _PIECES,
+    "chunk_size": _PIECES,
+    "block_size": _PIECES,
+    "exclude_self": _NO_SELF,
+    "include_self": _NO_SELF,
+    "without_self": _NO_SELF,
+    "mode": _ENTRIES,
+    "p": ("metric='l1', 'l2' or 'linf'",),
+    "radius": ("radius", "range_search, which takes a radius"),
+    "max_distance": ("radius", "range_search, which takes a radius"),
+    "normalize": ("metric='cosine'",),
+    "normalized": ("metric='cosine'",),
+    "ndim": ("dimension", _FROM_VECTORS),
+    "dims": ("dimension", _FROM_VECTORS),
+    "connectivity": (_IN_FACTORY,),
+    "expansion_add": (_IN_FACTORY,),
+    "expansion_search": _BEAM,
+    "index_type": ("factory",),
+    "kind": ("factory",),
+    "n_results": ("k",),
+    "num_results": ("k",),
+    "num_neighbors": ("k",),
+    "n": ("k", "clusters", "rows"),
+    "q": ("queries",),
+    "show_progress_bar": ("progress",),
+    "parallel": ("threads",),
+    "use_cuda": ("device='cuda'",),
+    "cuda": ("device='cuda'",),
+    "cpu": ("device='cpu'",),
     "metric_params": ("the metric by its name",),
     "gpu": ("device='cuda'",),
     "use_gpu": ("device='cuda'",),
@@ -170,6 +208,63 @@ _ATTRIBUTES = {
     "shape": "(len(index), index.dimension)",
     "transform": "index.search(queries, k=k), which gives (ids, distances)",
     "make_direct_map": "nothing: reconstruct() needs no map",
+    "ef": "index.search(queries, beam=...) of a Graph",
+    "efConstruction": "the factory string, such as 'Graph64' for better graphs",
+    "init_index": "nothing: an index grows as vectors are added",
+    "resize_index": "nothing: an index grows as vectors are added",
+    "max_elements": "nothing: an index grows as vectors are added",
+    "get_max_elements": "nothing: an index grows as vectors are added",
+    "reserve": "nothing: an index grows as vectors are added",
+    "element_count": "len(index)",
+    "get_current_count": "len(index)",
+    "get_n_items": "len(index)",
+    "count": "len(index)",
+    "rows": "len(index)",
+    "set_num_threads": "threads=... in each call",
+    "num_threads": "threads=... in each call",
+    "verbose": "progress=True in each call",
+    "M": "index.factory",
+    "space": "index.metric",
+    "add_item": "index.add(vector, ids=id)",
+    "add_vectors": "index.add(x, ids=ids)",
+    "add_documents": "index.add(x, ids=ids), with vectors that your model makes",
+    "insert": "index.add(x, ids=ids)",
+    "append": "index.add(x, ids=ids)",
+    "unmark_deleted": "index.add(x, ids=ids) again",
+    "drop": "index.remove(ids)",
+    "pop": "index.remove(ids)",
+    "discard": "index.remove(ids)",
+    "contains": "id in index",
+    "get": "index.reconstruct(ids)",
+    "get_item_vector": "index.reconstruct(id)",
+    "vectors": "index.reconstruct(index.ids())",
+    "xb": "index.reconstruct(index.ids())",
+    "to_numpy": "index.reconstruct(index.ids())",
+    "get_nns_by_vector": "index.search(vector, k=k), which gives (ids, distances)",
+    "get_nns_by_item": "index.search(index.reconstruct(id), k=k)",
+    "nearest": "index.search(queries, k=k), which gives (ids, distances)",
+    "assign": "index.search(queries, k=k).ids",
+    "predict": "index.search(queries, k=k).ids",
+    "radius_search": "index.range_search(queries, radius)",
+    "invlists": "index.info(), which tells of lists",
+    "get_list_size": "index.info(), which tells of lists",
+    "stats": "index.info()",
+    "describe": "index.info()",
+    "memory_usage": "index.info(), with bytes by part",
+    "nbytes": "index.info(), with bytes by part",
+    "view": "kith.load(path, mmap=True)",
+    "restore": "kith.load(path)",
+    "load": "kith.load(path)",
+    "dump": "index.save(path)",
+    "serialize": "pickle.dumps(index), or index.save(path)",
+    "to_gpu": "index.to('cuda')",
+    "cuda": "index.to('cuda')",
+    "cpu": "index.to('cpu')",
+    "copy": "index.clone()",
+    "close": "nothing: memory is given back with the last reference",
+    "freeze": "nothing: searches and adds go on side by side",
+    "optimize": "index.compact()",
+    "rebuild": "index.compact()",
 }
 
 _WHERE = 'where="year > ?", params=(2020,)'
@@ -245,6 +340,19 @@ _COLLECTION_ATTRIBUTES = {
     "backup": "collection.snapshot(path)",
     "train": "collection.compact(), which builds the index",
     "ntotal": "len(collection)",
+    "rows": "len(collection)",
+    "size": "len(collection)",
+    "list": "collection.ids(where=...)",
+    "keys": "collection.ids()",
+    "all": "collection.get(collection.ids())",
+    "items": "collection.get(collection.ids())",
+    "schema": "collection.columns",
+    "dtypes": "collection.columns",
+    "drop": "collection.close(), then shutil.rmtree(path)",
+    "describe": "collection.info()",
+    "stats": "collection.info()",
+    "filter": "collection.ids(where=...), or collection.search(queries, where=...)",
+    "vectors": "collection.get(ids).vectors",
 }
 
 _MODULE_NAMES = {
@@ -342,6 +450,31 @@ _MODULE_NAMES = {
     "Kmeans": "kith.KMeans(clusters)",
     "NearestNeighbors": "kith.sklearn.NearestNeighbors",
     "omp_set_num_threads": "threads=... in each call",
+    "SearchParametersIVF": "index.search(queries, probes=...)",
+    "SearchParametersHNSW": "index.search(queries, beam=...) of a Graph",
+    "SearchParametersPQ": "index.search(queries, refine=...)",
+    "get_num_gpus": "len(kith.info()['cuda_devices'])",
+    "extract_index_ivf": "nothing: an index is one object, and index.info() tells of its lists",
+    "downcast_index": "nothing: an index is one object",
+    "kmeans_clustering": "kith.KMeans(clusters).fit(x).cluster_centers_",
+    "Clustering": "kith.KMeans(clusters).fit(x)",
+    "serialize_index": "pickle.dumps(index), or index.save(path)",
+    "deserialize_index": "pickle.loads(bytes), or kith.load(path)",
+    "clone_index": "index.clone()",
+    "load_index": "kith.load(path)",
+    "save_index": "index.save(path)",
+    "set_num_threads": "threads=... in each call",
+    "DB": "kith.open(path, dimension=...)",
+    "Database": "kith.open(path, dimension=...)",
+    "HNSWIndex": "kith.Index('Graph32')",
+    "topk": "kith.knn(queries, base, k=k)",
+    "pdist": "kith.pairwise_distances(x)",
+    "euclidean_distances": "kith.pairwise_distances(a, b)",
+    "cosine_distances": "kith.pairwise_distances(a, b, metric='cosine')",
+    "cosine_similarity": "1 - kith.pairwise_distances(a, b, metric='cosine')",
+    "radius_neighbors_graph": "kith.range_search(x, x, radius).to_csr()",
+    "nn_descent": "kith.knn_graph(x, k=k, method='nn_descent')",
+    "normalize": "metric='cosine', or 'L2norm,...' in a factory string",
     "brute_force_knn": "kith.knn(queries, base, k=k)",
     "bfknn": "kith.knn(queries, base, k=k)",
 }
@@ -364,7 +497,10 @@ def unknown_argument(call: str, name: str, function: Callable[..., object]) -> T
 
 
 def _unknown_in_collection(call: str, name: str, function: Callable[..., object]) -> TypeError:
-    told = _told(name, _names_of(function), _COLLECTION_ARGUMENTS.get(name, ""))
+    known = _names_of(function)
+    told = _told(name, known, _COLLECTION_ARGUMENTS.get(name, ""))
+    if "payloads" in known and told.startswith("it has"):
+        told += f'; the values of a column are columns={{{name!r}: [...]}}'
     return TypeError(f"{call} has no argument {name!r}; {told}")
 
 
@@ -376,11 +512,12 @@ def _told(name: str, known: Sequence[str], hint: str) -> str:
 
 
 def answers_other_names(
-    call: str, unknown: Callable[[str, str, Callable[..., object]], TypeError] = unknown_argument
+    call: str, unknown: Callable[[str, str, Callable[..., object]], TypeError] = unknown_argument, missing: str = ""
 ) -> Callable[[Callable[Arguments, Answer]], Callable[Arguments, Answer]]:
     """Decorates a function that others know by other arguments: a keyword that it does not have is a TypeError with Kith's.
 
-    It is looked at before Python does, which would miss `radius` in ``near_duplicates(x, threshold=0.1)``.
+    It is looked at before Python does, which would miss `radius` in ``near_duplicates(x, threshold=0.1)``. `missing` is added to
+    what Python says where an argument is left out.
     """
 
     def decorate(function: Callable[Arguments, Answer]) -> Callable[Arguments, Answer]:
@@ -390,7 +527,14 @@ def answers_other_names(
         def checked(*args: Arguments.args, **keywords: Arguments.kwargs) -> Answer:
             if not keywords.keys() <= known:
                 raise unknown(call, next(name for name in keywords if name not in known), function)
-            return function(*args, **keywords)
+            if not missing:
+                return function(*args, **keywords)
+            try:
+                return function(*args, **keywords)
+            except TypeError as error:
+                if str(error).startswith(f"{function.__name__}() missing "):
+                    raise TypeError(f"{error}{missing}") from None
+                raise
 
         return checked
 
@@ -408,8 +552,9 @@ def _no_attribute(kind: str, name: str, hint: str | None) -> AttributeError:
     if not told and not name.startswith("_"):
         import kith
 
-        near = difflib.get_close_matches(name, [one for one in dir(getattr(kith, kind)) if one[0] != "_"], 1, 0.75)
-        told = f"; did you mean {near[0]!r}?" if near else ""
+        has = [one for one in dir(getattr(kith, kind)) if one[0] != "_"]
+        near = difflib.get_close_matches(name, has, 1, 0.75)
+        told = f"; did you mean {near[0]!r}?" if near else f"; it has {', '.join(has)}"
     return AttributeError(f"a kith.{kind} has no attribute {name!r}{told}")
 
 
@@ -448,12 +593,44 @@ _GRAPH_NAMES = {
     "search": "an index for new queries: kith.Index('Graph32'), add(x), search(queries)",
     "extend": "kith.extend_graph(graph, x, new)",
     "merge": "kith.merge_graphs(graph, x, other, y)",
+    "connectivities": "graph.to_scanpy(adata), or graph.to_csr() for distances",
+    "to_networkx": "networkx.from_scipy_sparse_array(graph.to_csr())",
+    "to_igraph": "graph.to_csr(), a sparse matrix of distances",
+    "mst": "graph.spanning_tree()",
+    "cluster": "graph.labels(height), or kith.sklearn.HDBSCAN",
+    "degree": "graph.k",
 }
+
+
+def refuse_subscript(kind: str, hint: str) -> NoReturn:
+    """TypeError for what is no sequence, and no mapping."""
+    raise TypeError(f"a kith.{kind} is not subscripted; Kith's way is {hint}")
 
 
 def refuse_graph_attribute(name: str) -> NoReturn:
     """AttributeError for what a kith.KnnGraph does not have."""
     raise _no_attribute("KnnGraph", name, _GRAPH_NAMES.get(name))
+
+
+_RESULT_NAMES = {
+    "ids": ("I", "indices", "indexes", "labels", "keys", "neighbors", "neighbours", "rows", "documents"),
+    "distances": ("D", "dists", "distance", "scores", "score", "similarities", "weights"),
+    "offsets": ("lims", "indptr"),
+}
+_OF_RESULTS = {
+    "to_pandas": "pandas.DataFrame({'id': found.ids[0], 'distance': found.distances[0]}) for one query",
+    "to_list": "found.ids.tolist()",
+    "tolist": "found.ids.tolist()",
+    "shape": "found.ids.shape",
+    "matches": "zip(found.ids[0], found.distances[0]) for one query",
+}
+
+
+def refuse_result_name(kind: str, fields: Sequence[str], name: str) -> NoReturn:
+    """AttributeError for what a result, a named tuple of these fields, does not have."""
+    hint = next((f"found.{one}" for one in fields if name in _RESULT_NAMES[one]), _OF_RESULTS.get(name))
+    told = f"Kith's way is {hint}" if hint else f"it is a named tuple ({', '.join(fields)})"
+    raise AttributeError(f"a kith.{kind} has no attribute {name!r}; {told}")
 
 
 _LEARNER_NAMES = {
@@ -484,6 +661,9 @@ _KMEANS_NAMES = {
     "train": "fit(x)",
     "index": "predict(x)",
     "n_clusters": "len(model.cluster_centers_)",
+    "score": "-model.inertia_ of what was fitted; model.assign(x) has the distances of other vectors",
+    "get_params": "kith.sklearn.KMeans, which has scikit-learn's methods",
+    "set_params": "kith.sklearn.KMeans, which has scikit-learn's methods",
 }
 
 
@@ -502,7 +682,15 @@ def refuse_module_name(name: str) -> NoReturn:
 
         near = difflib.get_close_matches(name, [*kith.__all__, "sklearn"], 1)
         hint = f"kith.{near[0]}" if near else None
-    raise AttributeError(f"module 'kith' has no attribute {name!r}" + (f"; Kith's way is {hint}" if hint else ""))
+    told = "" if name.startswith("_") else f"; Kith's way is {hint}" if hint else "; help(kith) tells what it has"
+    raise AttributeError(f"module 'kith' has no attribute {name!r}{told}")
+
+
+def refuse_estimator(name: str, known: Sequence[str]) -> NoReturn:
+    """AttributeError for an estimator of scikit-learn that kith.sklearn has not."""
+    near = difflib.get_close_matches(name, known, 1, 0.8)
+    told = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(known)}; scikit-learn's own work beside them"
+    raise AttributeError(f"module 'kith.sklearn' has no attribute {name!r}; {told}")
 
 
 def is_another_name(name: str) -> bool:

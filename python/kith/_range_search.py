@@ -17,7 +17,7 @@ from kith._kith import DeviceArray
 from kith._libraries import library_of
 from kith._metrics import Metric, metric_name
 from kith._options import calling, flag, real_number, whole_number
-from kith._other_names import answers_other_names
+from kith._other_names import answers_other_names, refuse_result_name
 from kith._progress import Progress
 from kith._search import Neighbors, source_pair
 from kith._sources import SourceLike, array_of
@@ -67,6 +67,11 @@ class RangeNeighbors(_RangeNeighbors[IdsArray, DistancesArray]):
     """
 
     __slots__ = ()
+
+    if not TYPE_CHECKING:  # type checkers know all names
+
+        def __getattr__(self, name):
+            refuse_result_name(type(self).__name__, self._fields, name)
 
     def by_query(self) -> Iterator[Neighbors[IdsArray, DistancesArray]]:
         """For each query the ids and distances of what was found: slices of the arrays, without copying.

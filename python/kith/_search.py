@@ -14,6 +14,7 @@ from kith._arrays import Array, Matrix, Vectors, VectorsLike, as_queries, refuse
 from kith._device_arrays import on_device, writable_on_device
 from kith._kith import CallOptions, DeviceArray, check_result_size
 from kith._libraries import TORCH, TensorPlace, library_of
+from kith._other_names import refuse_result_name
 from kith._sources import SlicedRows, Source, SourceLike, as_source, wrapped
 
 # (ids, distances), the caller's.
@@ -62,6 +63,11 @@ class Neighbors(_Neighbors[IdsArray, DistancesArray]):
     """
 
     __slots__ = ()
+
+    if not TYPE_CHECKING:  # type checkers know both names
+
+        def __getattr__(self, name):
+            refuse_result_name(type(self).__name__, self._fields, name)
 
 
 def source_pair(queries: VectorsLike | SourceLike, base: VectorsLike | SourceLike) -> tuple[Source, Source] | None:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, SupportsIndex
 import numpy as np
 import numpy.typing as npt
 
+from kith._errors import kind_of
 from kith._items import ItemError, Items
 from kith._kmeans import KMeans
 from kith._libraries import library_of
@@ -107,7 +108,7 @@ def show(
         raise ValueError(f"rows is {rows} and columns is {columns}; each must be at least 1")
     for given, name in ((labels, "labels"), (query_labels, "query_labels")):
         if given is not None and (isinstance(given, (str, bytes)) or not hasattr(given, "__getitem__")):
-            raise TypeError(f"{name} is a {type(given).__name__}; it must be a sequence with a label for each")
+            raise TypeError(f"{name} is {kind_of(given)}; it must be a sequence with a label for each")
     things = Items(items, "items", shape)
     asked = things if queries is None else Items(queries, "queries", shape)
     if query_labels is None and queries is None:

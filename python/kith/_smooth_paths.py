@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kith import _kith
+from kith._errors import kind_of
 from kith._knn_graph import KnnGraph
 from kith._options import calling, text, whole_number
 from kith._other_names import answers_other_names
@@ -79,7 +80,7 @@ class SmoothPaths:
         progress: Progress = False,
     ) -> None:
         if not isinstance(graph, KnnGraph):
-            raise TypeError(f"graph is a {type(graph).__name__}; it must be a kith.KnnGraph")
+            raise TypeError(f"graph is {kind_of(graph)}; it must be a kith.KnnGraph")
         arrays = (graph.ids, graph.distances)
         with calling(device, threads, memory_limit, device_memory_limit, progress, arrays=arrays) as options:
             self._given = graph._given_there(options) if device != "cpu" else graph._given()

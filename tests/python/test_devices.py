@@ -76,7 +76,7 @@ def test_wrong_devices(device, told):
 
 
 def test_wrong_types():
-    with pytest.raises(TypeError, match="device is a int"):
+    with pytest.raises(TypeError, match="device is an int"):
         kith.knn(QUERIES, X, device=[1])
     with pytest.raises(ValueError, match="2 device memory limits for 1 devices"):
         kith.knn(QUERIES, X, device="cpu/2", device_memory_limit=["1G", "2G"])

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kith._arrays import is_bfloat16, to_numpy
+from kith._errors import kind_of
 from kith._explore.collected import collected, is_collection
 from kith._explore.vector_files import vectors_in
 from kith._items import Items, opened
@@ -88,7 +89,7 @@ class Given:
         self.labels = None if labels is None else Labels(labels, len(self.x))
         self.xy = None if xy is None else _places(xy, len(self.x))
         if encode is not None and not callable(encode):
-            raise TypeError(f"encode is a {type(encode).__name__}; it must be a function of a text or an image")
+            raise TypeError(f"encode is {kind_of(encode)}; it must be a function of a text or an image")
         self.encode = encode if encode is not None else self._encoder_of_pixels()
         self.encodes_texts = encode is not None
 
@@ -217,7 +218,7 @@ def _graph(graph: Any, rows: int) -> KnnGraph | None:
     if graph is None:
         return None
     if not isinstance(graph, KnnGraph):
-        raise TypeError(f"graph is a {type(graph).__name__}; it must be a kith.KnnGraph")
+        raise TypeError(f"graph is {kind_of(graph)}; it must be a kith.KnnGraph")
     if len(graph) != rows:
         raise ValueError(f"the graph has {len(graph)} rows, and x has {rows}; give the graph of x")
     return graph.to_host()

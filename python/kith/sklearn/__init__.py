@@ -17,6 +17,8 @@ threads of their own. What Kith does not have (sparse matrices, precomputed dist
 Needs scikit-learn: ``pip install scikit-learn``. ``import kith`` alone does not load it.
 """
 
+from typing import NoReturn as _NoReturn
+
 try:
     import sklearn as _sklearn  # type: ignore[import-untyped]  # noqa: F401
 except ImportError:
@@ -45,3 +47,11 @@ __all__ = [
     "RadiusNeighborsRegressor",
     "RadiusNeighborsTransformer",
 ]
+
+
+def __getattr__(name: str) -> _NoReturn:
+    if name.startswith("_"):
+        raise AttributeError(f"module 'kith.sklearn' has no attribute {name!r}")
+    from kith._other_names import refuse_estimator
+
+    refuse_estimator(name, __all__)
