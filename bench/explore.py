@@ -10,6 +10,7 @@ the browser's, which a busy machine stretches less. Goals are those that the pag
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import statistics
@@ -17,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,16 @@ FASHION = Path("/usr/share/datasets/fashion-mnist")
 TICKS = os.sysconf("SC_CLK_TCK")
 DRAWN = "document.getElementById('main').dataset.route"
 SHOWN = "document.querySelector('main > *') && !document.querySelector('main .notice progress')"
+CARDS = "document.querySelector('section .grid a.card')"
+# In a page, from `began` on: milliseconds until what was pressed is drawn, and until its last picture is; ends when nothing is left to do.
+DRAWN_AND_WHOLE = """
+while ({drawn} || !({shown})) await new Promise((go) => setTimeout(go, 2));
+const drawn = performance.now() - began;
+const seen = [...main.querySelectorAll('img')].filter((i) => i.getBoundingClientRect().top < innerHeight);
+await Promise.all(seen.map((i) => i.complete || new Promise((go) => (i.onload = i.onerror = go))));
+const whole = performance.now() - began;
+await new Promise((go) => requestAnimationFrame(() => requestIdleCallback(go)));
+return [drawn, whole];"""
 
 
 def processor_seconds(process: int) -> float:
@@ -78,7 +89,10 @@ class Bench:
         return tuple(b - a for a, b in zip(before, self.spent()))  # type: ignore[return-value]
 
     def presses(self, hash_of: Callable[[int], str], count: int, shown: str) -> tuple[tuple[float, float, float], float]:
-        """The median time in the page from a press to what it shows, with processor seconds a press; and to its last picture."""
+        """The median time in the page from a press to what it shows, with processor seconds a press; and to its last picture.
+
+        Each begins when what the one before has drawn is on the screen, as a reader's does.
+        """
         drawn, whole = [], []
         before = self.spent()
         for number in range(count):
@@ -87,11 +101,33 @@ class Bench:
                   const main = document.getElementById('main'), wanted = {hash_of(number)!r};
                   const began = performance.now();
                   location.hash = wanted;
-                  while (main.dataset.route !== wanted || !({shown})) await new Promise((go) => setTimeout(go, 2));
-                  const drawn = performance.now() - began;
-                  const seen = [...main.querySelectorAll('img')].filter((i) => i.getBoundingClientRect().top < innerHeight);
-                  await Promise.all(seen.map((i) => i.complete || new Promise((go) => (i.onload = i.onerror = go))));
-                  return [drawn, performance.now() - began]; }})()"""
+                  {DRAWN_AND_WHOLE.format(drawn="main.dataset.route !== wanted", shown=shown)} }})()"""
+            )
+            drawn.append(took[0] / 1000)
+            whole.append(took[1] / 1000)
+        after = self.spent()
+        return (statistics.median(drawn), (after[1] - before[1]) / count, (after[2] - before[2]) / count), statistics.median(whole)
+
+    def clicks(self, count: int, shown: str) -> tuple[tuple[float, float, float], float]:
+        """The same for clicks with the mouse from neighbour to neighbour, whose button is down for 80 ms: from when it is let go."""
+        drawn, whole = [], []
+        before = self.spent()
+        for number in range(count):
+            left, top = self.browser.evaluate(
+                f"""(() => {{
+                  const box = document.querySelectorAll('section .grid a.card')[{number % 5}].getBoundingClientRect();
+                  window.let_go = new Promise((go) => addEventListener('pointerup', go, {{ capture: true, once: true }}));
+                  window.was = document.getElementById('main').dataset.route;
+                  return [box.left + box.width / 2, box.top + box.height / 2]; }})()"""
+            )
+            self.browser.mouse("mouseMoved", left, top)
+            self.browser.mouse("mousePressed", left, top, button="left", clickCount=1)
+            time.sleep(0.08)
+            self.browser.mouse("mouseReleased", left, top, button="left", clickCount=1)
+            took = self.browser.evaluate(
+                f"""(async () => {{
+                  const main = document.getElementById('main'), began = (await window.let_go).timeStamp;
+                  {DRAWN_AND_WHOLE.format(drawn="main.dataset.route === window.was", shown=shown)} }})()"""
             )
             drawn.append(took[0] / 1000)
             whole.append(took[1] / 1000)
@@ -126,6 +162,18 @@ class Bench:
         self.server.wait(60)
 
 
+@contextlib.contextmanager
+def busy_cores(count: int) -> Iterator[None]:
+    """So many processes that compute without an end, beside what is measured."""
+    processes = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(count)]
+    try:
+        yield
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+
+
 def made(folder: str, rows: int) -> list[str]:
     """A file of vectors around centres, written by blocks."""
     random = np.random.default_rng(0)
@@ -145,7 +193,11 @@ def walk(bench: Bench, total: int, presses: int, goals: dict[str, float]) -> Non
     browser.goto(bench.url)
     bench.until(SHOWN)
     bench.add("the first page is drawn", (time.monotonic() - bench.began, *bench.spent()[1:]), goals["first"])
+    some = random.integers(0, total, presses)
     for name in ("map", "clusters", "graph", "paths", "linkage"):
+        if name == "graph":  # which takes the processors that searches want
+            took, whole = bench.presses(lambda number: f"#/neighbours/{some[number]}", presses // 4, CARDS)
+            bench.add("a press, while it is computed", took, with_pictures_ms=1000 * whole)
         state = f"fetch('api/state').then(r => r.json()).then(s => s.stages.find(one => one.name === {name!r}).state)"
         while browser.evaluate(state) != "done":
             time.sleep(0.05)
@@ -161,8 +213,13 @@ def walk(bench: Bench, total: int, presses: int, goals: dict[str, float]) -> Non
         took, _ = bench.presses(lambda _, route=route: route, 1, SHOWN)
         bench.add(f"{name}: drawn", took)
     rows = random.integers(0, total, (2, presses))
-    took, whole = bench.presses(lambda number: f"#/neighbours/{rows[0, number]}", presses, "document.querySelector('section .grid a.card')")
-    bench.add("a press: neighbours", took, goals["press"], with_pictures_ms=1000 * whole)
+    for beside in (0, 1):
+        with busy_cores(beside):
+            where = f", {beside} core busy" if beside else ""
+            took, whole = bench.presses(lambda number: f"#/neighbours/{rows[0, number]}", presses, CARDS)
+            bench.add(f"a press: neighbours{where}", took, goals["press"], with_pictures_ms=1000 * whole)
+            took, whole = bench.clicks(presses, CARDS)
+            bench.add(f"a click with the mouse{where}", took, goals["press"], with_pictures_ms=1000 * whole)
     took, whole = bench.presses(lambda number: f"#/path/{rows[0, number]}/{rows[1, number]}", presses, "document.querySelector('.strip, .notice')")
     bench.add("a path", took, goals["path"], with_pictures_ms=1000 * whole)
     to_map, drawn = "location.hash = '#/map'", "document.querySelector('.map canvas')?.width > 300"

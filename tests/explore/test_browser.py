@@ -87,8 +87,12 @@ def walk_everything(walk: Walk, rows: int, upload: Path | None) -> None:
     browser.click("main .grid a.card", 3)
     walk.until_at("#/neighbours/")
     begun = browser.evaluate("location.hash")
+    browser.evaluate("performance.clearResourceTimings()")
     browser.click("section .grid a.card", 2)
     browser.until(f"{ROUTE} !== {begun!r} && document.querySelector('.trail') && {SHOWN}")
+    # A click asks once, when the button goes down, and a trail asks for nothing that was looked at.
+    asked = browser.evaluate("performance.getEntriesByType('resource').map(e => e.name).filter(n => /api.(neighbours|item)/.test(n)).length")
+    assert asked == 1
     walk.images_shown()
     walk.keep("neighbours")
     second, title = browser.evaluate("location.hash"), walk.title()

@@ -107,7 +107,7 @@ class Answers:
             by = "the k-NN graph" + ("" if recall is None or recall >= 1 else f", which has {recall:.1%} of all neighbours")
             by = "exact search, kept in the k-NN graph" if recall == 1 else by
         else:
-            found = self._work.index.search(self._given.x[row : row + 1], k + 1)
+            found = self._work.search(self._given.x[row : row + 1], k + 1)
             kept = np.flatnonzero(np.asarray(found.ids[0]) != row)[:k]
             ids, distances, by = np.asarray(found.ids[0])[kept], np.asarray(found.distances[0])[kept], "exact search"
         return {"item": self._card(row, _ITEM_LETTERS), "found": self._cards(ids, distances), "by": by}
@@ -343,7 +343,7 @@ class Answers:
 
     def _near(self, vector: npt.NDArray[Any], k: int) -> dict[str, Any]:
         try:
-            found = self._work.index.search(vector, min(k, len(self._given)))
+            found = self._work.search(vector, min(k, len(self._given)))
         except (ValueError, TypeError) as error:
             raise Refused(400, f"the vector that encode= made cannot be searched for: {error}") from None
         return {"found": self._cards(np.asarray(found.ids[0]), np.asarray(found.distances[0]))}

@@ -5,6 +5,7 @@ Each stage ends as done, failed or left out, with words that say why; the page a
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 import time
@@ -24,11 +25,13 @@ from kith._graph_build import knn_graph
 from kith._index import Index
 from kith._kmeans import KMeans
 from kith._knn_graph import KnnGraph
+from kith._search import Neighbors
 from kith._smooth_paths import SmoothPaths
 from kith._transform import PCA
 
 NEIGHBOURS = 20  # in the graph that is computed
 _LEARNT_FROM = 20_000  # rows that principal components are learnt from
+_SEARCH_THREADS = 8  # of a search beside the work
 _MOST_BITS = 1 << 30  # of hashes whose bits are taken apart for clusters and the map
 
 
@@ -86,6 +89,11 @@ class Work:
         """Until all stages have ended; whether they have."""
         with self._changed:
             return self._changed.wait_for(self._all_ended, timeout)
+
+    def search(self, queries: npt.NDArray[Any], k: int) -> Neighbors[Any, Any]:
+        """Exact search, which does not wait for the threads of what is being computed: it has its own meanwhile."""
+        busy = self._thread.is_alive()
+        return self.index.search(queries, k, threads=min(_SEARCH_THREADS, len(os.sched_getaffinity(0))) if busy else 0)
 
     def graph(self) -> KnnGraph:
         return self._result("graph")  # type: ignore[no-any-return]

@@ -4,7 +4,7 @@ import { Answer } from "./api.js";
 import { count, el, say } from "./dom.js";
 import { ask_state, facts, on_progress, stage } from "./state.js";
 import { home } from "./home.js";
-import { neighbours } from "./neighbours.js";
+import { ask_early, neighbours } from "./neighbours.js";
 import { search } from "./search.js";
 import { clusters } from "./clusters.js";
 import { path } from "./path.js";
@@ -19,8 +19,8 @@ let waits = false;
 let last_row = 0;
 
 // "#/path/3/9?by=tree" is the view path, ["3", "9"] and by = tree.
-function address() {
-  const [where, query] = location.hash.replace(/^#\/?/, "").split("?");
+function address(hash = location.hash) {
+  const [where, query] = hash.replace(/^#\/?/, "").split("?");
   const [name, ...parts] = where.split("/").filter((part) => part !== "").map(decodeURIComponent);
   return { name: name ?? "", parts, values: new URLSearchParams(query ?? "") };
 }
@@ -82,6 +82,25 @@ function waiting({ message, share }) {
   );
 }
 
+// Not by way of hashchange, which browsers tell of only when they have drawn what the press itself changed.
+function go(hash) {
+  if (hash === location.hash) return;
+  history.pushState(null, "", hash);
+  draw();
+}
+
+function on_click(event) {
+  const link = event.target.closest('a[href^="#/"]');
+  if (!link || event.defaultPrevented || event.button !== 0 || event.altKey || event.ctrlKey || event.metaKey || event.shiftKey) return;
+  event.preventDefault();
+  go(link.getAttribute("href"));
+}
+
+function on_button_down(event) {
+  const link = event.button === 0 ? event.target.closest('a[href^="#/neighbours/"]') : null;
+  if (link) ask_early(address(link.getAttribute("href")));
+}
+
 function random_row() {
   return Math.floor(Math.random() * facts.rows);
 }
@@ -89,11 +108,11 @@ function random_row() {
 function on_key(event) {
   if (event.altKey || event.ctrlKey || event.metaKey || /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName)) return;
   const digit = "12345".indexOf(event.key);
-  if (event.key.length === 1 && digit >= 0) location.hash = `#/${TABS[digit][0]}`;
+  if (event.key.length === 1 && digit >= 0) go(`#/${TABS[digit][0]}`);
   else if (event.key === "/") {
     event.preventDefault();
-    location.hash = "#/search";
-  } else if (event.key === "r") location.hash = `#/neighbours/${random_row()}`;
+    go("#/search");
+  } else if (event.key === "r") go(`#/neighbours/${random_row()}`);
   else if (event.key === "?") document.getElementById("keys").showModal();
 }
 
@@ -112,6 +131,8 @@ async function begin() {
   document.getElementById("skip").addEventListener("click", () => main.focus());
   window.addEventListener("hashchange", () => draw());
   document.addEventListener("keydown", on_key);
+  document.addEventListener("click", on_click);
+  main.addEventListener("pointerdown", on_button_down);
   try {
     await ask_state();
   } catch (error) {

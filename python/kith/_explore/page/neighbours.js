@@ -1,19 +1,41 @@
 // An item and its nearest others. Each leads to its own; the way that was taken is kept in the address.
 
-import { get } from "./api.js";
+import { get, get_early } from "./api.js";
 import { count, el, short } from "./dom.js";
 import { grid, name_of, neighbours_of, picture, spoken, swatch } from "./items.js";
 import { facts } from "./state.js";
 
+const looked_at = new Map(); // items by row, which a trail shows again
+
+function remembered(item) {
+  if (looked_at.size > 1000) looked_at.clear();
+  looked_at.set(item.row, item);
+  return item;
+}
+
+async function item_of(row, signal) {
+  return looked_at.get(row) ?? remembered(await get(`api/item/${row}`, {}, signal));
+}
+
+function question(row, values) {
+  return [`api/neighbours/${row}`, { k: Number(values.get("k") ?? 20) }];
+}
+
+// A link to an item's neighbours is being pressed.
+export function ask_early({ parts, values }) {
+  get_early(...question(parts[0], values));
+}
+
 export async function neighbours({ parts, values }, signal, { last_row }) {
   const row = Number(parts[0] ?? last_row);
-  const k = Number(values.get("k") ?? 20);
+  const [address, asked] = question(parts[0] ?? last_row, values);
+  const k = asked.k;
   const trail = (values.get("trail") ?? "").split(",").filter((one) => /^\d+$/.test(one)).map(Number).slice(-12);
   const [told, before] = await Promise.all([
-    get(`api/neighbours/${parts[0] ?? last_row}`, { k }, signal),
-    Promise.all(trail.map((one) => get(`api/item/${one}`, {}, signal))),
+    get(address, asked, signal),
+    Promise.all(trail.map((one) => item_of(one, signal))),
   ]);
-  const item = told.item;
+  const item = remembered(told.item);
   const on = [...trail, row];
   const classes = item.label !== undefined && !facts.scale; // numbers on a scale all differ
   const most = Math.max(...told.found.map((one) => one.distance ?? 0), 0);
