@@ -44,7 +44,7 @@ bool suits(const ListsOnDevice& lists, const MatrixView& queries, const IvfSearc
 }  // namespace
 
 bool prefers_exact_search(const AllListsShape& shape) {
-  constexpr int64_t kManyQueries = 4096;  // fewer are sooner scanned than operands are made of all vectors
+  constexpr int64_t kManyQueries = 4096;  // with fewer, a scan is faster than preparing operands of all vectors
   constexpr int64_t kSomeQueries = 64;
   constexpr int64_t kFewNeighbors = 32;
   const bool uneven = shape.longest * shape.lists > 2 * shape.vectors && !shape.repeats;
@@ -78,9 +78,9 @@ bool search_all_lists(const ListsOnDevice& lists, const MatrixView& queries, con
     shape.base_checked = true;
     search_knn(shape, {.k = search.k, .check_finite = search.check_finite, .result_space = out.space},
                {looking, base, RowFilter()}, out, resources);
-    context->synchronize();  // before what it works on is freed
+    context->synchronize();  // before its buffers are freed
     return true;
-  } catch (const OutOfMemory&) {  // it can do without
+  } catch (const OutOfMemory&) {  // optional: the scan is used instead
     return false;
   }
 }

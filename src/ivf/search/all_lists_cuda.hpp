@@ -27,7 +27,7 @@ struct AllListsShape {
   int64_t k = 0;
   int64_t lists = 0;
   int64_t vectors = 0;
-  int64_t longest = 0;  // list
+  int64_t longest = 0;  // longest list
   bool by_row = false;  // errors are bounded for each vector, since norms differ much: a scan of lists rules out little
   bool repeats = false;  // equal vectors are known, which a scan of lists compares once
 };

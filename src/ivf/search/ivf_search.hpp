@@ -29,18 +29,18 @@
 
 namespace kith {
 
-// What is wanted of a search.
+// Parameters of a search.
 struct IvfSearch {
   int64_t k = 0;                   // neighbours of each query
   int64_t probes = 1;              // lists that a query looks at; all, where there are fewer
   const uint64_t* kept = nullptr;  // bits of row numbers; null: all rows count
-  std::optional<float> most = {};  // in the place of k: all vectors with keys up to it (core/metric_unit.hpp)
+  std::optional<float> most = {};  // instead of k: all vectors with keys up to this (core/metric_unit.hpp)
   int64_t fewest = 0;              // kept vectors that a query's lists must hold; 0 where it is known that all do
   const uint32_t* sizes = nullptr;  // kept vectors of each list, on the host, where more than the given lists count
   bool check_finite = false;       // of queries not yet checked
   const int32_t* ranked = nullptr;  // on the CPU: each query's `probes` lists, nearest first; null: to be ranked
-  bool extends = true;             // further lists follow where these hold too few; a shard's searches keep to theirs
-  bool prepares = true;            // what later searches gain by may be kept beside the lists (list_screen.hpp)
+  bool extends = true;             // search further lists if these hold too few; false for shards
+  bool prepares = true;            // may keep data beside the lists for later searches (list_screen.hpp)
 };
 
 // Whether all lists are searched if a filter keeps `kept` of `rows` rows: if these are fewer than the vectors that
@@ -82,12 +82,12 @@ class SearchableLists {
                                       const Resources& resources) const = 0;
 };
 
-// What the device lacks of the segments and the model, which must outlive it, comes to it. OutOfMemory where it has no
-// room.
+// Copies to the device what it lacks of the segments and the model, which must outlive it. Throws OutOfMemory if it
+// has no room.
 std::shared_ptr<const SearchableLists> lists_on(Device device, const std::shared_ptr<const IvfModel>& model,
                                                 const std::vector<SharedSegment>& segments,
                                                 const Resources& resources);
-// The part of it for GPUs; Unsupported without CUDA.
+// The GPU implementation; throws Unsupported without CUDA.
 std::shared_ptr<const SearchableLists> gpu_lists(int device, const std::shared_ptr<const IvfModel>& model,
                                                  const std::vector<SharedSegment>& segments,
                                                  const Resources& resources);

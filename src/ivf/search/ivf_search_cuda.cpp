@@ -15,8 +15,8 @@ namespace kith {
 namespace {
 
 constexpr int64_t kLargestProductK = kMostListCandidates / 2;
-constexpr int64_t kMostPairs = int64_t{1} << 30;      // of a batch
-constexpr int64_t kMostPairBytes = int64_t{2} << 30;  // of their halves: more would be no quicker
+constexpr int64_t kMostPairs = int64_t{1} << 30;      // per batch
+constexpr int64_t kMostPairBytes = int64_t{2} << 30;  // for their fp16 operands: more would not be faster
 
 // Halves of a query for one of its lists: whole chunks.
 int64_t pair_stride(const CodeFormat& format) { return round_up(format.cols, kWideChunkCols); }
@@ -25,7 +25,7 @@ struct IvfWorkspace : WorkspaceLayout {
   IvfWorkspace(const IvfSearchShape& shape, const IvfSearchPlan& plan) {
     const int64_t queries = plan.batch;
     const int64_t all_pairs = queries * shape.slots;
-    // What is zeroed comes first.
+    // Zeroed memory comes first.
     counters = take<uint32_t>(4);
     const bool sorted = !plan.direct && !plan.tables;
     list_counts = take<uint32_t>(sorted ? 2 * shape.lists : 0);
@@ -113,14 +113,14 @@ bool prefers_tables(const IvfSearchShape& shape) {
   return model.seconds(tables) < kMargin * model.seconds(products);
 }
 
-// Candidates of a query that there is room for, where its reach is a good one. Queries that are far from all lists have
-// more, the more lists they look at.
+// Room for candidates of a query with a good reach. Queries far from all lists have more candidates, growing with the
+// number of probed lists.
 int64_t usual_candidates(const IvfSearchShape& shape) {
   const int64_t wanted = std::clamp<int64_t>(round_up(40 * shape.k, 128), 1024, kMostListCandidates);
   return shape.slots > 64 ? 2 * wanted : wanted;
 }
 
-// Vectors that a query may look at: those of the longest list and of others.
+// Upper bound of the vectors a query looks at: the longest list and average others.
 double most_probed(const IvfSearchShape& shape) {
   const auto vectors = static_cast<double>(shape.vectors);
   const double mean = mean_length(shape);
@@ -150,7 +150,7 @@ void cut_long_lists(const IvfSearchShape& shape, IvfSearchPlan& plan) {
     cut.kept_rows = values - round_up(cut.first_rows, kSampleRows);
     plan.values = round_up(cut.first_rows - 1 + cut.kept_rows, 32);
   }
-  // The k-th of a few values may be far from where it is expected.
+  // The k-th of few values may be far from its expected value.
   const double room = std::min(kMostPassing, (1.5 + 8 / std::sqrt(k)) * passing() + 512);
   plan.candidates = std::max(plan.candidates, round_up(static_cast<int64_t>(room), 128));
 }
@@ -171,7 +171,7 @@ void cut_bounded(const IvfSearchShape& shape, IvfSearchPlan& plan) {
   plan.values = round_up(cut.first_rows - 1 + cut.kept_rows, 32);
 }
 
-// How many vectors the first pass looks at for a query, and how items are cut.
+// Plans the number of vectors of the first pass per query, and the sizes of work items.
 void cut_lists(const IvfSearchShape& shape, IvfSearchPlan& plan) {
   plan.candidates = usual_candidates(shape);
   const auto slots = static_cast<double>(shape.slots);
@@ -208,7 +208,7 @@ void cut_lists(const IvfSearchShape& shape, IvfSearchPlan& plan) {
   const double kept_rows = std::min((shape.slots == 1 ? 2 : 1.5) * rows_of_list + 64,
                                     one_long_list ? static_cast<double>(kLongSample) : kMostFirstValues / 2.0);
   cut.kept_rows = round_up(static_cast<int64_t>(kept_rows), kSampleRows);
-  // A reach from so many vectors lets few of the other lists' pass.
+  // A reach from this many vectors excludes most vectors of the other lists.
   const double wanted = all && !cut.samples() ? 1e9 : std::max(1024.0, 40 * k) / share;
   cut.first_rows = static_cast<int64_t>(std::min({wanted, static_cast<double>(kMostFirstValues - cut.kept_rows),
                                                   (slots - 1) * static_cast<double>(cut.kept_rows) + 1}));
@@ -239,7 +239,7 @@ void cut_lists(const IvfSearchShape& shape, IvfSearchPlan& plan) {
   }
 }
 
-// The engine for the current device.
+// Chooses the engine for the current device.
 ProductEngine engine_for(const ScanListsTask& task) {
   int device = 0;
   int major = 0;
@@ -267,10 +267,10 @@ void launch_scan(const ScanListsTask& given, bool first, cudaStream_t stream) {
 
 namespace {
 
-// Few queries that look at few vectors: to compute every key takes less time than the launches of two passes.
+// For few queries that look at few vectors, computing every key is faster than launching two passes.
 bool is_short(const IvfSearchShape& shape) {
   constexpr int64_t kFewQueries = 4;
-  constexpr double kFewValues = 0x1p25;  // some 30 microseconds
+  constexpr double kFewValues = 0x1p25;  // about 30 microseconds
   const bool left_open = shape.tables < 0 && shape.sample_every == 0;
   if (!left_open || shape.queries > kFewQueries) return false;
   const CodeFormat& format = shape.format;
@@ -328,7 +328,7 @@ DirectMemory direct_memory(const IvfWorkspace& at, std::byte* memory) {
   return {at.arrived.in(memory), at.direct_parts.in(memory), at.direct_lists.in(memory)};
 }
 
-// What is known of a batch's queries before their candidates.
+// Per-query data of a batch that precede the candidates.
 ListRerankTask rerank_task(const ProbedLists& now, const IvfSearchShape& shape, const IvfWorkspace& at,
                            std::byte* memory, uint64_t* neighbors) {
   uint32_t* const counters = at.counters.in(memory);

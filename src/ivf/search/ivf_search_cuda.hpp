@@ -31,9 +31,9 @@ namespace kith {
 // Applies to all queries. `shape` has their number, the lists per query and the multiprocessors.
 struct IvfSearchTask : ProbedLists {
   uint64_t* neighbors = nullptr;      // queries x k, sorted, padded
-  const uint16_t* repeats = nullptr;  // of each vector (launch_rank_repeats), where it is known
-  ScanTerms terms = {};               // what the plan says
-  QueryBounds elsewhere = {};         // what is farther is not looked for
+  const uint16_t* repeats = nullptr;  // optional, of each vector (launch_rank_repeats)
+  ScanTerms terms = {};               // as planned
+  QueryBounds elsewhere = {};         // vectors farther than this are not searched
   bool zeroed = false;                // zeroed_bytes() of the memory are zero; for one batch only
   bool leaves_direct = false;         // the last step is the caller's: launch_ivf_direct(); for one batch only
   ProductEngine engine = ProductEngine::automatic;
@@ -53,16 +53,16 @@ void launch_ivf_direct(const IvfSearchTask& task, const IvfSearchShape& shape, c
 // Counters of that step. Set all kSharedQueries to 0 before launching it again.
 uint32_t* directly_arrived(std::byte* memory, const IvfSearchShape& shape, const IvfSearchPlan& plan);
 
-// Which queries of the last batch, once it is done, were searched directly, or were to be.
+// The queries of the last batch that were, or had to be, searched directly; valid once it is done.
 const uint32_t* left_queries(const std::byte* memory, const IvfSearchShape& shape, const IvfSearchPlan& plan);
 
-// What of the memory, from its beginning on, is to be zero: a multiple of 256.
+// The number of leading bytes of the memory that must be zero, a multiple of 256.
 int64_t zeroed_bytes(const IvfSearchShape& shape, const IvfSearchPlan& plan);
 
-// How many queries of the last batch, once it is done, were searched directly.
+// The number of queries of the last batch that were searched directly; valid once it is done.
 inline const uint32_t* directly_searched(const std::byte* memory) { return Slot<uint32_t>{0, 4}.in(memory) + 2; }
 
-// And how many candidates each had.
+// The number of candidates of each query.
 const uint32_t* candidate_counts(const std::byte* memory, const IvfSearchShape& shape, const IvfSearchPlan& plan);
 
 }  // namespace kith

@@ -52,7 +52,7 @@ class KeptScan {
   }
 
   void bound_all() {
-    constexpr int64_t kFewValues = 1 << 21;  // waking threads would take longer
+    constexpr int64_t kFewValues = 1 << 21;  // below this waking threads takes longer
     const int64_t blocks = divide_up(count_, kBlock);
     if (resources_.threads() == 1 || queries_ * count_ * cols_ <= kFewValues) {
       for (int64_t block = 0; block < blocks; ++block) bound_block(block, 0);
@@ -75,7 +75,7 @@ class KeptScan {
     std::iota(numbers, numbers + kBlock, 0u);
     for (int64_t first = 0; first < near; first += kBlock) {
       const int64_t here = std::min(kBlock, near - first);
-      vectors_.decode(left_.data() + first, here, decoded_.data());  // which leaves their rows there
+      vectors_.decode(left_.data() + first, here, decoded_.data());  // replaces places by rows
       canonical_keys_cpu(kind_, query, MatrixView(decoded_.data(), here, cols_), numbers, here, keys);
       for (int64_t i = 0; i < here; ++i) found[first + i] = pack_neighbor(ordered_key(keys[i]), left_[first + i]);
     }
@@ -145,12 +145,12 @@ class KeptScan {
   const int64_t count_;
   const Resources& resources_;
   HostArray<float> asked_;
-  HostArray<float> scanned_;  // of length 1, for cosine
-  HostArray<double> norms_;   // squared
+  HostArray<float> scanned_;  // scaled to length 1 for cosine
+  HostArray<double> norms_;   // squared norms
   HostArray<float> lower_;    // bounds of keys, query by query
   HostArray<float> upper_;
   HostArray<uint32_t> left_;  // places of vectors that may be among the nearest
-  HostArray<float> decoded_;  // a block for each thread
+  HostArray<float> decoded_;  // one block per thread
 };
 
 }  // namespace

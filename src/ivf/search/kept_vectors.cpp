@@ -68,7 +68,7 @@ void find_by_tables(const ListedVectors& vectors, const PlaceTables& tables, con
 }
 
 void find_by_pass(const ListedVectors& vectors, const uint64_t* bits, const HostArray<uint32_t>& places) {
-  constexpr int64_t kTogether = 8;  // rows that are asked for before one branch: nearly always none is kept
+  constexpr int64_t kTogether = 8;  // rows tested per branch: usually none of them is kept
   int64_t found = 0;
   for (size_t s = 0; s < vectors.segments().size(); ++s) {
     const ListSegment& segment = *vectors.segments()[s];
@@ -112,7 +112,7 @@ bool search_kept(const ListedVectors& vectors, const PlaceTables& tables, const 
   const IvfModel& model = vectors.model();
   if (!keeps_few(vectors, task, kept) || has_norm_keys(model.codec->format(), key_kind(model.metric))) return false;
   const auto shape = ListProductShape::choose(model, queries.rows(), cpu_extensions(), vectors.screened());
-  constexpr int64_t kMostCompared = 24;  // queries: for more, decoding what is kept takes less time than their codes
+  constexpr int64_t kMostCompared = 24;  // with more queries, decoding the kept vectors is faster than comparing codes
   if (queries.rows() <= kMostCompared && compares_codes(vectors, shape, kept)) return false;
   const int64_t available = resources.host_memory()->available();
   if (queries.rows() <= kMostKeptScanQueries &&
@@ -121,7 +121,7 @@ bool search_kept(const ListedVectors& vectors, const PlaceTables& tables, const 
     scan_kept(vectors, {places.data(), static_cast<size_t>(kept)}, queries, out, resources);
     return true;
   }
-  constexpr int64_t kRoom = 8 << 20;  // for the search of them
+  constexpr int64_t kRoom = 8 << 20;  // for searching them
   const int64_t bytes = kept * (array_bytes<float>(model.cols()) + 16);
   if (kept < task.k || 2 * (bytes + kRoom) > available) return false;
   const HostArray<uint32_t> places = find_kept(vectors, tables, task.kept, kept, resources);
@@ -130,7 +130,7 @@ bool search_kept(const ListedVectors& vectors, const PlaceTables& tables, const 
   std::sort(sorted.begin(), sorted.end());
   for (int64_t i = 0; i < kept; ++i) places[i] = static_cast<uint32_t>(sorted[i]);
   const HostArray<float> decoded(kept * model.cols(), "the kept vectors", resources);
-  vectors.decode(places.data(), kept, decoded.data());  // which leaves their rows there
+  vectors.decode(places.data(), kept, decoded.data());  // replaces places by rows
   const KnnParams params{.k = task.k, .metric = model.metric, .check_finite = false};
   knn(queries, MatrixView(decoded.data(), kept, model.cols()), out, params, resources);
   for (int64_t i = 0; i < out.queries * out.k; ++i) {

@@ -15,7 +15,7 @@
 
 namespace kith {
 
-// Whether all lists are searched for few of their vectors.
+// Whether only few vectors of all lists are searched.
 bool keeps_few(const ListedVectors& vectors, const IvfSearch& task, int64_t kept);
 
 using PlaceTables = ReusedVector<SharedPlaceTable>;  // of all segments, or none

@@ -71,14 +71,14 @@ void search_left_queries(const IvfSearchTask& task, const IvfSearchShape& shape,
     const DeviceArray<uint64_t> fewer = probes_without(apart, task, shape, context, beyond);
     IvfSearchTask others = task;
     others.probes = fewer.data();
-    // Long lists come first: what is found there rules out most of the others.
+    // Long lists first: their results rule out most vectors of the others.
     const DeviceArray<uint64_t> none(count * shape.k, kPurpose, context, beyond);
     context->fill(none.data(), 0xFF, none.size());
     launch_put_found(none.data(), left_queries(memory, shape, plan), count, shape.k, task.neighbors, stream);
     for (const LongList& list : apart) search_long_list(list, task, shape, metric, context, beyond);
     launch_ivf_direct(others, shape, plan, memory, stream, true);
-    context->synchronize();       // before what it works on is freed
-  } catch (const OutOfMemory&) {  // it can do without
+    context->synchronize();       // before its buffers are freed
+  } catch (const OutOfMemory&) {  // optional: queries are then searched directly
     context->fill(directly_arrived(memory, shape, plan), 0, kSharedQueries);
     launch_ivf_direct(task, shape, plan, memory, stream);
   }

@@ -23,8 +23,8 @@
 namespace kith {
 namespace {
 
-constexpr int64_t kMostQueries = 1 << 14;   // of a batch
-constexpr int64_t kMostTaskRows = 1 << 15;  // vectors of a task
+constexpr int64_t kMostQueries = 1 << 14;   // per batch
+constexpr int64_t kMostTaskRows = 1 << 15;  // vectors per task
 
 // The arrays of a batch.
 struct BatchMemory {
@@ -41,7 +41,7 @@ struct BatchMemory {
   QueryLock* locks() const { return reinterpret_cast<QueryLock*>(lock_bytes.data()); }
   std::atomic<float>* thresholds() const { return reinterpret_cast<std::atomic<float>*>(threshold_bytes.data()); }
 
-  // Once there is memory.
+  // Called once memory is available.
   void construct(int64_t list_length) const {
     std::byte* const entries = candidates.data() + array_bytes<CandidateList>(capacity);
     const int64_t bytes = CandidateList::capacity_for(list_length) * CandidateList::kBytesPerCandidate;
@@ -59,7 +59,7 @@ struct BatchMemory {
   ProbeTable probes;
 };
 
-// What threads sort the candidates of a list in.
+// Scratch in which threads sort the candidates of a list.
 class ThreadScratch {
  public:
   ThreadScratch(int64_t length, const Resources& resources)
@@ -76,7 +76,7 @@ class ThreadScratch {
 };
 
 Footprint batch_footprint(const IvfModel& model, const BatchNeeds& needs, int64_t queries, const Resources& resources) {
-  // Ranking plans with what it finds; some room makes it quick.
+  // Ranking plans with the memory it finds; it needs some to be fast.
   constexpr int64_t kRankingRoom = int64_t{4} << 20;
   Footprint working = invert_footprint(queries, needs.slots, model.lists()).times(2);
   if (model.has_centres()) {
@@ -119,7 +119,7 @@ ListsCpuPlan KeptListsPlan::get(const IvfModel& model, const BatchNeeds& needs, 
   Shape shape{needs, queries, screened, budget.threads, cpu_target_name()};
   if (shape == shape_ && plan_.host_bytes <= budget.host) return plan_;
   const ListsCpuPlan plan = plan_lists_cpu(model, needs, queries, screened, budget, resources);
-  if (plan.query_batch == std::min(queries, kMostQueries)) {  // room enough
+  if (plan.query_batch == std::min(queries, kMostQueries)) {  // enough memory
     shape_ = std::move(shape);
     plan_ = plan;
   }
@@ -161,7 +161,7 @@ class NearestUser final : public CandidateUser {
   const ThreadScratch scratch_;
 };
 
-// Takes all that is in range.
+// Collects all vectors in range.
 class RangeUser final : public CandidateUser {
  public:
   RangeUser(std::span<const uint32_t> numbers, float most, RangeHits& hits, const Resources& resources)
@@ -261,7 +261,7 @@ class CpuBackend final : public ListsBackend {
                                   task_.kept,
                                   meter};
     ReusedVector<std::unique_ptr<ListScan>> scans(static_cast<size_t>(resources_.threads()));
-    const auto scan_of = [&](int slot) -> ListScan& {  // made by the thread that first has work
+    const auto scan_of = [&](int slot) -> ListScan& {  // created by a slot's first task
       std::unique_ptr<ListScan>& scan = scans[static_cast<size_t>(slot)];
       if (scan == nullptr) scan = std::make_unique<ListScan>(context, plan_.scan, slot, resources_);
       return *scan;
@@ -359,7 +359,7 @@ class CpuBackend final : public ListsBackend {
     return enough;
   }
 
-  // Tasks of a block of queries and a range of a list's vectors in a segment.
+  // Each task is a block of queries and a range of a list's vectors in a segment.
   void cut(const ListVisits& visits) {
     for (const Segment& segment : search_.vectors.segments()) {
       if (segment->is_mapped()) fetch(*segment, visits);
@@ -418,7 +418,7 @@ class CpuBackend final : public ListsBackend {
   ProbeTable probes_;
   std::span<const uint32_t> numbers_;
   ReusedVector<ListTask> tasks_;
-  ReusedVector<int64_t> groups_;  // of tasks that are done together
+  ReusedVector<int64_t> groups_;  // groups of tasks that run together
 };
 
 }  // namespace

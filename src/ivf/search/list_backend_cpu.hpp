@@ -19,21 +19,21 @@ namespace kith {
 
 inline constexpr int64_t kRangeListLength = 128;  // candidates of a range search, which are scored when a list is full
 
-// What every batch of a search needs.
+// Sizes shared by all batches of a search.
 struct BatchNeeds {
-  int64_t list_length = 0;  // of candidates
-  int64_t slots = 0;        // lists that are ranked
+  int64_t list_length = 0;  // capacity of a candidate list
+  int64_t slots = 0;        // ranked lists per query
   int64_t k = 0;            // packed neighbours that are given out
 
   bool operator==(const BatchNeeds&) const = default;
 };
 
-// What the rounds of a search share.
+// State shared by the rounds of a search.
 struct CpuSearchData {
   const ListedVectors& vectors;
   IvfSearch task;
   int64_t kept = 0;                // vectors that the filter keeps, or all
-  HostArray<int64_t> sizes = {};   // kept vectors of each list, where a filter leaves some out; kNotCounted before
+  HostArray<int64_t> sizes = {};   // kept vectors of each list under a filter; initially kNotCounted
   ListTables tables;
   HostArray<uint32_t> places = {};  // of the kept vectors, where they are compared one by one
 

@@ -23,7 +23,7 @@
 namespace kith {
 namespace {
 
-constexpr int64_t kFirstHits = int64_t{1} << 22;  // that there is room for at first
+constexpr int64_t kFirstHits = int64_t{1} << 22;  // initial capacity for hits
 
 class CudaBackend final : public ListsBackend {
  public:
@@ -67,7 +67,7 @@ class CudaBackend final : public ListsBackend {
       rank_few();
       return limit_probes();
     }
-    if (ranking_ == nullptr) {  // one list
+    if (ranking_ == nullptr) {  // a single list
       context_->fill(at(layout_.probes), 0, count());
       return {};
     }
@@ -123,7 +123,7 @@ class CudaBackend final : public ListsBackend {
     check_queries();
   }
 
-  // Where more are found than there is room for, they are looked for again: with more room, or for fewer queries.
+  // If the hits exceed the room, the search is repeated with more room or for fewer queries.
   void within(RangeHits& hits, ProgressMeter&) override {
     if (checks_queries()) {
       wait();
@@ -165,7 +165,7 @@ class CudaBackend final : public ListsBackend {
   }
 
   bool checks_queries() const { return few_ && task_.check_finite && !round_.again; }
-  // After a wait.
+  // Call after synchronising.
   void check_queries() const {
     if (!checks_queries()) return;
     const uint32_t bad = reinterpret_cast<const FewReport*>(few_->page().down())->bad_query;
@@ -326,11 +326,11 @@ class CudaBackend final : public ListsBackend {
     return lists[0];
   }
   static ListPieces::Piece next_piece(ListPieces& pieces, ListPieces::Piece& before) {
-    before = {};  // its memory is free now
+    before = {};  // frees its memory
     return pieces.next();
   }
 
-  // False: no query looks at any of its lists.
+  // Returns false if no query probes any of its lists.
   bool search_piece(const ListPieces::Piece& piece, uint64_t* found) const {
     const DeviceListsView& lists = piece.lists->lists();
     ProbesHereTask here{at(layout_.probes), count(), round_.slots, lists.offsets, lists.lists, at(layout_.most_here)};
@@ -415,10 +415,10 @@ class CudaBackend final : public ListsBackend {
   const HostArray<float> staged_;
   const RoundLayout layout_;
   const DeviceBuffer memory_;
-  std::unique_ptr<KnnBackend> ranking_;  // none: there is one list, or queries are few
+  std::unique_ptr<KnnBackend> ranking_;  // null for a single list or few queries
   std::optional<FewQueries> few_;
   std::span<const uint32_t> numbers_;
-  MatrixView now_;  // the queries on the device
+  MatrixView now_;  // the current queries, on the device
   int64_t capacity_ = std::min(kFirstHits, plan_.hits);
   int64_t together_ = kMostProbes;
   bool bounded_ = false;  // a sample of lists in pieces has been searched

@@ -26,8 +26,8 @@
 
 namespace kith {
 
-inline constexpr int64_t kMostProbes = int64_t{1} << 24;  // of the queries searched together
-inline constexpr int64_t kHitBytes = 20;                  // of a hit: as it comes, and beside those of its query
+inline constexpr int64_t kMostProbes = int64_t{1} << 24;  // over the queries of a batch
+inline constexpr int64_t kHitBytes = 20;                  // per hit: as found, and grouped by query
 
 using GpuParts = std::vector<std::shared_ptr<const PreparedSegmentCuda>>;
 
@@ -37,11 +37,11 @@ class ListPieces {
  public:
   struct Piece {
     std::shared_ptr<const PreparedSegmentCuda> lists;
-    int64_t filled = 0;  // lists that have vectors in it
+    int64_t filled = 0;  // nonempty lists
   };
 
   virtual ~ListPieces() = default;
-  // The first one is on its way.
+  // The transfer of the first piece has started.
   virtual void begin() = 0;
   // A sample of all lists, whose vectors come again with the pieces; none where there is no room, or it is of no use.
   virtual Piece sample() = 0;
@@ -49,23 +49,23 @@ class ListPieces {
   virtual Piece next() = 0;
 };
 
-// What a search plans with where lists come in pieces.
+// Plan of a search whose lists come in pieces.
 struct InPieces {
-  ListPieces* pieces = nullptr;  // null where memory is only counted
-  int64_t filled = 0;            // lists of a piece
-  int64_t longest = 0;           // list; 0: not known
+  ListPieces* pieces = nullptr;  // null when only counting memory
+  int64_t filled = 0;            // nonempty lists of a piece
+  int64_t longest = 0;           // longest list; 0: unknown
   // What a piece may need beyond a plan that knows no more than this: a query that meets the longest list has more
   // candidates than one of lists of one length.
   static constexpr int64_t kUnevenBytes = int64_t{2} << 20;
 };
 
-// What a round is made for.
+// Requirements of a round.
 struct RoundShape {
   int64_t cols = 0;
   int64_t slots = 0;
-  int64_t k = 0;            // 0: hits in a range are wanted
+  int64_t k = 0;            // 0 for a range search
   int64_t found_lists = 1;  // of neighbours: the best so far, those of one part, and the best of both
-  bool stages = false;      // queries come by way of host memory
+  bool stages = false;      // queries are staged in host memory
   bool brings = false;      // queries must be copied to the device or converted
   bool may_be_short = false;
   bool writes_singly = false;  // results are in device memory, at the places of queries that are not contiguous
@@ -110,7 +110,7 @@ struct RoundLayout : WorkspaceLayout {
   Slot<std::byte> scan;
 };
 
-// Where hits are put on the device.
+// Device memory for hits.
 struct HitMemory {
   HitMemory(int64_t queries, int64_t capacity, const std::shared_ptr<const DeviceContext>& context,
             const Resources& resources)
@@ -133,7 +133,7 @@ struct HitMemory {
   DeviceArray<int64_t> starts;
 };
 
-// What the rounds of a search share.
+// State shared by the rounds of a search.
 struct CudaSearchData {
   // `rows` of the index, for the filter. The resources are the caller's; `resources` work on the search's stream.
   // Where lists come in pieces `parts` is one that stands for each of them.
@@ -166,8 +166,8 @@ struct CudaSearchData {
   const std::optional<InPieces> in_pieces;
   const int64_t lists;
   DeviceArray<uint64_t> kept;    // bits of the filter
-  DeviceArray<uint32_t> sizes;   // of the lists, where queries may be short
-  std::vector<ScanTerms> terms;  // of each part
+  DeviceArray<uint32_t> sizes;   // list sizes, if queries may find too few vectors
+  std::vector<ScanTerms> terms;  // per part
 };
 
 // The share of spare memory for one of that many segments: half for data kept with them, half for lookup terms.

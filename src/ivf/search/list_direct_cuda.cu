@@ -21,9 +21,9 @@ constexpr int kThreads = 512;
 constexpr int kTogether = kThreads / kRowThreads;  // vectors at a time
 constexpr int kRun = 4 * kTogether;                // of neighbouring vectors that one block looks at,
 constexpr int kSiftRun = 4 * kThreads;             // the same where most are ruled out first
-constexpr int kSlotsTogether = 32;                 // lists that are looked at whether they are to be skipped
+constexpr int kSlotsTogether = 32;                 // lists tested for skipping at a time
 constexpr uint32_t kSkipped = 0xFFFFFFFFu;
-constexpr int64_t kSpareEntries = 4096;            // of a list, beside the k that are kept
+constexpr int64_t kSpareEntries = 4096;            // list entries beyond the k that are kept
 constexpr int64_t kMostParts = 32;
 constexpr int64_t kListSharedBytes = int64_t{160} << 10;
 
@@ -95,10 +95,10 @@ __device__ int sift_rows(const ListRerankTask& task, int64_t first, int64_t end,
 }
 
 struct DirectCut {
-  int room;   // of a block's list
+  int room;   // capacity of a block's list
   int parts;  // blocks that share one of the first queries
-  bool all;   // queries, not those that are left
-  int table;  // values of the codewords, which shared memory has a copy of; 0: none
+  bool all;   // all queries, not only the undecided ones
+  int table;  // codeword values copied to shared memory; 0: none
 };
 
 // Where a thread reads codewords one value at a time, at places that have nothing to do with its neighbours', shared
@@ -108,7 +108,7 @@ int64_t table_values(const CodeFormat& format, int64_t other_bytes) {
   return other_bytes + 4 * values <= kListSharedBytes ? values : 0;
 }
 
-// A list of what is nearest so far, which is sorted and cut whenever it may be full.
+// The nearest entries so far; sorted and cut to k whenever the list may be full.
 template <typename Reader>
 __global__ void __launch_bounds__(kThreads) list_direct_kernel(const __grid_constant__ ListRerankTask task,
                                                                DirectMemory given, int64_t code_bytes, DirectCut cut) {

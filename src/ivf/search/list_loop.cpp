@@ -58,7 +58,7 @@ void for_each_batch(const ListSearcher& searcher, const MatrixView& queries, Mem
 
 }  // namespace
 
-// What is written for queries that are still short of vectors is written again by a later round.
+// Results of queries with too few vectors are overwritten by a later round.
 void search_lists(const ListSearcher& searcher, const MatrixView& queries, const NeighborsView& out,
                   const Resources& resources) {
   if (only_counts(resources)) return count_work(searcher.least(first_round(searcher, queries, out.space)), resources);

@@ -37,11 +37,11 @@
 
 namespace kith {
 
-// Queries that are searched with as many ranked lists each.
+// Queries searched with the same number of ranked lists.
 struct ListsRound {
   int64_t queries = 0;
-  int64_t slots = 0;   // ranked lists of each query
-  bool again = false;  // for queries that were short of vectors: they do not follow each other
+  int64_t slots = 0;   // ranked lists per query
+  bool again = false;  // a retry of queries with too few vectors: their numbers are not contiguous
   DType dtype = DType::f32;
   MemorySpace query_space = {};
   MemorySpace result_space = {};
@@ -58,9 +58,9 @@ struct ListsCpuPlan : ListsBatches {
 struct ListsCudaPlan : ListsBatches {
   bool ranks_few = false;              // one launch ranks the lists
   std::optional<KnnCudaPlan> ranking;  // of lists by their centres; none: one launch does, or there is one list without
-  std::vector<IvfSearchPlan> parts;    // of each segment, for the nearest neighbours
-  int64_t scan_bytes = 0;              // of the largest
-  int64_t hits = 0;                    // in range, that there is room for at a time
+  std::vector<IvfSearchPlan> parts;    // per segment, for nearest neighbours
+  int64_t scan_bytes = 0;              // of the largest part
+  int64_t hits = 0;                    // capacity for range hits
 };
 using ListsPlan = std::variant<ListsCpuPlan, ListsCudaPlan>;
 

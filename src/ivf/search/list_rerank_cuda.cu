@@ -19,8 +19,8 @@ namespace kith {
 namespace {
 
 constexpr int kRerankThreads = 128;
-constexpr int kWideThreads = 512;  // where there are fewer queries than multiprocessors
-constexpr int kWideHeld = 16;      // candidates of a thread then
+constexpr int kWideThreads = 512;  // if queries are fewer than multiprocessors
+constexpr int kWideHeld = 16;      // candidates per thread in that case
 constexpr int kSlack = 64;  // up to k / kSlack may pass beyond k
 
 struct AllRows {
@@ -68,11 +68,11 @@ struct QueryCandidates {
     const ListCandidate entry = entries[i];
     return task.lists.by_row ? entry.estimate + task.prepared.estimates_apart(entry.position) : entry.estimate;
   }
-  // Position and list, in the places of key and row.
+  // Position and list, stored in the fields of key and row.
   __device__ uint64_t packed(int i) const { return pack_neighbor(entries[i].position, lists[i]); }
 };
 
-// Positions and lists in shared memory become keys and rows.
+// Replaces positions and lists in shared memory by keys and rows.
 template <typename Reader, typename Threads>
 __device__ inline void compute_keys(const ListRerankTask& task, const Reader& reader, const double* values,
                                     double inverse_q, int64_t code_bytes, uint64_t* list, int count) {
@@ -81,15 +81,15 @@ __device__ inline void compute_keys(const ListRerankTask& task, const Reader& re
     const uint32_t position = ordered_of(entry);
     const uint32_t number = task.lists.rows[position];
     const float key = stored_key(task.lists, reader, values, inverse_q, code_bytes, position, row_of(entry));
-    __syncwarp(row_threads());  // all four have read the entry
+    __syncwarp(row_threads());  // all four threads have read the entry
     if (threadIdx.x % kRowThreads == 0) list[i] = pack_neighbor(ordered_key(key), number);
   }
 }
 
 constexpr int kWarps = kRerankThreads / 32;
-constexpr int kWarpHeld = 32;  // candidates of a lane
-constexpr int kWarpFew = 8;    // the same where there are few
-constexpr int kWarpRoom = 256;  // of those that are not ruled out
+constexpr int kWarpHeld = 32;  // candidates per lane
+constexpr int kWarpFew = 8;    // candidates per lane if there are few
+constexpr int kWarpRoom = 256;  // candidates not ruled out
 constexpr int64_t kWarpMostK = kWarpRoom / 3 * 2;
 constexpr int64_t kWarpLeastQueries = 1024;  // fewer do not fill the device
 
@@ -173,7 +173,7 @@ __global__ void __launch_bounds__(kRerankThreads, 6)
   for (int i = lane; i < k; i += 32) out[i] = i < stays ? list[i] : kPadding;
 }
 
-// By a block.
+// The same by a block.
 template <typename Reader, int kHeld, int kThreads>
 __device__ void rerank_query(const ListRerankTask& task, int64_t code_bytes, int64_t query, uint64_t* list,
                              typename BlockGroup<kThreads>::Shared& shared, int& stay) {
@@ -203,7 +203,7 @@ __device__ void rerank_query(const ListRerankTask& task, int64_t code_bytes, int
     const float kth = key_of_ordered(find_cut(group, keys, AllRows(), 0, {k, k + k / kSlack}).key);
     const float limit = estimate_limit(task, query, kth);
     __syncthreads();
-    constexpr int kTogether = 4;  // loads that are under way at a time
+    constexpr int kTogether = 4;  // loads in flight
     for (int first = thread; first < count; first += kTogether * kThreads) {
       float estimates[kTogether];
       KITH_UNROLL
@@ -245,7 +245,7 @@ __global__ void __launch_bounds__(kThreads)
   ptx::wait_for_kernel_before();
   const int64_t all = crowded ? int64_t{*task.crowded.count} : task.query_count;
   for (int64_t i = blockIdx.x; i < all; i += gridDim.x) {
-    __syncthreads();  // the query before is done
+    __syncthreads();  // the previous query is done
     rerank_query<Reader, kHeld, kThreads>(task, code_bytes, crowded ? int64_t{task.crowded.queries[i]} : i, memory, shared, stay);
   }
 }

@@ -13,7 +13,7 @@
 namespace kith {
 namespace {
 
-constexpr int kParts = 4;   // of a thread's values
+constexpr int kParts = 4;   // parts of a thread's values
 constexpr int kSlack = 32;  // up to k / kSlack may pass beyond k: the last bisection steps would only separate these
 
 struct AllRows {
@@ -66,7 +66,7 @@ __global__ void __launch_bounds__(kThreads, (kHeld <= 20 ? 1280 : 1024) / kThrea
     float value = NAN;
     KITH_UNROLL
     for (int i = part; i < kHeld; i += kParts) {
-      value = fminf(value, __uint_as_float(held[i]));  // NaN only where both are
+      value = fminf(value, __uint_as_float(held[i]));  // NaN only if both are
     }
     least[part] = ordered_key(value);
     real_parts += least[part] != kNanKey;
@@ -74,7 +74,7 @@ __global__ void __launch_bounds__(kThreads, (kHeld <= 20 ? 1280 : 1024) / kThrea
   const auto k = static_cast<int>(task.k);
   const KeepRange range{k, k + k / kSlack};
   uint32_t key = kNanKey;
-  if (group.sum(real_parts) >= k + k / 2) {  // and a barrier
+  if (group.sum(real_parts) >= k + k / 2) {  // also a barrier
     key = find_cut(group, least, AllRows(), 0, range).key;
   } else {
     int real = 0;
@@ -99,7 +99,7 @@ __global__ void __launch_bounds__(kThreads, (kHeld <= 20 ? 1280 : 1024) / kThrea
     for (int slot = 1; slot < kMostFirstSlots; ++slot) upper = fmaxf(upper, uppers[slot]);
     reach = reach_in_range(key_of_lists, upper, unit) ? reach_with_ties(key_of_lists, upper, unit) : HUGE_VAL;
   }
-  // Up, as an f32.
+  // Rounded up to f32.
   const double wider = reach + fabs(reach) * 0x1p-22;
   const float reach_out = wider < 1e37 ? static_cast<float>(wider) : HUGE_VALF;
   if (thread == 0) task.reaches[query] = reach_out;

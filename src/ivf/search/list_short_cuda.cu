@@ -25,8 +25,8 @@ constexpr int kRun = kThreads / kRowThreads;  // vectors that a block looks at t
 constexpr int kSlotsTogether = 32;            // lists whose runs are counted together
 constexpr int64_t kMostQueries = 4;
 constexpr int64_t kMostK = kRankThreads;
-constexpr int64_t kMostBlocks = kRankThreads;  // of a query
-constexpr int kRoom = 1024;                    // of a block's list
+constexpr int64_t kMostBlocks = kRankThreads;  // per query
+constexpr int kRoom = 1024;                    // capacity of a block's list
 static_assert(kMostK + kThreads <= kRoom);
 
 // Runs of some lists: those of one follow those of the list before.
@@ -36,7 +36,7 @@ struct ListRuns {
   int64_t ends[kSlotsTogether];
   int starts[kSlotsTogether + 1];
 
-  // Counts slots `first`, first + 1, ... of a query; by a warp.
+  // Counts the runs of slots first, first + 1, ... of a query. Called by a warp.
   __device__ void count(const ListRerankTask& task, int64_t query, int64_t first) {
     const int lane = lane_index();
     const uint64_t probe = first + lane < task.slots ? task.probes[query * task.slots + first + lane] : kPadding;
@@ -48,12 +48,12 @@ struct ListRuns {
     starts[lane + 1] = warp_inclusive(static_cast<int>((ends[lane] - begins[lane] + kRun - 1) / kRun));
     if (lane == 0) starts[0] = 0;
   }
-  // Which of them has that run; by a warp.
+  // Finds the slot that contains a run. Called by a warp.
   __device__ int place_of(int run) const { return __popc(__ballot_sync(kAllLanes, starts[lane_index()] <= run)) - 1; }
 };
 static_assert(kSlotsTogether == 32);
 
-// A block's entries, of which only the k smallest matter.
+// The entries of a block; only the k smallest matter.
 struct ShortList {
   uint64_t entries[kRoom];
   int count;
@@ -105,7 +105,7 @@ __global__ void __launch_bounds__(kThreads)
   if (thread == 0) found.count = 0;
   ptx::wait_for_kernel_before();
   const double inverse_q = load_query(keys_of(task.lists), task.queries + query * task.query_stride, values);
-  int before = 0;  // runs of the lists before these, but for whole rounds of all blocks
+  int before = 0;  // runs of earlier lists, modulo the number of blocks
   for (int64_t slot = 0; slot < task.slots; slot += kSlotsTogether) {
     __syncthreads();
     if (thread < 32) runs.count(task, query, slot);

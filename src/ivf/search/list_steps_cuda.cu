@@ -18,7 +18,7 @@ namespace {
 
 constexpr int kThreads = 256;
 
-// A thread for each part of a vector: four values, or one.
+// One thread per part of a vector: four values, or one.
 template <typename Part>
 __global__ void __launch_bounds__(kThreads)
     place_vectors_kernel(const Part* from, const uint32_t* numbers, int64_t count, int64_t each, int64_t rows, Part* to,
@@ -64,7 +64,7 @@ __global__ void __launch_bounds__(kThreads) pack_probes_kernel(const int64_t* li
   packed[i] = lists[i] < 0 ? kPadding : pack_neighbor(0, static_cast<uint32_t>(lists[i]));
 }
 
-// A warp for each list.
+// One warp per list.
 __global__ void __launch_bounds__(kThreads)
     list_sizes_kernel(DeviceListsView lists, const uint64_t* kept, uint32_t* sizes) {
   const int64_t list = (static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x) / 32;
@@ -79,7 +79,7 @@ __global__ void __launch_bounds__(kThreads)
   if (threadIdx.x % 32 == 0) sizes[list] += count;
 }
 
-// A thread for each query: it looks at few of its slots, as a rule.
+// One thread per query: usually it reads few of its slots.
 __global__ void __launch_bounds__(kThreads) probe_limits_kernel(ProbeLimitsTask task) {
   const int64_t query = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (query >= task.queries) return;
@@ -115,7 +115,7 @@ __global__ void __launch_bounds__(kThreads)
   if (to < k) out[query * k + to] = entry;
 }
 
-constexpr int kTogether = kThreads / kRowThreads;  // vectors at a time
+constexpr int kTogether = kThreads / kRowThreads;  // vectors per block at a time
 
 template <typename Reader>
 __global__ void __launch_bounds__(kThreads)
@@ -182,7 +182,7 @@ __global__ void __launch_bounds__(kThreads)
   if (i < count) out[i] = ids[i] < 0 ? kPadding : pack_neighbor(ordered_key(keys[i]), rows[ids[i]]);
 }
 
-// `takes`: from places by their numbers; else to these.
+// `takes` gathers by number; otherwise scatters.
 __global__ void __launch_bounds__(kThreads)
     move_found_kernel(const uint64_t* from, const uint32_t* numbers, int64_t m, int64_t k, uint64_t* to, bool takes) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
@@ -199,11 +199,11 @@ __global__ void __launch_bounds__(kThreads)
   const uint64_t last = bounds.of(query);
   if (last == kPadding) return;
   const double reach = reach_of(task.lists.key(), last, operand_scale(*task.prepared.largest));
-  // Rounded up. Not read for queries marked unsure.
+  // Rounded up. Not read for queries marked uncertain.
   if (reach < task.reaches[query]) task.reaches[query] = __double2float_ru(reach);
 }
 
-// A warp for each query.
+// One warp per query.
 __global__ void __launch_bounds__(kThreads) probes_here_kernel(const __grid_constant__ ProbesHereTask task) {
   const int64_t query = static_cast<int64_t>(blockIdx.x) * (kThreads / 32) + threadIdx.x / 32;
   const auto lane = static_cast<int>(threadIdx.x % 32);

@@ -31,7 +31,7 @@ struct ProbesHereTask {
   const uint64_t* probes = nullptr;  // queries x slots
   int64_t queries = 0;
   int64_t slots = 0;
-  const int64_t* offsets = nullptr;  // of the lists
+  const int64_t* offsets = nullptr;  // list offsets
   int64_t lists = 0;
   uint32_t* largest = nullptr;
   uint64_t* out = nullptr;  // queries x most
@@ -42,7 +42,7 @@ void launch_probes_here(const ProbesHereTask& task, cudaStream_t stream);
 // A bound of each query: neighbours that do not come before it, packed, are not looked for; padding is none. It follows
 // from what other lists have, or a sample.
 struct QueryBounds {
-  const uint64_t* bounds = nullptr;  // null: there is none
+  const uint64_t* bounds = nullptr;  // null: no bounds
   int64_t stride = 1;
 
   KITH_HOST_DEVICE uint64_t of(int64_t query) const { return bounds == nullptr ? kPadding : bounds[query * stride]; }
@@ -60,7 +60,7 @@ struct ProbeLimitsTask {
   int64_t slots = 0;
   int64_t asked = 0;
   int64_t least = 0;                // vectors that a query's lists must hold
-  const uint32_t* sizes = nullptr;  // of each list
+  const uint32_t* sizes = nullptr;  // per list
   int64_t lists = 0;
   uint32_t* short_count = nullptr;    // zeroed before: of queries whose slots hold too few, unless they are all lists;
   uint32_t* short_queries = nullptr;  // which they are, in no order: all their probes become padding
@@ -84,7 +84,7 @@ struct ListSelectTask : ProbedLists {
   const ErrorBounds* bounds = nullptr;
   const uint32_t* unsure = nullptr;
   float* reaches = nullptr;      // written; infinite where fewer than k values are known
-  bool lists_candidates = true;  // false: the second pass looks at all vectors, and finds these again
+  bool lists_candidates = true;  // false: the second pass scans all vectors and finds these again
   ListCandidates candidates = {};
 };
 
@@ -104,15 +104,15 @@ inline constexpr int64_t kMostListCandidates = 4096;  // of a query, that their 
 
 struct ListRerankTask : ProbedLists {
   int64_t k = 0;
-  ListCandidates candidates = {};      // no entries: all queries are left
+  ListCandidates candidates = {};      // without entries all queries go to the direct search
   const ErrorBounds* worst = nullptr;  // of each query's estimates
   int64_t room = 0;                    // candidates that are not ruled out; queries with more are left
   const uint32_t* unsure = nullptr;
   const float* reaches = nullptr;  // of each query that is not unsure, ties included; none: nothing is known
-  FailedQueries crowded = {};      // memory for those that are too much for a warp
-  FailedQueries left = {};         // written by the one, read by the other
+  FailedQueries crowded = {};      // queries with too many candidates for a warp
+  FailedQueries left = {};         // undecided queries: written here, read by launch_list_direct()
   uint64_t* neighbors = nullptr;   // queries x k, sorted, padded
-  QueryBounds elsewhere = {};      // launch_list_direct() needs nothing farther
+  QueryBounds elsewhere = {};      // launch_list_direct() skips anything farther
   bool begun = false;  // launch_list_direct() finds there, in the same form, what other lists have, and adds to it
 };
 

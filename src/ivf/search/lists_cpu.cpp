@@ -26,7 +26,7 @@
 namespace kith {
 namespace {
 
-// What a search wants of the codewords: all queries at once, or as many at a time as their tables are kept for.
+// Codeword tables of a search: for all queries at once, or for as many as there are tables at a time.
 CodeWords::Wanted wanted_words(const IvfModel& model, int64_t queries, int64_t probes, bool screened) {
   const CpuExtensions cpu = cpu_extensions();
   const int64_t together = ListProductShape::batch_for_tables(model, queries, probes, cpu, screened);
@@ -61,7 +61,7 @@ Footprint search_footprint(const IvfModel& model, int64_t rows, const IvfSearch&
     return array_footprint<int64_t>(filtered ? model.lists() : 0)
         .beside(least_search(model, needs, queries, screened, resources));
   }
-  constexpr int64_t kFirstHits = 64 << 10;  // of a thread: its first two segments
+  constexpr int64_t kFirstHits = 64 << 10;  // per thread: its first two segments
   Footprint needed = least_search(model, {kRangeListLength, slots, 0}, queries, screened, resources)
                          .beside(array_footprint<std::byte>(resources.threads(), kFirstHits))
                          .beside(array_footprint<std::byte>(queries + 1, 64));
@@ -69,7 +69,7 @@ Footprint search_footprint(const IvfModel& model, int64_t rows, const IvfSearch&
   return needed;
 }
 
-// A vector near those of a list without a centre.
+// A reference vector near those of a list without a centre.
 ReusedVector<float> mean_of_vectors(const ListedVectors& vectors) {
   constexpr int64_t kSample = 256;
   const int64_t cols = vectors.model().cols();
@@ -88,7 +88,7 @@ ReusedVector<float> mean_of_vectors(const ListedVectors& vectors) {
   return mean;
 }
 
-// A search on the CPU: what its rounds share.
+// A search on the CPU: the state its rounds share.
 class CpuSearcher final : public ListSearcher {
  public:
   // The task says how many vectors a query's lists must hold where nearest ones are wanted. `kept`: how many the filter
@@ -150,12 +150,12 @@ class CpuSearcher final : public ListSearcher {
     const bool screened = vectors.screened();
     const int64_t together = ListProductShape::batch_for_tables(model, queries, model.lists(), cpu, screened);
     const ListEngine engine = ListProductShape::choose(model, together, cpu, screened).engine_for(together);
-    if (engine != ListEngine::panels && engine != ListEngine::tiles) return {};  // the others decode nothing
+    if (engine != ListEngine::panels && engine != ListEngine::tiles) return {};  // other engines decode nothing
     return mean_of_vectors(vectors);
   }
 
   const Resources& resources_;
-  KeptListsPlan* const plans_;  // null: none is kept
+  KeptListsPlan* const plans_;  // null: plans are not kept
   CpuSearchData data_;
 };
 
@@ -248,7 +248,7 @@ class ListsOnCpu final : public SearchableLists {
   }
 
  private:
-  // What a search leaves of the limit, so that something may be kept beside the lists.
+  // Memory a search does not need, available for data kept beside the lists.
   int64_t spare_room(const MatrixView& queries, const IvfSearch& search, bool screened,
                      const Resources& resources) const {
     const int64_t rows = std::accumulate(segments_.begin(), segments_.end(), int64_t{0},
@@ -258,7 +258,7 @@ class ListsOnCpu final : public SearchableLists {
     return resources.host_memory()->available() - least.host;
   }
   static bool is_limited(const Resources& resources) {
-    constexpr int64_t kPlenty = int64_t{1} << 50;  // no limit: no need to count
+    constexpr int64_t kPlenty = int64_t{1} << 50;  // without a limit
     return resources.host_memory()->available() < kPlenty;
   }
 

@@ -14,7 +14,7 @@
 namespace kith {
 namespace {
 
-constexpr int64_t kRangeQueryBytes = 64;  // of a query on the host, beside its hits
+constexpr int64_t kRangeQueryBytes = 64;  // host bytes per query besides its hits
 
 class CudaSearcher final : public ListSearcher {
  public:
@@ -94,7 +94,7 @@ PlanWithin<ListsPlan> CudaSearcher::plan(const ListsRound& round, const PlanBudg
   return plan_on_gpu(
       Device::cuda(data_.context->device()), given, [&](const DeviceInfo& gpu, const PlanBudget& budget) {
         constexpr int64_t kSome = 256;  // large enough that padding between arrays is negligible
-        const int64_t most = std::min(budget.device, gpu.memory_free / 2);  // others may search beside it
+        const int64_t most = std::min(budget.device, gpu.memory_free / 2);  // leaves room for other searches
         const int64_t wanted =
             std::clamp<int64_t>(kMostProbes / std::max<int64_t>(round.slots, data_.task.k), 1, round.queries);
         const int64_t each = divide_up(RoundLayout(data_.round_shape(round, false), kSome).bytes, kSome);
@@ -190,7 +190,7 @@ class ListsForGpu final : public SearchableLists {
     const auto in_pieces = [&](const Resources& used) { search_pieces(queries, search, out, used); };
     const Footprint whole = counted(resources, there);
     if (only_counts(resources)) {
-      // Which of both it will be follows from what is free then.
+      // The choice depends on the memory that is free at that time.
       const Footprint pieces = counted(resources, in_pieces);
       return count_work({std::max(whole.host, pieces.host), std::min(whole.device, pieces.device)}, resources);
     }

@@ -20,9 +20,9 @@ namespace {
 
 constexpr std::string_view kLongLists = "long lists";
 constexpr int64_t kLongList = 65536;
-constexpr int64_t kManyOfList = 1024;    // queries
-constexpr double kLeastProducts = 4e10;  // less takes no longer than an exact search does at least
-constexpr int64_t kUneven = 8;           // times the mean: lists of one length are scanned as quickly
+constexpr int64_t kManyOfList = 1024;    // queries of a list
+constexpr double kLeastProducts = 4e10;  // below this an exact search's fixed cost dominates
+constexpr int64_t kUneven = 8;           // multiple of the mean length; shorter lists are scanned as fast
 
 // Only where the longest list may be one. Equal vectors, which are compared once, make a list short.
 bool may_have_lists_apart(const IvfSearchTask& task, const IvfSearchShape& shape, const IvfSearchPlan& plan,
@@ -98,7 +98,7 @@ void search_long_list(const LongList& list, const IvfSearchTask& task, const Ivf
   launch_take_found(task.neighbors, numbers.data(), m, k, others, stream);
   launch_merge_found(here, others, m, k, both, stream);
   launch_put_found(both, numbers.data(), m, k, task.neighbors, stream);
-  context->synchronize();  // before what it works on is freed
+  context->synchronize();  // before its buffers are freed
 }
 
 DeviceArray<uint64_t> probes_without(const std::vector<LongList>& lists, const IvfSearchTask& task,
@@ -112,7 +112,7 @@ DeviceArray<uint64_t> probes_without(const std::vector<LongList>& lists, const I
   DeviceArray<uint64_t> fewer(probes, kLongLists, context, resources);
   context->copy_values(marked.data(), marks.data(), shape.lists);
   launch_leave_out_probes(task.probes, probes, marked.data(), fewer.data(), context->stream());
-  context->synchronize();  // the marks are on their way
+  context->synchronize();  // waits for the marks
   return fewer;
 }
 
@@ -123,7 +123,7 @@ ListsApart::ListsApart(const IvfSearchTask& task, const IvfSearchShape& shape, c
   try {
     const std::vector<LongList> lists = find_lists_apart(task, shape, context_, resources_);
     if (!lists.empty()) search(lists, metric);
-  } catch (const OutOfMemory&) {  // it can do without
+  } catch (const OutOfMemory&) {  // optional: the scan is used instead
   }
 }
 
@@ -144,7 +144,7 @@ void ListsApart::bring_in() const {
   const cudaStream_t stream = context_->stream();
   launch_merge_found(task_.neighbors, found_.data(), shape_.queries, shape_.k, both_.data(), stream);
   context_->copy_values<uint64_t>(task_.neighbors, both_.data(), both_.size());
-  context_->synchronize();  // before what it works on is freed
+  context_->synchronize();  // before its buffers are freed
 }
 
 }  // namespace kith

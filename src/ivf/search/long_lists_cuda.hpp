@@ -21,10 +21,10 @@
 
 namespace kith {
 
-// A list, and the queries that are searched in it.
+// A list and the queries searched in it.
 struct LongList {
   int64_t list = 0;
-  int64_t first = 0;  // of its vectors
+  int64_t first = 0;  // its first vector
   int64_t length = 0;
   std::vector<uint32_t> queries;
 };

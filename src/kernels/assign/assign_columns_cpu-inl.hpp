@@ -29,17 +29,17 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 using I32 = hn::ScalableTag<int32_t>;
 constexpr int kCentres = static_cast<int>(kCentreGroup);
-// Rows at a time, in vectors: a centre's value is loaded for all of them.
+// Rows compared at a time, in vectors; each centre value is loaded once for all of them.
 #if HWY_ARCH_ARM_A64
 constexpr int kRowVectors = 4;
 #else
 constexpr int kRowVectors = 2;
 #endif
 constexpr int64_t kTileRows = kRowVectors * kFloats;
-constexpr int64_t kFewRows = 4;  // as cheap one by one
+constexpr int64_t kFewRows = 4;  // so few rows are compared one by one
 
-// What a caller wants: labels; keys too; or the centres of the least values, which need not be the nearest and are the
-// same with every instruction set.
+// Requested results: labels; labels and keys; or the centres of the least f32 values, which may not be the nearest but
+// are the same with every instruction set.
 enum class Columns : uint8_t { labels, keys, least_values };
 
 // Column c of a tile's rows from columns[c * kTileRows] on.
@@ -92,7 +92,7 @@ HWY_INLINE void side_by_side(const float* rows, int64_t stride, int64_t cols, fl
 #endif
 }
 
-// The columns minus the origin, and the squared norms of the rows then.
+// Subtracts the origin from the columns, and computes the squared norms of the shifted rows.
 HWY_INLINE void move_columns(const CompareTask& task, const float* columns, float* moved, Vec (&norms)[kRowVectors]) {
   const F32 d;
   for (auto& norm : norms) norm = hn::Zero(d);
@@ -222,8 +222,8 @@ HWY_INLINE void nearest_of_columns(const CompareTask& task, const float* columns
   }
 }
 
-// The exact answer for one row, a packed neighbour: canonical keys of what the values, anew, cannot rule out. `slack`
-// is finite where the values are good for anything. `row` is padded with zeros, `moved` the same minus the origin.
+// The exact nearest centre of one row, as a packed neighbour: recomputes the values, and the canonical keys of the
+// centres they cannot rule out. `slack` is infinite if values are unusable. `row` is zero-padded, `moved` is shifted.
 template <typename Value>
 HWY_NOINLINE uint64_t settle_row(const CompareTask& task, const Value* centres, const float* row, const float* moved,
                                  float slack) {
@@ -257,13 +257,13 @@ HWY_NOINLINE uint64_t settle_row(const CompareTask& task, const Value* centres, 
   return best;
 }
 
-// A value for each of a vector's rows, from one of each centre: `table` is padded to whole vectors.
+// Looks up a value per label for a vector of rows; `table` is padded to whole vectors.
 HWY_INLINE Vec look_up(const float* table, int64_t width, hn::Vec<I32> centre) {
   if (width == kFloats) return hn::TableLookupLanes(hn::LoadU(F32(), table), hn::IndicesFromVec(F32(), centre));
   return hn::GatherIndex(F32(), table, centre);
 }
 
-// The canonical keys of some rows, one in each lane of doubles, from one column after the other.
+// Canonical keys of several rows, one per lane of doubles, column by column.
 template <typename Column>
 HWY_INLINE hn::Vec<hn::Rebind<float, F64>> short_keys(int64_t cols, const Column& difference) {
   hn::Vec<F64> lanes[kCanonicalLanes];
@@ -314,14 +314,14 @@ struct ColumnRows {
   }
 };
 
-// By squared L2. False where values were beyond what bounds hold for.
+// By squared L2. Returns false if values exceed the range of the bounds.
 template <Columns kWanted, typename Value, typename Label>
 HWY_INLINE bool assign_columns(const CompareTask& task, const Value* centres, const ColumnRows<Label>& out) {
   const F32 d;
   const I32 di;
   constexpr bool kKeys = kWanted == Columns::keys;
-  // Columns as they are and minus the origin, in one place where keys are not wanted; the last rows, brought together;
-  // a row in doubt as it is and minus the origin.
+  // Scratch: columns as stored and shifted (shared if no keys are wanted), the last rows gathered into a tile, and one
+  // doubtful row as stored and shifted.
   float* const columns = out.scratch;
   float* const moved = kKeys ? columns + kTileRows * task.cols : columns;
   float* const last_rows = moved + kTileRows * task.cols;

@@ -15,20 +15,20 @@
 namespace kith {
 namespace {
 
-// With fewer columns the sums are no longer what takes the time.
+// With fewer columns the sums no longer dominate.
 constexpr int64_t kFewestRoundedColumns = 16;
-// A multiple of every panel width; several of them where their panels stay in the first-level cache.
+// A multiple of every panel width; larger if the panels stay in the L1 cache.
 constexpr int64_t kSmallestBlock = 24;
 constexpr int64_t kLargestBlock = 192;
 constexpr int64_t kBlockBytes = 32 << 10;
 constexpr int kCandidates = 8;
 constexpr int64_t kFewBlock = 1024;
-// Limits of a table that is tried if packed bytes rule out too little.
+// Size limits of the table that is tried when packed bytes rule out too little.
 constexpr int64_t kMostTriedCentres = 256;
 constexpr int64_t kMostTriedValues = 1 << 18;
 
-// How many distances for a row take as long as the table takes more than packed bytes. In nanoseconds a column,
-// measured: a distance 0.24, and 60 whatever the columns; the table 0.0155 more for each centre.
+// Break-even number of distances per row between packed bytes and the table. Measured in ns per column: a distance
+// takes 0.24 (plus a constant 60 ns), the table 0.0155 more per centre.
 double worthwhile_distances(int64_t centres, int64_t cols) {
   return 0.0155 * static_cast<double>(centres) / (0.24 + 60 / static_cast<double>(cols));
 }
@@ -83,7 +83,7 @@ class NearestCentre::Block final : public PanelHits {
         continue;
       }
       settle(i);
-      if (own_.best_[i] == kPadding) compare_with_all(i);  // values that no product told anything of
+      if (own_.best_[i] == kPadding) compare_with_all(i);  // no product gave a usable value
       labels[i] = static_cast<int32_t>(row_of(own_.best_[i]));
       if (keys != nullptr) keys[i] = key_of_ordered(ordered_of(own_.best_[i]));
     }
@@ -96,7 +96,7 @@ class NearestCentre::Block final : public PanelHits {
     const int64_t width = packed_.rows_per_panel();
     float limits[kMostRowsPerPanel];
     std::fill_n(limits, width, limits_[i] + bound);
-    uint64_t places = places_within(values, limits, width);  // a NaN is no reason to drop
+    uint64_t places = places_within(values, limits, width);  // NaN stays
     if (count < 64) places &= (uint64_t{1} << count) - 1;
     float most = limits_[i] + bound;
     for (; places != 0; places &= places - 1) {
@@ -115,7 +115,7 @@ class NearestCentre::Block final : public PanelHits {
  private:
   Candidate* candidates(int64_t i) const { return own_.candidates_.data() + i * kCandidates; }
 
-  // Rows that only fill up a panel accept nothing.
+  // Padding rows of a panel accept nothing.
   void pack(const MatrixView& rows) {
     const int64_t width = own_.packed_.panel_width();
     const bool as_they_lie = rows.dtype() == DType::f32 && rows.row_stride() == rows.cols();
@@ -129,7 +129,7 @@ class NearestCentre::Block final : public PanelHits {
     std::fill(limits_ + count_, limits_ + round_up(count_, width), -kInfinity);
   }
 
-  // The guess's distance is where row i starts from. Without one, everything passes at first.
+  // Row i starts with the distance of its guess; without a guess everything passes at first.
   void begin(int64_t i, int32_t label) {
     own_.candidate_count_[i] = 0;
     own_.best_[i] = kPadding;
@@ -140,7 +140,7 @@ class NearestCentre::Block final : public PanelHits {
     refine(i);
   }
 
-  // Bounds the candidates by sums of squared differences in f32, and drops what these exclude.
+  // Bounds the candidates by f32 sums of squared differences and drops those excluded.
   void refine(int64_t i) {
     if (!refines_) return;
     const float offset = own_.packed_.offset(i);
@@ -168,7 +168,7 @@ class NearestCentre::Block final : public PanelHits {
     if (limit < limits_[i]) limits_[i] = limit;
   }
 
-  // The nearest has no larger value. Roots that round to the same are ties, whose sums differ a little.
+  // The nearest has no larger value. Roots that round to the same f32 are ties with slightly different sums.
   void lower_limit(int64_t i, float value) {
     if (packed_.kind() == KeyKind::l2) value += 0x1p-20f * std::max(value + own_.packed_.offset(i), 0.0f);
     limits_[i] = std::min(limits_[i], value);
@@ -176,7 +176,7 @@ class NearestCentre::Block final : public PanelHits {
 
   bool possible(int64_t i, const Candidate& candidate) const { return !(candidate.least > limits_[i]); }
 
-  // Scores the candidates that are still possible.
+  // Computes the canonical keys of the remaining candidates.
   void settle(int64_t i) {
     uint32_t centres[kCandidates];
     int64_t count = 0;
@@ -262,7 +262,7 @@ void CentreAssigner::choose_form() {
     all.rows += work.rows;
     all.distances += work.distances;
   }
-  // One distance, from the centre of the pass before, comes without being asked for.
+  // Every row has one distance anyway: to its centre of the previous pass.
   const double most = (1 + worthwhile_distances(centres_.rows(), centres_.cols())) * static_cast<double>(all.rows);
   uses_table_ = static_cast<double>(all.distances) > most;
   if (!uses_table_) return;

@@ -20,8 +20,8 @@ namespace kith {
 
 inline constexpr int32_t kNoLabel = -1;
 
-// What rows and centres are packed in: rounded to bytes where such a CPU multiplies these faster. Which one changes
-// only which centres become candidates for a row, never the result.
+// The packing of rows and centres: rounded to bytes if the CPU multiplies these faster. It only affects which centres
+// become candidates, never the result.
 PanelFormat centre_format(int64_t cols, const CpuExtensions& cpu);
 
 // The nearest of many centres.
@@ -41,12 +41,12 @@ class NearestCentre {
   // Rows that are best given together.
   static int64_t block_rows(PanelFormat format, int64_t cols);
 
-  // For any number of rows. `packed` holds the `centres`, which are f32. `labels` holds guesses or kNoLabel, and the
-  // centres afterwards; `keys` the canonical keys, null where only labels are wanted.
+  // Assigns any number of rows. `packed` holds the f32 `centres`. `labels` has guesses or kNoLabel and receives the
+  // centres; `keys` receives canonical keys, or is null.
   void assign(const PackedRows& packed, const MatrixView& centres, const MatrixView& rows, int32_t* labels,
               float* keys);
 
-  // Since the last call: rows assigned, and distances in f32 that this took.
+  // Rows assigned and f32 distances computed since the last call.
   struct Work {
     int64_t rows = 0;
     int64_t distances = 0;
@@ -55,9 +55,9 @@ class NearestCentre {
 
  private:
   struct Candidate {
-    float least;  // its value is at least this
+    float least;  // lower bound of its value
     uint32_t centre;
-    bool refined;  // as a sum of differences says
+    bool refined;  // bounded by a sum of differences
   };
   class Block;
 
@@ -66,7 +66,7 @@ class NearestCentre {
   PackedQueries packed_;
   HostArray<std::byte> scratch_;     // for packing
   HostArray<float> rows_;            // as f32, unless they are f32 already
-  HostArray<float> limits_;          // values up to here, and the bound, may be the nearest's; whole panels
+  HostArray<float> limits_;          // values above limit plus bound are excluded; whole panels
   HostArray<uint64_t> best_;         // the nearest scored so far, packed neighbours
   HostArray<Candidate> candidates_;  // kCandidates for each row
   HostArray<int32_t> candidate_count_;
@@ -79,8 +79,8 @@ class NearestCentre {
 class CentreAssigner {
  public:
   static bool has_few(int64_t centres) { return centres <= kMostFewCentres; }
-  // Whether a table holds them: few, and of few values where packed bytes are multiplied faster than floats that leave
-  // the nearest cache.
+  // Whether a table suits: few centres, and small ones if packed bytes are faster than floats that do not fit the L1
+  // cache.
   static bool has_table(int64_t centres, int64_t cols, PanelFormat format) {
     return has_few(centres) && (format != PanelFormat::rounded || centres * cols <= kMostTableValues);
   }
@@ -90,7 +90,7 @@ class CentreAssigner {
   CentreAssigner(KeyKind kind, PanelFormat format, std::vector<float> origin, int64_t capacity,
                  const Resources& resources);
 
-  // f32; they must stay as they are until the next call.
+  // f32; they must not change until the next call.
   void set(const MatrixView& centres, ProgressMeter& meter, const Resources& resources);
 
   // Rows that are best given together.
@@ -102,7 +102,7 @@ class CentreAssigner {
  private:
   static constexpr int64_t kMostTableValues = 1 << 14;
 
-  // Chooses how the next pass is done.
+  // Chooses the form of the next pass.
   void choose_form();
 
   int64_t block_;

@@ -29,7 +29,7 @@ namespace kith {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-constexpr int64_t kBytesAhead = 4096;  // of rows that are fetched while others are compared
+constexpr int64_t kBytesAhead = 4096;  // prefetch distance
 
 // Not on ARM, whose cores prefetch consecutive rows by themselves, and faster without hints.
 HWY_INLINE void fetch_ahead([[maybe_unused]] const void* row, [[maybe_unused]] int64_t bytes) {
@@ -38,7 +38,7 @@ HWY_INLINE void fetch_ahead([[maybe_unused]] const void* row, [[maybe_unused]] i
 #endif
 }
 
-// The least of each kSlots lanes, in all of them.
+// Broadcasts the minimum of each group of kSlots lanes.
 template <int kSlots>
 HWY_INLINE Vec least_of_slots(Vec values) {
   values = hn::Min(values, hn::Shuffle2301(values));
@@ -47,7 +47,7 @@ HWY_INLINE Vec least_of_slots(Vec values) {
   return values;
 }
 
-// The last of each kSlots lanes, in all of them.
+// Broadcasts the last of each group of kSlots lanes.
 template <int kSlots>
 HWY_INLINE Vec last_of_slots(Vec values) {
   const Vec last = hn::Broadcast<3>(values);
@@ -116,7 +116,7 @@ bool nearest_of(const CompareTask& task, const MatrixView& rows, int32_t* labels
       }
     }
     const Vec all = hn::Add(add_lanes(sums), terms);
-    // CompareTask::slack, a row in each kSlots lanes; whatever is not finite, or close to it, has none.
+    // CompareTask::slack, one row per kSlots lanes; infinite for values that are not finite or nearly so.
     const Vec squares = last_of_slots<kSlots>(all);
     const Vec norm = hn::Mul(hn::Sqrt(squares), hn::Set(d, 1.001f));
     const Vec inner = hn::MulAdd(norm, hn::Set(d, task.bound.quadratic), hn::Set(d, task.bound.linear));
@@ -128,7 +128,7 @@ bool nearest_of(const CompareTask& task, const MatrixView& rows, int32_t* labels
     const uint32_t near = bits_of(hn::And(hn::Le(values, limits), is_bounded));
 
     const int64_t count = std::min<int64_t>(kRows, rows.rows() - first);
-    // The rest of rows whose columns are no multiple of the canonical lanes, padded with zeros.
+    // The last columns, zero-padded to a multiple of the canonical lanes.
     HWY_ALIGN float rests[kRows * kCanonicalLanes];
     CanonicalPair pairs[kRows];
     bool all_sure = true;
@@ -177,7 +177,7 @@ bool nearest_of(const CompareTask& task, const MatrixView& rows, int32_t* labels
   return bounded;
 }
 
-// Whether so few are better compared this way: where vectors are short, columns fill them as well.
+// Whether this form is faster for so few centres: short vectors are filled by columns as well.
 constexpr bool is_handful(int64_t count) { return kFloats >= 8 && count <= kHandful; }
 
 // As NearestOfFew.

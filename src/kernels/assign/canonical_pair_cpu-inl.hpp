@@ -25,7 +25,7 @@ constexpr int64_t kLaneVectors = kCanonicalLanes / kDoubles;
 
 // A mask as bits, the first lane's the lowest.
 HWY_INLINE uint32_t bits_of(hn::Mask<F32> mask) {
-  using Bits = std::conditional_t<(kFloats > 8), uint16_t, uint8_t>;  // as wide as what is stored
+  using Bits = std::conditional_t<(kFloats > 8), uint16_t, uint8_t>;  // matches the stored width
   HWY_ALIGN uint8_t bytes[8];
   hn::StoreMaskBits(F32(), mask, bytes);
   Bits stored;
@@ -33,7 +33,7 @@ HWY_INLINE uint32_t bits_of(hn::Mask<F32> mask) {
   return stored & ((1u << kFloats) - 1);
 }
 
-// The rest of the canonical tree: lanes half a vector apart, then a quarter, ...
+// The lower levels of the canonical tree: lanes half a vector apart, then a quarter, ...
 template <typename D>
 HWY_INLINE double add_halves(D, hn::Vec<D> lanes) {
   if constexpr (hn::MaxLanes(D()) == 1) {
@@ -57,7 +57,7 @@ using CanonicalPair = PairWith<double>;
 HWY_INLINE Doubles load_centre(const double* from) { return hn::LoadU(F64(), from); }
 HWY_INLINE Doubles load_centre(const float* from) { return load_doubles(from); }
 
-// Pairs that are computed together, so that one's sums need not wait for themselves.
+// Pairs computed together, to hide the latency of the additions.
 constexpr int kPairsTogether = kLaneVectors <= 2 ? 4 : kLaneVectors <= 4 ? 2 : 1;
 
 // The canonical keys of some pairs.
@@ -105,7 +105,7 @@ HWY_INLINE float canonical_of(const PairWith<Value>& pair, int64_t whole) {
   return key;
 }
 
-// Keys of any number of pairs, as they are reported.
+// Reported keys of any number of pairs.
 template <KeyKind kKind>
 HWY_INLINE void canonical_of_all(const CanonicalPair* pairs, int64_t count, int64_t whole, float* keys) {
   int64_t p = 0;

@@ -76,12 +76,12 @@ namespace {
 
 constexpr int64_t kTasksPerThread = 16;
 constexpr int64_t kRowsAhead = 4;
-constexpr int64_t kRowsBytes = 32 << 10;  // assigned and added up while they are in the nearest cache
+constexpr int64_t kRowsBytes = 32 << 10;  // assigned and summed while in the L1 cache
 
 // Scratch floats per thread, rounded up so that threads never share a cache line.
 int64_t scratch_floats(int64_t cols) { return round_up(cols + 16, 16); }
 
-// Rows `first` and those after it.
+// The rows from `first` on.
 void assign_some(CentreAssigner& assigner, const MatrixView& rows, int64_t first, int64_t count, int32_t* labels,
                  float* keys, int slot, ProgressMeter& meter) {
   assigner.assign(rows.slice(first, count), labels + first, keys == nullptr ? nullptr : keys + first, slot);
@@ -147,7 +147,7 @@ void CentreSums::add_by_block(CentreAssigner& assigner, const MatrixView& rows, 
     });
     for (int64_t task = 0; task < count; ++task) {
       const double* const sums = blocks_.data() + task * size();
-      if ((wave + task + 1) * block_ > end) {  // goes on in the next piece
+      if ((wave + task + 1) * block_ > end) {  // continues in the next piece
         std::copy_n(sums, size(), open_.data());
         open_block_ = wave + task;
       } else {

@@ -23,9 +23,9 @@
 
 namespace kith {
 
-inline constexpr int64_t kSumBlock = 1024;  // what is summed over all rows alike, and what pieces are multiples of
+inline constexpr int64_t kSumBlock = 1024;  // rows per block of sums over all rows; pieces are multiples of it
 
-// As many rows as whole blocks of kSumBlock hold, at least one.
+// Rounds down to whole blocks of kSumBlock, at least one.
 constexpr int64_t whole_sum_blocks(int64_t rows) { return std::max<int64_t>(rows / kSumBlock, 1) * kSumBlock; }
 
 constexpr int64_t sum_block(int64_t centres) {
@@ -52,7 +52,7 @@ class CentreSums {
   // the assigner has them; weights may be null.
   void add(CentreAssigner& assigner, const MatrixView& rows, int64_t first, int32_t* labels, float* keys,
            const float* weights, ProgressMeter& meter, const Resources& resources);
-  // Sums of all rows since clear(), after which no more are added.
+  // Completes the sums of all rows since clear(); no more may be added.
   SumsView finish();
 
   // By centre: what add() does in three steps. The next rows' labels; then, for any centres of which all rows before
@@ -60,7 +60,7 @@ class CentreSums {
   void order_by_centre(const int32_t* labels, int64_t count);
   void add_centres(int64_t begin, int64_t end, const MatrixView& rows, int64_t first, const float* weights,
                    ProgressMeter& meter, const Resources& resources);
-  // What these centres have so far, so that another process goes on with it: state_size(end - begin) numbers.
+  // The state of these centres, state_size(end - begin) numbers, for another process to continue from.
   int64_t state_size(int64_t centres) const { return centres * (2 * cols_ + 3); }
   void write_state(int64_t begin, int64_t end, double* out) const;
   void read_state(int64_t begin, int64_t end, const double* in);
@@ -80,8 +80,8 @@ class CentreSums {
   int64_t block_;
   bool few_;
   HostArray<double> totals_;  // centres x cols, then a weight for each
-  HostArray<double> open_;    // of a block that has not ended: the same; or for each of many centres its block's sums,
-                              // their weight, and the number of the block
+  HostArray<double> open_;    // the same for the unfinished block; with many centres, each one's sums, weight and
+                              // block number
   // Few centres:
   int64_t open_block_ = -1;
   HostArray<double> blocks_;  // as the totals, for each thread

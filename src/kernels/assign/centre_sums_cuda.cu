@@ -36,7 +36,7 @@ __global__ void __launch_bounds__(kThreads)
   numbers[i] = static_cast<uint32_t>(i);
 }
 
-// Where each run begins; empty ones begin where the next does.
+// The start of each run; empty runs start where the next one does.
 __global__ void __launch_bounds__(kThreads)
     run_starts_kernel(const uint32_t* keys, int64_t rows, int64_t runs, uint32_t* starts) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
@@ -47,8 +47,8 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 // A warp for each run; a lane has four neighbouring columns of every 128, and reads some rows before it adds them.
-constexpr int kSlabCols = 128;  // of a warp, four a lane
-constexpr int kRowsAhead = 8;   // rows that are read before they are added
+constexpr int kSlabCols = 128;  // columns per warp, four per lane
+constexpr int kRowsAhead = 8;   // rows loaded ahead of their additions
 
 template <typename X>
 __global__ void __launch_bounds__(kThreads)
@@ -198,7 +198,7 @@ __device__ void write_weight(const SumsTask& task, const SumBlocks& blocks, int6
   task.runs.weights[run] = before + static_cast<double>(rows);  // whole numbers: exact
 }
 
-// Two runs of a warp.
+// A warp with two runs, sixteen threads each.
 template <int kColumns, bool kAll, typename X>
 __global__ void __launch_bounds__(32, 16)
     run_sums_and_keys_kernel(SumsTask task, SumBlocks blocks, const uint32_t* order) {
@@ -217,7 +217,7 @@ __global__ void __launch_bounds__(32, 16)
   uint32_t row = order[start];
   uint32_t next = start + 1 < end ? order[start + 1] : row;
   columns.load(row, values);
-  for (int64_t at = start; at < end; ++at) {  // the next row is on its way while this one is added
+  for (int64_t at = start; at < end; ++at) {  // the next row is loaded while this one is added
     X ahead[kColumns] = {};
     const uint32_t after = at + 2 < end ? order[at + 2] : next;
     if (at + 1 < end) columns.load(next, ahead);
@@ -275,7 +275,7 @@ class RowRing {
   const bool whole_;
 };
 
-// A run of a warp, whose halves have a half of the columns each. The first goes one row ahead.
+// A warp with one run: each half has half of the columns, the first half one row ahead.
 template <int kColumns, typename X>
 __global__ void __launch_bounds__(32, kColumns <= 16   ? 16
                                       : kColumns <= 24 ? 12
@@ -302,7 +302,7 @@ __global__ void __launch_bounds__(32, kColumns <= 16   ? 16
   RunColumns<kColumns, false, X> columns(task, blocks, run, first, centre);
   double passed_on = 0;  // by the first half: the sum of the row that the second has next
   for (int64_t i = 0; i <= count; ++i) {
-    __syncwarp();  // whose place is taken now has been read
+    __syncwarp();  // the row that is overwritten next has been read
     if (i + kAhead < count) ring.fetch(i + kAhead, numbers[i + kAhead]);
     __pipeline_commit();
     __pipeline_wait_prior(kAhead);
@@ -467,7 +467,7 @@ __global__ void __launch_bounds__(kThreads)
   if (blocks.stays_open) sums.open[i] = left_open;
 }
 
-// A block for each: all threads read, one adds, in order.
+// A block per centre: all threads read, one adds in order.
 __global__ void __launch_bounds__(kThreads)
     objectives_kernel(const float* keys, const float* weights, int64_t rows, double* blocks) {
   __shared__ double terms[kSumBlock];
@@ -509,7 +509,7 @@ __global__ void __launch_bounds__(kThreads)
 
 cub::DoubleBuffer<uint32_t> both(uint32_t* const (&buffers)[2]) { return {buffers[0], buffers[1]}; }
 
-// Stably by key; returns which of the two buffers holds the result.
+// Stable sort by key; returns the index of the buffer with the result.
 int sort_runs(const RunSums& runs, int64_t rows, int64_t run_count, cudaStream_t stream) {
   cub::DoubleBuffer<uint32_t> keys = both(runs.keys);
   cub::DoubleBuffer<uint32_t> numbers = both(runs.rows);

@@ -15,14 +15,14 @@
 
 namespace kith {
 
-// Totals, and what a block that has not ended has so far: clusters x cols sums, then a weight for each centre.
+// Totals, and the partial sums of the unfinished block: clusters x cols sums, then a weight per centre.
 struct DeviceSums {
   double* totals = nullptr;
   double* open = nullptr;
 };
 
 struct RunSums {
-  uint32_t* keys[2] = {};  // both as long as the piece
+  uint32_t* keys[2] = {};  // one per row of the piece
   uint32_t* rows[2] = {};
   void* sort = nullptr;
   int64_t sort_bytes = 0;
@@ -36,7 +36,7 @@ struct SumsTask {
   int64_t cols = 0;
   int64_t clusters = 0;
   int64_t first = 0;  // the number of the piece's first row
-  bool last = false;  // no more rows come
+  bool last = false;  // the last piece
   const int32_t* labels = nullptr;
   const float* weights = nullptr;  // or null
   RunSums runs;
@@ -48,14 +48,14 @@ struct SumsTask {
 };
 inline constexpr int64_t kMostKeyCols = 1536;
 
-// What is the same for all rows of a piece.
+// The blocks of a piece.
 struct SumBlocks {
   int64_t first = 0;  // row of the piece
-  int64_t size = 0;   // of a block
+  int64_t size = 0;   // rows of a block
   int64_t clusters = 0;
-  int64_t count = 0;        // blocks that the piece touches
-  bool continues = false;   // the first has begun in the piece before
-  bool stays_open = false;  // the last goes on in the next
+  int64_t count = 0;        // blocks overlapping the piece
+  bool continues = false;   // the first block began in the previous piece
+  bool stays_open = false;  // the last block continues in the next piece
 };
 
 SumBlocks sum_blocks_of(const SumsTask& task);
@@ -74,7 +74,7 @@ int64_t centre_sort_bytes_needed(int64_t rows, int bits);
 void launch_block_objectives(const float* keys, const float* weights, int64_t rows, double* blocks,
                              cudaStream_t stream);
 
-// How many rows have each of `clusters` labels; `counts` are zeroed before.
+// Counts the rows of each of `clusters` labels; the caller zeroes `counts`.
 void launch_count_labels(const int32_t* labels, int64_t rows, int64_t clusters, uint32_t* counts, cudaStream_t stream);
 
 }  // namespace kith

@@ -34,7 +34,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 // distances between centres. Beside all values of a row, a vector of the minima of each step is kept: a search for
 // values up to a limit mostly needs only these.
 
-// Rows and vectors of the few in registers at a time.
+// Rows and vectors of centres in registers at a time.
 #if HWY_TARGET <= HWY_AVX3
 constexpr int kGroup = 8;
 constexpr int kMostVectors = 3;
@@ -49,17 +49,17 @@ static_assert(kGroup <= kRowsTogether);
 constexpr int64_t kStepFloats = kMostVectors * kFloats;
 constexpr int64_t kMostSteps = divide_up(kMostFewCentres, kStepFloats);
 
-// Rows that are compared at a time.
+// A group of rows compared at a time.
 template <typename T>
 struct RowGroup {
   int64_t first = 0;
   int64_t count = 0;
-  const T* rows = nullptr;  // as given
+  const T* rows = nullptr;  // as stored
   int64_t stride = 0;
   const float* values = nullptr;  // of each row for all of the few, task.width apart
   const float* least = nullptr;   // of each row and each step's vectors, lane by lane
   const float* norms = nullptr;   // squared, of rows minus the origin
-  float* copies = nullptr;        // room for a padded row of each
+  float* copies = nullptr;        // room for one padded copy per row
 };
 
 #if HWY_ARCH_ARM_A64
@@ -178,15 +178,15 @@ HWY_INLINE int64_t for_up_to(const CompareTask& task, const float* values, const
   return found;
 }
 
-// Widens a row, subtracts the origin and pads with zeros. Returns its squared norm. With `past_end`, memory after the
-// row may be read.
+// Widens a row, subtracts the origin and pads with zeros. Returns its squared norm. `past_end` permits reads past the
+// end of the row.
 template <typename T>
 HWY_INLINE float bring(const CompareTask& task, const T* from, bool past_end, float* moved) {
   const F32 d;
   const int64_t whole = task.cols / kFloats * kFloats;
   Vec squares = hn::Zero(d);
   Vec other_squares = hn::Zero(d);
-  const float* const origin = task.origin;  // which the stores below leave as it is
+  const float* const origin = task.origin;  // does not alias the stores below
   const auto take = [&](Vec value, int64_t c, Vec& sum) HWY_ATTR {
     const Vec apart = hn::Sub(value, hn::LoadU(d, origin + c));
     hn::StoreU(apart, d, moved + c);
@@ -227,7 +227,7 @@ HWY_INLINE void for_rows(const CompareTask& task, const MatrixView& rows, float*
   const int64_t behind = rows.row_stride() > 0 ? divide_up(kFloats, rows.row_stride()) : rows.rows();
   const int64_t readable = rows.rows() - behind;
   float norms[kGroupsTogether * kGroup] = {};
-  constexpr int64_t kLeastFloats = kGroup * kMostSteps * kFloats;  // of a group
+  constexpr int64_t kLeastFloats = kGroup * kMostSteps * kFloats;  // step minima of a group
   HWY_ALIGN float least[kGroupsTogether * kLeastFloats];
   const int64_t row_bytes = task.cols * static_cast<int64_t>(sizeof(T));
   const int64_t ahead = std::max<int64_t>(kBytesAhead / row_bytes, kGroup);
@@ -241,7 +241,7 @@ HWY_INLINE void for_rows(const CompareTask& task, const MatrixView& rows, float*
       }
       norms[r] = bring(task, data + (first + r) * rows.row_stride(), first + r < readable, moved + r * task.padded);
     }
-    // A group's rows that are not there are compared too, as nothing.
+    // Missing rows of the last group are compared too, and ignored.
     std::fill(moved + count * task.padded, moved + groups * kGroup * task.padded, 0.0f);
     float* step_least = least;
     for (int64_t at = 0; at < end; at += kStepFloats, step_least += kFloats) {
@@ -265,7 +265,7 @@ HWY_INLINE void for_rows(const CompareTask& task, const MatrixView& rows, float*
   }
 }
 
-// --- what rows' labels are
+// --- labels of rows
 
 // Columns of a row that canonical sums read in place, or from its copy.
 template <typename T>
@@ -319,7 +319,7 @@ HWY_INLINE Settled settle(const CompareTask& task, const RowGroup<T>& group, int
   };
   if (found > 0) {
     for_up_to(task, values, least, limit, score);
-  } else {  // whatever is not finite, or close to it
+  } else {  // not finite, or nearly so
     for (int64_t few = 0; few < task.count; ++few) score(few);
   }
   *label = static_cast<int32_t>(row_of(best));
@@ -327,7 +327,7 @@ HWY_INLINE Settled settle(const CompareTask& task, const RowGroup<T>& group, int
   return found > 0 ? Settled::best_of_some : Settled::best_of_all;
 }
 
-// A group's labels, and keys unless they are null. False where values were beyond what bounds hold for.
+// Labels of a group, and keys unless null. Returns false if values exceed the range of the bounds.
 template <KeyKind kKind, typename T>
 HWY_INLINE bool settle_group(const CompareTask& task, const RowGroup<T>& group, int32_t* labels, float* keys) {
   bool bounded = true;
@@ -396,7 +396,7 @@ HWY_EXPORT(NearestOfFew);
 
 namespace {
 
-constexpr int64_t kPad = kCentreTile;  // a multiple of every vector's floats and of the canonical lanes
+constexpr int64_t kPad = kCentreTile;  // a multiple of every vector length and of the canonical lanes
 static_assert(kPad % kCanonicalLanes == 0);
 
 int64_t padded(int64_t count) { return round_up(count, kPad); }
@@ -427,10 +427,10 @@ CentreTable::CentreTable(KeyKind kind, std::vector<float> origin, int64_t capaci
   origin_.resize(static_cast<size_t>(padded(cols_)), 0.0f);
 }
 
-// Tile by tile and some columns at a time, which change places with the rows while they are in the cache.
+// Transposes tile by tile, a few columns at a time, so that both stay in the cache.
 void CentreTable::set(const MatrixView& rows) {
   constexpr int64_t kChunk = 64;
-  constexpr int64_t kSums = 8;  // that do not wait for each other
+  constexpr int64_t kSums = 8;  // independent sums
   const int64_t count = rows.rows();
   const int64_t width = padded(count);
   const bool differences = kind_ != KeyKind::inner_product;
@@ -480,7 +480,7 @@ void CentreTable::set(const MatrixView& rows) {
     }
   }
   task_ = {kind_, cols_, padded(cols_), count, width, origin_.data(), table_.data(), terms_.data()};
-  // Among values that are not numbers the nearest might be overlooked.
+  // With NaN among the values the nearest could be missed.
   if (has_short_rows() && largest < kLargestSquaredNorm) task_.groups = groups_.data();
   task_.columns = columns_.data();
   task_.lines = lines_.data();

@@ -22,13 +22,13 @@ namespace kith {
 
 class CentreTable {
  public:
-  // What one thread needs to compare with them.
+  // Scratch of one thread.
   static int64_t scratch_floats(int64_t capacity, int64_t cols);
 
   // Squared L2, with an origin near the mean of what is compared, or inner products. Up to kMostFewCentres.
   CentreTable(KeyKind kind, std::vector<float> origin, int64_t capacity, const Resources& resources);
 
-  // f32, at most as many as there is room for.
+  // f32, at most the capacity.
   void set(const MatrixView& centres);
 
   // Labels of all rows, of any dtype, in host memory: the first by (key, number); and the canonical keys, which are
@@ -48,7 +48,7 @@ class CentreTable {
   HostArray<float> groups_;
   HostArray<float> lines_;
   HostArray<double> wide_;
-  CompareTask task_;  // points into these, which stay where they are
+  CompareTask task_;  // points into the arrays above, which do not move
 };
 
 }  // namespace kith

@@ -26,7 +26,7 @@ namespace kith {
 
 inline constexpr double kCentreLoss = 0x1p-10;  // relative, past the roundings of a bound's own arithmetic
 
-// a and b above.
+// The factors a and b above.
 struct CentreSlopes {
   double norm;
   double residual;
@@ -91,7 +91,7 @@ KITH_HOST_DEVICE inline CandidateWindow centres_within(const WindowProblem& prob
   return window;
 }
 
-// The same where a centre of this width has this computed value.
+// The same, given the computed value of a centre of this width.
 KITH_HOST_DEVICE inline CandidateWindow centre_window(const WindowProblem& problem, const OperandBounds& row,
                                                       double excess, float value, float width) {
   return centres_within(problem, row, static_cast<double>(value) + width + excess, excess);

@@ -39,9 +39,9 @@ HWY_EXPORT(LeastCodewords);
 
 namespace {
 
-constexpr int64_t kMostLanes = 16;  // floats of the widest vector
+constexpr int64_t kMostLanes = 16;  // floats in the widest vector
 
-// Numbers of the distinct ones, ascending: the first of those that are equal. Zeros of either sign are equal.
+// Ascending numbers of the distinct codewords, the first of each set of equal ones. -0.0 equals 0.0.
 std::vector<uint8_t> distinct_rows(const float* rows, int64_t count, int64_t cols) {
   std::vector<uint8_t> order(static_cast<size_t>(count));
   for (int64_t i = 0; i < count; ++i) order[static_cast<size_t>(i)] = static_cast<uint8_t>(i);
@@ -88,7 +88,7 @@ void NearestCodeword::set(const float* codewords, int64_t count, int64_t cols) {
   float* const table = groups + group_floats(distinct, cols);
   float* const terms = table + cols * width;
   float* const words = terms + width;
-  // A point near all: what matters is that norms from there are small.
+  // Any point near all of them will do: it keeps the norms small.
   for (int64_t c = 0; c < cols; ++c) {
     double sum = 0;
     for (const uint8_t w : number_) sum += static_cast<double>(codewords[w * cols + c]);

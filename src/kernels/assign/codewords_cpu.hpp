@@ -29,11 +29,11 @@ class NearestCodeword {
                float* scratch) const;
   static int64_t scratch_floats(int64_t cols);
 
-  // For those who compare on another device.
+  // For comparisons on another device.
   const CompareTask& task() const { return task_; }
 
   int64_t bytes() const { return static_cast<int64_t>(values_.size() * sizeof(float) + number_.size()); }
-  // At most that, for so many codewords.
+  // Upper bound of the bytes for this many codewords.
   static int64_t bytes_for(int64_t count, int64_t cols);
 
  private:

@@ -39,14 +39,14 @@ __device__ PartView part_of(const ProductTableLayout& layout, const std::byte* t
   return part;
 }
 
-// The exact answer for one row, by a whole warp: canonical keys of what may not exceed the limit.
+// The exact nearest codeword of one row, by a whole warp: canonical keys of the codewords within the limit.
 __device__ uint32_t settle(const ProductTableLayout& layout, const PartView& part, const float* row, float limit) {
   uint64_t best = kPadding;
   for (int w = static_cast<int>(threadIdx.x % 32); w < part.facts.count; w += 32) {
     const float* const group = part.groups + w / kGroup * kGroup * (layout.padded_cols + 1) + w % kGroup;
     float value = group[0];
     for (int64_t c = 0; c < layout.cols; ++c) value = fmaf(row[c] - part.origin[c], group[(c + 1) * kGroup], value);
-    if (value > limit) continue;  // a NaN is no reason to drop
+    if (value > limit) continue;  // NaN stays
     const float key = canonical_pair<KeyKind::squared_l2>(row, part.words + w * layout.cols, layout.cols);
     const uint64_t found = pack_neighbor(ordered_key(key), static_cast<uint32_t>(w));
     best = found < best ? found : best;
@@ -60,10 +60,10 @@ __device__ void keep(float value, uint32_t number, float& best, float& second) {
   best = fminf(best, marked);
 }
 
-// What is in doubt is settled, and the label written. Every thread of a warp must call it.
+// Decides doubtful rows exactly and writes the label. Called by every thread of a warp.
 __device__ void finish_row(const ProductTableLayout& layout, const PartView& part, const NearestCodewordRows& rows,
                            int64_t p, int64_t row, float best, float second, float squared_norm) {
-  const float norm = sqrtf(squared_norm) * 1.001f;  // its own rounding
+  const float norm = sqrtf(squared_norm) * 1.001f;  // covers its rounding
   const float slack = 2 * (part.facts.constant + norm * (part.facts.linear + norm * part.facts.quadratic));
   const bool bounded = squared_norm < static_cast<float>(kLargestSquaredNorm);
   const bool sure = bounded && second - best > slack;
@@ -146,7 +146,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// Any number of columns, which are read again for every two groups of codewords.
+// Any number of columns; rows are read again for every two groups of codewords.
 __global__ void __launch_bounds__(kThreads)
     nearest_wide_kernel(ProductTableLayout layout, const std::byte* tables, NearestCodewordRows rows) {
   constexpr int kTogether = 2;  // groups
@@ -167,7 +167,7 @@ __global__ void __launch_bounds__(kThreads)
       const float4* group[kTogether];
       float4 values[kTogether];
 #pragma unroll
-      for (int t = 0; t < kTogether; ++t) {  // the last group twice, where there is no other
+      for (int t = 0; t < kTogether; ++t) {  // an odd last group is computed twice
         group[t] = vectors<float4>(part.groups) + min(g + t, groups - 1) * group_values;
         values[t] = group[t][0];
       }

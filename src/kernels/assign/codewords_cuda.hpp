@@ -20,7 +20,7 @@
 
 namespace kith {
 
-// Facts of one part.
+// Table sizes of one part.
 struct ProductPart {
   int32_t count = 0;  // distinct codewords
   float constant = 0;
@@ -43,8 +43,8 @@ struct ProductTableLayout : WorkspaceLayout {
   explicit ProductTableLayout(const CodeFormat& format);
 };
 
-// All that a kernel needs, of one part or of all, into layout.bytes of host memory, to be copied to the device as they
-// are.
+// Fills layout.bytes of host memory with the tables of one part or of all, to be copied to the device
+// unchanged.
 void fill_product_part(const ProductTableLayout& layout, int64_t p, const NearestCodeword& part, std::byte* out);
 void fill_product_tables(const ProductTableLayout& layout, const std::vector<NearestCodeword>& parts, std::byte* out);
 

@@ -34,19 +34,19 @@ struct CompareTask {
   const float* origin = nullptr;
   const float* table = nullptr;  // factors: for each tile of centres cols x kCentreTile
   const float* terms = nullptr;  // what the products are added to: width, infinite past the last
-  // Not every form has these.
+  // Tables of some forms only.
   const float* groups = nullptr;    // for each kCentreGroup centres their terms, then cols x kCentreGroup factors
   const float* columns = nullptr;   // centres as they are: cols x width
   const float* lines = nullptr;     // of a handful: kHandful x padded factors
   const double* wide = nullptr;     // centres as they are: count x padded,
   const float* words = nullptr;     // or as f32
-  const uint8_t* number = nullptr;  // what the caller calls them, ascending
+  const uint8_t* number = nullptr;  // the caller's numbers of the centres, ascending
   ErrorBound bound{};               // of a value, by the norm of a row minus the origin
 
-  // How far two values of a row can be from where they should be, together; not finite where nothing is sure.
+  // Combined error bound of two values of a row; not finite if there is none.
   float slack(float squared_norm) const {
     if (!(squared_norm < static_cast<float>(kLargestSquaredNorm))) return HUGE_VALF;
-    return 2 * bound.at(std::sqrt(squared_norm) * 1.001f);  // the norm's own rounding
+    return 2 * bound.at(std::sqrt(squared_norm) * 1.001f);  // covers the norm's rounding
   }
 };
 

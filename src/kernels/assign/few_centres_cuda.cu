@@ -16,7 +16,7 @@ namespace kith {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kBlocksEach = 8;  // of a multiprocessor: they take rows until none are left
+constexpr int kBlocksEach = 8;  // per multiprocessor; each loops over rows
 
 template <int kCols>
 struct RowValues {
@@ -102,7 +102,7 @@ __device__ __forceinline__ uint64_t nearest_exactly(const RowValues<kCols>& row,
   for (int c = 0; c < count; ++c) {
     const float* const centre = centres + c * kCols;
     if constexpr (!kProduct) {
-      if (screened(row, centre) > limit) continue;  // a NaN is no reason to skip
+      if (screened(row, centre) > limit) continue;  // NaN stays
     }
     const uint64_t found =
         pack_neighbor(ordered_key(exact_key<kCols, kProduct>(row, centre)), static_cast<uint32_t>(c));

@@ -1,5 +1,5 @@
-// The sums of eight vectors of AVX2, one in each lane: 21 operations, where a sum across each vector takes more. As
-// add_each_avx512-inl.hpp has it for sixteen of AVX-512.
+// Horizontal sums of eight AVX2 vectors, one result per lane, in 21 operations: fewer than summing each vector on its
+// own. add_each_avx512-inl.hpp does the same for sixteen AVX-512 vectors.
 #pragma once
 
 #include "kernels/panels/instruction_family.hpp"

@@ -1,4 +1,4 @@
-// The sums of sixteen vectors of AVX-512, one in each lane: 45 operations, where a sum across each vector takes more.
+// Horizontal sums of sixteen AVX-512 vectors, one result per lane, in 45 operations: fewer than one vector at a time.
 #pragma once
 
 #include "kernels/panels/instruction_family.hpp"
@@ -11,7 +11,7 @@ namespace kith {
 
 inline constexpr int kSumsTogether = 16;
 
-// Adds halves of a and then of b, a quarter and the next one.
+// Adds neighbouring quarters, first those of a, then those of b.
 KITH_FOR("avx512f") inline __m512i add_halves(__m512i a, __m512i b) {
   return _mm512_add_epi32(_mm512_shuffle_i32x4(a, b, 0x88), _mm512_shuffle_i32x4(a, b, 0xDD));
 }

@@ -25,20 +25,20 @@ struct ByteKeyRows {
   int64_t stride = 0;  // a multiple of kByteKeyColumns: the columns that are compared
 };
 
-// A query whose values are bytes may be given as bytes alone, as a row is; else it has words.
+// A query: bytes if all of its values fit, otherwise 16-bit words.
 struct ByteKeyQuery {
-  const int8_t* bytes = nullptr;  // null where a value is none
+  const int8_t* bytes = nullptr;  // null if a value does not fit a byte
   const int16_t* words = nullptr;
 };
 
-// Keys of the rows with these numbers.
+// Computes the keys of the rows with these numbers.
 void byte_keys_cpu(ByteKeyKind kind, const ByteKeyQuery& query, const ByteKeyRows& rows, const uint32_t* numbers,
                    int64_t count, int32_t* keys);
 
-// The same for a query of bytes where CpuExtensions::dotprod is (scan_bytes_dotprod.cpp).
+// The same for a query of bytes; requires CpuExtensions::dotprod (scan_bytes_dotprod.cpp).
 void byte_keys_dotprod(ByteKeyKind kind, const int8_t* query, const ByteKeyRows& rows, const uint32_t* numbers,
                        int64_t count, int32_t* keys);
-// The same where CpuExtensions::vnni is (byte_keys_vnni.cpp).
+// The same; requires CpuExtensions::vnni (byte_keys_vnni.cpp).
 void byte_keys_vnni(ByteKeyKind kind, const ByteKeyQuery& query, const ByteKeyRows& rows, const uint32_t* numbers,
                     int64_t count, int32_t* keys);
 

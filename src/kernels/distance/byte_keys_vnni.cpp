@@ -24,7 +24,7 @@ KITH_FOR_BYTE_KEYS inline __m512i load_key_words(const int8_t* from) {
   return _mm512_cvtepi8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
 }
 KITH_FOR_BYTE_KEYS inline __m512i load_key_words(const int16_t* from) { return _mm512_loadu_si512(from); }
-// The last sixteen, and zeros.
+// Loads the last, incomplete group of sixteen, padded with zeros.
 KITH_FOR_BYTE_KEYS inline __m512i load_last_key_words(const int8_t* from) {
   return _mm512_zextsi256_si512(_mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from))));
 }

@@ -78,14 +78,14 @@ KITH_HOST_DEVICE constexpr int differing_bits(uint32_t a, uint32_t b) {
   return count;
 }
 
-// Two lanes of a key, or a lane and what is new.
+// Combines two lanes, or a lane and a new element.
 template <KeyKind kKind>
 KITH_HOST_DEVICE inline double canonical_join(double a, double b) {
   if constexpr (kKind == KeyKind::linf) return b > a || b != b ? b : a;
   return a + b;
 }
 
-// What one element adds to its lane. The inverse norms matter to cosine alone.
+// Adds one element to its lane. Only cosine uses the inverse norms.
 template <KeyKind kKind>
 KITH_HOST_DEVICE inline double canonical_step(double lane, double q, double x, double inverse_q, double inverse_x) {
   if constexpr (kKind == KeyKind::inner_product) {
@@ -135,7 +135,7 @@ KITH_HOST_DEVICE inline double canonical_inverse_norm(double squared_norm) {
   return squared_norm < HUGE_VAL ? 1.0 / sqrt(squared_norm) : NAN;
 }
 
-// The plain forms, one pair at a time: what the vectorised kernels are tested against.
+// Reference implementations, one pair at a time; the vectorised kernels are tested against them.
 template <typename T>
 KITH_HOST_DEVICE double canonical_squared_norm(const T* x, int64_t cols) {
   double lanes[kCanonicalLanes] = {};

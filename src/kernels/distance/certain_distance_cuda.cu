@@ -26,11 +26,11 @@ namespace {
 
 constexpr int kThreads = 128;
 static_assert(kThreads == kTileThreads);
-constexpr uint32_t kMost = 128;  // uncertain pairs that are computed one by one
+constexpr uint32_t kMost = 128;  // more uncertain pairs than this mark the tile
 constexpr int64_t kMostMarkedBlocks = 132 * 8;
 
-// A tile's pairs, and the columns of a stage. Few queries leave time for little but reads of the rows: then longer
-// ones. A warp multiplies sixteen queries times kQueryTiles with eight rows times kRowTiles.
+// Shape of a tile, and columns per stage. With few queries the reads of the rows dominate, so stages are longer. A warp
+// multiplies 16 kQueryTiles queries by 8 kRowTiles rows.
 template <int kQueries>
 struct Tile {
   static constexpr int kRows = 64;
@@ -48,12 +48,12 @@ struct CertainShared {
   static_assert(kVectors <= kThreads);
 
   alignas(16) double values[2][kVectors][kPitch];
-  const std::byte* vectors[kVectors];  // the last one repeats
+  const std::byte* vectors[kVectors];  // padded by repeating the last one
   double scales[kVectors];
-  double norms[kVectors];  // squared; for inner products not
+  double norms[kVectors];  // squared norms; for inner products the norms
   uint16_t uncertain[kMost];
 
-  // Product of a query and a row of the tile, in the place of the values once these are used.
+  // Product of a query and a row of the tile. Reuses the memory of the values.
   __device__ __forceinline__ double* product(int query, int row) {
     constexpr int kApart = Tile<kQueries>::kRows + 8;  // neighbouring queries in other banks
     static_assert(sizeof values >= sizeof(double) * kQueries * kApart);
@@ -61,7 +61,7 @@ struct CertainShared {
   }
 };
 
-// In the place of a tile's first key: what no key is.
+// Stored as a tile's first key to mark the tile: not a valid key.
 __device__ __forceinline__ uint32_t tile_mark(const DistanceTask& task) {
   return task.form == KeyForm::ordered ? 1u : 0x7FC0DEADu;
 }
@@ -70,13 +70,13 @@ struct alignas(16) Two {
   double values[2];
 };
 
-// Not written out wherever it is needed: the code should fit its cache.
+// Not inlined, so that the kernel fits the instruction cache.
 __device__ __noinline__ StoredFour fetch_any(const void* row, DType dtype, int64_t first, int64_t cols, bool aligned) {
   return fetch_four(row, dtype, first, cols, aligned);
 }
 
-// The four columns that a thread brings of four vectors. Whole stages of floats, which most are, are read without a
-// look at anything else: that would take longer than what is done with them.
+// Loads the four columns of four vectors that a thread is responsible for. Complete stages of floats, the common case,
+// are read without any checks: these would take longer than the arithmetic.
 template <int kQueries, bool kScaled, bool kCentred>
 class Stager {
  public:
@@ -144,7 +144,7 @@ class Stager {
     }
   }
 
-  // The sums of the threads that bring a vector; of scaled ones they are known.
+  // Squared norms, summed over the threads that load a vector. Those of scaled vectors are known.
   template <bool kProduct>
   __device__ __forceinline__ void write_norms(int64_t first_row) const {
     KITH_UNROLL
@@ -183,14 +183,14 @@ class Stager {
   const bool queries_aligned_;
   const bool rows_aligned_;
   const bool floats_;
-  const int64_t whole_cols_;  // those that are read without a look
+  const int64_t whole_cols_;  // columns read without checks
   const uint32_t* floats_at_[kRounds];
   StoredFour fours_[kRounds];
   float centre_[kCentred ? 4 : 1];
   double norms_[kRounds] = {};
 };
 
-// Vectors times their inverse norms: 1 to within roundings, 0 of zeros, NaN of what is not finite.
+// Squared norms of vectors scaled to length 1: 1 up to rounding, 0 for zero vectors, NaN if not finite.
 template <int kQueries>
 __device__ __forceinline__ void write_scaled_norms(const DistanceTask& task, CertainShared<kQueries>& tile,
                                                    int64_t first_row) {
@@ -238,7 +238,7 @@ class WarpProducts {
     }
   }
 
-  // To where the values were, which all have read.
+  // Overwrites the values: all threads have read them.
   __device__ __forceinline__ void write(CertainShared<kQueries>& tile) const {
     KITH_UNROLL
     for (int m = 0; m < Share::kQueryTiles; ++m) {
@@ -312,7 +312,7 @@ __global__ void __launch_bounds__(kThreads, 3) certain_distance_kernel(const __g
   if (kCols < task.cols) stager.fetch(kCols);
   __syncthreads();
   int buffer = 0;
-  // Values have the whole of a stage's time to come.
+  // Loads are issued one stage ahead.
   for (int64_t first_col = 0; first_col < task.cols; first_col += kCols) {
     if (first_col + kCols < task.cols) stager.store(1 - buffer);
     if (first_col + 2 * kCols < task.cols) stager.fetch(first_col + 2 * kCols);
@@ -348,7 +348,7 @@ __global__ void __launch_bounds__(kThreads, 3) certain_distance_kernel(const __g
     return task.keys + (first_query + query_in_tile) * task.stride + first_row + row_in_tile;
   };
   const int64_t queries_left = first_row + row_in_tile < task.rows.count ? task.queries.count - first_query : 0;
-  uint32_t open = 0;  // pairs that are not certain, of this thread's
+  uint32_t open = 0;  // bits of this thread's uncertain pairs
 #pragma unroll 4
   for (int i = 0; i < kEach; ++i) {
     const int query_in_tile = of_pair(i);
@@ -358,7 +358,7 @@ __global__ void __launch_bounds__(kThreads, 3) certain_distance_kernel(const __g
     if (inside && found.certain) *place_of(query_in_tile) = written_key(task, found.key);
     open |= inside && !found.certain ? 1u << i : 0u;
   }
-  while (open != 0) {  // seldom
+  while (open != 0) {  // rare
     const int query_in_tile = of_pair(__ffs(static_cast<int>(open)) - 1);
     open &= open - 1;
     const double nq = tile.norms[query_in_tile];
@@ -376,7 +376,7 @@ __global__ void __launch_bounds__(kThreads, 3) certain_distance_kernel(const __g
     if (threadIdx.x == 0) task.keys[first_query * task.stride + first_row] = tile_mark(task);
     return;
   }
-  // Both halves of a warp go along, the last one with a pair that is computed twice.
+  // Both halves of a warp take part; an odd last pair is computed twice.
   for (uint32_t first = threadIdx.x / 32 * 2; first < pairs; first += kThreads / kCanonicalLanes) {
     const uint32_t i = first + threadIdx.x % 32 / kCanonicalLanes;
     const uint32_t pair = tile.uncertain[i < pairs ? i : pairs - 1];
@@ -389,8 +389,8 @@ __global__ void __launch_bounds__(kThreads, 3) certain_distance_kernel(const __g
   }
 }
 
-// The tiles that are marked, of `tiles`, `across` of them beside each other: there are seldom any, so that a block
-// looks at many; where all are, every block has as many of them.
+// Recomputes the marked ones of `tiles` tiles, `across` per row of tiles. Usually none is marked, so each block checks
+// many; if all are marked, the blocks have equal shares.
 template <KeyKind kStep, int kQueries>
 __global__ void __launch_bounds__(kThreads, 2)
     marked_tiles_kernel(const __grid_constant__ DistanceTask task, int64_t tiles, int64_t across) {

@@ -33,7 +33,7 @@ struct CertainKey {
 inline constexpr double kCertainSteps = 4;
 inline constexpr double kCertainSpare = 64;
 
-// Times nq + nx, or |q| |x| for an inner product.
+// Relative error, to be multiplied by nq + nx, or by |q| |x| for an inner product.
 KITH_HOST_DEVICE inline double certain_error(int64_t cols) {
   return (kCertainSteps * static_cast<double>(cols) + kCertainSpare) * 0x1p-53;
 }
@@ -52,7 +52,7 @@ KITH_HOST_DEVICE inline float rough_inverse_root(float value) {
 #endif
 }
 
-// sqrt(v') for every v' from v - error to v + error; not certain where v is too large or too small for an f32.
+// The f32 root shared by all v' in [v - error, v + error]; uncertain if v is too large or too small for an f32.
 KITH_HOST_DEVICE inline CertainKey quick_root(double v, double error) {
   // One step of Newton's from a root that is right to within 2^-21 leaves less than 2^-41.
   const auto inverse = static_cast<double>(rough_inverse_root(static_cast<float>(v)));
@@ -73,9 +73,9 @@ KITH_HOST_DEVICE inline CertainKey certain_root(double v, double error) {
   return {0.0f, low == 0 && high == 0};
 }
 
-// The key of a product, the squared norms and the pair's error, which is certain_error times what it says there. For
-// cosine the product is of scaled vectors, and the norm of a zero vector is zero. `kQuick`: without a branch, and so
-// not certain for some distances that are very large or small.
+// The key from a product, the squared norms and the error of the pair (certain_error times the factor named there). For
+// cosine the product is of scaled vectors, and a zero vector has norm zero. `kQuick` is branchless, and therefore
+// uncertain for some very large or very small distances.
 template <KeyKind kKind, bool kQuick = false>
 KITH_HOST_DEVICE inline CertainKey certain_key(double product, double nq, double nx, double error) {
   if constexpr (kKind == KeyKind::inner_product) return certain_between(-product - error, -product + error);

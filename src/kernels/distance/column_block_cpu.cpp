@@ -21,19 +21,19 @@
 namespace kith {
 namespace {
 
-constexpr int64_t kWidenedRows = 64;  // side by side; a multiple of every vector
+constexpr int64_t kWidenedRows = 64;  // a multiple of every vector length
 
-// Some rows side by side: column c of row i at c * kWidenedRows + i, zeros for rows and columns that there are not.
+// Transposed rows: column c of row i is at c * kWidenedRows + i; missing rows and columns are zero.
 struct WidenedRows {
   alignas(64) double values[kCanonicalLanes * kWidenedRows];
-  alignas(64) double inverses[kWidenedRows];  // of their norms, for cosine
+  alignas(64) double inverses[kWidenedRows];  // inverse norms, for cosine
 };
 
 constexpr int64_t kPanelRows = 64;  // a multiple of every tile's
 constexpr int64_t kLinfQueries = 4;
 constexpr int64_t kLinfColumns = 1024;  // packed at a time
 
-// Some columns of a panel's rows.
+// A slab of columns of a panel's rows.
 struct LinfPanelPlace {
   const float* panel;
   int64_t first_row;
@@ -106,8 +106,8 @@ HWY_INLINE Doubles tree_of(const Term& term) {
   return term(kLane);
 }
 
-// Divides the rows by their norms. Columns that there are not stay zeros, whatever the norms: the next rows have them
-// too.
+// Scales the rows to length 1. Padding columns stay zero whatever the norms, since the next rows rely on them.
+//
 template <int kLanes>
 HWY_INLINE void normalise(WidenedRows& rows, int64_t cols) {
   for (int64_t i = 0; i < kWidenedRows; i += kDoubles) {
@@ -145,7 +145,7 @@ HWY_INLINE void keys_of_query(const CanonicalQuery& query, int64_t cols, const W
   }
 }
 
-// Columns up to kLanes are filled up with zeros, which add nothing.
+// Pads with zero columns up to kLanes; they add nothing.
 template <KeyKind kKind, int kLanes>
 HWY_NOINLINE void run_few_columns(const CanonicalBlock& block) {
   const int64_t cols = block.rows.cols();
@@ -191,7 +191,7 @@ static_assert(kPanelRows % kLinfRows == 0);
 
 using Magnitude = hn::Vec<hn::RebindToSigned<F32>>;
 
-// kLinfRows rows of a panel, from `panel` on, and some queries: fewer repeat the last one.
+// kLinfRows rows of a panel, from `panel` on, against a group of queries, padded by repeating the last one.
 void linf_tile(const float* const (&queries)[kLinfQueries], const float* panel, int64_t cols,
                Magnitude (&largest)[kLinfQueries][kLinfVectors]) {
   const F32 d;
@@ -222,7 +222,7 @@ void linf_tile(const float* const (&queries)[kLinfQueries], const float* panel, 
   }
 }
 
-// All queries and the rows of a panel. The keys of other columns, which came before, are those of the block.
+// All queries against the rows of a panel. The block already holds the maxima over earlier columns.
 void LinfPanel(const CanonicalBlock& block, const LinfPanelPlace& place) {
   const F32 d;
   const hn::RebindToSigned<F32> bits;
@@ -266,7 +266,7 @@ HWY_EXPORT(LinfPanel);
 
 void few_columns_block_cpu(const CanonicalBlock& block) { HWY_DYNAMIC_DISPATCH(RunFewColumns)(block); }
 
-// A panel and some columns of a row, widened.
+// Scratch: a panel, and a slab of one widened row.
 int64_t linf_block_bytes(int64_t cols) {
   return (kPanelRows + 1) * std::min(cols, kLinfColumns) * static_cast<int64_t>(sizeof(float));
 }

@@ -23,17 +23,17 @@
 namespace kith {
 namespace {
 
-constexpr int64_t kFewestInBlock = 3;  // queries: for fewer it takes less time to go row by row
+constexpr int64_t kFewestInBlock = 3;  // queries; with fewer, going row by row is faster
 constexpr int64_t kSlab = 1024;        // columns packed at a time: a multiple of the lanes
-constexpr int64_t kMostTileRows = 32;  // of any instruction set
+constexpr int64_t kMostTileRows = 32;  // over all instruction sets
 constexpr int64_t kMostTileQueries = 6;
-constexpr int64_t kMostQueryWidth = 8;  // what a tile's queries fill up to
+constexpr int64_t kMostQueryWidth = 8;  // queries of a tile are padded to at most this many
 constexpr int64_t kQueryUnit = 12;      // a multiple of every tile's queries
 constexpr int64_t kQueryDoubles = 1 << 16;
 constexpr int64_t kMostQueriesAtATime = 384;
 constexpr int64_t kProofCols = 17;  // from this number of columns on, intervals pay off
 constexpr int64_t kShortCols = 64;  // from 16 up to this many columns, lanes are joined in registers
-constexpr int64_t kWideRows = 480;  // of several slabs: rows whose sums are kept from slab to slab
+constexpr int64_t kWideRows = 480;  // rows whose sums are carried from slab to slab
 
 int64_t packed_columns(int64_t cols) { return std::min(cols, kSlab); }
 int64_t queries_at_a_time(int64_t cols) {
@@ -41,7 +41,7 @@ int64_t queries_at_a_time(int64_t cols) {
   return std::clamp<int64_t>(units, 4, kMostQueriesAtATime / kQueryUnit) * kQueryUnit;
 }
 
-// Tiles for which intervals were too wide to tell make the next ones go without, twice as many each time.
+// After a tile whose intervals decided nothing, the next tiles skip them: twice as many each time.
 class ProofUse {
  public:
   bool tries_next() {
@@ -67,10 +67,10 @@ class ProofUse {
 struct BlockLayout {
   Slot<double> rows;          // a panel
   Slot<double> row_inverses;  // of the panel, for cosine
-  Slot<double> row_norms;     // squared, of the values as they are packed
+  Slot<double> row_norms;     // squared norms of the packed values
   Slot<double> queries;       // panels
   Slot<double> query_norms;
-  Slot<double> lanes;  // of every tile of the queries with a panel, or sums with many, between slabs
+  Slot<double> lanes;  // lanes of all tiles of a panel, or sums with many rows, carried between slabs
   int64_t bytes = 0;
 
   explicit BlockLayout(int64_t cols) {
@@ -97,7 +97,7 @@ struct BlockScratch {
   double* row_norms;
   double* queries;
   double* query_norms;
-  double* lanes;  // or sums of many rows
+  double* lanes;  // or the sums with many rows
 
   BlockScratch(std::byte* memory, const BlockLayout& layout)
       : rows(layout.rows.in(memory)),
@@ -120,7 +120,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 static_assert(kQueryWidth <= kMostQueryWidth);
 static_assert(kTileRows <= kMostTileRows && kQueryUnit % kTileQueries == 0 && kTileQueries <= kMostTileQueries);
 
-// Columns of kDoubles rows change places with rows.
+// Transposes kDoubles columns of kDoubles rows.
 HWY_INLINE void transpose(Doubles (&block)[kDoubles]) {
   [[maybe_unused]] const F64 d;
 #pragma GCC unroll 8
@@ -155,10 +155,10 @@ HWY_INLINE void transpose(Doubles (&block)[kDoubles]) {
 template <typename T>
 struct PackedVectors {
   const T* from[kMostTileRows];
-  double scales[kMostTileRows];  // what they are multiplied by
+  double scales[kMostTileRows];  // factors applied while packing
 };
 
-// A panel of `width` vectors, whole registers of them.
+// Packs a panel of `width` vectors, a multiple of the registers.
 template <typename T>
 HWY_INLINE void pack_vectors(const PackedVectors<T>& vectors, int64_t width, int64_t cols, const LaneOrder& order,
                              double* panel) {
@@ -186,7 +186,7 @@ HWY_INLINE void pack_vectors(const PackedVectors<T>& vectors, int64_t width, int
   }
 }
 
-// A panel fills up with its last vector.
+// Pads the panel by repeating its last vector.
 using PackRows = void (*)(const MatrixView& rows, int64_t first, int64_t cols, const LaneOrder& order,
                           const double* inverses, double* panel);
 template <typename T>
@@ -264,7 +264,7 @@ class QueriesRun {
   static constexpr bool kProves = has_differences(kKind) || kKind == KeyKind::cosine;
   static_assert(kWideRows % kTileRows == 0);
 
-  // Rows of a panel, and where their inverse norms are.
+  // Rows of a panel, and their inverse norms.
   struct Panel {
     MatrixView rows;
     int64_t first;
@@ -337,7 +337,7 @@ class QueriesRun {
     for (int64_t p = 0; p < panels; ++p) sum_panel(panel_of(first + p * kTileRows, p * kTileRows), unproven[p], false);
   }
 
-  // Adds a slab's products up; after the last slab, what prove_tile says.
+  // Accumulates a slab's products; after the last slab, returns the result of prove_tile.
   template <KeyKind kProven>
   bool prove(const Panel& panel, int64_t tile, int64_t slab, double* sums, const double* row_norms) const {
     const int64_t width = width_of(slab);
@@ -351,7 +351,7 @@ class QueriesRun {
     for (int64_t slab = 0; slab < slabs_; ++slab) {
       if (!packed) {
         pack_panel(panel, slab);
-        if (slabs_ > 1 || panel.first == 0) pack_all_queries(slab);  // they stay where there is one slab
+        if (slabs_ > 1 || panel.first == 0) pack_all_queries(slab);  // with one slab they stay packed
       }
       const LaneOrder& order = order_of(slab);
       for (int64_t tile = 0; tile < tiles_; ++tile) {
@@ -388,7 +388,7 @@ class QueriesRun {
   const CanonicalQuery* canonical(int64_t tile) const { return block_.queries + first_query_ + tile * kTileQueries; }
   int64_t count_of(int64_t tile) const { return std::min<int64_t>(kTileQueries, query_count_ - tile * kTileQueries); }
   double* queries_of(int64_t tile, int64_t width) const { return scratch_.queries + tile * kQueryWidth * width; }
-  // Between slabs.
+  // Memory carried between slabs.
   double* lanes_of(int64_t tile) const {
     return slabs_ == 1 ? nullptr : scratch_.lanes + tile * kTileQueries * kTileRows * kCanonicalLanes;
   }

@@ -31,17 +31,17 @@ struct CanonicalBlock {
   const CanonicalQuery* queries = nullptr;
   int64_t query_count = 0;
   const MatrixView& rows;
-  float* keys = nullptr;  // of query q and row i at q * stride + i
+  float* keys = nullptr;  // query q, row i: keys[q * stride + i]
   int64_t stride = 0;
 };
 
-// What a thread needs, aligned to 64 bytes.
+// Scratch bytes per thread, to be aligned to 64 bytes.
 int64_t canonical_block_bytes(int64_t cols);
 
 // Whether it pays off for this number of queries.
 bool block_packs(KeyKind kind, int64_t queries, int64_t cols);
 
-// Without scratch, and where it is of no use, row by row.
+// Goes row by row if there is no scratch or blocks would not help.
 void canonical_block_cpu(const CanonicalBlock& block, std::byte* scratch);
 
 // The pairs whose keys a scan computes at a time, and their memory: the keys, after the scratch for computing them.
@@ -58,10 +58,10 @@ inline int64_t dense_block_bytes(int64_t cols) {
 //
 // Cost: two operations per pair and column, and one read of the rows. No memory beyond the stack.
 
-// Sums of squares, products and magnitudes have a way for short vectors.
+// Whether this kind has a path for short vectors: sums of squares, products and magnitudes have.
 constexpr bool has_short_sums(KeyKind kind) { return is_product(kind) || kind == KeyKind::l1; }
 
-// On ARM a single query's terms are summed sooner than rows of some columns are put side by side.
+// For a single query on ARM, summing row by row beats transposing rows beyond this many columns.
 #if defined(__aarch64__)
 inline constexpr int64_t kMostColumnsOfOneQuery = 4;
 #else
@@ -72,7 +72,7 @@ constexpr bool suits_few_columns(KeyKind kind, int64_t queries, int64_t cols) {
   return has_short_sums(kind) && cols > 0 && cols <= (queries == 1 ? kMostColumnsOfOneQuery : kCanonicalLanes);
 }
 
-// The same bits as canonical_keys_cpu(), of what suits.
+// The same bits as canonical_keys_cpu(), for blocks that suit.
 void few_columns_block_cpu(const CanonicalBlock& block);
 
 // The largest differences of all pairs of some queries and rows, on the CPU: the canonical keys of linf

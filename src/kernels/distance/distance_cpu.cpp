@@ -22,9 +22,9 @@ namespace kith {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-constexpr int64_t kVectors = kCanonicalLanes / kDoubles;  // that hold the 16 lanes
+constexpr int64_t kVectors = kCanonicalLanes / kDoubles;  // registers for the 16 lanes
 [[maybe_unused]] constexpr int64_t kFloats = hn::MaxLanes(F32());
-// Rows summed side by side: as many as there are registers for their lanes.
+// Rows summed at the same time, limited by the registers for their lanes.
 #if HWY_TARGET <= HWY_AVX3
 constexpr int kSideBySide = 4;
 #elif HWY_TARGET == HWY_AVX2 || HWY_ARCH_ARM_A64
@@ -33,7 +33,7 @@ constexpr int kSideBySide = 2;
 constexpr int kSideBySide = 1;
 #endif
 
-// The 16 lanes' next elements.
+// Loads the next 16 elements, one per lane.
 using Slab = Doubles[kVectors];
 
 template <typename T>
@@ -42,7 +42,7 @@ HWY_INLINE void load_slab(const T* from, Slab& slab) {
   for (int64_t v = 0; v < kVectors; ++v) slab[v] = load_doubles(from + v * kDoubles);
 }
 
-// The first `count` elements, fewer than 16, and zeros. Nothing past them is read.
+// Loads `count` < 16 elements, padded with zeros. Reads nothing past them.
 template <typename T>
 HWY_INLINE void load_tail(const T* from, int64_t count, Slab& slab) {
 #if HWY_TARGET <= HWY_AVX2
@@ -57,7 +57,7 @@ HWY_INLINE void load_tail(const T* from, int64_t count, Slab& slab) {
     return;
   }
 #elif HWY_ARCH_ARM_A64
-  if constexpr (std::is_same_v<T, float>) {  // in place: loading values that were just stored in parts is slow
+  if constexpr (std::is_same_v<T, float>) {  // masked loads: loading what was just stored in parts stalls
     const hn::Rebind<float, F64> d;
 #pragma GCC unroll 16
     for (int64_t v = 0; v < kVectors; ++v) {
@@ -72,7 +72,7 @@ HWY_INLINE void load_tail(const T* from, int64_t count, Slab& slab) {
   }
 #endif
   HWY_ALIGN T tail[kCanonicalLanes] = {};
-  // In at most four pieces of fixed lengths: a call takes longer.
+  // Copies in at most four pieces of fixed length, which beats a call of memcpy.
   int64_t at = 0;
   for (const int64_t piece : {8, 4, 2, 1}) {
     if ((count & piece) == 0) continue;
@@ -92,7 +92,7 @@ HWY_INLINE double join_halves(D, hn::Vec<D> lanes) {
   return hn::GetLane(lanes);
 }
 
-// canonical_tree, without a loop whose end is not known: the lanes would be in memory for it, from the first sum on.
+// canonical_tree, unrolled: a loop of unknown length would keep the lanes in memory.
 template <KeyKind kKind, int64_t kCount = kVectors>
 HWY_INLINE double join_all(Doubles (&lanes)[kVectors]) {
   if constexpr (kCount == 1) {
@@ -189,8 +189,8 @@ HWY_INLINE void keys_of_group(const CanonicalQuery& query, const double* wide, c
 }
 
 #if HWY_TARGET <= HWY_AVX2 || HWY_ARCH_ARM_A64
-// Rows of up to 16 values, which kCount vectors hold, `last` of them in the last: all of a lane's sum is its one
-// product or difference, and lanes without a column are left out of the tree, where they add nothing.
+// Rows of up to 16 values in kCount vectors, `last` of them in the last vector. Each lane has one term, and lanes
+// without a column are skipped in the tree, since they add nothing.
 template <int kCount, typename T>
 HWY_INLINE void load_short(const T* from, int64_t last, Doubles (&x)[kCount]) {
   const hn::Rebind<float, F64> d;
@@ -269,7 +269,7 @@ void keys_of_rows(const CanonicalQuery& query, const MatrixView& base, const uin
   const int64_t cols = base.cols();
 #if HWY_TARGET <= HWY_AVX2 || HWY_ARCH_ARM_A64
   if constexpr (std::is_same_v<T, float> || (HWY_ARCH_ARM_A64 && std::is_same_v<T, uint8_t>)) {
-    // Cosine waits for the norms of rows: beyond half the lanes, columns side by side are faster.
+    // Cosine needs the norms of the rows first: beyond half the lanes, the transposed form is faster.
     constexpr int64_t kMost = kKind == KeyKind::cosine ? kCanonicalLanes / 2 : kCanonicalLanes;
     if (cols > 0 && cols <= kMost) return keys_of_short<kKind, T>(query, base, rows, count, keys);
   }
@@ -284,7 +284,7 @@ void keys_of_rows(const CanonicalQuery& query, const MatrixView& base, const uin
     const T* const ahead = row(std::min(i, count - 1));
     for (int64_t at = 0; at < ahead_cols; at += kLine) __builtin_prefetch(ahead + at);
   };
-  // For some rows it pays to widen the query once.
+  // Widening the query once pays off for several rows.
   constexpr int64_t kMostWidened = 2048;
   HWY_ALIGN double widened[kMostWidened];
   const bool widens = HWY_ARCH_ARM_A64 && count >= 4 * kSideBySide && cols >= kCanonicalLanes && cols <= kMostWidened;
@@ -326,7 +326,7 @@ void keys_of_rows(const CanonicalQuery& query, const MatrixView& base, const uin
   }
 }
 
-// In `count` bytes.
+// The number of differing bits in `count` bytes.
 HWY_INLINE int64_t differing_bits_of(const uint8_t* a, const uint8_t* b, int64_t count) {
   int64_t bits = 0;
   int64_t c = 0;

@@ -15,11 +15,11 @@ struct CanonicalQuery {
   double inverse_norm = 0;  // for cosine
 };
 
-// The keys that are reported (canonical.hpp) of the rows listed.
+// Canonical keys (canonical.hpp) of the listed rows.
 void canonical_keys_cpu(KeyKind kind, const CanonicalQuery& query, const MatrixView& base, const uint32_t* rows,
                         int64_t count, float* keys);
 
-// The canonical sums of q x, in float64, of `count` f32 rows one after the other.
+// Canonical sums of q x, in float64, for `count` consecutive f32 rows.
 void canonical_products_cpu(const float* query, const float* rows, int64_t count, int64_t cols, double* products);
 
 // 1 / |x| of each row, 0 for a zero vector (canonical_inverse_norm).

@@ -36,8 +36,8 @@ Grid grid_of_tiles(const DistanceTask& task, int64_t queries, int64_t rows, int 
   return Grid::of(divide_up(task.rows.count, rows), divide_up(task.queries.count, queries), threads);
 }
 
-// So few steps take no longer than the second kernel that goes with the matrix units; fewer where rows are read value
-// by value.
+// Up to this many steps the lane kernel is as fast as the second kernel that the matrix units need; fewer if rows are
+// read value by value.
 constexpr int64_t kFewSteps = int64_t{1} << 23;
 constexpr int64_t kFewUnevenSteps = int64_t{1} << 21;
 
@@ -76,7 +76,7 @@ void launch_distance(const DistanceTask& task, cudaStream_t stream) {
   const int64_t few = task.cols % 4 == 0 && task.rows.stride % 4 == 0 ? kFewSteps : kFewUnevenSteps;
   const bool few_steps = task.queries.count * task.rows.count <= few / task.cols;
   if (is_product(task.kind) && task.cols > kFewColumns && !few_steps && multiplies_doubles()) {
-    return launch_certain_distance(task, stream);  // which looks at the rows itself
+    return launch_certain_distance(task, stream);  // checks the rows itself
   }
   if (task.first_bad != nullptr) launch_inspect_rows(task.rows, task.cols, {.first_bad = task.first_bad}, stream);
   if (task.kind == KeyKind::hamming) return launch_bit_distance(task, stream);

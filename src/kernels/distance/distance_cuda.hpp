@@ -12,8 +12,8 @@
 
 namespace kith {
 
-// Writes what the task says, by the kernel that suits it: they all give the same bits. Enqueues and returns. At most
-// about a million queries and 2^31 - 1 rows at a time.
+// Computes the task with the fastest kernel; all give the same bits. Enqueues and returns. At most about a million
+// queries and 2^31 - 1 rows per call.
 void launch_distance(const DistanceTask& task, cudaStream_t stream);
 
 // Ordered keys (core/ordered_key.hpp) to keys[query * key_stride + row].
@@ -22,13 +22,13 @@ inline void launch_distance(Metric metric, const DeviceRowsView& queries, const 
   launch_distance({queries, rows, cols, key_kind(metric), keys, key_stride}, stream);
 }
 
-// The kernels, each for the tasks that it can do. Only those for products and for few queries look for `first_bad`.
+// The kernels, and the tasks each supports. Only those for products and for few queries fill `first_bad`.
 void launch_lane_distance(const DistanceTask& task, cudaStream_t stream);         // all but hamming
 void launch_certain_distance(const DistanceTask& task, cudaStream_t stream);      // products, from 9.0 on
 void launch_few_columns_distance(const DistanceTask& task, cudaStream_t stream);  // all but hamming, up to 16 columns
 void launch_bit_distance(const DistanceTask& task, cudaStream_t stream);          // hamming
 
-void launch_few_queries_distance(const DistanceTask& task, cudaStream_t stream);  // those that it suits
+void launch_few_queries_distance(const DistanceTask& task, cudaStream_t stream);  // one to four queries
 
 inline constexpr int64_t kFewColumns = 16;
 inline constexpr int kFewQueriesMost = 4;

@@ -1,4 +1,4 @@
-// What the distance kernels are asked for, and how a finished sum becomes what they write. No CUDA types.
+// The input of the distance kernels, and the conversion of a finished sum to the output. No CUDA types.
 #pragma once
 
 #include "core/half.hpp"
@@ -15,7 +15,7 @@ constexpr bool has_fast_doubles(int compute_capability) {
   return compute_capability / 10 == 9 || compute_capability / 10 == 10;
 }
 
-// What is written of a key.
+// The output format of a key.
 enum class KeyForm : uint8_t {
   ordered,   // core/ordered_key.hpp
   plain,     // the f32 itself, smaller is nearer
@@ -32,7 +32,7 @@ struct DistanceTask {
   int64_t stride = 0;
   KeyForm form = KeyForm::ordered;
   uint32_t* first_bad = nullptr;  // where not null, lowered to the smallest row that is not finite
-  const float* centre = nullptr;  // of vectors that lie close together, where given: it changes no key, and saves time
+  const float* centre = nullptr;  // optional, for vectors close together: saves time and changes no key
 };
 
 // What one element does to a lane: scaled vectors leave cosine the step of squared_l2, and l2 has the same until its

@@ -34,7 +34,7 @@ constexpr int kTileQueries = 4;
 constexpr int kTileVectors = 3;
 #endif
 constexpr int64_t kTileRows = kTileVectors * kDoubles;
-constexpr int64_t kQueryWidth = round_up(kTileQueries, kDoubles);  // of a panel of queries, whole registers
+constexpr int64_t kQueryWidth = round_up(kTileQueries, kDoubles);  // queries of a panel, in whole registers
 
 using Tile = Doubles[kTileQueries][kTileVectors];
 
@@ -55,13 +55,13 @@ HWY_INLINE void load_tile(const double* from, Tile& tile) {
   for_tile([&](int q, int v) HWY_ATTR { tile[q][v] = hn::Load(F64(), from + (q * kTileVectors + v) * kDoubles); });
 }
 
-// Which of the slabs that make up the columns.
+// The position of a slab among the slabs of a row.
 struct Slab {
   bool first;
   bool last;
 };
 
-// `count` columns, packed one after the other.
+// A step over `count` packed columns.
 template <KeyKind kKind>
 HWY_INLINE void add_columns(const double* queries, const double* rows, int64_t count, Tile& tile) {
   for (int64_t c = 0; c < count; ++c) {
@@ -99,7 +99,7 @@ HWY_INLINE void add_columns(const double* queries, const double* rows, int64_t c
   }
 }
 
-// One panel of queries and one of rows, and where their keys go.
+// A panel of queries, a panel of rows, and the destination of their keys.
 struct TilePlace {
   const double* queries;
   const double* rows;
@@ -150,7 +150,7 @@ HWY_INLINE Floats key_at(const TilePlace& place, int q, int v, Doubles sum) {
   return key_of<kKind>(sum, inverse_x, inverse_q);
 }
 
-// Lane after lane. `lanes` holds them between slabs; after the last one they are joined.
+// Sums lane after lane. `lanes` carries them between slabs; after the last slab they are joined.
 template <KeyKind kKind>
 HWY_NOINLINE void sum_tile(const TilePlace& place, const LaneOrder& order, const LaneWalk& walk, const Slab& slab,
                            double* lanes) {
@@ -192,7 +192,7 @@ template <KeyKind kKind>
 HWY_INLINE bool prove_sums(const TilePlace& place, const Tile& tile, int64_t cols, const double* query_norms,
                            const double* row_norms) {
   const Doubles share = hn::Set(F64(), 2.2 * static_cast<double>(cols + 32) * 0x1p-53);
-  const Doubles least = hn::Set(F64(), 0x1p-960);  // what underflows
+  const Doubles least = hn::Set(F64(), 0x1p-960);  // covers underflow
   const Doubles two = hn::Set(F64(), 2.0);
   const hn::Rebind<float, F64> d;
   auto proven = hn::Eq(hn::Zero(d), hn::Zero(d));
@@ -251,7 +251,7 @@ HWY_INLINE void for_part(const Use& use) {
   }
 }
 
-// One column of a part: step(sum, query's value, rows' values).
+// Accumulates one column of a part by step(sum, query's value, rows' values).
 template <typename Step>
 HWY_INLINE void for_column(const double* queries, const double* rows, Part& part, const Step& step) {
   for_part([&](int q, int v) HWY_ATTR {
@@ -259,7 +259,7 @@ HWY_INLINE void for_column(const double* queries, const double* rows, Part& part
   });
 }
 
-// What lanes kLane, kLane + kApart, ... come to: a part of the canonical tree. Every lane has a column.
+// The sum of lanes kLane, kLane + kApart, ...: a subtree of the canonical tree. Every lane has a column.
 template <KeyKind kKind, int kLane, int kApart>
 HWY_INLINE void part_of_tree(const PartPlace& place, Part& part) {
   if constexpr (kApart < kCanonicalLanes) {
@@ -278,7 +278,7 @@ HWY_INLINE void part_of_tree(const PartPlace& place, Part& part) {
   }
 }
 
-// The sums of a tile of short vectors: the same as sum_tile's, which for so few columns waits for its own sums.
+// The sums of a tile of short vectors. Same results as sum_tile, whose dependency chains would stall here.
 template <KeyKind kKind>
 HWY_NOINLINE void sum_short(const TilePlace& place, const LaneOrder& order, double* sums) {
   for (int q = 0; q < place.query_count; q += kPartQueries) {

@@ -85,13 +85,13 @@ KITH_DEVICE_INLINE double canonical_step_cuda(double lane, double q, double x) {
 //
 // Cost: 2 instructions of the double-precision units for each pair and column (linf 3, chi_square 13), 48
 // conversions for each 512 pairs and column, 24 KiB of shared memory.
-inline constexpr int kPairSide = 8;  // of the pairs that sixteen threads share
+inline constexpr int kPairSide = 8;  // sixteen threads share kPairSide x kPairSide pairs
 inline constexpr int kTileQueries = 2 * kPairSide;
 inline constexpr int kTileRows = 4 * kPairSide;
 inline constexpr int kTileVectors = kTileQueries + kTileRows;
 inline constexpr int kTileThreads = kTileQueries / kPairSide * (kTileRows / kPairSide) * kCanonicalLanes;
 inline constexpr int kStageCols = 2 * kCanonicalLanes;
-inline constexpr int kStageFours = kStageCols / 4;  // of one vector
+inline constexpr int kStageFours = kStageCols / 4;  // groups of four columns per vector and stage
 inline constexpr int kStageRounds = kTileVectors * kStageFours / kTileThreads;
 inline constexpr int kRoundVectors = kTileThreads / kStageFours;
 static_assert(kRoundVectors == kTileQueries, "the first round stages the queries, the others the rows");
@@ -100,7 +100,7 @@ struct DistanceTileShared {
   alignas(16) double values[2][kTileVectors][kStageCols];
 };
 
-// The four columns that a thread brings of each of its vectors: of a query and two rows.
+// The values a thread loads in a stage: four columns of one query and of two rows.
 class TileStager {
  public:
   template <typename Block>
@@ -205,7 +205,7 @@ KITH_DEVICE_INLINE void distance_tile(const Block& block, DistanceTileShared& sh
   if (kStageCols < task.cols) stager.fetch(kStageCols);
   block.sync();
   int buffer = 0;
-  // Values have the whole of a stage's time to come.
+  // Loads are issued one stage ahead.
   for (int64_t first_col = 0; first_col < task.cols; first_col += kStageCols) {
     if (first_col + kStageCols < task.cols) stager.store(scaled, shared.values[1 - buffer]);
     if (first_col + 2 * kStageCols < task.cols) stager.fetch(first_col + 2 * kStageCols);
@@ -258,7 +258,7 @@ KITH_DEVICE_INLINE void distance_tile(const Block& block, DistanceTileShared& sh
 //
 // Cost: rows are read once per 16 queries, keys written once; 3 double-precision instructions per pair and
 // lane.
-inline constexpr int kFewThreads = 128;  // and rows of a tile
+inline constexpr int kFewThreads = 128;  // threads of a block, and rows of a tile
 inline constexpr int kFewQueries = 16;
 
 template <int kLanes>
@@ -286,7 +286,7 @@ KITH_DEVICE_INLINE void load_few(const DistanceTask& task, const DeviceRowsView&
   }
 }
 
-// canonical_tree from lanes kApart apart on, in registers whatever their number is.
+// The canonical tree, starting with lanes kApart apart, in registers for any number of lanes.
 template <KeyKind kStep, int kApart, int kLanes>
 KITH_DEVICE_INLINE void join_tree(double (&lanes)[kLanes]) {
   KITH_UNROLL

@@ -1,4 +1,4 @@
-// How far the fast f32 arithmetic can be from the canonical distance: what makes "exact" a proof and not a hope.
+// Bounds on the difference between fast f32 arithmetic and the canonical distance: the proof behind exact results.
 //
 // Let u = 2^-24. A sum of n products in f32, in any order, fused or not, is within n u (1 + small) of the sum of the
 // products' magnitudes (Higham, Accuracy and Stability, section 3.1), and that sum is at most |q| |x|. The bounds add
@@ -85,14 +85,14 @@ inline ErrorBound tile_product_bound(bool differences, double query_norm, int64_
           static_cast<float>(differences ? c : 0.0)};
 }
 
-// Squared norms from which on, and below which, f32 sums can overflow or lose their digits: no bound is claimed there.
+// Squared norms at or beyond these limits can overflow or underflow f32 sums: no bound is claimed there.
 inline constexpr double kLargestSquaredNorm = 1e36;
 inline constexpr float kSmallestSquaredNorm = 1e-30f;
 
 // Bounds for a root from bounds for its square.
 inline float root_below(float square) { return std::sqrt(square < 0 ? 0.0f : square) * (1 - 0x1p-21f); }
 inline float root_above(float square) { return std::sqrt(square < 0 ? 0.0f : square) * (1 + 0x1p-21f); }
-// And the other way round.
+// Bounds for a square from bounds for its root.
 inline float square_above(float root) { return root * root * (1 + 0x1p-20f); }
 
 }  // namespace kith

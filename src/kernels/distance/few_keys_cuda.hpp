@@ -10,8 +10,8 @@
 
 namespace kith {
 
-inline constexpr int kFewThreads = 256;                           // of a block
-inline constexpr int kFewRowsAtOnce = kFewThreads / kRowThreads;  // of a block
+inline constexpr int kFewThreads = 256;                           // threads per block
+inline constexpr int kFewRowsAtOnce = kFewThreads / kRowThreads;  // rows per block
 
 inline int64_t few_shared_bytes(int64_t queries, int64_t cols) {
   return queries * padded_cols(cols) * static_cast<int64_t>(sizeof(double));

@@ -10,7 +10,7 @@
 namespace kith {
 namespace {
 
-constexpr int64_t kMostBlocks = 132 * 8;  // each takes rows until none are left: queries are widened once for many
+constexpr int64_t kMostBlocks = 132 * 8;  // each loops over many rows, so the queries are widened rarely
 constexpr int64_t kMostShared = int64_t{48} << 10;
 
 template <bool kProduct, int kQueries, typename X>

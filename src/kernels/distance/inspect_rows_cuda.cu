@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kThreads = 128;
 constexpr int64_t kWideCols = 32;
-constexpr int64_t kBlockCols = 256;  // of few rows, which a block each reads
+constexpr int64_t kBlockCols = 256;  // few rows of at least this many columns get a block each
 constexpr int64_t kBlockRows = 512;
 
 __device__ void report(const RowFindings& findings, int64_t row, const InspectedRow& facts) {

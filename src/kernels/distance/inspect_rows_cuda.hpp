@@ -12,7 +12,7 @@ namespace kith {
 
 inline constexpr uint32_t kNoBadRow = 0xFFFFFFFFu;
 
-// What is looked for; what is null is not. The first two hold kNoBadRow or an earlier finding, and are lowered.
+// Outputs; null skips one. The first two hold kNoBadRow or an earlier result, and are lowered.
 struct RowFindings {
   uint32_t* first_bad = nullptr;       // the smallest row that is not finite
   uint32_t* first_negative = nullptr;  // the smallest with a value below zero

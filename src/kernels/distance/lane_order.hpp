@@ -1,5 +1,5 @@
-// In which order the columns of a canonical sum (canonical.hpp) are packed, and its lanes joined, where sums of many
-// pairs are made lane by lane.
+// The order in which columns of a canonical sum (canonical.hpp) are packed, and its lanes joined, when many pairs are
+// summed lane by lane.
 #pragma once
 
 #include "kernels/distance/canonical.hpp"

@@ -17,7 +17,7 @@ struct alignas(4 * sizeof(T)) Four {
   T values[4];
 };
 
-// Columns first .. first + 3; what lies past the last one is zero.
+// Columns first .. first + 3; those past the last one are zero.
 template <typename T>
 KITH_DEVICE_INLINE Four<T> load_four(const T* row, int64_t first, int64_t cols, bool aligned) {
   if (aligned && first + 4 <= cols) return load_vector<Four<T>>(row + first);
@@ -27,13 +27,13 @@ KITH_DEVICE_INLINE Four<T> load_four(const T* row, int64_t first, int64_t cols, 
   return four;
 }
 
-// Whether every row of such a matrix begins where a Four may lie.
+// Whether every row of such a matrix is aligned for a Four.
 template <typename T>
 KITH_DEVICE_INLINE bool rows_aligned(const T* data, int64_t stride) {
   return is_aligned(data, 4 * sizeof(T)) && stride % 4 == 0;
 }
 
-// --- of a dtype known at run time
+// --- dtype known only at run time
 
 KITH_DEVICE_INLINE int stored_bytes(DType dtype) {
   return dtype == DType::f32 ? 4 : dtype == DType::f16 || dtype == DType::bf16 ? 2 : 1;
@@ -74,7 +74,7 @@ KITH_DEVICE_INLINE double widened(uint32_t bits, DType dtype) {
   }
 }
 
-// The dtype is looked at once for four.
+// Branches on the dtype once per four values.
 KITH_DEVICE_INLINE void widen_four(const StoredFour& four, DType dtype, double (&values)[4]) {
   if (dtype == DType::f32) {
     KITH_UNROLL
@@ -91,7 +91,7 @@ KITH_DEVICE_INLINE void widen_four(const StoredFour& four, DType dtype, double (
   }
 }
 
-// One value, where few are needed.
+// Loads a single value.
 KITH_DEVICE_INLINE double stored_value(const void* row, DType dtype, int64_t column) {
   switch (dtype) {
     case DType::f32: return widened(static_cast<const uint32_t*>(row)[column], dtype);

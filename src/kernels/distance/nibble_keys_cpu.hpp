@@ -14,14 +14,14 @@
 
 namespace kith {
 
-inline constexpr int64_t kNibbleColumns = 32;  // of rows and queries; both end with zeros, up to a multiple of it
+inline constexpr int64_t kNibbleColumns = 32;  // rows and queries are zero-padded to a multiple of this
 inline constexpr int kNibbleStep = 8;
 inline constexpr int kLeastNibble = -8;
 inline constexpr int kMostNibble = 7;
 
 constexpr int64_t nibble_bytes(int64_t columns) { return columns / 2; }
 
-// The bytes that a row stands for; `columns` is a multiple of kNibbleColumns.
+// Decodes a row to bytes; `columns` is a multiple of kNibbleColumns.
 inline void unpack_nibbles(const int8_t* row, int64_t columns, int8_t* bytes) {
   constexpr int64_t kHalf = kNibbleColumns / 2;
   for (int64_t first = 0; first < columns; first += kNibbleColumns, row += kHalf) {
@@ -31,7 +31,7 @@ inline void unpack_nibbles(const int8_t* row, int64_t columns, int8_t* bytes) {
     }
   }
 }
-// `nibbles`: a byte each, from kLeastNibble to kMostNibble.
+// Packs `nibbles`, one per byte, each between kLeastNibble and kMostNibble.
 inline void pack_nibbles(const int8_t* nibbles, int64_t columns, int8_t* row) {
   constexpr int64_t kHalf = kNibbleColumns / 2;
   for (int64_t first = 0; first < columns; first += kNibbleColumns, row += kHalf) {
@@ -41,14 +41,14 @@ inline void pack_nibbles(const int8_t* nibbles, int64_t columns, int8_t* row) {
   }
 }
 
-// `rows.stride`: bytes of a row, a multiple of 16.
+// `rows.stride` is the bytes of a row, a multiple of 16.
 void nibble_keys_cpu(ByteKeyKind kind, const ByteKeyQuery& query, const ByteKeyRows& rows, const uint32_t* numbers,
                      int64_t count, int32_t* keys);
 
-// The same for a query of bytes where CpuExtensions::dotprod is (nibble_keys_dotprod.cpp).
+// The same for a query of bytes; requires CpuExtensions::dotprod (nibble_keys_dotprod.cpp).
 void nibble_keys_dotprod(ByteKeyKind kind, const int8_t* query, const ByteKeyRows& rows, const uint32_t* numbers,
                          int64_t count, int32_t* keys);
-// The same where CpuExtensions::vnni is (nibble_keys_vnni.cpp).
+// The same; requires CpuExtensions::vnni (nibble_keys_vnni.cpp).
 void nibble_keys_vnni(ByteKeyKind kind, const int8_t* query, const ByteKeyRows& rows, const uint32_t* numbers,
                       int64_t count, int32_t* keys);
 

@@ -51,7 +51,7 @@ KITH_FOR_NIBBLE_KEYS inline void add_nibbles_vnni(__m512i row, const NibbleQuery
   }
 }
 
-// What a key has of the query alone, columns being counted up to whole vectors of rows.
+// The part of a key that depends on the query alone, over columns padded to whole vectors.
 template <ByteKeyKind kKind>
 KITH_FOR_NIBBLE_KEYS inline int32_t nibble_query_part(const int8_t* query, int64_t columns) {
   __m512i sums = _mm512_setzero_si512();

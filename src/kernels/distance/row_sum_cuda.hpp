@@ -14,12 +14,12 @@
 
 namespace kith {
 
-// Doubles that a query takes: zeros up to a multiple of the lanes.
+// Doubles per query, zero-padded to a multiple of the lanes.
 KITH_HOST_DEVICE inline int64_t padded_cols(int64_t cols) {
   return (cols + kCanonicalLanes - 1) / kCanonicalLanes * kCanonicalLanes;
 }
 
-// Times its inverse norm, which is 1 but for cosine. All threads of a block.
+// Widens and scales a query by its inverse norm (1 unless cosine). Called by all threads of a block.
 __device__ inline void widen_query(const DeviceRowsView& queries, int64_t query, int64_t cols, double inverse,
                                    double* out) {
   const auto* row = static_cast<const std::byte*>(queries.data) + query * queries.stride * stored_bytes(queries.dtype);

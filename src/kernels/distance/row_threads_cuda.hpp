@@ -9,10 +9,10 @@ namespace kith {
 inline constexpr int kRowThreads = 4;
 inline constexpr int kRowThreadLanes = kCanonicalLanes / kRowThreads;
 
-// The bits of the calling thread and of those that share its row, in their warp.
+// Warp mask of the threads that share the calling thread's row.
 __device__ inline unsigned row_threads() { return 0xFu << (threadIdx.x % 32 / kRowThreads * kRowThreads); }
 
-// canonical_tree of their lanes, right in the first of them: eight and four lanes apart are other threads'.
+// canonical_tree over these threads' lanes; the result is valid in the first of them.
 __device__ inline double join_row_threads(double (&lanes)[kRowThreadLanes], unsigned threads) {
   KITH_UNROLL
   for (int apart = kRowThreads / 2; apart > 0; apart /= 2) {

@@ -20,14 +20,14 @@ constexpr int64_t kVectorBytes = 32;
 
 constexpr int rows_at_a_time(DotKind kind) { return kind == DotKind::products_and_squares ? kSums / 2 : kSums; }
 
-// Up to 32 bytes, widened. Those that are masked out are not read.
+// Loads up to 32 bytes, widened; masked-out bytes are not read.
 template <bool kSigned>
 KITH_FOR_BYTE_SCAN inline __m512i load_wide(const uint8_t* from, __mmask32 real) {
   const __m256i bytes = _mm256_maskz_loadu_epi8(real, from);
   return kSigned ? _mm512_cvtepi8_epi16(bytes) : _mm512_cvtepu8_epi16(bytes);
 }
 
-// Up to 32 bytes of the query and of each row.
+// Accumulates up to 32 bytes of the query and of each row.
 template <DotKind kKind, bool kSigned>
 KITH_FOR_BYTE_SCAN inline void step(const uint8_t* query, const uint8_t* const* rows, int64_t at, __mmask32 real,
                                     __m512i (&sums)[kSums]) {

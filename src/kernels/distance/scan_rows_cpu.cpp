@@ -33,7 +33,7 @@ KeyKind scanned_kind(KeyKind kind, const float* facts) {
 
 constexpr bool has_fact(KeyKind kind) { return kind == KeyKind::inner_product || kind == KeyKind::linf; }
 
-// A vector of columns of one row.
+// Accumulates a vector of columns of one row.
 template <KeyKind kKind>
 HWY_INLINE void accumulate(Vec q, Vec x, Vec& value, Vec& fact) {
   if constexpr (kKind == KeyKind::l1) {
@@ -41,7 +41,7 @@ HWY_INLINE void accumulate(Vec q, Vec x, Vec& value, Vec& fact) {
   } else if constexpr (kKind == KeyKind::linf) {
     const Vec apart = hn::AbsDiff(q, x);
     value = hn::Max(value, apart);
-    fact = hn::Add(fact, apart);  // shows what a maximum may hide
+    fact = hn::Add(fact, apart);  // reveals a NaN that a maximum may hide
   } else if constexpr (kKind == KeyKind::chi_square) {
     const Vec difference = hn::Sub(q, x);
     const Vec total = hn::Add(q, x);
@@ -70,7 +70,7 @@ HWY_INLINE Vec load_tail(const T* from, int64_t count) {
   return load_floats(tail);
 }
 
-// The last columns of rows of at least a vector: read with those before them, which are made zero.
+// The last columns of rows of at least a vector: loaded with the columns before them, which are zeroed.
 template <typename T>
 HWY_INLINE Vec load_end(const T* from, int64_t cols, hn::Mask<F32> before) {
   return hn::IfThenZeroElse(before, load_floats(from + cols - kFloats));
@@ -114,13 +114,13 @@ HWY_INLINE void scan_group(const float* query, const T* first, int64_t stride, i
 constexpr bool kPrefetches = !HWY_ARCH_ARM_A64;
 [[maybe_unused]] constexpr int64_t kLongRow = (HWY_ARCH_ARM_A64 ? 20 : 8) * kFloats;
 
-// Whether long rows are read one after the other, each with several sums, rather than side by side.
+// Whether long rows are read one at a time, each into several sums, rather than several at once.
 template <typename T>
 constexpr bool reads_row_by_row() {
   return HWY_ARCH_ARM_A64 || (kFloats >= 8 && std::is_same_v<T, float>);
 }
 
-// One row in four sums, which do not wait for each other.
+// One row in four independent sums.
 template <KeyKind kKind, typename T>
 HWY_INLINE void scan_long_row(const float* query, const T* row, int64_t cols, float* values, float* facts) {
   [[maybe_unused]] constexpr int64_t kAhead = 2048 / sizeof(T);
@@ -152,20 +152,20 @@ HWY_INLINE void scan_long_row(const float* query, const T* row, int64_t cols, fl
 }
 
 [[maybe_unused]] constexpr int64_t kShortBytes =
-    1024;  // rows of up to so many: beyond that the columns are what takes the time
+    1024;  // longest rows of the tree: beyond that the columns dominate
 
 constexpr bool adds_lanes(KeyKind kind) {
   return kind != KeyKind::linf && (kFloats >= 8 || HWY_ARCH_ARM_A64) && kFloats > 1;
 }
 
-// Whether rows are so short that sums across vectors matter; of longer ones several sums of one row take over.
+// Whether rows are so short that horizontal sums matter; longer rows are summed one at a time.
 template <typename T>
 constexpr bool is_short(int64_t cols) {
   return cols >= kFloats &&
          (reads_row_by_row<T>() ? cols < kLongRow : cols * static_cast<int64_t>(sizeof(T)) <= kShortBytes);
 }
 
-// As many rows as make a vector of sums: of values, then of facts where there are some.
+// The rows that yield one vector of sums; kinds with facts need a second vector.
 template <KeyKind kKind>
 constexpr int kTreeRows = static_cast<int>(has_fact(kKind) ? kFloats / 2 : kFloats);
 
@@ -207,7 +207,7 @@ template <KeyKind kKind, typename T>
 void scan_type(const float* query, const MatrixView& base, float* values, float* facts) {
   const T* rows = static_cast<const T*>(base.data());
   const int64_t stride = base.row_stride();
-  // Four short streams side by side are more than a core's own prefetching follows.
+  // Four short streams at once are more than a hardware prefetcher follows.
   constexpr int64_t kRowsAhead = 8;
   constexpr auto kLine = static_cast<int64_t>(64 / sizeof(T));
   int64_t i = 0;
@@ -242,7 +242,7 @@ void scan_type(const float* query, const MatrixView& base, float* values, float*
   }
 }
 
-// Four vectors of rows at a time, which do not wait for each other.
+// Four independent vectors of rows at a time.
 constexpr int kTogether = 4;
 
 template <KeyKind kKind>
@@ -307,7 +307,7 @@ HWY_INLINE int64_t bits_apart(const uint8_t* a, const uint8_t* b, int64_t count)
   const auto sum_of = [](hn::Vec<U8> counts) HWY_ATTR {
     return static_cast<int64_t>(hn::GetLane(hn::SumOfLanes(hn::ScalableTag<uint64_t>(), hn::SumsOf8(counts))));
   };
-  // For long rows two counts, which do not wait for each other.
+  // Two independent counts for long rows.
   while (c + kLong <= count) {
     auto even = hn::Zero(U8());
     auto odd = hn::Zero(U8());

@@ -9,7 +9,7 @@
 
 namespace kith {
 
-// In no promised order of operations, within error_bound.hpp of the truth:
+// The order of operations is unspecified; errors are within error_bound.hpp:
 //   l2, squared_l2          values = sum (q - x)^2
 //   inner_product, cosine   values = sum q x, facts = sum x x
 //   l1                      values = sum |q - x|
@@ -17,7 +17,7 @@ namespace kith {
 //   chi_square              values = sum (q - x)^2 / (q + x); no value is below zero
 //   hamming                 values = the bits that differ (both hold whole numbers below 256), exactly
 // A row with a NaN or an infinity gives a value, or for linf a fact, that is not finite. `facts` may be null for the
-// kinds that have none, and for products where they are known: they are of the row alone.
+// kinds without any, and for products if already known: they depend on the row alone.
 void scan_rows_cpu(KeyKind kind, const float* query, const MatrixView& base, float* values, float* facts);
 
 // The same of few rows near each other: sums of (q - x)^2 of row first + i for each bit i of `places`, one after the
@@ -34,9 +34,9 @@ void scan_bits_vpopcnt(const uint8_t* query, const MatrixView& base, float* valu
 // Rows of bytes, u8 or i8, and a query of the same dtype and columns: l2 and squared_l2 as above; inner_product and
 // cosine with the products times `scale`. Only if the processor has instructions for it.
 #if defined(__aarch64__)
-inline constexpr int64_t kFewestDotColumns = 16;  // a vector: the last one begins among the columns before it
+inline constexpr int64_t kFewestDotColumns = 16;  // one vector; the last load overlaps the one before
 #else
-inline constexpr int64_t kFewestDotColumns = 24;  // shorter rows are better off side by side
+inline constexpr int64_t kFewestDotColumns = 24;  // shorter rows are faster transposed
 #endif
 inline constexpr int64_t kMostDotColumns = 4096;
 bool has_byte_scan();
@@ -46,7 +46,7 @@ void scan_byte_rows_cpu(KeyKind kind, const uint8_t* query, float scale, const M
 // Rows side by side: value c of row i at c * kColumnRows + i, zeros past the last row. A vector holds as many rows, so
 // that short ones need no sums across it.
 inline constexpr int64_t kColumnRows = 256;
-inline constexpr int64_t kMostColumnsSideBySide = 32;  // longer rows are not
+inline constexpr int64_t kMostColumnsSideBySide = 32;  // longer rows are not transposed
 // Rows of up to this many columns always are, also for one query: vectors along the columns would be mostly empty.
 #if defined(__aarch64__)
 inline constexpr int64_t kAlwaysSideBySide = 5;
@@ -59,10 +59,10 @@ struct ScannedColumns {
   int64_t rows = 0;  // at most kColumnRows
 };
 
-// The same of these; not hamming. `values` and `facts` have kColumnRows entries.
+// Scans transposed rows; not hamming. `values` and `facts` have kColumnRows entries.
 void scan_columns_cpu(KeyKind kind, const float* query, const ScannedColumns& base, float* values, float* facts);
 
-// What a scan of bytes (scan_rows_cpu.hpp) sums up, for the files of its instruction families.
+// The sums of a scan of bytes, shared by the files of the instruction families.
 enum class DotKind : uint8_t { differences, products, products_and_squares };
 
 template <DotKind kKind>

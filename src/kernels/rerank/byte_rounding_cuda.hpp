@@ -11,7 +11,7 @@
 
 namespace kith {
 
-// Column `col` of a vector as it is kept, and what it was computed from.
+// Column `col` of a rounded vector, and the value it was rounded from.
 struct KeptValue {
   double value;
   double from;
@@ -27,18 +27,18 @@ __device__ inline double warp_largest_double(double value) {
   KITH_UNROLL
   for (int apart = 16; apart > 0; apart /= 2) {
     const double other = __shfl_xor_sync(kAllLanes, value, apart);
-    value = other > value || other != other ? other : value;  // a NaN stays
+    value = other > value || other != other ? other : value;  // NaN wins
   }
   return value;
 }
 
 // Whole numbers of up to `most` for the columns that a thread has, and the sums of these columns.
 struct Rounding {
-  float scale;  // 0: everything is rounded to zero
+  float scale;  // 0 rounds everything to zero
   double most;
-  double lost = 0;    // squares of what rounding takes away,
-  double from = 0;    // of what values were computed from,
-  double square = 0;  // and of the whole numbers
+  double lost = 0;    // sum of squared rounding errors
+  double from = 0;    // sum of squares before rounding
+  double square = 0;  // sum of squares of the whole numbers
 
   __device__ int round(const KeptValue& kept) {
     int code = 0;

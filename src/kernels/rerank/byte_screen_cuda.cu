@@ -13,7 +13,7 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int kWarps = kThreads / 32;
 
-// A warp for each row.
+// One warp per row.
 __global__ void __launch_bounds__(kThreads)
     byte_screen_kernel(KeyKind kind, DeviceRowsView rows, int64_t cols, ByteScreenView to) {
   const int64_t row = (static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x) / 32;
@@ -28,7 +28,7 @@ __global__ void __launch_bounds__(kThreads)
     largest = value > largest || value != value ? value : largest;
   }
   largest = warp_largest_double(largest);
-  // For vectors without a length cosine says nothing about distances.
+  // Cosine is undefined for zero vectors: no bound.
   const bool known = largest < kByteLargest && !(kind == KeyKind::cosine && inverse == 0.0);
   const float scale = known ? byte_scale(largest, kByteCodeMost) : 0.0f;
   Rounding rounding{scale, kByteCodeMost};

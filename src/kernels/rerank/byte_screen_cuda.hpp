@@ -18,7 +18,7 @@ namespace kith {
 struct ByteScreenView {
   int8_t* codes = nullptr;  // rows x stride; null: there is no copy
   int64_t stride = 0;
-  float* scales = nullptr;  // as ByteRowBounds has them, of each row
+  float* scales = nullptr;  // of each row, as in ByteRowBounds
   float* squares = nullptr;
   float* residuals = nullptr;
   float* centre = nullptr;  // cols; null: rows are kept as they are, or of length 1
@@ -44,7 +44,7 @@ struct ByteScreenLayout : WorkspaceLayout {
   Slot<float> scales, squares, residuals, centre;
 };
 
-// Fills the copy; its centre is there already. Rows are floats of any kind, with inverse norms for cosine. Enqueues and
+// Fills the copy; the centre must be set. Rows are floats of any kind, with inverse norms for cosine. Enqueues and
 // returns.
 void launch_byte_screen(KeyKind kind, const DeviceRowsView& rows, int64_t cols, const ByteScreenView& to,
                         cudaStream_t stream);

@@ -22,7 +22,7 @@ namespace kith {
 // is the same whatever the order. Rows lie at multiples of 16 bytes and have a multiple of 16 columns.
 template <bool kProduct, typename X>
 __device__ inline double byte_row_sum(const uint32_t* query, const X* row, int64_t cols) {
-  using Word = std::conditional_t<std::is_signed_v<X>, int, unsigned>;  // what the four bytes are multiplied as
+  using Word = std::conditional_t<std::is_signed_v<X>, int, unsigned>;  // operand type for four bytes
   const int thread = static_cast<int>(threadIdx.x) % kRowThreads;
   int64_t sum = 0;
   for (int64_t first = 16 * thread; first < cols; first += 16 * kRowThreads) {
@@ -54,7 +54,7 @@ __device__ inline float candidate_key(KeyKind kind, double sum, double inverse_q
   }
 }
 
-// What keys of queries and codes are made from: of device memory.
+// Device pointers needed for the keys of queries and codes.
 struct CodeKeys {
   const CodecView& codec;
   KeyKind kind;
@@ -62,7 +62,7 @@ struct CodeKeys {
   __device__ bool by_norm() const { return has_norm_keys(codec.format, kind); }
 };
 
-// Who works on a query together.
+// The group of threads that works on a query.
 struct BlockThreads {
   __device__ static int thread() { return static_cast<int>(threadIdx.x); }
   __device__ static int threads() { return static_cast<int>(blockDim.x); }
@@ -74,8 +74,8 @@ struct WarpThreads {
   __device__ static void sync() { __syncwarp(); }
 };
 
-// A query in shared memory as doubles, for cosine of length 1; zeros past its columns. Returns what keys want of it:
-// cosine's inverse norm, or the squared norm where codes hold norms. All of the threads.
+// Stages a query in shared memory as doubles, scaled to length 1 for cosine and zero-padded. Returns what keys need:
+// the inverse norm for cosine, the squared norm if codes hold norms. Called by all threads.
 template <typename Threads = BlockThreads>
 __device__ inline double load_query(const CodeKeys& keys, const float* values, double* query) {
   const auto cols = static_cast<int>(keys.codec.format.cols);
@@ -101,8 +101,8 @@ __device__ inline double load_query(const CodeKeys& keys, const float* values, d
   return inverse;
 }
 
-// The lanes of the squared distance where the columns are whole batches, which spares every test: most time of a search
-// that has few candidates goes here. `query` lies at a multiple of 16 bytes.
+// Lanes of the squared distance for whole batches of columns, without bounds checks: a search with few candidates
+// spends most of its time here. `query` is aligned to 16 bytes.
 template <bool kUnit, typename Reader>
 __device__ inline void add_whole_squares(const CodecView& codec, const Reader& reader, const double* query,
                                          double inverse_x, const uint8_t* code, const float* centre,

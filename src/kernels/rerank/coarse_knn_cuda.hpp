@@ -28,10 +28,10 @@ struct CoarseKnnTask {
   const QueryOperand* query_bounds = nullptr;
   const BaseBounds* base_bounds = nullptr;
   int rows_per_minimum = 8;        // 64, 32, 8 or 2, as plan_coarse says
-  float* thresholds = nullptr;     // one for each query, written: what another try goes by
+  float* thresholds = nullptr;     // output, one per query; used by a retry
   uint32_t* key_limits = nullptr;  // likewise
   std::optional<int64_t> row_tile_bytes;  // shared memory for re-ranking by tiles of rows; none: query by query
-  RerankTask rerank;               // kind, queries, base, cols, k, numbers, room and neighbours; the rest is set here
+  RerankTask rerank;               // kind, queries, base, cols, k, numbers, room, neighbours; others are set here
 };
 
 // A product, of which the minima of groups of 64, 32, 8 or 2 rows are written: part_count(rows, rows_per_minimum) for
@@ -39,9 +39,9 @@ struct CoarseKnnTask {
 void launch_minima(ProductEngine engine, const ProductOperands& operands, const ProductSchedule& schedule,
                    float* minima, int rows_per_minimum, cudaStream_t stream);
 
-// With coarse_bytes() of memory, aligned to 16 bytes; list_room is rerank.room where rows are re-ranked by
-// tiles. Queries with windows that are not sure or have more candidates
-// than there is room for fail. Enqueues and returns.
+// Needs coarse_bytes() of memory, aligned to 16 bytes; list_room is rerank.room when re-ranking by tiles.
+// Queries whose window is unbounded, or whose candidates exceed the room,
+// fail. Enqueues and returns.
 void launch_coarse_knn(const CoarseKnnTask& task, const FailedQueries& failed, std::byte* memory, cudaStream_t stream);
 
 }  // namespace kith

@@ -24,10 +24,10 @@ inline constexpr int64_t kCoarseMostMinima = 2048;   // of each query: more woul
 
 struct CoarsePlan {
   int rows_per_minimum = 0;
-  double likely = 0;  // candidates of a query
+  double likely = 0;  // expected candidates per query
 };
 
-// The largest groups that leave hardly more candidates than k; where none do, the smallest that are few enough.
+// The largest groups that leave hardly more than k candidates; if none do, the smallest whose minima fit.
 inline CoarsePlan plan_coarse(int64_t k, int64_t rows) {
   CoarsePlan plan;
   for (const int each : {64, 32, 8, 2}) {
@@ -39,12 +39,12 @@ inline CoarsePlan plan_coarse(int64_t k, int64_t rows) {
   return plan;
 }
 
-// Whether that is less work than computing every key.
+// Whether this is less work than computing every key.
 inline bool suits_coarse(int64_t k, int64_t rows) {
   return plan_coarse(k, rows).likely <= static_cast<double>(rows) / 4;
 }
 
-// Candidates that re-ranking has room for, at most `most`: near rows may share groups more often than by chance.
+// Room for candidates, at most `most`: near rows may share groups more often than by chance.
 inline int64_t coarse_room(int64_t k, int64_t rows, int64_t most) {
   const auto likely = static_cast<int64_t>(std::min(plan_coarse(k, rows).likely, static_cast<double>(rows)));
   return std::min(2 * std::max(likely, k) + 192, most);
@@ -63,8 +63,8 @@ inline ProductSchedule coarse_schedule(ProductEngine engine, int64_t queries, in
 inline constexpr int kRowTileWarps = 24;        // of a block: what its registers suffice for
 inline constexpr int kRowTileUnitCols = 32;     // columns are padded to a multiple of these
 inline constexpr int kRowTileMostUnits = 4;     // of a row: a query's share of each thread stays in registers
-inline constexpr int kRowTileMostRoom = 512;    // candidates of a query, which a warp sorts in its registers
-inline constexpr int kRowTileSparePlaces = 64;  // of candidates, beyond those that one query can have
+inline constexpr int kRowTileMostRoom = 512;    // candidates per query; a warp sorts them in registers
+inline constexpr int kRowTileSparePlaces = 64;  // candidates beyond those of one query
 
 // Words of marks that the operand tiles of a tile may have; a thread holds them all. Rows of four units are so long
 // that no more of them fit.
@@ -88,7 +88,7 @@ struct RowTiles {
   }
 };
 
-// The largest tiles that a block's shared memory has room for, all about as large.
+// The largest tiles that fit a block's shared memory, of about equal size.
 inline RowTiles cut_row_tiles(int64_t rows, int64_t cols, int64_t shared_bytes, int multiprocessors) {
   RowTiles tiles;
   tiles.units = cols <= 2 * kRowTileUnitCols ? 2 : kRowTileMostUnits;
@@ -107,7 +107,7 @@ inline RowTiles cut_row_tiles(int64_t rows, int64_t cols, int64_t shared_bytes, 
   return tiles;
 }
 
-// What decides how marked candidates are re-ranked: by tiles of rows that stay on a multiprocessor, or query by query.
+// Inputs for choosing how marked candidates are re-ranked: by tiles of rows kept on a multiprocessor, or by query.
 struct CoarseRerank {
   int64_t queries = 0;
   int64_t rows = 0;
@@ -115,8 +115,8 @@ struct CoarseRerank {
   int64_t k = 0;
   DType query_dtype = DType::f32;
   DType base_dtype = DType::f32;
-  int64_t room = 0;          // candidates of a query
-  int64_t shared_bytes = 0;  // that a block may have
+  int64_t room = 0;          // candidates per query
+  int64_t shared_bytes = 0;  // available to a block
   int multiprocessors = 0;
 
   RowTiles tiles() const { return cut_row_tiles(rows, cols, shared_bytes, multiprocessors); }
@@ -125,7 +125,7 @@ inline bool can_use_row_tiles(const CoarseRerank& shape) {
   return shape.query_dtype == DType::f32 && shape.base_dtype == DType::f32 && shape.room <= kRowTileMostRoom &&
          shape.k <= shape.room && shape.tiles().operand_tiles > 0;
 }
-// Each query is looked at once for every tile: it must have some candidates in each.
+// Each query is processed once per tile, so it must have several candidates in each.
 inline constexpr int64_t kRowTilesLeastQueries = 2048;
 inline constexpr double kRowTilesLeastCandidates = 4;
 inline bool suits_row_tiles(const CoarseRerank& shape) {

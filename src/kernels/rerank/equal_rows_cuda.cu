@@ -47,7 +47,7 @@ struct EqualLayout : WorkspaceLayout {
 template <typename T>
 using BitsOf = std::conditional_t<sizeof(T) == 4, uint32_t, std::conditional_t<sizeof(T) == 2, uint16_t, uint8_t>>;
 
-// A row as it is compared: its bits, or those of the values that cosine's keys are made of, scaled to length 1.
+// The bits of a row that are compared: as stored, or scaled to length 1 for cosine.
 template <typename T, bool kUnit>
 class ComparedRow {
  public:
@@ -75,7 +75,7 @@ __device__ uint32_t mixed(uint32_t bits) {
   return bits ^ bits >> 16;
 }
 
-// A warp for each row.
+// One warp per row.
 template <typename T, bool kUnit>
 __global__ void __launch_bounds__(kThreads)
     hash_rows_kernel(DeviceRowsView rows, int64_t cols, uint32_t* hashes, uint32_t* order) {
@@ -95,7 +95,7 @@ __global__ void __launch_bounds__(kThreads)
   order[row] = static_cast<uint32_t>(row);
 }
 
-// A warp for each place in the order of hashes: its own number where it begins a run of equal rows, else 0.
+// One warp per place in hash order: writes the place if it starts a run of equal rows, else 0.
 template <typename T, bool kUnit>
 __global__ void __launch_bounds__(kThreads) begin_runs_kernel(DeviceRowsView rows, int64_t cols, const uint32_t* hashes,
                                                               const uint32_t* order, uint32_t* starts) {

@@ -18,18 +18,18 @@ namespace kith {
 namespace {
 
 constexpr int kWarps = kFewNearestWarps;
-constexpr int kWarpRows = kFewRowsAtOnce / kWarps;  // of a warp at once
+constexpr int kWarpRows = kFewRowsAtOnce / kWarps;  // rows per warp at a time
 constexpr int kRoom = kFewNearestRoom;
 constexpr int kMostWarps = kFewNearestMostBlocks * kWarps;
-constexpr int kMinimaEach = kMostWarps / kFewThreads;  // of a thread of the last block
-constexpr int kAhead = 4;                              // loads that are under way at a time
+constexpr int kMinimaEach = kMostWarps / kFewThreads;  // per thread of the last block
+constexpr int kAhead = 4;                              // loads in flight
 static_assert(kFewNearestMostK + kFewThreads <= kRoom);
 static_assert(kFewNearestMostK <= kRankThreads && kFewThreads == kRankThreads);
 static_assert(kFewThreads == kFewNearestThreads && kFewRowsAtOnce == kFewNearestRows);
 static_assert(kFewNearestQueries == kFewQueriesMost);
 
-// A query in shared memory, for cosine of length 1; returns cosine's inverse norm, else 1. `bad` is set where a value
-// is not finite. All threads of a block.
+// Stages a query in shared memory, scaled to length 1 for cosine; returns the inverse norm for cosine, else 1. Sets
+// `bad` if a value is not finite. Called by all threads of a block.
 __device__ double widen_one(const DistanceTask& task, const DeviceRowsView& queries, int64_t query, double* values,
                             bool& bad) {
   widen_query(queries, queries.stored(query), task.cols, 1.0, values);
@@ -40,7 +40,7 @@ __device__ double widen_one(const DistanceTask& task, const DeviceRowsView& quer
     for (int i = 0; i < kRowThreadLanes; ++i) lanes[i] = fma(values[first + i], values[first + i], lanes[i]);
   }
   const double square = __shfl_sync(kAllLanes, join_row_threads(lanes, row_threads()), 0);
-  bad |= !(square - square == 0.0);  // the squares of what is finite are too
+  bad |= !(square - square == 0.0);  // squares of finite floats are finite in double
   if (task.kind != KeyKind::cosine) return 1;
   const double inverse = canonical_inverse_norm(square);
   __syncthreads();
@@ -55,14 +55,14 @@ struct WarpRows {
 
   __device__ explicit WarpRows(uint32_t warp)
       : first(int64_t{warp} * kWarpRows), apart(static_cast<int64_t>(gridDim.x) * kFewRowsAtOnce) {}
-  // The row of a lane, of the 32 that come at a time.
+  // The row of this lane among the 32 of a step.
   __device__ int64_t of_lane(int64_t time) const {
     constexpr int kTogether = 32 / kWarpRows;
     return first + (time * kTogether + lane_index() / kWarpRows) * apart + lane_index() % kWarpRows;
   }
 };
 
-// What the last block knows: keys up to a bound are those of some warps' rows.
+// State of the last block: rows within the bound belong to some of the warps.
 struct LastBlock {
   uint32_t keys[kRankThreads + 4];
   uint16_t warps[kMostWarps];
@@ -70,7 +70,7 @@ struct LastBlock {
   int count;  // of the list
 };
 
-// Where more entries are within the bound than the list has room for: warp by warp, and the list is cut to the k
+// Slow path if the list has no room for all entries within the bound: goes warp by warp and cuts the list to the k
 // smallest whenever it may be full.
 __device__ __noinline__ void list_with_cuts(const FewNearestTask& task, int64_t query, LastBlock& last,
                                             uint64_t* list) {
@@ -199,7 +199,7 @@ __global__ void __launch_bounds__(kFewThreads, kQueries == 1 ? kFewNearestBlocks
     if (thread % 32 != 0 || q >= count) continue;
     task.minima[(q * gridDim.x + blockIdx.x) * kWarps + thread / 32] = of_warp;
   }
-  if (!arrives_last(&task.words->arrived, gridDim.x - 2)) return;  // it began at -1
+  if (!arrives_last(&task.words->arrived, gridDim.x - 2)) return;  // the counter starts at -1
   auto* const list = vectors<uint64_t>(memory);
   for (int64_t q = 0; q < count; ++q) {
     const int found = select_nearest(task, q, list);
@@ -210,7 +210,7 @@ __global__ void __launch_bounds__(kFewThreads, kQueries == 1 ? kFewNearestBlocks
   if (task.report != nullptr) {
     *task.report = {bad_query, task.bad_row == nullptr ? bad_row : min(bad_row, __ldcg(task.bad_row)), 0};
   }
-  *task.words = {0xFFFFFFFFu, 0xFFFFFFFFu};  // for the next
+  *task.words = {0xFFFFFFFFu, 0xFFFFFFFFu};  // reset for the next launch
 }
 
 template <bool kProduct, typename X>

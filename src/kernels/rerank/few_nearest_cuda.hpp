@@ -19,11 +19,11 @@ struct FewNearestTask {
   FewResults results;           // of at most kFewNearestMostK neighbours
   uint32_t* minima = nullptr;   // few_nearest_minima(...)
   PinnedPage::Words* words = nullptr;  // as a page has them; rows that are not finite are noted there where they matter
-  float* copied = nullptr;             // where not null, queries of f32 that came with the launch go there too
-  uint64_t* zeroed = nullptr;   // where not null, so many words become 0, for the next kernel of the stream
+  float* copied = nullptr;             // optional: receives f32 queries passed with the launch
+  uint64_t* zeroed = nullptr;   // optional: words to zero for the next kernel on the stream
   int64_t zeroed_words = 0;
-  FewReport* report = nullptr;        // where not null it is written,
-  const uint32_t* bad_row = nullptr;   // and what was found of rows before
+  FewReport* report = nullptr;        // optional output
+  const uint32_t* bad_row = nullptr;   // optional: result of an earlier check of the rows, copied to the report
 };
 
 // For a search that suits_few_nearest(). Enqueues and returns. At least one row and at most 2^31 - 1.

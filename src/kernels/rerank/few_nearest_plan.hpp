@@ -13,12 +13,12 @@ namespace kith {
 
 inline constexpr int64_t kFewNearestQueries = 4;
 inline constexpr int64_t kFewNearestMostK = 256;
-inline constexpr int kFewNearestThreads = 256;  // of a block
+inline constexpr int kFewNearestThreads = 256;  // threads per block
 inline constexpr int kFewNearestWarps = kFewNearestThreads / 32;
-inline constexpr int kFewNearestRows = 64;           // of a block at once
-inline constexpr int kFewNearestBlocksTogether = 4;  // on a multiprocessor, by registers: all blocks run at once
-inline constexpr int kFewNearestRoom = 2048;         // entries of the last block's list
-inline constexpr int kFewNearestMostBlocks = 640;    // whose warps' minima a block holds in its registers
+inline constexpr int kFewNearestRows = 64;           // rows per block at a time
+inline constexpr int kFewNearestBlocksTogether = 4;  // resident per multiprocessor, limited by registers
+inline constexpr int kFewNearestRoom = 2048;         // entries in the last block's list
+inline constexpr int kFewNearestMostBlocks = 640;    // the last block holds all warps' minima in registers
 
 // Bytes of the queries in shared memory, as doubles.
 constexpr int64_t few_nearest_query_bytes(int64_t queries, int64_t cols) {
@@ -36,14 +36,14 @@ inline int64_t few_nearest_blocks(int64_t rows, int multiprocessors) {
                             int64_t{kFewNearestBlocksTogether} * multiprocessors, kFewNearestMostBlocks});
 }
 
-// Keys of memory: the smallest of every warp.
+// Keys of scratch memory: one minimum per warp.
 inline int64_t few_nearest_minima(int64_t queries, int64_t rows, int multiprocessors) {
   return queries * few_nearest_blocks(rows, multiprocessors) * kFewNearestWarps;
 }
 
 // The nearest rows of one query by a copy in bytes.
-inline constexpr int kScreenedRows = 128;          // of a block at once
-inline constexpr int kScreenedBlocksTogether = 4;  // on a multiprocessor, by registers
+inline constexpr int kScreenedRows = 128;          // rows per block at a time
+inline constexpr int kScreenedBlocksTogether = 4;  // resident per multiprocessor, limited by registers
 
 constexpr bool suits_byte_screen(KeyKind kind, int64_t cols, int64_t k) {
   return is_product(kind) && cols >= 1 && cols <= kByteScreenMostCols && k >= 1 && k <= kFewNearestMostK;
@@ -55,7 +55,7 @@ inline int64_t screened_blocks(int64_t rows, int multiprocessors) {
                             kFewNearestMostBlocks});
 }
 
-// Floats of memory, beside one for each row: the least bounds of every warp.
+// Floats of scratch memory besides one per row: the least bounds of each warp.
 inline int64_t screened_minima(int64_t rows, int multiprocessors) {
   return screened_blocks(rows, multiprocessors) * 2 * kFewNearestWarps;
 }

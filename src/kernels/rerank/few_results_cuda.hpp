@@ -1,4 +1,4 @@
-// How queries come to a search of few by one launch, and where it puts what it finds.
+// Inputs and outputs of a single-launch search for few queries.
 #pragma once
 
 #include <kith/neighbors.hpp>
@@ -12,14 +12,14 @@
 
 namespace kith {
 
-// Short queries that are on the host go with the launch itself, as an argument of the kernel: no copy comes before it.
+// Short queries in host memory are passed as a kernel argument, which saves a copy before the launch.
 struct InlineQueries {
-  static constexpr int64_t kMostBytes = 3328;  // arguments have 4,096 in all
+  static constexpr int64_t kMostBytes = 3328;  // kernel arguments are limited to 4,096 bytes in all
 
   alignas(16) std::byte values[kMostBytes];
   int64_t bytes = 0;  // 0: queries are on the device
 
-  // The queries as the kernel sees them, where its parameter lies.
+  // The queries inside the kernel, read from its parameter.
   KITH_HOST_DEVICE DeviceRowsView rows(const DeviceRowsView& given) const {
     DeviceRowsView rows = given;
     if (bytes > 0) rows.data = values;
@@ -27,16 +27,16 @@ struct InlineQueries {
   }
 };
 
-// What the host looks at, in memory that it can read.
+// Read by the host, in memory it can access.
 struct FewReport {
-  uint32_t bad_query = 0;  // the first that is not finite, or 0xFFFFFFFF
+  uint32_t bad_query = 0;  // the first query that is not finite, or 0xFFFFFFFF
   uint32_t bad_row = 0;    // likewise
-  uint32_t failed = 0;     // not 0: nothing was found that one can be sure of
+  uint32_t failed = 0;     // nonzero: no certain result
 };
-inline constexpr int64_t kFewReportBytes = 256;  // before results, where both are in one block of memory
+inline constexpr int64_t kFewReportBytes = 256;  // results follow at this offset in a shared block
 
-// Packed neighbours, queries x k, sorted and padded; or ids and distances, of which each query may have more places
-// than k.
+// Packed neighbours, queries x k, sorted and padded; or ids and distances, with possibly more than k places per
+// query.
 struct FewResults {
   int64_t k = 0;
   int64_t first_row = 0;              // the number of row 0

@@ -35,7 +35,7 @@ __global__ void __launch_bounds__(kThreads)
   atomicMax(&extremes[1], most);
 }
 
-// A block for each run, or for every gridDim.y-th part of a long one.
+// One block per run, or per gridDim.y-th part of a long run.
 template <typename Use>
 __device__ void for_each_of_run(const PlacedRun& run, const Use& use) {
   for (int64_t i = static_cast<int64_t>(blockIdx.y) * kThreads + threadIdx.x; i < run.count;
@@ -73,7 +73,7 @@ Grid grid_for(int64_t threads) {
   return Grid::of(std::min(divide_up(threads, int64_t{kThreads}), kMostBlocks), kThreads);
 }
 
-// Few runs are long.
+// The case of few, long runs.
 Grid grid_for_runs(int64_t runs) {
   const int64_t blocks_each = std::clamp<int64_t>(kMostBlocks / std::max<int64_t>(runs, 1), 1, 64);
   return Grid::of(runs, blocks_each, kThreads);
@@ -143,7 +143,7 @@ __global__ void __launch_bounds__(kThreads)
   atomicMax(&extremes[1], most);
 }
 
-// What is written of a query's neighbour.
+// Writers for a query's neighbours.
 struct AsNeighbor {
   __device__ uint64_t operator()(int64_t, uint64_t neighbor) const { return neighbor; }
 };

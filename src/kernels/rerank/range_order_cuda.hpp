@@ -18,7 +18,7 @@
 
 namespace kith {
 
-// A run of one query: where it is, and where it goes among all rows found.
+// A run of one query: its source, and its destination among all results.
 struct PlacedRun {
   const uint64_t* neighbors = nullptr;
   int64_t to = 0;
@@ -26,7 +26,7 @@ struct PlacedRun {
   uint32_t query = 0;
 };
 
-// How (query, key, row) lie in a word that is sorted: the query above the key above the row.
+// Layout of (query, key, row) in a sort word: query bits above key bits above row bits.
 struct RangeWord {
   uint32_t least = 0;  // ordered key
   int key_bits = 0;
@@ -40,7 +40,7 @@ struct RangeWord {
     const uint64_t row = word & ((uint64_t{1} << row_bits) - 1);
     return pack_neighbor(least + static_cast<uint32_t>(key), static_cast<uint32_t>(row));
   }
-  // Queries that have a word each, at a time.
+  // Bits left for the query number, which limit the queries sorted at a time.
   int query_bits() const { return 64 - key_bits - row_bits; }
 };
 
@@ -53,15 +53,15 @@ struct RangeOutput {
 // Lowers extremes[0] to the least ordered key and raises extremes[1] to the largest.
 void launch_key_extremes(const uint64_t* neighbors, int64_t count, uint32_t* extremes, cudaStream_t stream);
 
-// Runs that are sorted, as they are.
+// Writes out runs that are already sorted.
 void launch_write_runs(const PlacedRun* runs, int64_t count, const RangeOutput& out, cudaStream_t stream);
-// Words of runs: queries from `first_query` on, places from `first` on.
+// Makes the sort words of runs: queries from `first_query` on, places from `first` on.
 void launch_pack_runs(const PlacedRun* runs, int64_t count, uint32_t first_query, int64_t first, const RangeWord& word,
                       uint64_t* words, cudaStream_t stream);
 void launch_write_words(const uint64_t* words, int64_t count, const RangeWord& word, const RangeOutput& out,
                         cudaStream_t stream);
 
-// By bits first_bit .. end_bit - 1, stably; returns which of the two has the result.
+// Stable sort by bits first_bit .. end_bit - 1; returns the index of the array with the result.
 int64_t sort_words_bytes(int64_t count);
 int sort_words(uint64_t* const (&words)[2], int64_t count, int first_bit, int end_bit, void* memory, int64_t bytes,
                cudaStream_t stream);
@@ -70,7 +70,7 @@ int sort_words(uint64_t* const (&words)[2], int64_t count, int first_bit, int en
 // other (RangeTarget), each query's in no order; or counted, and then written where the caller has made room for them,
 // each query's in the order of the rows. A block for each query reads its keys twice, to count and to write.
 
-// All up to `limit`.
+// Selects all keys up to `limit`.
 struct RangeTileTask {
   const uint32_t* keys = nullptr;  // ordered, queries x rows
   int64_t stride = 0;
@@ -79,7 +79,7 @@ struct RangeTileTask {
   uint32_t first_row = 0;
   const uint32_t* numbers = nullptr;  // of the rows, where they are not first_row, first_row + 1, ...
   uint32_t limit = 0;
-  RangeTarget target;  // where queries that have been delivered before are left as they are
+  RangeTarget target;  // queries delivered earlier are left unchanged
 };
 // Enqueue and return.
 void launch_range_tile(const RangeTileTask& task, cudaStream_t stream);

@@ -19,15 +19,15 @@ namespace kith {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kFewThreads = 1024;  // of a block where there are fewer queries than multiprocessors
+constexpr int kFewThreads = 1024;  // threads per block if queries are fewer than multiprocessors
 constexpr int64_t kFewQueries = 128;
-constexpr int64_t kGroupsRoom = 512;  // rows of groups within the limit: little more than k
-// Large lists leave place for few blocks on a multiprocessor: then larger ones keep as many threads busy.
+constexpr int64_t kGroupsRoom = 512;  // rows of groups within the limit, hardly more than k
+// Large lists limit the blocks per multiprocessor; larger blocks keep the number of threads.
 constexpr int64_t kMediumBytes = int64_t{48} << 10;
 constexpr int64_t kLargeBytes = int64_t{114} << 10;
 
-// Asks for a row that four threads will read one after the other: where it is long, they would wait for device memory
-// again and again.
+// Prefetches a row that four threads will read piece by piece; for a long row each piece would wait for device
+// memory.
 template <typename X>
 __device__ void fetch_ahead(const X* row, int64_t cols) {
   constexpr int64_t kLine = 128;
@@ -38,7 +38,7 @@ __device__ void fetch_ahead(const X* row, int64_t cols) {
   for (int64_t at = threadIdx.x % kRowThreads * kLine; at < bytes; at += kRowThreads * kLine) ptx::prefetch(start + at);
 }
 
-// With any number of threads up to kFewThreads, in whole warps.
+// Any number of whole warps up to kFewThreads threads.
 template <bool kProduct, typename X>
 __global__ void __launch_bounds__(kFewThreads) rerank_kernel(RerankTask task, FailedQueries failed) {
   extern __shared__ __align__(16) uint64_t memory[];
@@ -58,7 +58,7 @@ __global__ void __launch_bounds__(kFewThreads) rerank_kernel(RerankTask task, Fa
   if (threadIdx.x == 0) count = 0;
   const bool unit = task.kind == KeyKind::cosine;
   const double inverse_q = unit ? task.queries.inverse_norms[query] : 1.0;
-  // Bytes as they are, where that is quicker; cosine scales them.
+  // Bytes unconverted if that is faster; cosine scales them.
   const bool as_bytes = sizeof(X) == 1 && task.queries.dtype == task.base.dtype && !unit && task.cols % 16 == 0 &&
                         task.base.stride % 16 == 0 && is_aligned(task.base.data, 16);
   if (as_bytes) {
@@ -133,9 +133,9 @@ __global__ void __launch_bounds__(kThreads)
   for (int64_t i = threadIdx.x; i < k; i += kThreads) neighbors[query * k + i] = found[blockIdx.x * k + i];
 }
 
-// Every entry's place is its own plus how many of the other list come before it. Rows differ, so only padding is equal.
+// The place of an entry is its own rank plus its rank in the other list. Rows differ, so only padding is equal.
 __global__ void __launch_bounds__(kThreads) merge_kernel(const uint64_t* found, uint64_t* lists, int k) {
-  extern __shared__ __align__(16) uint64_t memory[];  // the list that is written over
+  extern __shared__ __align__(16) uint64_t memory[];  // copy of the list that is overwritten
   uint64_t* const mine = lists + static_cast<int64_t>(blockIdx.x) * k;
   const uint64_t* const other = found + static_cast<int64_t>(blockIdx.x) * k;
   for (int i = static_cast<int>(threadIdx.x); i < k; i += kThreads) memory[i] = mine[i];
@@ -157,10 +157,10 @@ constexpr int64_t kManyQueries = 2048;  // from this number on, one warp per que
 constexpr int64_t kWarpRoom = 1024;     // up to this many candidates
 constexpr int kSteps = 8;               // of sixteen columns that a query in registers has
 constexpr int kResidentCols = kSteps * kCanonicalLanes;
-constexpr int64_t kAnyKernelsBytes = int64_t{40} << 10;  // of shared memory, which need no asking for
-constexpr int kMarkLoads = 2;                            // of marks that are under way at a time
+constexpr int64_t kAnyKernelsBytes = int64_t{40} << 10;  // shared memory available without an attribute
+constexpr int kMarkLoads = 2;                            // loads of marks in flight
 
-// The columns of a query that one of the four threads multiplies.
+// The columns of a query that belong to one of the four threads.
 struct ResidentQuery {
   double values[kSteps * kRowThreadLanes];
 };

@@ -14,11 +14,11 @@
 
 namespace kith {
 
-// Queries that fail keep what `neighbors` held.
+// Failed queries keep the previous contents of `neighbors`.
 void launch_rerank(const RerankTask& task, const FailedQueries& failed, cudaStream_t stream);
 
-// Copies the failed queries first .. first + count - 1 one after the other, with what belongs to them; what has no
-// place to go is left.
+// Gathers the failed queries first .. first + count - 1 and their data; data with a null destination is
+// skipped.
 struct GatheredQueries {
   std::byte* rows = nullptr;
   double* inverse_norms = nullptr;
@@ -35,7 +35,7 @@ struct GatherTask {
 };
 void launch_gather_failed(const FailedQueries& failed, const GatherTask& task, const GatheredQueries& to,
                           cudaStream_t stream);
-// Copies their lists of k to where they belong.
+// Scatters their lists of k back.
 void launch_scatter_failed(const FailedQueries& failed, int64_t first, int64_t count, const uint64_t* found, int64_t k,
                            uint64_t* neighbors, cudaStream_t stream);
 

@@ -1,4 +1,4 @@
-// What re-ranking is given: queries, rows, and which rows of each query are candidates.
+// The input of re-ranking: queries, rows, and each query's candidate rows.
 #pragma once
 
 #include "kernels/distance/canonical.hpp"
@@ -12,10 +12,10 @@ namespace kith {
 // of one array.
 struct RangeTarget {
   uint64_t* hits = nullptr;    // packed neighbours
-  uint32_t capacity = 0;       // of all queries together
+  uint32_t capacity = 0;       // shared by all queries
   uint32_t* total = nullptr;   // zeroed before; may end above capacity: then some queries have not been delivered
-  uint32_t* starts = nullptr;  // of each query's
-  uint32_t* counts = nullptr;  // kNotDelivered before, and after where there was no room
+  uint32_t* starts = nullptr;  // first place of each query
+  uint32_t* counts = nullptr;  // kNotDelivered initially, and if there was no room
 };
 inline constexpr uint32_t kNotDelivered = 0xFFFFFFFFu;
 
@@ -61,12 +61,12 @@ struct RerankTask {
 
 #if defined(__CUDACC__)
 // How a block takes places for what it has found of one query (RangeTarget).
-struct RangePlaces {  // in shared memory
+struct RangePlaces {  // lives in shared memory
   uint32_t start;
   bool taken;
 };
 
-// All threads of the block call it. False where there is no room.
+// Called by all threads of the block. Returns false if there is no room.
 __device__ inline bool take_places(const RangeTarget& target, int64_t query, uint32_t count, RangePlaces& places) {
   if (threadIdx.x == 0) {
     places.start = atomicAdd(target.total, count);

@@ -25,10 +25,10 @@ namespace kith {
 namespace {
 
 constexpr int kThreads = kRowTileWarps * 32;
-constexpr int kKeyThreads = 8;                   // that compute a key
-constexpr int kKeysAtATime = 32 / kKeyThreads;   // of a warp
-constexpr int kUnitValues = 4;                   // that a thread has of a unit: two lanes of two steps
-constexpr int kPlacesBeyond = 2 * kKeysAtATime;  // the last candidate's, that are read ahead
+constexpr int kKeyThreads = 8;                   // threads per key
+constexpr int kKeysAtATime = 32 / kKeyThreads;   // keys per warp
+constexpr int kUnitValues = 4;                   // values of a unit per thread: two lanes, two steps
+constexpr int kPlacesBeyond = 2 * kKeysAtATime;  // read ahead past the last candidate
 constexpr int kSortThreads = 256;
 
 enum class Sum { differences, unit_differences, products };
@@ -46,11 +46,11 @@ __device__ double shifted_float(float x) {
   return __hiloint2double((bits >> 3) & static_cast<int>(0x8FFFFFFF), bits << 29);
 }
 
-// The canonical sum of a row, in all of its eight threads.
+// The canonical sum of a row, valid in all of its eight threads.
 template <Sum kSum, int kUnits>
 __device__ double resident_row_sum(const double (&query)[kUnits * kUnitValues], const float4* row,
                                    double inverse_norm) {
-  float4 fours[kUnits];  // all loads first
+  float4 fours[kUnits];  // issue all loads first
   KITH_UNROLL
   for (int unit = 0; unit < kUnits; ++unit) fours[unit] = row[unit * kKeyThreads];
   double lanes[2] = {};
@@ -137,7 +137,7 @@ struct TileMarks {
   }
 };
 
-// The values of a query that one of eight threads multiplies, widened.
+// The widened values of a query that belong to one of the eight threads.
 template <Sum kSum, int kUnits>
 __device__ void widen_values(const float* values, double inverse_norm, double (&resident)[kUnits * kUnitValues]) {
   KITH_UNROLL
@@ -149,7 +149,7 @@ __device__ void widen_values(const float* values, double inverse_norm, double (&
       double q = i % 2 == 0 ? shifted_float(stored[i]) * two_to_896() : static_cast<double>(stored[i]);
       if (kSum == Sum::unit_differences) q *= inverse_norm;
       if (kSum == Sum::products && by_integers<kSum>(unit * kUnitValues + i)) q *= two_to_896();
-      ptx::keep_in_registers(q);  // else it would be widened anew for each candidate
+      ptx::keep_in_registers(q);  // otherwise the compiler widens it again for each candidate
       resident[unit * kUnitValues + i] = q;
     }
   }
@@ -195,7 +195,7 @@ __global__ void __launch_bounds__(kThreads, 1)
   for (int i = lane; i < tiles.places(); i += 32) places[i] = 0;  // none is ever beyond the tile
   ptx::copy_async_wait<0>();
   ptx::wait_for_kernel_before();
-  __syncthreads();  // the tile has come for all
+  __syncthreads();  // the tile is loaded
   int taken = 0;
   for (; begin < end; begin += taken) {
     fetch_next();
@@ -268,7 +268,7 @@ __global__ void __launch_bounds__(kThreads, 1)
         }
       }
     }
-    __syncwarp();  // before places are listed anew
+    __syncwarp();  // before the places are overwritten
   }
 }
 
@@ -284,8 +284,8 @@ struct NarrowWarp {
   static __device__ Value shuffle_xor(Value value, int mask) { return __shfl_xor_sync(kAllLanes, value, mask); }
 };
 
-// Exchanges neighbours that are out of order, until there are none: for entries that nearly are in order. Place
-// lane + 32 i is in register i.
+// Odd-even transposition sort, for entries that are nearly sorted. Place lane + 32 i is in
+// register i.
 template <int kRegisters>
 __device__ void settle_order(uint64_t (&entries)[kRegisters]) {
   const int lane = lane_index();

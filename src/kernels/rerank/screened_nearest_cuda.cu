@@ -21,20 +21,20 @@ namespace {
 
 constexpr int kThreads = kFewNearestThreads;
 constexpr int kWarps = kFewNearestWarps;
-constexpr int kCodeThreads = 8;                 // that share a row of codes, sixteen bytes each at a time
-constexpr int kGroups = 32 / kCodeThreads;      // of a warp
-constexpr int kRowsEach = 4;                    // of such a group at once
-constexpr int kWarpRows = kGroups * kRowsEach;  // of a warp at once
-constexpr int kBlockRows = kWarps * kWarpRows;  // of a block at once
+constexpr int kCodeThreads = 8;                 // threads per row of codes, sixteen bytes each at a time
+constexpr int kGroups = 32 / kCodeThreads;      // groups per warp
+constexpr int kRowsEach = 4;                    // rows per group at a time
+constexpr int kWarpRows = kGroups * kRowsEach;  // rows per warp at a time
+constexpr int kBlockRows = kWarps * kWarpRows;  // rows per block at a time
 static_assert(kBlockRows == kScreenedRows);
 constexpr int kUnit = 16;  // bytes
 constexpr int kRoom = kFewNearestRoom;
 constexpr int kMostWarps = kFewNearestMostBlocks * kWarps;
-constexpr int kMinimaEach = kMostWarps / kThreads;  // of a thread of the last block
-constexpr int kAhead = 4;                           // loads that are under way at a time
+constexpr int kMinimaEach = kMostWarps / kThreads;  // per thread of the last block
+constexpr int kAhead = 4;                           // loads in flight
 static_assert(kFewNearestMostK <= kRankThreads && kThreads == kRankThreads);
 
-// The query as whole numbers, and what bounds want of it.
+// The query rounded to whole numbers, and the terms that bounds need.
 struct ScreenQuery {
   int8_t* high;  // in shared memory, stride bytes each
   int8_t* low;
@@ -42,7 +42,7 @@ struct ScreenQuery {
   bool finite;
 };
 
-// What all threads of a block come to together: the sum, or the largest.
+// Block-wide reduction: sum or maximum.
 template <bool kSum>
 __device__ double over_block(double value, double* room) {
   value = kSum ? warp_sum(value) : warp_largest_double(value);
@@ -132,7 +132,7 @@ __device__ __noinline__ int choose_candidates(const ScreenedNearestTask& task, u
   if (thread == 0) warps = count = 0;
   const float reach = key_of_ordered(kth_of_block(ordered_key(least), static_cast<int>(task.results.k), keys));
   const int64_t rows = task.rows.count;
-  const bool all = reach == HUGE_VALF && rows <= kRoom;  // too few to rule any out
+  const bool all = reach == HUGE_VALF && rows <= kRoom;  // too few rows for a bound: take all
   const float limit = all ? HUGE_VALF : byte_limit(task.kind, reach);
   if (!(limit == limit)) return -1;
   KITH_UNROLL
@@ -155,7 +155,7 @@ __device__ __noinline__ int choose_candidates(const ScreenedNearestTask& task, u
       KITH_UNROLL
       for (int ahead = 0; ahead < kAhead; ++ahead) {
         const int64_t next = row + ahead * kTogether * apart;
-        if (next >= rows || bounds[ahead] > limit) continue;  // a NaN is not
+        if (next >= rows || bounds[ahead] > limit) continue;  // NaN stays
         const int place = atomicAdd(&count, 1);
         if (place < kRoom) list[place] = static_cast<uint64_t>(next);
       }
@@ -250,8 +250,8 @@ __global__ void __launch_bounds__(kThreads, kScreenedBlocksTogether)
     if (!has_row) continue;
     const ByteBounds bounds = byte_bounds(task.kind, query.facts, facts, product);
     task.lowers[mine] = bounds.lower;
-    least_upper = fminf(least_upper, bounds.upper);  // a NaN is none
-    // What is not known may be near.
+    least_upper = fminf(least_upper, bounds.upper);  // ignores NaN
+    // A row without a bound may be near.
     least_lower = bounds.lower == bounds.lower ? fminf(least_lower, bounds.lower) : -HUGE_VALF;
   }
   KITH_UNROLL
@@ -265,7 +265,7 @@ __global__ void __launch_bounds__(kThreads, kScreenedBlocksTogether)
     uppers[blockIdx.x * kWarps + thread / 32] = least_upper;
     lowers[blockIdx.x * kWarps + thread / 32] = least_lower;
   }
-  if (!arrives_last(&task.words->arrived, gridDim.x - 2)) return;  // it began at -1
+  if (!arrives_last(&task.words->arrived, gridDim.x - 2)) return;  // the counter starts at -1
   auto* const list = vectors<uint64_t>(memory) + padded_cols(task.cols);
   const bool sure = query.facts.residual < HUGE_VALF;
   const int count = sure ? choose_candidates(task, list) : -1;
@@ -276,7 +276,7 @@ __global__ void __launch_bounds__(kThreads, kScreenedBlocksTogether)
   if (thread != 0) return;
   const uint32_t bad_row = task.bad_row == nullptr ? 0xFFFFFFFFu : __ldcg(task.bad_row);
   *task.report = {query.finite ? 0xFFFFFFFFu : 0u, bad_row, count < 0 ? 1u : 0u};
-  task.words->arrived = 0xFFFFFFFFu;  // for the next
+  task.words->arrived = 0xFFFFFFFFu;  // reset for the next launch
 }
 
 }  // namespace

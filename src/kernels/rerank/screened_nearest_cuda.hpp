@@ -22,11 +22,11 @@ struct ScreenedNearestTask {
   int64_t cols = 0;
   ByteScreenView screen;
   FewResults results;                  // of at most kFewNearestMostK neighbours
-  float* lowers = nullptr;             // memory: one for each row,
-  float* minima = nullptr;             // and screened_minima(...)
+  float* lowers = nullptr;             // scratch: one per row
+  float* minima = nullptr;             // scratch: screened_minima(...)
   PinnedPage::Words* words = nullptr;  // as a page has them
-  FewReport* report = nullptr;         // where it says `failed` no results are written
-  const uint32_t* bad_row = nullptr;   // what was found of rows before, where it matters
+  FewReport* report = nullptr;         // if `failed` is set, no results are written
+  const uint32_t* bad_row = nullptr;   // optional: result of an earlier check of the rows
 };
 
 // For a search that suits_byte_screen(), of rows of floats. Enqueues and returns. At least one row, at most 2^31 - 1.

@@ -25,7 +25,7 @@ CandidateList::CandidateList(std::byte* memory, int64_t k) : k_(k), capacity_(ca
 }
 
 void CandidateList::make_room(const CandidateScratch& scratch, const RowScorer& score) {
-  // A list that is left nearly full would be full again too soon.
+  // Leaves enough free room that the next shrink is not due at once.
   const int64_t enough = capacity_ - kLargestGroup - k_ / 8 - 16;
   guess_threshold();
   if (count_ > enough) lower_threshold(scratch.keys);
@@ -40,7 +40,7 @@ void CandidateList::guess_threshold() {
     const float upper = upper_[i * count_ / kSamples];
     given[i] = std::isnan(upper) ? std::numeric_limits<float>::infinity() : upper;
   }
-  // Each one's place is how many come before it: by vectors, in a fraction of the time of sorting.
+  // Places each entry by its rank, counted with vectors: much faster than sorting.
   int32_t places[kSamples] = {};
   for (int32_t j = 0; j < kSamples; ++j) {
     for (int32_t i = 0; i < kSamples; ++i) places[i] += given[j] < given[i] || (given[j] == given[i] && j < i);
@@ -58,7 +58,7 @@ void CandidateList::guess_threshold() {
 
 void CandidateList::lower_threshold(float* scratch) {
   if (count_ < k_) return;
-  const float nothing = std::numeric_limits<float>::infinity();  // what a NaN bounds
+  const float nothing = std::numeric_limits<float>::infinity();  // the upper bound of a NaN
   for (int64_t i = 0; i < count_; ++i) scratch[i] = std::isnan(upper_[i]) ? nothing : upper_[i];
   std::nth_element(scratch, scratch + (k_ - 1), scratch + count_);
   set_threshold(scratch[k_ - 1]);
@@ -68,7 +68,7 @@ void CandidateList::lower_threshold(float* scratch) {
 void CandidateList::drop_above_threshold() {
   int64_t kept = 0;
   for (int64_t i = 0; i < count_; ++i) {
-    const bool keep = !(lower_[i] > threshold_);  // a NaN stays
+    const bool keep = !(lower_[i] > threshold_);  // NaN stays
     lower_[kept] = lower_[i];
     upper_[kept] = upper_[i];
     rows_[kept] = rows_[i];
@@ -84,7 +84,7 @@ void CandidateList::collect(uint32_t first_row, const CandidateScratch& scratch,
     unknown += (rows_[i] & kExactFlag) == 0;
   }
   if (unknown > 0) score(scratch.rows, unknown, scratch.keys);
-  // In the order of the list: rows that ascend there do so here.
+  // Keeps the order of the list, so ascending rows stay ascending.
   int64_t next = 0;
   for (int64_t i = 0; i < count_; ++i) {
     const bool known = (rows_[i] & kExactFlag) != 0;
@@ -109,7 +109,7 @@ void CandidateList::keep_k_best(const CandidateScratch& scratch, const RowScorer
 }
 
 void CandidateList::set_threshold(float key) {
-  if (key < threshold_) threshold_ = key;  // false for a NaN, which excludes nothing
+  if (key < threshold_) threshold_ = key;  // NaN excludes nothing
   if (key < own_threshold_) own_threshold_ = key;
 }
 

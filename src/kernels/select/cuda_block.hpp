@@ -1,4 +1,4 @@
-// A block of the GPU, as the cores of select_block_cuda.hpp and sort_block_cuda.hpp ask for it.
+// The GPU block that select_block_cuda.hpp and sort_block_cuda.hpp are instantiated with.
 #pragma once
 
 #include "cuda/warp.hpp"
@@ -28,7 +28,7 @@ class CudaBlock {
   __device__ uint32_t* histogram() const { return shared_.histogram; }
   __device__ void count(uint32_t bin) const { atomicAdd(&shared_.histogram[bin], 1u); }
 
-  // Every thread of the block calls it.
+  // Called by every thread of the block.
   __device__ FlagRanks rank(bool less, bool equal) const {
     const unsigned less_mask = __ballot_sync(kAllLanes, less);
     const unsigned equal_mask = __ballot_sync(kAllLanes, equal);
@@ -49,7 +49,7 @@ class CudaBlock {
         ranks.equal_before += shared_.equal[w];
       }
     }
-    __syncthreads();  // the counts have been read and may be written again
+    __syncthreads();  // the counts may be overwritten from here on
     return ranks;
   }
 

@@ -1,4 +1,4 @@
-// Sums and extremes over a warp or a block, as key_cut.hpp asks for them.
+// Sums and extremes over a warp or a block: the Group of key_cut.hpp.
 #pragma once
 
 #include "kernels/select/device_warp_cuda.hpp"
@@ -14,8 +14,8 @@ struct WarpGroup {
   __device__ uint32_t max(uint32_t value) const { return __reduce_max_sync(kAllLanes, value); }
 };
 
-// Two sets of slots are used in turn, so one barrier is enough for each call: who writes a set again has passed the
-// barrier of the call between, and so has everyone who read it.
+// Two sets of slots alternate, so each call needs one barrier only: a thread that writes a set again has passed the
+// barrier of the call in between, and so have all threads that read the set.
 template <int kThreads>
 class BlockGroup {
  public:

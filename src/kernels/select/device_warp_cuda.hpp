@@ -1,4 +1,4 @@
-// A warp of the GPU, as lane_array.hpp and warp_select.hpp ask for it: one lane's part of each operation.
+// The GPU warp that lane_array.hpp and warp_select.hpp are instantiated with: one lane's part of each operation.
 #pragma once
 
 #include "cuda/warp.hpp"

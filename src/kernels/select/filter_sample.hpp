@@ -17,7 +17,7 @@ namespace kith {
 
 inline constexpr uint32_t kSampleRun = 8;
 
-// Where the run of stratum `stratum` begins, of `strata`; n >= strata * kSampleRun. Runs do not overlap.
+// Start of the sample run in stratum `stratum` of `strata`; n >= strata * kSampleRun. Runs do not overlap.
 KITH_HOST_DEVICE constexpr uint32_t sample_start(uint32_t stratum, uint32_t strata, uint32_t n) {
   const uint32_t begin = static_cast<uint32_t>(static_cast<uint64_t>(stratum) * n / strata);
   if (n < 2 * kSampleRun * strata) return begin;
@@ -30,7 +30,7 @@ KITH_HOST_DEVICE constexpr uint32_t sample_start(uint32_t stratum, uint32_t stra
   return first + kSampleRun * static_cast<uint32_t>(static_cast<uint64_t>(hash) * places >> 32);
 }
 
-// How many of a sample's values the cut may keep, for k of n values wanted.
+// The number of sample values that the cut should keep when selecting k of n values.
 KITH_HOST_DEVICE inline KeepRange sample_range(uint32_t k, uint32_t n, int sample) {
   const float expected = static_cast<float>(k) * static_cast<float>(sample) / static_cast<float>(n);
   int least = static_cast<int>(expected + 4.5f * sqrtf(expected)) + 10;

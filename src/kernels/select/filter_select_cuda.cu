@@ -65,9 +65,9 @@ __device__ inline uint64_t* sort_entries(uint64_t* list, uint64_t* spare, int co
   return list;
 }
 
-constexpr int kUnroll = 4;  // 16-byte loads under way in each thread
+constexpr int kUnroll = 4;  // 16-byte loads in flight per thread
 
-// Where a block puts what it selected: into the output, or into a list for the merge.
+// Destination of a block's selection: the output, or a list for the merge.
 struct ListTarget {
   SelectOutput output;
   uint64_t* lists = nullptr;  // null: the output
@@ -102,7 +102,7 @@ __device__ RowsAt<kFilterItems, RowAt> rows_of(const RowAt& row_at) {
   return {row_at};
 }
 
-// Collects what the cut keeps of all threads' entries; count is 0 before. Barriers before and after.
+// Collects the entries that the cut keeps; count must be 0. Includes barriers before and after.
 template <int kItems, typename RowAt>
 __device__ void collect(const uint32_t (&keys)[kItems], const RowAt& row_at, const KeyCut& cut, uint64_t* list,
                         int& count) {
@@ -237,7 +237,7 @@ class SliceFilter {
     if (ordered(value) <= limits.at(first_ + place)) store(atomicAdd(&shared_.count, 1), value, place);  // a NaN not
   }
 
-  // The nearest of four; a NaN only where all are.
+  // The smallest of four; NaN only if all are.
   __device__ static float nearest(const float4& v) {
     return kLargest ? -fmaxf(fmaxf(v.x, v.y), fmaxf(v.z, v.w)) : fminf(fminf(v.x, v.y), fminf(v.z, v.w));
   }
@@ -276,7 +276,7 @@ class SliceFilter {
   __device__ void read_through(const KeyCut& cut) {
     const Limits limits(cut);
     const uint32_t misaligned = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(values_) / sizeof(float) % 4);
-    const uint32_t head = (4 - misaligned) % 4;  // n is larger
+    const uint32_t head = (4 - misaligned) % 4;  // less than n
     const uint32_t quads = (n_ - head) / 4;
     const float4* const body = vectors<float4>(values_ + head) + threadIdx.x;
     uint32_t done = 0;
@@ -326,7 +326,7 @@ __global__ void __launch_bounds__(kThreads, 1024 / kThreads)
   const uint32_t n = rest <= 0 ? 0 : static_cast<uint32_t>(rest < slice_length ? rest : slice_length);
   SliceFilter<kThreads, kLargest> slice(shared, list, input.values + row * input.row_stride + begin, n,
                                         static_cast<uint32_t>(begin));
-  // A list for the merge has exactly k; what is sorted here may be a few more, which are found sooner.
+  // A list for the merge has exactly k entries; sorting may include a few more.
   const bool last = target.lists == nullptr;
   const int count = slice.select(target.k, last ? most_sorted(target.k) : target.k);
   const uint64_t* result = list;

@@ -16,10 +16,10 @@
 
 namespace kith {
 
-inline constexpr uint32_t kNoRow = 0xFFFFFFFFu;    // of a place that holds no entry
-inline constexpr uint32_t kLastRow = 0xFFFFFFFEu;  // no row is after it
+inline constexpr uint32_t kNoRow = 0xFFFFFFFFu;    // marks an empty place
+inline constexpr uint32_t kLastRow = 0xFFFFFFFEu;  // the largest valid row
 
-// Keeps what is not after (key, row).
+// Keeps entries up to and including (key, row).
 struct KeyCut {
   uint32_t key;
   uint32_t row;
@@ -31,7 +31,7 @@ struct KeyCut {
 
 inline constexpr KeyCut kKeepAll{kNanKey, kLastRow};
 
-// How many are to be kept.
+// The wanted number of kept entries.
 struct KeepRange {
   int least;
   int most;
@@ -108,7 +108,7 @@ KITH_DEVICE inline KeyCut find_cut(Group& group, const uint32_t (&keys)[kItems],
   return {low, first};
 }
 
-// Rows given one by one.
+// The rows of this thread's places, as an array.
 template <int kItems, typename RowAt>
 struct RowsAt {
   const RowAt& row_at;

@@ -25,7 +25,7 @@ namespace kith {
 // sorting n wires (c^2 + c) / 2 with c = ceil(log2(n)).
 inline constexpr int kWarpLanes = 32;
 
-// ceil(log2(n)), n > 0.
+// ceil(log2(n)) for n > 0.
 KITH_HOST_DEVICE constexpr int log2_ceil(int n) {
   int bits = 0;
   while ((1 << bits) < n) ++bits;
@@ -79,7 +79,7 @@ constexpr void visit_sort(int first, int n, const Compare& compare) {
 // O(n log^2(32 n)) moves.
 struct LaneMove {
   uint8_t low = 0;    // register that gets the smaller values
-  uint8_t high = 0;   // the other one; the same for a butterfly
+  uint8_t high = 0;   // the other register; equal to `low` for a butterfly
   uint8_t mask = 0;   // partner lane = lane ^ mask
   uint8_t upper = 0;  // in a butterfly, lanes with this bit get the larger value
 

@@ -13,7 +13,7 @@ namespace kith {
 namespace {
 
 constexpr int kMostDigitBits = 13;
-constexpr int kMostDigits = 3;  // of 32 bits
+constexpr int kMostDigits = 3;  // per 32-bit number
 
 struct Spread {
   bool sorted = true;
@@ -23,7 +23,7 @@ struct Spread {
   uint32_t largest_key = 0;
 };
 
-// At least one neighbour. No branch, and no value that waits for the one before: compilers make vectors of it.
+// Requires at least one neighbour. Branchless and without dependencies, so that compilers vectorise it.
 Spread spread_of(const uint64_t* neighbors, int64_t count) {
   uint32_t falls = 0;
   uint32_t row_falls = 0;
@@ -73,7 +73,7 @@ Spread spread_of(std::span<NeighborRun> runs) {
   return all;
 }
 
-// Calls use(neighbour) for each.
+// Calls use(neighbour) for each neighbour.
 template <typename Use>
 void for_each_neighbor(std::span<const uint64_t> neighbors, const Use& use) {
   for (const uint64_t neighbor : neighbors) use(neighbor);
@@ -198,7 +198,7 @@ void sort_runs(std::span<NeighborRun> runs, int64_t count, uint64_t* sorted, uin
     if (!spread.sorted || !by_digits) sort_neighbors(sorted, count, scratch);
     return;
   }
-  // The last digit goes to where they stay.
+  // The last pass writes to the final place.
   const bool odd = (rows.count + keys.count) % 2 != 0;
   uint64_t* const to = odd ? sorted : scratch;
   uint64_t* const other = odd ? scratch : sorted;

@@ -10,7 +10,7 @@
 namespace kith {
 
 struct OtherNeighbors {
-  static constexpr uint32_t kNoOne = 0xFFFFFFFFu;  // no row: all neighbours are others
+  static constexpr uint32_t kNoOne = 0xFFFFFFFFu;  // excludes no row
 
   const uint64_t* list;
   int64_t size;

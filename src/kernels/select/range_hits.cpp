@@ -13,7 +13,7 @@ namespace {
 constexpr int64_t kFirstSegment = RangeHits::kFirstSegmentBytes / 8;  // words
 constexpr int64_t kLargestSegment = RangeHits::kLargestSegmentBytes / 8;
 
-// A run's first word.
+// Layout of the first word of a run.
 constexpr uint64_t kKeysAlone = uint64_t{1} << 31;
 int64_t query_of(uint64_t run) { return static_cast<int64_t>(run >> 32); }
 int64_t count_of(uint64_t run) { return static_cast<int64_t>(run & (kKeysAlone - 1)); }
@@ -147,14 +147,14 @@ void RangeHits::for_each_run(const Use& use) const {
 
 namespace {
 
-// The most hits of one query.
+// The largest number of hits of a query.
 int64_t most_of(int64_t queries, const int64_t* offsets) {
   int64_t most = 0;
   for (int64_t query = 0; query < queries; ++query) most = std::max(most, offsets[query + 1] - offsets[query]);
   return most;
 }
 
-// Sort memory for each thread; none where hits are few, or there is no memory: then they are compared.
+// Sort memory per thread; empty if hits are few or memory is short: then sorting is by comparison.
 HostArray<uint64_t> sort_scratch(int64_t most, const Resources& resources) {
   if (most < kFewestToSortByDigits) return {};
   try {

@@ -24,7 +24,7 @@ namespace kith {
 class CollectedHits {
  public:
   CollectedHits() = default;
-  // With offsets of zero.
+  // All offsets are zero.
   CollectedHits(int64_t queries, const Resources& resources);
 
   int64_t queries() const { return queries_; }
@@ -35,7 +35,7 @@ class CollectedHits {
  private:
   friend class RangeHits;
   friend class RangeRuns;
-  // Room for the rows that the offsets count. Returns, for each query, the place of its first.
+  // Allocates the rows that the offsets count. Returns the first place of each query.
   HostArray<int64_t> make_room(const Resources& resources);
 
   HostArray<int64_t> offsets_;
@@ -43,15 +43,15 @@ class CollectedHits {
   int64_t queries_ = 0;
 };
 
-// Takes a query's neighbours, sorted: use(query, neighbours, how many).
+// Receives a query's sorted neighbours: use(query, neighbours, count).
 using SortedUse = std::function<void(int64_t, const uint64_t*, int64_t)>;
 
 class RangeHits {
  public:
-  // Bytes that a thread takes at a time: large pages hold them.
+  // Bytes a thread allocates at a time, growing from the first segment to the largest, which fills large pages.
   static constexpr int64_t kFirstSegmentBytes = 16 << 10;
   static constexpr int64_t kLargestSegmentBytes = 4 << 20;
-  // Bytes of a row found, while a batch is put together: as it was added and as it is sorted.
+  // Bytes per hit while a batch is collected: as added, and as sorted.
   static constexpr int64_t kBytesPerHit = 24;
 
   explicit RangeHits(const Resources& resources);
@@ -72,18 +72,18 @@ class RangeHits {
   void add_keys(int slot, int64_t query, uint32_t first_row, const float* keys, int64_t count);
   // Room for up to `most` more neighbours of the query; empty if they are only counted. Filled ones count once taken().
   std::span<uint64_t> room(int slot, int64_t query, int64_t most);
-  // Tells that `count` hits were put into that room, or were counted if there was none.
+  // Commits `count` hits written to that room, or counted if it was empty.
   void taken(int slot, int64_t count);
 
-  // Whether some were only counted.
+  // Whether some hits were only counted.
   bool overflowed() const { return overflowed_; }
-  // How many came since the store was emptied.
+  // The number of hits since the store was emptied.
   int64_t counted() const;
   void clear();
-  // Counts from now on.
+  // Only counts from now on.
   void only_count() { overflowed_ = true; }
 
-  // What was added for `queries` queries; empties the store.
+  // Returns the hits of `queries` queries and empties the store.
   CollectedHits collect(int64_t queries, ProgressMeter& meter);
   // The same without memory for all of them: fills queries + 1 offsets and calls use() for each query that has some, on
   // several threads at once. False where runs are short or memory is: then nothing was handed out. The store stays.
@@ -95,8 +95,8 @@ class RangeHits {
   struct alignas(64) Segments {
     int64_t counted = 0;
     std::vector<HostArray<uint64_t>> all;
-    std::vector<int64_t> used;    // words of each
-    uint64_t* last_run = nullptr;  // of the last segment, where it has one
+    std::vector<int64_t> used;    // words used in each segment
+    uint64_t* last_run = nullptr;  // the last run in the last segment, if any
   };
   bool grow(Segments* segments);
   // The word of a run that the query's next neighbours belong to, with room for one at least; null where there is none.
@@ -104,9 +104,9 @@ class RangeHits {
   // Calls use(query, run) for every run.
   template <typename Use>
   void for_each_run(const Use& use) const;
-  // Where a query's go.
+  // The destination of each query's hits.
   using SortedPlace = std::function<uint64_t*(int64_t query, int slot)>;
-  // Counts what each query has, as offsets.
+  // Counts the hits of each query, as offsets.
   void count_rows(int64_t queries, int64_t* offsets) const;
   // Sorts the results of every query from its runs; false if there are too many runs or too little memory.
   bool sort_from_runs(int64_t queries, const int64_t* offsets, const SortedPlace& place, const SortedUse& use,
@@ -117,7 +117,7 @@ class RangeHits {
   std::atomic<bool> overflowed_{false};
 };
 
-// Sorts every query's.
+// Sorts the hits of every query.
 void sort_hits(CollectedHits& collected, int64_t queries, ProgressMeter& meter, const Resources& resources);
 
 }  // namespace kith

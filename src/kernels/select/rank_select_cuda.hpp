@@ -1,6 +1,6 @@
-// Selection by one block that does it once: of few values, by counting for each how many are smaller. It is short code,
-// which matters where a kernel's last block runs it: a sorting network that is unrolled takes longer to be fetched than
-// to run.
+// Selection among few values by one block, by counting for each how many are smaller. The code is short, which matters
+// when the last block of a kernel runs it once: an unrolled sorting network would take longer to fetch than to
+// run.
 #pragma once
 
 #include "cuda/device_core.hpp"
@@ -11,7 +11,7 @@
 
 namespace kith {
 
-inline constexpr int kRankThreads = 256;  // of the block
+inline constexpr int kRankThreads = 256;  // threads of the block
 
 // The k-th smallest of one key of each thread, 1 <= k <= kRankThreads. `room` is shared memory for that many keys and
 // one more, at a multiple of 16 bytes. Every thread of the block calls it.
@@ -28,14 +28,14 @@ __device__ inline uint32_t kth_of_block(uint32_t key, int k, uint32_t* room) {
     smaller += (other.x < key) + (other.y < key) + (other.z < key) + (other.w < key);
     equal += (other.x == key) + (other.y == key) + (other.z == key) + (other.w == key);
   }
-  if (smaller < k && k <= smaller + equal) room[kRankThreads] = key;  // all that do write the same
+  if (smaller < k && k <= smaller + equal) room[kRankThreads] = key;  // all writers write the same value
   __syncthreads();
   return room[kRankThreads];
 }
 
 static __device__ __noinline__ void sort_long_list(uint64_t* list, int count) { sort_in_place(list, count); }
 
-// Sorts different entries in shared memory. Every thread of the block calls it, after a barrier.
+// Sorts distinct entries in shared memory. Called by every thread of the block, after a barrier.
 __device__ inline void sort_by_rank(uint64_t* list, int count) {
   if (count > kRankThreads) return sort_long_list(list, count);
   const auto thread = static_cast<int>(threadIdx.x);

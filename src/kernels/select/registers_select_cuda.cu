@@ -34,7 +34,7 @@ struct LaneRows {
   }
 };
 
-// Returns how many there are.
+// Returns the number of entries collected.
 template <int kItems, typename Keeps>
 __device__ int collect(const uint32_t (&keys)[kItems], uint64_t* kept, const Keeps& keeps) {
   int count = 0;
@@ -63,7 +63,7 @@ __global__ void __launch_bounds__(32 * kWarps, kSort < 16 ? 8 : 3) registers_ker
   uint32_t keys[kItems];
   int kept_count = 0;
   if (length > 0) {
-    // All loads first, without branches, so that they are under way together.
+    // Issues all loads first, without branches, so that they overlap.
     const float nan = __int_as_float(0x7FC00000);
     float loaded[kItems];
     KITH_UNROLL
@@ -73,7 +73,7 @@ __global__ void __launch_bounds__(32 * kWarps, kSort < 16 ? 8 : 3) registers_ker
     const uint32_t last = static_cast<uint32_t>(length) - 1;
     KeyCut cut{kNanKey, last};
     WarpGroup group;
-    // As many may be kept as are sorted together.
+    // The cut may keep as many entries as the sort takes.
     if (length > 32 * kSort) cut = find_cut(group, keys, LaneRows{lane}, last, {want, 32 * kSort});
     if (cut.key != kNanKey && cut.row >= last) {
       kept_count = collect(keys, kept[warp], [&](int i) { return keys[i] <= cut.key; });

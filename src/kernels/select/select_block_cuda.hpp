@@ -25,14 +25,14 @@ struct SelectTask {
   uint64_t* list;        // k places; the first `have` hold neighbours in row order
   uint32_t* bound;       // the largest key of a full list
   const uint32_t* keys;  // of rows first_row, first_row + 1, ...
-  int64_t count;         // of those keys
+  int64_t count;         // number of keys
   int64_t have;
   int64_t k;
   uint32_t first_row;
   const uint32_t* numbers = nullptr;  // of the rows, ascending, where they are not first_row, first_row + 1, ...
 };
 
-// How many threads before this one had their flag set, and how many of the block have.
+// The number of set flags in earlier threads, and in the whole block.
 struct FlagRanks {
   int less_before;
   int equal_before;
@@ -47,7 +47,7 @@ KITH_DEVICE inline uint32_t find_bin(const uint32_t* histogram, int64_t& rank) {
   return bin;
 }
 
-// `Task` is a SelectTask, or has the same members with other types: keys[i] gives an ordered key.
+// `Task` is a SelectTask or a type with the same members; keys[i] must give an ordered key.
 template <typename Block, typename Task = SelectTask>
 class BlockSelector {
  public:
@@ -105,12 +105,12 @@ class BlockSelector {
       block_.sync();
       prefix |= find_bin(histogram, rank) << shift;
       mask |= static_cast<uint32_t>(kRadixBins - 1) << shift;
-      block_.sync();  // all have read the bins
+      block_.sync();  // all threads have read the bins
     }
     return prefix;
   }
 
-  // Keeps what is below the threshold and the first `room` that equal it.
+  // Keeps entries below the threshold and the first `room` entries equal to it.
   KITH_DEVICE void compact(uint32_t threshold, int64_t room) {
     const int64_t total = task_.have + task_.count;
     int64_t less = 0;

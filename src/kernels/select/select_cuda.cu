@@ -1,4 +1,4 @@
-// A block for each query runs the cores of select_block_cuda.hpp and sort_block_cuda.hpp.
+// One block per query runs the cores of select_block_cuda.hpp and sort_block_cuda.hpp.
 #include "kernels/select/select_cuda.hpp"
 
 #include "core/divide.hpp"

@@ -7,7 +7,7 @@
 
 namespace kith {
 
-// For each query a list of k places, and the largest key of a full list. An empty list is all padding.
+// A list of k places per query, and the largest key of each full list. An empty list is all padding.
 struct DeviceLists {
   uint64_t* neighbors = nullptr;  // queries x k
   uint32_t* bounds = nullptr;
@@ -32,7 +32,7 @@ void launch_select(const DeviceLists& lists, const DeviceKeyTile& tile, int64_t 
 // Sorts every list, which holds min(rows_seen, k) neighbours.
 void launch_sort(const DeviceLists& lists, int64_t rows_seen, cudaStream_t stream);
 
-// From tiles of distances to keys that are selected from (core/ordered_key.hpp), in place. Enqueues and returns.
+// Converts tiles of distances to ordered keys (core/ordered_key.hpp) in place. Enqueues and returns.
 struct KeyTile {
   uint32_t* keys = nullptr;  // or f32 distances
   int64_t queries = 0;
@@ -40,7 +40,7 @@ struct KeyTile {
   int64_t stride = 0;
 };
 
-// Distances, the smaller the nearer, become keys.
+// Converts distances (smaller is nearer) to keys.
 void launch_order_keys(const KeyTile& tile, cudaStream_t stream);
 
 }  // namespace kith

@@ -1,5 +1,5 @@
-// What is selected: an ordered key with a payload, compared by (key, payload), so that equal keys go to the smaller
-// one.
+// The entries of selection: an ordered key with a payload, compared by (key, payload), so that ties go to the smaller
+// payload.
 //
 // With 32-bit payloads an entry is a packed neighbour of core/ordered_key.hpp; a 64-bit payload stands beside its key.
 // Padding comes after every entry, a NaN's included.

@@ -81,7 +81,7 @@ void plan_slices(const SelectProblem& problem, int multiprocessors, SelectPlan& 
   }
   const int64_t needed = divide_up(problem.cols, filter_longest_slice(problem.k, plan.threads));
   plan.slices = std::max({needed, wanted, int64_t{1}});
-  // Slices begin where a sector begins, if the row does.
+  // Slices start at a sector boundary if the row does.
   plan.slice_length = divide_up(divide_up(problem.cols, plan.slices), kSampleRun) * kSampleRun;
   plan.slices = std::max<int64_t>(1, divide_up(problem.cols, plan.slice_length));
   if (plan.slices > 1) {
@@ -105,7 +105,7 @@ int64_t find_longest_slice(int64_t k, int threads) {
 
 }  // namespace
 
-// Every search of one query asks for the same few, and to find one takes a microsecond: each thread keeps the last ones.
+// Searches of one query need the same few plans, and making one takes a microsecond: each thread caches the last ones.
 int64_t filter_longest_slice(int64_t k, int threads) {
   struct Known {
     int64_t k = -1;

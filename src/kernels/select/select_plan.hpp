@@ -24,8 +24,8 @@ struct SelectProblem {
 
 struct SelectPlan {
   SelectPath path = SelectPath::automatic;
-  int threads = 0;           // of a block, on the filter path
-  int64_t slices = 1;        // of each row
+  int threads = 0;           // per block, on the filter path
+  int64_t slices = 1;        // per row
   int64_t slice_length = 0;  // values
   int64_t workspace_bytes = 0;
 };
@@ -35,7 +35,7 @@ inline constexpr int64_t kKthLongestRow = 32768;  // of which launch_kth_value f
 inline constexpr int64_t kFilterLargestK = 2048;
 inline constexpr int64_t kWarpQueueLargestK = 2048;
 inline constexpr int64_t kWarpQueueLargestWideK = 1024;
-inline constexpr int kFilterItems = 16;  // values that a thread holds
+inline constexpr int kFilterItems = 16;  // values held per thread
 inline constexpr int kMergeThreads = 1024;
 inline constexpr int64_t kMergeCapacity = kMergeThreads * kFilterItems;
 
@@ -43,7 +43,7 @@ inline constexpr int64_t kMergeCapacity = kMergeThreads * kFilterItems;
 // more than k and no more than threads * kFilterItems values pass.
 int64_t filter_longest_slice(int64_t k, int threads);
 
-// InvalidArgument for what no path or not the given one can do.
+// Throws InvalidArgument if no path, or not the given one, supports the problem.
 SelectPlan plan_select(const SelectProblem& problem, int multiprocessors, SelectPath path = SelectPath::automatic);
 
 }  // namespace kith

@@ -19,13 +19,13 @@ struct SelectInput {
   int64_t cols = 0;  // below 2^31
   int64_t row_stride = 0;
   const int32_t* lengths = nullptr;  // of each row, on the device, at most cols; null: all are cols
-  const int64_t* ids = nullptr;      // laid out as the values; null: columns are asked for
+  const int64_t* ids = nullptr;      // same layout as the values; null: columns are returned
 };
 
 struct SelectOutput {
   float* values = nullptr;     // rows x k
   int32_t* columns = nullptr;  // rows x k
-  int64_t* ids = nullptr;      // rows x k; where the input has ids, in the place of columns. Ties go to the smaller id.
+  int64_t* ids = nullptr;      // rows x k, instead of columns if the input has ids; ties go to the smaller id
 };
 
 SelectProblem problem_of(const SelectInput& input, int64_t k, SelectOrder order);

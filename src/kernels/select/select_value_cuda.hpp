@@ -1,5 +1,5 @@
-// Between the values of a matrix and the entries that are selected. The largest values are the smallest of the negated
-// ones, so that a NaN comes last in both orders.
+// Conversion between matrix values and selection entries. The largest values are the smallest of the negated ones, so
+// that NaN comes last in both orders.
 #pragma once
 
 #include "kernels/select/select_entry.hpp"
@@ -13,7 +13,7 @@ __device__ inline uint32_t select_key(float value, bool largest) { return ordere
 
 __device__ inline float selected_value(uint32_t key, bool largest) {
   const float value = key_of_ordered(key);
-  return largest && key != kNanKey ? 0.0f - value : value;  // not -0.0 for a zero
+  return largest && key != kNanKey ? 0.0f - value : value;  // avoids -0.0
 }
 
 // Ordered keys of a row of values, as BlockSelector reads them.

@@ -8,7 +8,7 @@
 
 namespace kith {
 
-// body(i) for the bytes that are not 0, of which there are few; zeros follow them up to a multiple of eight.
+// Calls body(i) for each nonzero byte, of which there are few; the array is zero-padded to a multiple of eight.
 template <typename Body>
 void for_each_set(const uint8_t* bytes, int64_t count, const Body& body) {
   static_assert(std::endian::native == std::endian::little);

@@ -19,7 +19,7 @@ template <typename T>
 constexpr int64_t kLanes = hn::MaxLanes(Tag<T>());
 static_assert(kPlacesPast >= kLanes<uint32_t>);
 
-// -1 where it is true.
+// -1 if true.
 template <typename T>
 HWY_INLINE hn::Vec<Tag<int32_t>> ones(hn::Mask<Tag<T>> mask) {
   return hn::BitCast(Tag<int32_t>(), hn::VecFromMask(Tag<T>(), mask));
@@ -56,7 +56,7 @@ template <typename T>
 struct Range {
   T low;
   T high;
-  T nothing;  // 0, or a NaN where a value is none, or infinite
+  T nothing;  // 0, or NaN if a value is NaN or infinite
 };
 
 template <typename T>

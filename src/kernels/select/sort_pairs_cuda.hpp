@@ -8,15 +8,15 @@
 
 namespace kith {
 
-// Scratch bytes for sorting `count` pairs, beside two arrays each of keys and of values.
+// Scratch bytes for sorting `count` pairs, in addition to two arrays each of keys and values.
 int64_t sort_pairs_bytes(int64_t count);
 
-// Keys and values begin in the first arrays; where they end is returned: 0 or 1.
+// Input is in the first arrays; returns the index (0 or 1) of the arrays with the result.
 struct SortPairsTask {
   uint32_t* keys[2] = {};
   uint32_t* values[2] = {};
   int64_t count = 0;
-  int bits = 32;  // of a key: those above are zeros
+  int bits = 32;  // low bits of a key to sort by; the others are zero
   std::byte* memory = nullptr;
 };
 int launch_sort_pairs(const SortPairsTask& task, cudaStream_t stream);

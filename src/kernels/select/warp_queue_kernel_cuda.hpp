@@ -40,7 +40,7 @@ __global__ void __launch_bounds__(32 * kQueueWarps) warp_queue_kernel(SelectCall
     bool full = false;
     while (!full && (more = column - lane < length)) {
       const float value = next;
-      if (column + step < length) next = values[column + step];  // on its way while this one is looked at
+      if (column + step < length) next = values[column + step];  // prefetch the next value
       Entry entry = EntryOf<Entry>::padding();
       if (column < length) {
         const int64_t payload = ids != nullptr ? ids[column] : column;

@@ -52,7 +52,7 @@ class WarpSelect {
     return full;
   }
 
-  // Brings what waits in the lanes' queues into the warp queue.
+  // Merges the lanes' queues into the warp queue.
   KITH_DEVICE_INLINE void flush() {
     run_schedule<Warp, SortSchedule<kThread>>(values_ + kQueue);
     run_schedule<Warp, MergeSchedule<kQueue, kThread, false>>(values_);

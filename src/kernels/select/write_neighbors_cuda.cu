@@ -14,17 +14,17 @@ namespace kith {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kMostThreads = 1024;       // of one query, where k is large
-constexpr int64_t kNoRowIsLeftOut = -1;  // in the place of the first query's row
+constexpr int kMostThreads = 1024;       // per query, if k is large
+constexpr int64_t kNoRowIsLeftOut = -1;  // passed instead of the first query's row
 
-// Threads x of a block write the places of its query y.
+// threadIdx.x runs over the places of query threadIdx.y.
 __global__ void __launch_bounds__(kMostThreads)
     write_neighbors_kernel(ResultExit exit, DeviceLists lists, int64_t first_row, NeighborsView out) {
   __shared__ int64_t own_places[kThreads];
   const int64_t query = static_cast<int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
   const bool there = query < out.queries;
   const uint64_t* const list = lists.neighbors + (there ? query * lists.k : 0);
-  if (threadIdx.x == 0) own_places[threadIdx.y] = lists.k;  // it may not be listed at all
+  if (threadIdx.x == 0) own_places[threadIdx.y] = lists.k;  // the row itself may not be listed
   ptx::wait_for_kernel_before();
   __syncthreads();
   if (there && first_row != kNoRowIsLeftOut) {

@@ -1,4 +1,4 @@
-// From packed neighbours on the device to ids and distances there, in the metric's unit.
+// Converts packed neighbours on the device to ids and distances there, in the metric's unit.
 #pragma once
 
 #include <kith/metric.hpp>
@@ -23,10 +23,10 @@ void launch_write_others(Metric metric, const DeviceLists& lists, int64_t first_
 // From what selection over rows of keys gives (select_rows_cuda.hpp) to lists of neighbours (core/ordered_key.hpp), or
 // at once to results.
 struct PackSelectedTask {
-  const float* keys = nullptr;       // of `count` places
+  const float* keys = nullptr;       // `count` places
   const int32_t* columns = nullptr;  // -1: padding
   int64_t count = 0;
-  int64_t first_row = 0;              // of column 0
+  int64_t first_row = 0;              // row of column 0
   const uint32_t* numbers = nullptr;  // of the columns, where they are not first_row, first_row + 1, ...
   uint64_t* neighbors = nullptr;  // for launch_pack_selected
 };
