@@ -12,16 +12,12 @@
 #include "driver/benchmark.hpp"
 #include "floor.hpp"
 #include "index/index_access.hpp"
-#include "options.hpp"
 #include "quantize/additive/code_norms.hpp"
 #include "quantize/additive/code_norms.hpp"
 #include "quantize/additive/code_norms.hpp"
-#include "table.hpp"
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
-#include <exception>
 #include <numeric>
 #include <random>
 #include <string>
@@ -153,20 +149,17 @@ struct Settings {
   int64_t list_rows = 10'000'000;
   int64_t queries = 10'000;
   int64_t runs = 5;
-  std::string out;
   std::string kinds = "one,all,lists";  // one query, one to all of them, and lists
 };
 
 class Bench {
  public:
-  explicit Bench(const Settings& settings) : settings_(settings), table_(settings.out) {
+  Bench(const Settings& settings, bench::Report& report) : settings_(settings), report_(report) {
     ResourceOptions options;
     options.device = Device::cuda(0);
     options.stream = timer_.stream();
     resources_ = Resources(options);
-    table_.line(cuda_devices().front().name + ": additive codes of " + std::to_string(kCols) + " columns, k = " +
-                std::to_string(kNeighbors) + ", queries and results on the device");
-    table_.line("index                          metric         vectors  queries probes          ms  us a query    floor, ms");
+    report_.note(cuda_devices().front().name + "; queries and results on the device");
   }
 
   void run() {
@@ -210,44 +203,39 @@ class Bench {
         const double scanned = static_cast<double>(rows) * std::min(1.0, static_cast<double>(count) * share);
         const double floor = std::max(product_ms(static_cast<double>(count), static_cast<double>(rows) * share, kCols),
                                       scanned * read_ms(2.0 * kCols));
-        char text[200];
-        std::snprintf(text, sizeof text, "%-30s %-13s %8lld %8lld %6lld %11.3f %11.3f %12.3f", factory.c_str(),
-                      std::string(name_of(metric)).c_str(), static_cast<long long>(rows), static_cast<long long>(count),
-                      static_cast<long long>(some), ms, 1000 * ms / static_cast<double>(count), floor);
-        table_.line(text);
+        report_.row({.name = factory + ", " + std::string(name_of(metric)) + ", " + std::to_string(rows) + " vectors, " +
+                             std::to_string(count) + " queries, " + std::to_string(some) + " probes",
+                     .shape = std::to_string(rows) + " x " + std::to_string(kCols) + ", k = " + std::to_string(kNeighbors),
+                     .median_ms = ms,
+                     .runs = settings_.runs,
+                     .clock = "cuda",
+                     .floor_ms = floor,
+                     .figures = {{"us_a_query", 1000 * ms / static_cast<double>(count)}}});
       }
     }
   }
 
   Settings settings_;
-  Table table_;
+  bench::Report& report_;
   StreamTimer timer_;
   Resources resources_;
 };
 
-int program(int argc, char** argv) {
-  try {
-    const Options options(argc, argv, {"--rows", "--list-rows", "--queries", "--runs", "--out", "--kinds"});
-    Settings settings;
-    settings.rows = options.number("--rows", settings.rows);
-    settings.list_rows = options.number("--list-rows", settings.list_rows);
-    settings.queries = options.number("--queries", settings.queries);
-    settings.runs = std::max<int64_t>(1, options.number("--runs", settings.runs));
-    settings.out = options.text("--out");
-    settings.kinds = options.text("--kinds", settings.kinds);
-    if (cuda_devices().empty()) {
-      std::fprintf(stderr, "additive_search_cuda_bench: no CUDA device here, or a build without CUDA\n");
-      return 1;
-    }
-    Bench(settings).run();
-    return 0;
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "additive_search_cuda_bench: %s\n", error.what());
-    return 1;
-  }
+Settings parse(const bench::Options& options) {
+  Settings settings;
+  settings.rows = options.number("--rows", settings.rows);
+  settings.list_rows = options.number("--list-rows", settings.list_rows);
+  settings.queries = options.number("--queries", settings.queries);
+  settings.runs = std::max<int64_t>(1, options.number("--runs", settings.runs));
+  settings.kinds = options.text("--kinds", settings.kinds);
+  return settings;
 }
 
 const kith::bench::Registered known(
-    {.name = "additive_search_cuda", .about = "searches of additive codes on a GPU, alone and in lists", .program = &program});
+    {.name = "additive_search_cuda",
+     .about = "searches of additive codes on a GPU, alone and in lists",
+     .options = {"--rows", "--list-rows", "--queries", "--runs", "--kinds"},
+     .needs_gpu = true,
+     .run = [](const bench::Options& options, bench::Report& report) { Bench(parse(options), report).run(); }});
 
 }  // namespace

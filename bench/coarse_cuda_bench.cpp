@@ -13,8 +13,6 @@
 #include "driver/benchmark.hpp"
 #include "floor.hpp"
 #include "mixture.hpp"
-#include "options.hpp"
-#include "table.hpp"
 
 #include "kernels/matrix/operands_cuda.hpp"
 #include "kernels/matrix/product_cuda.hpp"
@@ -25,8 +23,6 @@
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
-#include <cstdio>
-#include <exception>
 #include <string>
 #include <vector>
 
@@ -43,11 +39,9 @@ struct Settings {
   int64_t rows = 0;  // 0: all
   int64_t k = 0;
   bool stages = true;
-  std::string out;
 };
 
-Settings parse(int argc, char** argv) {
-  const Options options(argc, argv, {"--queries", "--cols", "--runs", "--rows", "--k", "--stages", "--out"});
+Settings parse(const bench::Options& options) {
   Settings settings;
   settings.queries = options.number("--queries", settings.queries);
   settings.cols = options.number("--cols", settings.cols);
@@ -55,7 +49,6 @@ Settings parse(int argc, char** argv) {
   settings.rows = options.number("--rows", settings.rows);
   settings.k = options.number("--k", settings.k);
   settings.stages = options.number("--stages", 1) != 0;
-  settings.out = options.text("--out");
   return settings;
 }
 
@@ -86,7 +79,7 @@ class Stages {
     launch_base_operands(task(base_, base_operands_), {terms_.as<void>(), nullptr}, timer_.stream());
   }
 
-  std::string of(int64_t k, int64_t runs) {
+  void add_to(bench::Row& row, int64_t k, int64_t runs) {
     const int each = plan_coarse(k, base_.count).rows_per_minimum;
     const cudaStream_t stream = timer_.stream();
     const ProductEngine engine = product_engine(device_.compute_capability);
@@ -163,14 +156,11 @@ class Stages {
         launch_rerank_tiles(rerank, shape.tiles(), candidate_lists, failed, stream);
       });
     }
-    char tiles_text[16] = "       -";
-    if (by_tiles >= 0) std::snprintf(tiles_text, sizeof tiles_text, "%8.4f", by_tiles);
-    char text[200];
-    std::snprintf(text, sizeof text,
-                  " %8.4f %8.4f %8.4f %8.4f %8.4f %s  %2d rows a minimum, %.1f candidates a query, re-ranked by %s",
-                  rounding, product, windows, marks, by_query, tiles_text, each, candidates(),
-                  suits_row_tiles(shape) ? "tiles" : "query");
-    return text;
+    row.figures = {{"operands_ms", rounding}, {"product_ms", product},   {"windows_ms", windows},
+                   {"marks_ms", marks},       {"by_query_ms", by_query}, {"rows_per_minimum", each},
+                   {"candidates", candidates()}};
+    if (by_tiles >= 0) row.figures.emplace_back("by_tiles_ms", by_tiles);
+    row.labels.emplace_back("re_ranked_by", suits_row_tiles(shape) ? "tiles" : "query");
   }
 
  private:
@@ -216,16 +206,13 @@ class Stages {
 
 class Bench {
  public:
-  explicit Bench(const Settings& settings) : settings_(settings), table_(settings.out), mixture_(settings.cols) {
+  Bench(const Settings& settings, bench::Report& report) : settings_(settings), report_(report), mixture_(settings.cols) {
     ResourceOptions options;
     options.device = Device::cuda(0);
     options.stream = timer_.stream();
     options.log = [this](LogLevel, std::string_view text) { log_ = text; };
     resources_ = Resources(options);
-    table_.line(cuda_devices().front().name + ": " + std::to_string(settings.queries) + " queries x " +
-                std::to_string(settings.cols) + " in few rows by sqeuclidean; milliseconds");
-    table_.line(
-        "   rows     k      best    median     floor   ratio | operands  product  windows    marks by query by tiles");
+    report_.note(cuda_devices().front().name);
   }
 
   void run() {
@@ -260,38 +247,32 @@ class Bench {
     const double floor = product_ms(static_cast<double>(settings_.queries), static_cast<double>(rows),
                                     static_cast<double>(settings_.cols)) +
                          1e3 * static_cast<double>(settings_.queries * k * settings_.cols * 4) / kL2Bytes;
-    char text[100];
-    std::snprintf(text, sizeof text, "%7lld %5lld %9.4f %9.4f %9.4f %6.1fx |", static_cast<long long>(rows),
-                  static_cast<long long>(k), times.best, times.median, floor, times.median / floor);
-    const bool coarse = settings_.stages && rows <= kCoarseMostRows && suits_coarse(k, rows);
-    table_.line(text + (coarse ? stages.of(k, settings_.runs) : "") + "  " + log_);
+    bench::Row row{.name = std::to_string(rows) + " rows, k = " + std::to_string(k),
+                   .shape = std::to_string(settings_.queries) + " queries x " + std::to_string(settings_.cols),
+                   .ms = times.best,
+                   .median_ms = times.median,
+                   .runs = settings_.runs,
+                   .clock = "cuda",
+                   .floor_ms = floor};
+    if (settings_.stages && rows <= kCoarseMostRows && suits_coarse(k, rows)) stages.add_to(row, k, settings_.runs);
+    if (!log_.empty()) row.labels.emplace_back("log", log_);
+    report_.row(row);
     log_.clear();
   }
 
   Settings settings_;
-  Table table_;
+  bench::Report& report_;
   Mixture mixture_;
   Resources resources_;
   StreamTimer timer_;
   std::string log_;
 };
 
-int program(int argc, char** argv) {
-  try {
-    const Settings settings = parse(argc, argv);
-    if (cuda_devices().empty()) {
-      std::fprintf(stderr, "coarse_cuda_bench: no CUDA device here, or a build without CUDA\n");
-      return 1;
-    }
-    Bench(settings).run();
-    return 0;
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "coarse_cuda_bench: %s\n", error.what());
-    return 1;
-  }
-}
-
 const kith::bench::Registered known(
-    {.name = "coarse_cuda", .about = "the coarse step of an index on a GPU: few rows, many queries", .program = &program});
+    {.name = "coarse_cuda",
+     .about = "the coarse step of an index on a GPU: few rows, many queries",
+     .options = {"--queries", "--cols", "--runs", "--rows", "--k", "--stages"},
+     .needs_gpu = true,
+     .run = [](const bench::Options& options, bench::Report& report) { Bench(parse(options), report).run(); }});
 
 }  // namespace

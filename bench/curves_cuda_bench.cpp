@@ -14,8 +14,6 @@
 #include "driver/benchmark.hpp"
 #include "floor.hpp"
 #include "mixture.hpp"
-#include "options.hpp"
-#include "table.hpp"
 
 #include "kernels/select/select_rows_cuda.hpp"
 
@@ -26,9 +24,6 @@
 #endif
 
 #include <algorithm>
-#include <cstdio>
-#include <cstdlib>
-#include <exception>
 #include <optional>
 #include <string>
 #include <vector>
@@ -44,17 +39,14 @@ struct Settings {
   int64_t queries = 10000;
   int64_t cols = 128;
   int64_t runs = 5;
-  std::string out;
 };
 
-Settings parse(int argc, char** argv) {
-  const Options options(argc, argv, {"--rows", "--queries", "--cols", "--runs", "--out"});
+Settings parse(const bench::Options& options) {
   Settings settings;
   settings.rows = options.number("--rows", settings.rows);
   settings.queries = options.number("--queries", settings.queries);
   settings.cols = options.number("--cols", settings.cols);
   settings.runs = std::max<int64_t>(1, options.number("--runs", settings.runs));
-  settings.out = options.text("--out");
   return settings;
 }
 
@@ -141,8 +133,7 @@ struct Unfused {
 };
 #endif
 
-void run(const Settings& settings) {
-  const Table table(settings.out);
+void run(const Settings& settings, bench::Report& report) {
   const StreamTimer timer;
   const Mixture mixture(settings.cols);
   const std::vector<float> base = mixture.points(settings.rows, 11);
@@ -162,9 +153,7 @@ void run(const Settings& settings) {
   const auto query_rows = static_cast<double>(settings.queries);
   const double product = product_ms(query_rows, rows, static_cast<double>(settings.cols));
   const double read = read_ms(4 * query_rows * rows);
-  table.line(cuda_devices().front().name + ": exact search of " + std::to_string(settings.rows) + " x " +
-             std::to_string(settings.cols) + " f32, " + std::to_string(settings.queries) + " queries; milliseconds");
-  table.line("    k     fused   unfused     ratio   product      read");
+  report.note(cuda_devices().front().name + "; floor: the product alone; read_ms: one read of all distances");
   for (const int64_t k : {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048}) {
     const auto results = static_cast<size_t>(settings.queries * k);
     const DeviceBytes ids(results * 8);
@@ -179,28 +168,24 @@ void run(const Settings& settings) {
                 })
             .median;
     const std::optional<double> apart = unfused.median_ms(k, timer);
-    const std::optional<double> ratio = apart ? std::optional(*apart / fused) : std::nullopt;
-    table.line(column(static_cast<double>(k), 5, 0) + column(fused, 10, 3) + column(apart, 10, 3) +
-               column(ratio, 9, 2) + (ratio ? "x" : " ") + column(product, 10, 3) + column(read, 10, 3));
-  }
-}
-
-int program(int argc, char** argv) {
-  try {
-    const Settings settings = parse(argc, argv);
-    if (cuda_devices().empty()) {
-      std::fprintf(stderr, "curves_cuda_bench: no CUDA device here, or a build without CUDA\n");
-      return 1;
-    }
-    run(settings);
-    return 0;
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "curves_cuda_bench: %s\n", error.what());
-    return 1;
+    bench::Row row{.name = "k = " + std::to_string(k),
+                   .shape = std::to_string(settings.queries) + " queries in " + std::to_string(settings.rows) + " x " +
+                            std::to_string(settings.cols) + " f32",
+                   .median_ms = fused,
+                   .runs = settings.runs,
+                   .clock = "cuda",
+                   .floor_ms = product,
+                   .figures = {{"read_ms", read}}};
+    if (apart) row.peers.emplace_back("unfused", *apart);
+    report.row(row);
   }
 }
 
 const kith::bench::Registered known(
-    {.name = "curves_cuda", .about = "exact search over k on a GPU, fused and not", .program = &program});
+    {.name = "curves_cuda",
+     .about = "exact search over k on a GPU, fused and not",
+     .options = {"--rows", "--queries", "--cols", "--runs"},
+     .needs_gpu = true,
+     .run = [](const bench::Options& options, bench::Report& report) { run(parse(options), report); }});
 
 }  // namespace

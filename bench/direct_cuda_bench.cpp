@@ -12,8 +12,6 @@
 #include "cuda_timing.hpp"
 #include "driver/benchmark.hpp"
 #include "floor.hpp"
-#include "options.hpp"
-#include "table.hpp"
 
 #include "core/ordered_key.hpp"
 #include "kernels/distance/distance_cuda.hpp"
@@ -22,8 +20,6 @@
 #include "kernels/select/select_rows_cuda.hpp"
 
 #include <algorithm>
-#include <cstdio>
-#include <exception>
 #include <random>
 #include <string>
 #include <vector>
@@ -71,18 +67,14 @@ std::vector<float> random_values(int64_t count, uint32_t seed) {
 
 class Bench {
  public:
-  Bench(const std::string& path, int64_t runs) : table_(path), runs_(runs), device_(cuda_devices().front()) {
+  Bench(bench::Report& report, int64_t runs) : report_(report), runs_(runs), device_(cuda_devices().front()) {
     int khz = 0;
     check(cudaDeviceGetAttribute(&khz, cudaDevAttrClockRate, 0));
     rate_ = 1e3 * khz * device_.multiprocessors;
-    char text[120];
-    std::snprintf(text, sizeof text, "%s at %d MHz: distances in double precision; milliseconds", device_.name.c_str(),
-                  khz / 1000);
-    table_.line(text);
+    report_.note(device_.name + " at " + std::to_string(khz / 1000) + " MHz; distances in double precision");
   }
 
   void kernels() {
-    table_.line("queries     rows  cols  kernel       kind                ms    floor   ratio  10^9 steps/s");
     for (const int64_t cols : {17, 64, 784}) {
       const Shape shape{4000, 4000, cols};
       for (const KeyKind kind : {KeyKind::l2, KeyKind::squared_l2, KeyKind::inner_product, KeyKind::cosine}) {
@@ -112,7 +104,6 @@ class Bench {
   }
 
   void select() {
-    table_.line("queries     rows     k  keys      lists over tiles   sort   whole rows");
     for (const bool equal : {false, true}) {
       select(500, 100000, 10, equal);
       select(1000, 16384, 10, equal);
@@ -161,12 +152,15 @@ class Bench {
     const double pairs = static_cast<double>(shape.queries) * static_cast<double>(shape.rows);
     const double steps = pairs * static_cast<double>(shape.cols);
     const double floor = std::max(1e3 * steps * clocks(kernel, kind) / rate_, read_ms(4 * pairs));
-    char text[200];
-    std::snprintf(text, sizeof text, "%7lld %8lld %5lld  %-11s  %-14s%8.3f %8.3f %6.2fx  %8.0f%s",
-                  static_cast<long long>(shape.queries), static_cast<long long>(shape.rows),
-                  static_cast<long long>(shape.cols), name_of(kernel), name_of(kind), times.median, floor,
-                  times.median / floor, 1e-6 * steps / times.median, equal_ ? "  all equal" : "");
-    table_.line(text);
+    const std::string name = std::to_string(shape.queries) + " queries in " + std::to_string(shape.rows) + " x " +
+                             std::to_string(shape.cols);
+    report_.row({.name = name + ", " + name_of(kind) + " by " + name_of(kernel) + (equal_ ? ", all equal" : ""),
+                 .shape = name,
+                 .median_ms = times.median,
+                 .runs = runs_,
+                 .clock = "cuda",
+                 .floor_ms = floor,
+                 .figures = {{"steps_per_second", 1e3 * steps / times.median}}});
   }
 
   void select(int64_t queries, int64_t rows, int64_t k, bool equal) {
@@ -198,14 +192,17 @@ class Bench {
       launch_select_rows(input, {selected.as<float>(), columns.as<int32_t>(), nullptr}, problem, plan,
                          workspace.as<void>(), timer_.stream());
     });
-    char text[160];
-    std::snprintf(text, sizeof text, "%7lld %8lld %5lld  %-8s %17.3f %6.3f %12.3f", static_cast<long long>(queries),
-                  static_cast<long long>(rows), static_cast<long long>(k), equal ? "equal" : "random",
-                  over_tiles.median, sorted.median, whole.median);
-    table_.line(text);
+    const std::string shape = std::to_string(queries) + " x " + std::to_string(rows) + " keys";
+    const std::string name = "select, " + shape + ", k = " + std::to_string(k) + (equal ? ", equal" : ", random");
+    report_.row({.name = name,
+                 .shape = shape,
+                 .median_ms = whole.median,
+                 .runs = runs_,
+                 .clock = "cuda",
+                 .figures = {{"over_tiles_ms", over_tiles.median}, {"sort_ms", sorted.median}}});
   }
 
-  Table table_;
+  bench::Report& report_;
   const int64_t runs_;
   const DeviceInfo device_;
   StreamTimer timer_;
@@ -213,25 +210,18 @@ class Bench {
   bool equal_ = false;
 };
 
-int program(int argc, char** argv) {
-  try {
-    const Options options(argc, argv, {"--part", "--runs", "--out"});
-    if (cuda_devices().empty()) {
-      std::fprintf(stderr, "direct_cuda_bench: no CUDA device here, or a build without CUDA\n");
-      return 1;
-    }
-    const std::string part = options.text("--part", "all");
-    Bench bench(options.text("--out"), std::max<int64_t>(1, options.number("--runs", 7)));
-    if (part == "kernels" || part == "all") bench.kernels();
-    if (part == "select" || part == "all") bench.select();
-    return 0;
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "direct_cuda_bench: %s\n", error.what());
-    return 1;
-  }
+void run(const bench::Options& options, bench::Report& report) {
+  const std::string part = options.text("--part", "all");
+  Bench bench(report, std::max<int64_t>(1, options.number("--runs", 7)));
+  if (part == "kernels" || part == "all") bench.kernels();
+  if (part == "select" || part == "all") bench.select();
 }
 
 const kith::bench::Registered known(
-    {.name = "direct_cuda", .about = "exact distances on a GPU, kernel by kernel", .program = &program});
+    {.name = "direct_cuda",
+     .about = "exact distances on a GPU, kernel by kernel",
+     .options = {"--part", "--runs"},
+     .needs_gpu = true,
+     .run = &run});
 
 }  // namespace

@@ -12,18 +12,13 @@
 #include "driver/benchmark.hpp"
 #include "floor.hpp"
 #include "mixture.hpp"
-#include "options.hpp"
 #include "peers.hpp"
-#include "table.hpp"
 
 #include <cuda_fp16.h>
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
-#include <cstdlib>
-#include <exception>
 #include <functional>
 #include <string>
 #include <vector>
@@ -39,11 +34,9 @@ struct Settings {
   int64_t runs = 7;
   bool graph = true;
   std::string only;
-  std::string out;
 };
 
-Settings parse(int argc, char** argv) {
-  const Options options(argc, argv, {"--rows", "--queries", "--cols", "--runs", "--graph", "--only", "--out"});
+Settings parse(const bench::Options& options) {
   Settings settings;
   settings.rows = options.number("--rows", settings.rows);
   settings.queries = options.number("--queries", settings.queries);
@@ -51,23 +44,18 @@ Settings parse(int argc, char** argv) {
   settings.graph = options.number("--graph", settings.graph ? 1 : 0) != 0;
   settings.only = options.text("--only");
   settings.runs = std::max<int64_t>(1, options.number("--runs", settings.runs));
-  settings.out = options.text("--out");
   return settings;
 }
 
 class Bench {
  public:
-  explicit Bench(const Settings& settings) : settings_(settings), table_(settings.out), mixture_(settings.cols) {
+  Bench(const Settings& settings, bench::Report& report) : settings_(settings), report_(report), mixture_(settings.cols) {
     ResourceOptions options;
     options.device = Device::cuda(0);
     options.stream = timer_.stream();
     options.log = [this](LogLevel, std::string_view text) { log_ = text; };
     resources_ = Resources(options);
-    const DeviceInfo device = cuda_devices().front();
-    table_.line(device.name + ": exact search of " + std::to_string(settings.rows) + " x " +
-                std::to_string(settings.cols) + " by sqeuclidean, " + std::to_string(settings.queries) +
-                " queries; milliseconds");
-    table_.line("what                       best    median     floor   ratio     FAISS      cuVS      goal");
+    report_.note(cuda_devices().front().name);
   }
 
   void run() {
@@ -99,12 +87,17 @@ class Bench {
   void measure(const std::string& name, double floor, const std::function<void()>& call) {
     if (!wanted(name)) return;
     const Times times = timer_.of(settings_.runs, call);
-    const PeerTimes peers = peers_.of(name);
-    char text[200];
-    std::snprintf(text, sizeof text, "%-22s %9.3f %9.3f %9.3f %6.1fx", name.c_str(), times.best, times.median, floor,
-                  times.median / floor);
-    table_.line(text + column(peers.faiss, 10, 1) + column(peers.cuvs, 10, 2) + column(peers.goal, 10, 1) + "  " +
-                log_);
+    bench::Row row{.name = name,
+                   .shape = std::to_string(settings_.queries) + " queries in " + std::to_string(settings_.rows) + " x " +
+                            std::to_string(settings_.cols),
+                   .ms = times.best,
+                   .median_ms = times.median,
+                   .runs = settings_.runs,
+                   .clock = "cuda",
+                   .floor_ms = floor};
+    peers_.of(name).add_to(row);
+    if (!log_.empty()) row.labels.emplace_back("log", log_);
+    report_.row(row);
     log_.clear();
   }
 
@@ -213,7 +206,7 @@ class Bench {
   }
 
   Settings settings_;
-  Table table_;
+  bench::Report& report_;
   Mixture mixture_;
   Resources resources_;
   StreamTimer timer_;
@@ -221,22 +214,13 @@ class Bench {
   std::string log_;
 };
 
-int program(int argc, char** argv) {
-  try {
-    const Settings settings = parse(argc, argv);
-    if (cuda_devices().empty()) {
-      std::fprintf(stderr, "exact_cuda_bench: no CUDA device here, or a build without CUDA\n");
-      return 1;
-    }
-    Bench(settings).run();
-    return 0;
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "exact_cuda_bench: %s\n", error.what());
-    return 1;
-  }
-}
+
 
 const kith::bench::Registered known(
-    {.name = "exact_cuda", .about = "exact search on a GPU, beside the floor and other libraries", .program = &program});
+    {.name = "exact_cuda",
+     .about = "exact search on a GPU, beside the floor and other libraries",
+     .options = {"--rows", "--queries", "--cols", "--runs", "--graph", "--only"},
+     .needs_gpu = true,
+     .run = [](const bench::Options& options, bench::Report& report) { Bench(parse(options), report).run(); }});
 
 }  // namespace

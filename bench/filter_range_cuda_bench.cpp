@@ -5,8 +5,8 @@
 //
 // Times are medians of CUDA events around whole calls. A filter is packed bits of random rows; "device" is a base in
 // device memory, "index" a prepared one, "host" one in ordinary host memory. Radii are those of the 10th, 100th and
-// 1000th neighbour of a middling query; results of ranges come to the host. Under each line stands the floor, with the
-// times above as multiples of it: the product of the queries and the kept rows, or one read of these (of halves, where
+// 1000th neighbour of a middling query; results of ranges come to the host. The floor is the
+// product of the queries and the kept rows, or one read of these (of halves, where
 // an index has them), their copy from the host, or that of the results to it, whichever takes longest.
 #include <kith/kith.hpp>
 
@@ -14,15 +14,12 @@
 #include "driver/benchmark.hpp"
 #include "floor.hpp"
 #include "mixture.hpp"
-#include "options.hpp"
-#include "table.hpp"
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
-#include <exception>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -47,16 +44,13 @@ struct Settings {
   int64_t rows = 1000000;
   int64_t queries = 10000;
   int64_t runs = 5;
-  std::string out;
 };
 
-Settings parse(int argc, char** argv) {
-  const Options options(argc, argv, {"--rows", "--queries", "--runs", "--out"});
+Settings parse(const bench::Options& options) {
   Settings settings;
   settings.rows = options.number("--rows", settings.rows);
   settings.queries = options.number("--queries", settings.queries);
   settings.runs = std::max<int64_t>(1, options.number("--runs", settings.runs));
-  settings.out = options.text("--out");
   return settings;
 }
 
@@ -71,9 +65,9 @@ std::vector<uint8_t> random_bits(int64_t rows, double share) {
 
 class Bench {
  public:
-  explicit Bench(const Settings& settings)
+  Bench(const Settings& settings, bench::Report& report)
       : settings_(settings),
-        table_(settings.out),
+        report_(report),
         base_(Mixture(kCols).points(settings.rows, 11)),
         queries_(Mixture(kCols).points(settings.queries, 12)),
         device_base_(base_),
@@ -84,8 +78,7 @@ class Bench {
     options.stream = timer_.stream();
     resources_ = Resources(options);
     index_.add(host_base(), Ownership::borrow, resources_);
-    table_.line(cuda_devices().front().name + ": filters and ranges in " + std::to_string(settings.rows) + " x " +
-                std::to_string(kCols) + " f32 by sqeuclidean; milliseconds, and times the search of all rows");
+    report_.note(cuda_devices().front().name);
   }
 
   void run() {
@@ -128,23 +121,26 @@ class Bench {
     const double all = median([&] { search(q, out, RowFilter()); });
     const auto rows = static_cast<double>(settings_.rows);
     const double all_floor = floor_of(where, queries, rows);
-    char text[160];
-    std::snprintf(text, sizeof text, "%-7s %6lld queries, all rows %9.3f", where.name, static_cast<long long>(queries),
-                  all);
-    std::string line = text;
-    std::snprintf(text, sizeof text, "%-31s %9.3f (%.1fx)", "  floor", all_floor, all / all_floor);
-    std::string floors = text;
+    const std::string name = std::string(where.name) + ", " + std::to_string(queries) + " queries, ";
+    row(name + "all rows", all, all_floor, {});
     for (const double share : kShares) {
       const std::vector<uint8_t> bits = random_bits(settings_.rows, share);
       const double time = median([&] { search(q, out, RowFilter::bits(bits.data(), settings_.rows)); });
-      std::snprintf(text, sizeof text, "  %g: %.3f (%.2f)", share, time, time / all);
-      line += text;
-      const double floor = floor_of(where, queries, share * rows);
-      std::snprintf(text, sizeof text, "  %g: %.3f (%.1fx)", share, floor, time / floor);
-      floors += text;
+      char kept[32];
+      std::snprintf(kept, sizeof kept, "%g kept", share);
+      row(name + kept, time, floor_of(where, queries, share * rows), {{"over_unfiltered", time / all}});
     }
-    table_.line(line);
-    table_.line(floors);
+  }
+
+  void row(const std::string& name, double milliseconds, double floor,
+           const std::vector<std::pair<std::string, double>>& figures) {
+    report_.row({.name = name,
+                 .shape = std::to_string(settings_.rows) + " x " + std::to_string(kCols) + " f32",
+                 .median_ms = milliseconds,
+                 .runs = settings_.runs,
+                 .clock = "cuda",
+                 .floor_ms = floor,
+                 .figures = figures});
   }
 
   // The floor of a search whose results come to the host.
@@ -157,11 +153,7 @@ class Bench {
     const MatrixView q = on_device(device_queries_, settings_.queries);
     const MatrixView base = on_device(device_base_, settings_.rows);
     const double nearest = median([&] { knn(q, base, {kNeighbors, Metric::sqeuclidean}, resources_); });
-    char text[160];
-    const double nearest_floor = range_floor(settings_.queries * kNeighbors);
-    std::snprintf(text, sizeof text, "10 nearest, results on the host %9.3f  floor %.3f (%.1fx)", nearest,
-                  nearest_floor, nearest / nearest_floor);
-    table_.line(text);
+    row("10 nearest, results on the host", nearest, range_floor(settings_.queries * kNeighbors), {});
     const int64_t some = std::min<int64_t>(settings_.queries, 101);
     const Neighbors far = knn(on_device(device_queries_, some), base, {1000, Metric::sqeuclidean}, resources_);
     for (const int64_t n : {10, 100, 1000}) {
@@ -174,14 +166,15 @@ class Bench {
       const double prepared =
           median([&] { found = index_.range_search(q, {.radius = params.radius}, resources_).size(); });
       const double floor = range_floor(found);
-      std::snprintf(text, sizeof text, "range, %9lld found: device %9.3f (%.2f)  index %9.3f  floor %.3f (%.1fx)",
-                    static_cast<long long>(found), time, time / nearest, prepared, floor, time / floor);
-      table_.line(text);
+      const std::string name = "range of the " + std::to_string(n) + " nearest, ";
+      const auto rows = static_cast<double>(found);
+      row(name + "device", time, floor, {{"found", rows}, {"over_nearest", time / nearest}});
+      row(name + "index", prepared, floor, {{"found", rows}, {"over_nearest", prepared / nearest}});
     }
   }
 
   Settings settings_;
-  Table table_;
+  bench::Report& report_;
   std::vector<float> base_;
   std::vector<float> queries_;
   DeviceBytes device_base_;
@@ -191,22 +184,11 @@ class Bench {
   Resources resources_;
 };
 
-int program(int argc, char** argv) {
-  try {
-    const Settings settings = parse(argc, argv);
-    if (cuda_devices().empty()) {
-      std::fprintf(stderr, "filter_range_cuda_bench: no CUDA device here, or a build without CUDA\n");
-      return 1;
-    }
-    Bench(settings).run();
-    return 0;
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "filter_range_cuda_bench: %s\n", error.what());
-    return 1;
-  }
-}
-
 const kith::bench::Registered known(
-    {.name = "filter_range_cuda", .about = "filters and ranges on a GPU, beside a search of all rows", .program = &program});
+    {.name = "filter_range_cuda",
+     .about = "filters and ranges on a GPU, beside a search of all rows",
+     .options = {"--rows", "--queries", "--runs"},
+     .needs_gpu = true,
+     .run = [](const bench::Options& options, bench::Report& report) { Bench(parse(options), report).run(); }});
 
 }  // namespace

@@ -15,9 +15,7 @@
 #include "cuda_timing.hpp"
 #include "driver/benchmark.hpp"
 #include "floor.hpp"
-#include "options.hpp"
 #include "peers.hpp"
-#include "table.hpp"
 
 #include <cuda_fp16.h>
 #include <cuda_runtime_api.h>
@@ -25,9 +23,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
-#include <cstdio>
-#include <cstdlib>
-#include <exception>
 #include <memory>
 #include <string>
 #include <vector>
@@ -157,18 +152,14 @@ double floor_milliseconds(const Case& one, double copy_rate) {
   return 1e3 * std::max(product, read) * static_cast<double>(one.iterations);
 }
 
-void run(const Options& given, const Table& table) {
+void run(const bench::Options& given, bench::Report& report) {
   const std::string only = given.text("--only");
   const int64_t runs = std::max<int64_t>(1, given.number("--runs", 1));
   const bool by_cpu = given.text("--device", "cuda") == "cpu";
   const StreamTimer timer;
   const Peers peers("kmeans");
   std::string log;
-  table.line(cuda_devices().front().name + ": k-means; milliseconds for all iterations" +
-             (by_cpu ? ", on the CPU of its host" : ""));
-  table.line(
-      "what                      iterations      best  each one     floor   ratio     FAISS      cuVS      goal   "
-      "objective");
+  report.note(cuda_devices().front().name + "; times are those of all iterations" + (by_cpu ? ", on the CPU of its host" : ""));
   for (Case one : kCases) {
     if (!only.empty() && std::string(one.name).find(only) == std::string::npos) continue;
     const bool streamed = one.device_limit != kNoLimit;
@@ -178,7 +169,7 @@ void run(const Options& given, const Table& table) {
     one.device_limit = given.number("--device-memory-limit", one.device_limit);
     const int64_t bytes = one.rows * one.cols * (size_of(one.dtype) + 2);  // with the operands that stay
     if (bytes > cuda_devices().front().memory_free / 10 * 8) {
-      table.line(std::string(one.name) + " does not fit here");
+      report.note(std::string(one.name) + " does not fit here");
       continue;
     }
     auto rows = std::make_unique<Rows>(one.dtype, one.rows, one.cols);
@@ -207,40 +198,27 @@ void run(const Options& given, const Table& table) {
     const double best = host.empty() ? timer.of(runs, fit).best : best_by_clock(runs, fit);
     const double floor = floor_milliseconds(one, copy_rate);
     const PeerTimes others = one.iterations == usual_iterations ? peers.of(one.name) : PeerTimes();
-    char text[240];
-    std::snprintf(text, sizeof text, "%-26s %9lld %9.2f %9.3f %9.2f %6.1fx", one.name,
-                  static_cast<long long>(model.iterations()), best, best / static_cast<double>(model.iterations()),
-                  floor, best / floor);
-    std::string line = text + column(others.faiss, 10, 0) + column(others.cuvs, 10, 0) + column(others.goal, 10, 0);
-    std::snprintf(text, sizeof text, "   %.8g", model.objective());
-    line += text;
-    if (streamed) {
-      std::snprintf(text, sizeof text, "  copies at %.1f GB/s", copy_rate / 1e9);
-      line += text;
-    }
-    table.line(log.empty() ? line : line + "  " + log);
+    const auto iterations = static_cast<double>(model.iterations());
+    bench::Row row{.name = one.name,
+                   .shape = std::to_string(one.rows) + " x " + std::to_string(one.cols) + " to " + std::to_string(one.clusters),
+                   .ms = best,
+                   .runs = runs,
+                   .clock = host.empty() ? "cuda" : "wall",
+                   .floor_ms = floor,
+                   .figures = {{"iterations", iterations}, {"each_ms", best / iterations}, {"objective", model.objective()}}};
+    others.add_to(row);
+    if (streamed) row.figures.emplace_back("copy_gb_per_second", copy_rate / 1e9);
+    if (!log.empty()) row.labels.emplace_back("log", log);
+    report.row(row);
     log.clear();
   }
 }
 
-int program(int argc, char** argv) {
-  try {
-    const Options options(
-        argc, argv, {"--only", "--runs", "--iterations", "--clusters", "--device-memory-limit", "--device", "--out"});
-    if (cuda_devices().empty()) {
-      std::fprintf(stderr, "kmeans_cuda_bench: no CUDA device here, or a build without CUDA\n");
-      return 1;
-    }
-    const Table table(options.text("--out"));
-    run(options, table);
-    return 0;
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "kmeans_cuda_bench: %s\n", error.what());
-    return 1;
-  }
-}
-
 const kith::bench::Registered known(
-    {.name = "kmeans_cuda", .about = "k-means on a GPU, beside the floor and other libraries", .program = &program});
+    {.name = "kmeans_cuda",
+     .about = "k-means on a GPU, beside the floor and other libraries",
+     .options = {"--only", "--runs", "--iterations", "--clusters", "--device-memory-limit", "--device"},
+     .needs_gpu = true,
+     .run = &run});
 
 }  // namespace

@@ -3,6 +3,8 @@
 
 #include <kith/error.hpp>
 
+#include "driver/report.hpp"
+
 #include <cerrno>
 #include <cstdlib>
 #include <fstream>
@@ -14,6 +16,12 @@ struct PeerTimes {  // milliseconds, where there is a figure
   std::optional<double> faiss;
   std::optional<double> cuvs;
   std::optional<double> goal;  // Kith's
+
+  void add_to(kith::bench::Row& row) const {
+    if (faiss) row.peers.emplace_back("FAISS", *faiss);
+    if (cuvs) row.peers.emplace_back("cuVS", *cuvs);
+    if (goal) row.figures.emplace_back("goal_ms", *goal);
+  }
 };
 
 class Peers {

@@ -1,7 +1,7 @@
 // How fast quantizers are on a GPU: training, encoding and decoding of rows that lie on the device, beside the floor of
 // the hardware.
 //
-//   quantize_cuda_bench [--rows N] [--cols N] [--runs N]
+//   quantize_cuda_bench [--rows N] [--cols N] [--runs N] [--out FILE]
 //
 // Training is on all rows, of which product codes sample 65,536 for each 256 codewords. The floor of encoding is one
 // read of the rows and one write of the codes, or for product codes as many multiplications as there are codewords for
@@ -19,9 +19,8 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
+#include <memory>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -57,24 +56,13 @@ void* allocated(int64_t bytes) {
   return memory;
 }
 
-int64_t option(int argc, char** argv, const char* name, int64_t standard) {
-  for (int i = 1; i + 1 < argc; ++i) {
-    if (std::strcmp(argv[i], name) == 0) return std::atoll(argv[i + 1]);
-  }
-  return standard;
-}
-
-int program(int argc, char** argv) {
-  const int64_t rows = option(argc, argv, "--rows", 10'000'000);
-  const int64_t cols = option(argc, argv, "--cols", 128);
-  const int runs = static_cast<int>(option(argc, argv, "--runs", 3));
-  if (cuda_devices().empty()) {
-    std::puts("no CUDA device");
-    return 1;
-  }
-  ResourceOptions options;
-  options.device = Device::cuda(0);
-  const Resources resources(options);
+void run(const bench::Options& options, bench::Report& report) {
+  const int64_t rows = options.number("--rows", 10'000'000);
+  const int64_t cols = options.number("--cols", 128);
+  const int runs = static_cast<int>(options.number("--runs", 3));
+  ResourceOptions on_gpu;
+  on_gpu.device = Device::cuda(0);
+  const Resources resources(on_gpu);
 
   // 100,000 rows of a mixture, again and again: what is compared is not what is learnt.
   const int64_t block = std::min<int64_t>(rows, 100'000);
@@ -105,9 +93,8 @@ int program(int argc, char** argv) {
       {"PQ32", {kProductCode, DType::f32, 8, 32}},   {"PQ64", {kProductCode, DType::f32, 8, 64}},
       {"PQ32x4", {kProductCode, DType::f32, 4, 32}}, {"SQ8", {kScalarCode, DType::f32, 8, 0}},
       {"SQ4", {kScalarCode, DType::f32, 4, 0}},      {"f16", {kStoredCode, DType::f16, 8, 0}}};
-  std::printf("%lld x %lld f32 on the device; milliseconds\n", static_cast<long long>(rows),
-              static_cast<long long>(cols));
-  std::printf("%-8s %10s %10s %10s %10s %10s\n", "code", "train", "encode", "floor", "decode", "floor");
+  report.note(cuda_devices().front().name);
+  const std::string shape = std::to_string(rows) + " x " + std::to_string(cols) + " f32";
   for (const Case& one : cases) {
     if (one.spec.parts > 0 && cols % one.spec.parts != 0) continue;
     std::shared_ptr<const Codec> codec;
@@ -119,13 +106,26 @@ int program(int argc, char** argv) {
     const double moved = static_cast<double>(rows * (4 * cols + bytes)) / kBytesPerSecond;
     const double words = one.spec.code == kProductCode ? static_cast<double>(codec->format().codewords()) : 0;
     const double floor = std::max(moved, static_cast<double>(rows * cols) * words / kFmaPerSecond);
-    std::printf("%-8s %10.2f %10.2f %10.2f %10.2f %10.2f\n", one.name, train * 1e3, encode * 1e3, floor * 1e3,
-                decode * 1e3, moved * 1e3);
+    const auto row = [&](const char* stage, double seconds, std::optional<double> least) {
+      bench::Row made_row{.name = std::string(one.name) + ", " + stage,
+                          .shape = shape,
+                          .ms = 1e3 * seconds,
+                          .runs = runs,
+                          .clock = "wall"};
+      if (least) made_row.floor_ms = 1e3 * *least;
+      report.row(made_row);
+    };
+    row("train", train, {});
+    row("encode", encode, floor);
+    row("decode", decode, moved);
   }
-  return 0;
 }
 
 const kith::bench::Registered known(
-    {.name = "quantize_cuda", .about = "training, encoding and decoding of quantizers on a GPU", .program = &program});
+    {.name = "quantize_cuda",
+     .about = "training, encoding and decoding of quantizers on a GPU",
+     .options = {"--rows", "--cols", "--runs"},
+     .needs_gpu = true,
+     .run = &run});
 
 }  // namespace

@@ -4,15 +4,13 @@
 //
 // Times are by CUDA events, data on the device, results sorted; the median of the runs. The floor is one read of the
 // matrix and one write of the result at 4.2 TB/s. Matrices that would fit the cache are rotated with others. The peers'
-// figures are those of peers_h200.csv ("-": not known); "goal" is ours.
+// figures are those of peers_h200.csv.
 #include <kith/device.hpp>
 #include <kith/error.hpp>
 
 #include "driver/benchmark.hpp"
 #include "floor.hpp"
-#include "options.hpp"
 #include "peers.hpp"
-#include "table.hpp"
 
 #include "cuda/error.hpp"
 #include "kernels/select/select_rows_cuda.hpp"
@@ -20,10 +18,7 @@
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
 #include <cstring>
-#include <exception>
 #include <memory>
 #include <random>
 #include <string>
@@ -34,6 +29,7 @@ namespace {
 using namespace kith;
 
 constexpr int64_t kCacheBytes = 256 << 20;  // several times the L2
+constexpr int kRuns = 15;
 
 enum class Fill { random, sorted, reversed, equal };
 
@@ -127,7 +123,6 @@ double median_ms(const Work& work, const Data& data, int multiprocessors) {
   KITH_CUDA_CHECK(cudaEventCreate(&stop));
   std::vector<float> times;
   constexpr int kWarmUps = 3;
-  constexpr int kRuns = 15;
   for (int run = 0; run < kWarmUps + kRuns; ++run) {
     input.values = static_cast<const float*>(data.matrices[static_cast<size_t>(run) % data.matrices.size()].get());
     KITH_CUDA_CHECK(cudaEventRecord(start));
@@ -144,18 +139,13 @@ double median_ms(const Work& work, const Data& data, int multiprocessors) {
   return times[times.size() / 2];
 }
 
-// Measures, and prints what it measured.
+// Measures, and reports what it measured.
 class SelectTable {
  public:
-  SelectTable(const std::string& path, int multiprocessors) : table_(path), multiprocessors_(multiprocessors) {}
+  SelectTable(bench::Report& report, int multiprocessors) : report_(report), multiprocessors_(multiprocessors) {}
 
-  void line(const std::string& text) const { table_.line(text); }
-
-  void header(const std::string& title) const {
-    line("");
-    line(title);
-    line("   rows      cols     k  data      path          ms    floor   ratio   FAISS    cuVS    goal");
-  }
+  // The cases that follow are named after it.
+  void section(const std::string& name) { section_ = name.empty() ? "" : name + ", "; }
 
   void measure(const Work& work, Fill fill) {
     data_.prepare(work.rows, work.cols, fill);
@@ -164,26 +154,31 @@ class SelectTable {
     const double ms = median_ms(work, data_, multiprocessors_);
     const double bytes = 4.0 * static_cast<double>(work.rows) * static_cast<double>(work.cols + 2 * work.k);
     const double floor = read_ms(bytes);
-    PeerTimes peers;
+    const std::string shape = std::to_string(work.rows) + " x " + std::to_string(work.cols);
+    bench::Row row{.name = section_ + shape + ", k = " + std::to_string(work.k) + ", " + name_of(fill),
+                   .shape = shape + " f32",
+                   .median_ms = ms,
+                   .runs = kRuns,
+                   .clock = "cuda",
+                   .floor_ms = floor,
+                   .labels = {{"data", name_of(fill)}, {"path", kPaths[static_cast<int>(plan.path)]}}};
+    if (work.path != SelectPath::automatic) row.name += std::string(", ") + kPaths[static_cast<int>(work.path)];
     if (fill == Fill::random && work.path == SelectPath::automatic) {
-      peers = peers_.of(std::to_string(work.rows) + " x " + std::to_string(work.cols) + " k=" + std::to_string(work.k));
+      peers_.of(shape + " k=" + std::to_string(work.k)).add_to(row);
     }
-    char text[200];
-    std::snprintf(text, sizeof text, "%7lld %9lld %5lld  %-8s %-10s %8.4f %8.4f %6.2fx",
-                  static_cast<long long>(work.rows), static_cast<long long>(work.cols), static_cast<long long>(work.k),
-                  name_of(fill), kPaths[static_cast<int>(plan.path)], ms, floor, ms / floor);
-    line(text + column(peers.faiss, 8, 3) + column(peers.cuvs, 8, 3) + column(peers.goal, 8, 3));
+    report_.row(row);
   }
 
  private:
-  Table table_;
+  bench::Report& report_;
+  std::string section_;
   int multiprocessors_;
   Peers peers_{"select"};
   Data data_;
 };
 
 void run_goals(SelectTable& table) {
-  table.header("Shapes with a goal");
+  table.section("");
   table.measure({10000, 128000, 10}, Fill::random);
   table.measure({10000, 128000, 100}, Fill::random);
   table.measure({10000, 128000, 1000}, Fill::random);
@@ -197,7 +192,7 @@ void run_goals(SelectTable& table) {
 }
 
 void run_hard(SelectTable& table) {
-  table.header("Sorted, reversed and equal rows");
+  table.section("hard rows");
   for (const int64_t cols : {1000, 128000}) {
     for (const Fill fill : {Fill::random, Fill::sorted, Fill::reversed, Fill::equal}) {
       for (const int64_t k : {10, 100, 1000, 2048}) {
@@ -210,14 +205,14 @@ void run_hard(SelectTable& table) {
 }
 
 void run_curve(SelectTable& table) {
-  table.header("Over the row length (the 2019 paper's figure 3)");
+  table.section("over the row length");  // the 2019 paper's figure 3
   for (const int64_t cols : {1000, 2000, 4000, 8000, 16000, 32000, 64000, 128000}) {
     for (const int64_t k : {100, 1000}) table.measure({10000, cols, k}, Fill::random);
   }
 }
 
 void run_paths(SelectTable& table) {
-  table.header("Paths that are not chosen for their speed: the paper's queues, and any k");
+  table.section("other paths");  // not chosen for their speed: the paper's queues, and any k
   for (const int64_t k : {10, 100, 1000}) table.measure({10000, 1000, k, SelectPath::warp_queue}, Fill::random);
   for (const int64_t k : {10, 100, 1000, 2048}) {
     table.measure({10000, 128000, k, SelectPath::warp_queue}, Fill::random);
@@ -226,29 +221,22 @@ void run_paths(SelectTable& table) {
   table.measure({1000, 128000, 128000}, Fill::random);
 }
 
-int program(int argc, char** argv) {
-  try {
-    const Options options(argc, argv, {"--part", "--out"});
-    const std::string part = options.text("--part", "all");
-    const std::vector<DeviceInfo> devices = cuda_devices();
-    if (devices.empty()) {
-      std::fprintf(stderr, "select_cuda_bench: no CUDA device here, or a build without CUDA\n");
-      return 1;
-    }
-    SelectTable table(options.text("--out"), devices.front().multiprocessors);
-    table.line(devices.front().name + ": selection over rows of f32, k smallest, sorted, with columns; milliseconds");
-    if (part == "goals" || part == "all") run_goals(table);
-    if (part == "hard" || part == "all") run_hard(table);
-    if (part == "curve" || part == "all") run_curve(table);
-    if (part == "paths" || part == "all") run_paths(table);
-    return 0;
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "select_cuda_bench: %s\n", error.what());
-    return 1;
-  }
+void run(const bench::Options& options, bench::Report& report) {
+  const std::string part = options.text("--part", "all");
+  const DeviceInfo device = cuda_devices().front();
+  report.note(device.name + "; selection over rows of f32, k smallest, sorted, with columns");
+  SelectTable table(report, device.multiprocessors);
+  if (part == "goals" || part == "all") run_goals(table);
+  if (part == "hard" || part == "all") run_hard(table);
+  if (part == "curve" || part == "all") run_curve(table);
+  if (part == "paths" || part == "all") run_paths(table);
 }
 
 const kith::bench::Registered known(
-    {.name = "select_cuda", .about = "selection over rows on a GPU", .program = &program});
+    {.name = "select_cuda",
+     .about = "selection over rows on a GPU",
+     .options = {"--part"},
+     .needs_gpu = true,
+     .run = &run});
 
 }  // namespace

@@ -11,15 +11,12 @@
 #include "cuda_timing.hpp"
 #include "driver/benchmark.hpp"
 #include "mixture_rows_cuda.hpp"
-#include "options.hpp"
-#include "table.hpp"
 
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
-#include <exception>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,8 +32,8 @@ struct Goal {
   double milliseconds;
 };
 
-// What a call from C++ should take; empty where nothing is said of it.
-std::string goal_of(const std::string& call, int64_t cols) {
+// Milliseconds that a call from C++ should take, if there is a goal.
+std::optional<double> goal_of(const std::string& call, int64_t cols) {
   const std::vector<Goal> goals = {
       {"Flat, host", 128, 0.09},          {"Flat, host", 768, 0.3},           {"Flat, host", 1536, 0.6},
       {"knn, device", 128, 0.15},         {"knn, device", 768, 0.85},         {"knn, device", 1536, 1.7},
@@ -44,15 +41,15 @@ std::string goal_of(const std::string& call, int64_t cols) {
       {"IVF2048,Flat, host", 768, 0.12},  {"IVF2048,PQ96, host", 768, 0.12},  {"IVF2048,Flat, host", 1536, 0.15},
       {"IVF2048,PQ192, host", 1536, 0.15}};
   for (const Goal& goal : goals) {
-    if (goal.call == call && goal.cols == cols) return "  (" + column(goal.milliseconds, 0, 2) + ")";
+    if (goal.call == call && goal.cols == cols) return goal.milliseconds;
   }
-  return "";
+  return {};
 }
 
 class Bench {
  public:
-  Bench(const Options& options, const Table& table)
-      : table_(table),
+  Bench(const bench::Options& options, bench::Report& report)
+      : report_(report),
         rows_(options.number("--rows", 1'000'000)),
         cols_(options.number("--cols", 128)),
         calls_(std::max<int64_t>(1, options.number("--calls", 400))),
@@ -69,8 +66,7 @@ class Bench {
     made.fill(1, 0, rows_, base_.as<float>());
     made.fill(2, 0, 1, query_.as<float>());
     check(cudaMemcpy(host_query_.data(), query_.as<float>(), host_query_.size() * sizeof(float), cudaMemcpyDefault));
-    table_.line(cuda_devices().front().name + ": one query, k = 10 of " + std::to_string(rows_) + " x " +
-                std::to_string(cols_) + "; milliseconds of a call, goals in ()");
+    report_.note(cuda_devices().front().name);
   }
 
   void run() const {
@@ -127,13 +123,17 @@ class Bench {
       if (i >= 0) times.push_back(time.count());
     }
     std::sort(times.begin(), times.end());
-    std::string padded = name;
-    padded.resize(24, ' ');
-    table_.line(padded + column(times[times.size() / 2], 8, 4) + column(times[times.size() / 20], 9, 4) +
-                goal_of(name, cols_));
+    bench::Row row{.name = name + ", " + std::to_string(cols_) + " columns",
+                   .shape = "one query of " + std::to_string(rows_) + " x " + std::to_string(cols_),
+                   .median_ms = times[times.size() / 2],
+                   .runs = calls_,
+                   .clock = "wall",
+                   .figures = {{"one_in_twenty_ms", times[times.size() / 20]}}};
+    if (const std::optional<double> goal = goal_of(name, cols_)) row.figures.emplace_back("goal_ms", *goal);
+    report_.row(row);
   }
 
-  const Table& table_;
+  bench::Report& report_;
   const int64_t rows_, cols_, calls_;
   const std::string only_;
   const DeviceBytes base_, query_, ids_, distances_;
@@ -141,23 +141,11 @@ class Bench {
   Resources resources_;
 };
 
-int program(int argc, char** argv) {
-  try {
-    const Options options(argc, argv, {"--rows", "--cols", "--calls", "--only", "--out"});
-    if (cuda_devices().empty()) {
-      std::fprintf(stderr, "short_calls_cuda_bench: no CUDA device here, or a build without CUDA\n");
-      return 1;
-    }
-    const Table table(options.text("--out"));
-    Bench(options, table).run();
-    return 0;
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "short_calls_cuda_bench: %s\n", error.what());
-    return 1;
-  }
-}
-
 const kith::bench::Registered known(
-    {.name = "short_calls_cuda", .about = "calls with one query on a GPU", .program = &program});
+    {.name = "short_calls_cuda",
+     .about = "calls with one query on a GPU",
+     .options = {"--rows", "--cols", "--calls", "--only"},
+     .needs_gpu = true,
+     .run = [](const bench::Options& options, bench::Report& report) { Bench(options, report).run(); }});
 
 }  // namespace

@@ -30,11 +30,11 @@ struct Benchmark {
   std::string name;
   std::string about;                 // a line
   std::vector<std::string> options = {};  // of `run`; those of cases are the driver's
+  bool needs_gpu = false;
   std::function<void(const Options&, Report&)> run = nullptr;
   // What it returns is kept while its cases run.
   std::function<std::shared_ptr<void>(const Place&, std::vector<Case>&)> cases = nullptr;
-  // Parses its own arguments and prints its own table, as main() does; returns the exit code. Also runs under the name
-  // NAME_bench, a link to kith_bench.
+  // Parses its own arguments and prints its own table, as main() does; returns the exit code.
   int (*program)(int argc, char** argv) = nullptr;
 };
 

@@ -3,8 +3,8 @@
 //   kith_bench                         their names
 //   kith_bench NAME --help             what NAME measures, and its options
 //   kith_bench NAME [--option VALUE]   runs it; with --out FILE results are written there, too, as lines of JSON
-//   NAME_bench [...]                   the same for the benchmarks of a GPU, by links. They print a table, of which --out
-//                                      FILE has a copy; their options are at the top of bench/NAME_bench.*
+//   NAME_bench [...]                   the same, by a link; the benchmarks of a GPU have one. Some of these print a table of
+//                                      their own, of which --out FILE has a copy; their options are at the top of the file
 //
 // Benchmarks of cases, and `compare` where no name is given, take these options instead:
 //
@@ -205,6 +205,7 @@ int run(std::vector<std::string> arguments) {
   std::vector<std::string> known = found->options;
   known.emplace_back("--out");
   const Options options(arguments, known);
+  if (found->needs_gpu) require_gpu();
   Report report(name, options.text("--out"));
   report.note(command_line(name, arguments) + "; " + today() + ", " + cpu_info().name);
   found->run(options, report);
