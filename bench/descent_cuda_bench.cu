@@ -14,9 +14,7 @@
 #include "driver/benchmark.hpp"
 #include "manifold_rows_cuda.hpp"
 #include "mixture_rows_cuda.hpp"
-#include "options.hpp"
 #include "recall_truth_cuda.hpp"
-#include "table.hpp"
 
 #include "core/parallel_for.hpp"
 #include "cuda/device_buffer.hpp"
@@ -29,8 +27,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <cstdio>
-#include <exception>
 #include <string>
 #include <vector>
 
@@ -43,23 +39,22 @@ constexpr double kCopyBytes = 4.23e12;
 
 double since(Clock::time_point start) { return 1e3 * std::chrono::duration<double>(Clock::now() - start).count(); }
 
-void compare_merge(const Table& table, const MatrixView& x, Metric metric, int64_t k, int64_t length, int64_t samples,
+void compare_merge(bench::Report& report_to, const MatrixView& x, Metric metric, int64_t k, int64_t length, int64_t samples,
                    double recall, const Resources& resources) {
-  KnnGraphParams wish;
-  wish.k = k;
-  wish.metric = metric;
-  wish.method = GraphMethod::exact;
+  KnnGraphParams params;
+  params.k = k;
+  params.metric = metric;
+  params.method = GraphMethod::exact;
   const int64_t half = x.rows() / 2;
   const MatrixView a = x.slice(0, half);
   const MatrixView b = x.slice(half, x.rows() - half);
-  const KnnGraph of_a = knn_graph(a, wish, resources);
-  const KnnGraph of_b = knn_graph(b, wish, resources);
-  wish.method = GraphMethod::nn_descent;
-  wish.recall = recall;
-  wish.samples = samples;
-  wish.list_length = length;
+  const KnnGraph of_a = knn_graph(a, params, resources);
+  const KnnGraph of_b = knn_graph(b, params, resources);
+  params.method = GraphMethod::nn_descent;
+  params.recall = recall;
+  params.samples = samples;
+  params.list_length = length;
   const GraphMergeParams merging{.recall = recall, .samples = samples, .list_length = length};
-  table.line("whole call                    s   of rounds   rounds   compared a row   recall@k   device bytes a row");
   const auto tell = [&](const char* name, const GraphReport& report) {
     int64_t compared = 0;
     double of_rounds = 0;
@@ -67,23 +62,27 @@ void compare_merge(const Table& table, const MatrixView& x, Metric metric, int64
       compared += round.comparisons;
       of_rounds += round.seconds;
     }
-    char text[256];
-    std::snprintf(text, sizeof text, "%-20s %10.3f %11.3f %8zu %16.1f %10.4f %20.1f", name, report.seconds,
-                  of_rounds, report.rounds.size(), static_cast<double>(compared) / static_cast<double>(x.rows()),
-                  report.recall->recall, static_cast<double>(report.peak_device_bytes) / static_cast<double>(x.rows()));
-    table.line(text);
-    std::string rounds = "  its rounds, ms:";
+    const auto rows = static_cast<double>(x.rows());
+    bench::Row row{.name = std::string("whole call, ") + name,
+                   .shape = std::to_string(x.rows()) + " x " + std::to_string(x.cols()) + ", k = " + std::to_string(k),
+                   .ms = 1e3 * report.seconds,
+                   .clock = "wall",
+                   .figures = {{"rounds_ms", 1e3 * of_rounds},
+                               {"rounds", static_cast<double>(report.rounds.size())},
+                               {"compared_a_row", static_cast<double>(compared) / rows},
+                               {"recall", report.recall->recall},
+                               {"device_bytes_a_row", static_cast<double>(report.peak_device_bytes) / rows}}};
+    int number = 0;
     for (const GraphRound& round : report.rounds) {
-      std::snprintf(text, sizeof text, " %.0f", 1e3 * round.seconds);
-      rounds += text;
+      row.figures.emplace_back("round_" + std::to_string(number++) + "_ms", 1e3 * round.seconds);
     }
-    table.line(rounds);
+    report_to.row(row);
   };
   for (int turn = 0; turn < 2; ++turn) {  // the first one warms up
-    wish.start = GraphStart::random;
-    const GraphReport built = knn_graph(x, wish, resources).report();
-    wish.start = GraphStart::cells;
-    const GraphReport begun = knn_graph(x, wish, resources).report();
+    params.start = GraphStart::random;
+    const GraphReport built = knn_graph(x, params, resources).report();
+    params.start = GraphStart::cells;
+    const GraphReport begun = knn_graph(x, params, resources).report();
     const GraphReport merged = merge_graphs(of_a, a, of_b, b, merging, resources).report();
     if (turn == 0) continue;
     tell("NN-Descent", built);
@@ -92,9 +91,7 @@ void compare_merge(const Table& table, const MatrixView& x, Metric metric, int64
   }
 }
 
-int run(int argc, char** argv) {
-  const Options options(argc, argv, {"--rows", "--cols", "--data", "--length", "--samples", "--slots", "--rounds",
-                                     "--metric", "--recall", "--merge", "--out"});
+void run(const bench::Options& options, bench::Report& report) {
   const int64_t rows = options.number("--rows", 1'000'000);
   const int64_t cols = options.number("--cols", 128);
   const int64_t length = options.number("--length", 64);
@@ -103,11 +100,10 @@ int run(int argc, char** argv) {
   const std::string data = options.text("--data", "mixture");
   const Metric metric = parse_metric(options.text("--metric", "l2"));
   const DescentRules rules{.samples = options.number("--samples", 32), .inbox_slots = options.number("--slots", kInboxSlots), .seed = 1};
-  const Table table(options.text("--out"));
 
-  ResourceOptions wish;
-  wish.device = Device::cuda(0);
-  const Resources resources(wish);
+  ResourceOptions on_gpu;
+  on_gpu.device = Device::cuda(0);
+  const Resources resources(on_gpu);
   const auto context = std::make_shared<const DeviceContext>(0);
   const DeviceBytes values(static_cast<size_t>(rows * cols) * 4);
   if (data == "manifold") {
@@ -116,14 +112,13 @@ int run(int argc, char** argv) {
     mixture::OnDevice(cols).fill(1, 0, rows, values.as<float>());
   }
   const MatrixView x(values.as<float>(), DType::f32, {rows, cols, cols}, MemorySpace::cuda(0));
-  char text[256];
-  std::snprintf(text, sizeof text, "NN-Descent, %s, %lld x %lld f32, %s, lists of %lld, samples %lld", data.c_str(),
-                static_cast<long long>(rows), static_cast<long long>(cols), std::string(name_of(metric)).c_str(),
-                static_cast<long long>(length), static_cast<long long>(rules.samples));
-  table.line(text);
+  const std::string shape = data + ", " + std::to_string(rows) + " x " + std::to_string(cols) + " f32, " +
+                            std::string(name_of(metric)) + ", lists of " + std::to_string(length) + ", samples " +
+                            std::to_string(rules.samples);
+  report.note(cuda_devices().front().name + "; " + shape);
   if (const int64_t k = options.number("--merge", 0); k > 0) {
-    compare_merge(table, x, metric, k, length, rules.samples, wanted, resources);
-    return 0;
+    compare_merge(report, x, metric, k, length, rules.samples, wanted, resources);
+    return;
   }
   const RecallTruth truth(x, metric, resources);
   const DeviceBuffer norms(8 * rows, "norms", context, resources);
@@ -134,7 +129,6 @@ int run(int argc, char** argv) {
     pairs.rows.inverse_norms = inverse;
   }
 
-  table.line("       ms: sample      join     merge     floor   compared a row   entered a row   recall@10");
   for (int turn = 0; turn < 2; ++turn) {  // the first one warms up
     const DeviceBuffer lists(8 * rows * length, "lists", context, resources);
     const DeviceBuffer ends(8 * rows, "ends", context, resources);
@@ -152,9 +146,12 @@ int run(int argc, char** argv) {
     const double prepared = since(made);
     all += prepared;
     if (turn == 1) {
-      std::snprintf(text, sizeof text, "start %.2f ms (floor %.2f), operands %.2f ms", begun,
-                    1e3 * static_cast<double>(rows * length * cols * 4) / kCopyBytes, prepared);
-      table.line(text);
+      report.row({.name = "start",
+                  .shape = shape,
+                  .ms = begun,
+                  .clock = "wall",
+                  .floor_ms = 1e3 * static_cast<double>(rows * length * cols * 4) / kCopyBytes,
+                  .figures = {{"operands_ms", prepared}}});
     }
     ProgressMeter meter("descend", 1, resources);
     for (int64_t round = 0; round < most; ++round) {
@@ -171,32 +168,31 @@ int run(int argc, char** argv) {
       const double recall = truth.recall(ref);
       const double floor = 1e3 * static_cast<double>(rows * 4 * rules.samples * cols * 2) / kCopyBytes;
       if (turn == 1) {
-        std::snprintf(text, sizeof text, "%5lld  %11.2f %9.2f %9.2f %9.2f %16.1f %15.2f %11.4f",
-                      static_cast<long long>(round), sampled, joined, merged, floor,
-                      static_cast<double>(compared) / static_cast<double>(rows),
-                      static_cast<double>(entered) / static_cast<double>(rows), recall);
-        table.line(text);
+        report.row({.name = "round " + std::to_string(round),
+                    .shape = shape,
+                    .ms = sampled + joined + merged,
+                    .clock = "wall",
+                    .floor_ms = floor,
+                    .figures = {{"sample_ms", sampled},
+                                {"join_ms", joined},
+                                {"merge_ms", merged},
+                                {"compared_a_row", static_cast<double>(compared) / static_cast<double>(rows)},
+                                {"entered_a_row", static_cast<double>(entered) / static_cast<double>(rows)},
+                                {"recall@10", recall}}});
       }
       if (recall >= wanted) break;
     }
     if (turn == 1) {
-      std::snprintf(text, sizeof text, "all %.2f ms, without the truth", all);
-      table.line(text);
+      report.row({.name = "all rounds", .shape = shape, .ms = all, .clock = "wall"});
     }
-  }
-  return 0;
-}
-
-int program(int argc, char** argv) {
-  try {
-    return run(argc, argv);
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "%s\n", error.what());
-    return 1;
   }
 }
 
 const kith::bench::Registered known(
-    {.name = "descent_cuda", .about = "NN-Descent on a GPU, round by round and step by step", .program = &program});
+    {.name = "descent_cuda",
+     .about = "NN-Descent on a GPU, round by round and step by step",
+     .options = {"--rows", "--cols", "--data", "--length", "--samples", "--slots", "--rounds", "--metric", "--recall", "--merge"},
+     .needs_gpu = true,
+     .run = &run});
 
 }  // namespace

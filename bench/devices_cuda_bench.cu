@@ -1,22 +1,19 @@
 // Parts of one GPU beside the whole: the wall time of calls that parts share, over that of one device, where 1.0 is the
 // best there is. Rows are f32, the mixture of mixture_rows_cuda.hpp; results are compared bit by bit.
 //
-//   devices_cuda_bench [--parts 4] [--rows 1000000] [--many-rows 10000000] [--runs 3] [--only WORD]
+//   devices_cuda_bench [--parts 4] [--rows 1000000] [--many-rows 10000000] [--runs 3] [--only WORD] [--out FILE]
 //
 // Times are the least of the runs, after one that does not count; of graphs and searches of many rows too.
 #include <kith/kith.hpp>
 
 #include "driver/benchmark.hpp"
 #include "mixture_rows_cuda.hpp"
-#include "options.hpp"
 
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 #include <cstring>
-#include <exception>
 #include <string>
 #include <vector>
 
@@ -35,8 +32,7 @@ struct Settings {
   std::string only;
 };
 
-Settings parse(int argc, char** argv) {
-  const Options options(argc, argv, {"--parts", "--rows", "--many-rows", "--runs", "--only"});
+Settings parse(const bench::Options& options) {
   Settings settings;
   settings.parts = options.number("--parts", settings.parts);
   settings.rows = options.number("--rows", settings.rows);
@@ -80,8 +76,8 @@ class Found {
 
 class Comparison {
  public:
-  explicit Comparison(const Settings& settings)
-      : settings_(settings), whole_(on("cuda:0")), parts_(on("cuda:0/" + std::to_string(settings.parts))) {}
+  Comparison(const Settings& settings, bench::Report& report)
+      : settings_(settings), report_(report), whole_(on("cuda:0")), parts_(on("cuda:0/" + std::to_string(settings.parts))) {}
 
   const Resources& whole() const { return whole_; }
   const Resources& parts() const { return parts_; }
@@ -93,11 +89,21 @@ class Comparison {
     const double one = milliseconds(whole_, call);
     const uint64_t expected = hash();
     const double several = milliseconds(parts_, call);
-    std::printf("%-46s %9.1f ms, %lld parts %9.1f ms: %.2f x%s\n", name.c_str(), one,
-                static_cast<long long>(settings_.parts), several, several / one,
-                hash() == expected ? "" : "  OTHER BYTES");
-    std::fflush(stdout);
+    report_.row({.name = shape_ + ", " + name,
+                 .shape = shape_,
+                 .ms = several,
+                 .runs = settings_.runs,
+                 .clock = "wall",
+                 .peers = {{"one device", one}},
+                 .figures = {{"over_one", several / one}, {"parts", static_cast<double>(settings_.parts)}},
+                 .labels = {{"results", hash() == expected ? "the same bytes" : "OTHER BYTES"}}});
   }
+  // A call that no parts share.
+  void add(const std::string& name, double milliseconds) const {
+    report_.row({.name = shape_ + ", " + name, .shape = shape_, .ms = milliseconds, .runs = settings_.runs, .clock = "wall"});
+  }
+  // The rows that the next calls work on.
+  void set_rows(int64_t rows) { shape_ = std::to_string(rows) + " x " + std::to_string(kCols); }
 
   bool wants(const std::string& name) const { return name.find(settings_.only) != std::string::npos; }
   template <typename Call>
@@ -115,6 +121,8 @@ class Comparison {
 
  private:
   const Settings settings_;
+  bench::Report& report_;
+  std::string shape_;
   const Resources whole_;
   const Resources parts_;
 };
@@ -188,9 +196,9 @@ void measure_many(const Comparison& comparison, const Settings& settings, const 
   for (int64_t first = 0; first < x.rows(); first += piece) {
     index.add(x.slice(first, std::min(piece, x.rows() - first)), Ownership::copy, comparison.whole());
     if (first > 0) continue;
-    std::printf("%-46s %9.1f ms\n", "10,000 searches of the first shard alone",
-                comparison.milliseconds(comparison.whole(),
-                                        [&](const Resources& r) { index.search(queries, found.view(), params, r); }));
+    comparison.add("10,000 searches of the first shard alone",
+                   comparison.milliseconds(comparison.whole(),
+                                           [&](const Resources& r) { index.search(queries, found.view(), params, r); }));
   }
   for (const int64_t copies : {settings.parts, int64_t{1}}) {
     const Index placed = index.to({comparison.parts().devices(), static_cast<int>(copies)});
@@ -211,9 +219,9 @@ void measure_many(const Comparison& comparison, const Settings& settings, const 
   }
 }
 
-void run(const Settings& settings) {
+void run(const Settings& settings, bench::Report& report) {
   const mixture::OnDevice rows(kCols);
-  const Comparison comparison(settings);
+  Comparison comparison(settings, report);
   const int64_t most = std::max(settings.rows, settings.many_rows);
   const DeviceBytes made(static_cast<size_t>(most * kCols) * 4);
   const DeviceBytes asked(static_cast<size_t>(kQueries * kCols) * 4);
@@ -222,24 +230,20 @@ void run(const Settings& settings) {
   const MatrixView x(made.as<float>(), DType::f32, {most, kCols, kCols}, MemorySpace::cuda(0));
   const MatrixView q(asked.as<float>(), DType::f32, {kQueries, kCols, kCols}, MemorySpace::cuda(0));
   if (settings.rows > 0) {
-    std::printf("%lld x %lld\n", static_cast<long long>(settings.rows), static_cast<long long>(kCols));
+    comparison.set_rows(settings.rows);
     measure_rows(comparison, settings, x.slice(0, settings.rows), q);
   }
   if (settings.many_rows > 0) {
-    std::printf("%lld x %lld\n", static_cast<long long>(settings.many_rows), static_cast<long long>(kCols));
+    comparison.set_rows(settings.many_rows);
     measure_many(comparison, settings, x.slice(0, settings.many_rows), q);
   }
 }
 
-int program(int argc, char** argv) try {
-  run(parse(argc, argv));
-  return 0;
-} catch (const std::exception& error) {
-  std::fprintf(stderr, "devices_cuda_bench: %s\n", error.what());
-  return 1;
-}
-
 const kith::bench::Registered known(
-    {.name = "devices_cuda", .about = "calls shared by parts of one GPU, beside the whole", .program = &program});
+    {.name = "devices_cuda",
+     .about = "calls shared by parts of one GPU, beside the whole",
+     .options = {"--parts", "--rows", "--many-rows", "--runs", "--only"},
+     .needs_gpu = true,
+     .run = [](const bench::Options& options, bench::Report& report) { run(parse(options), report); }});
 
 }  // namespace

@@ -18,14 +18,10 @@
 #include "graph_recall_cuda.hpp"
 #include "manifold_rows_cuda.hpp"
 #include "mixture_halves_cuda.hpp"
-#include "options.hpp"
 #include "real_rows_cuda.hpp"
-#include "table.hpp"
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
-#include <exception>
 #include <memory>
 #include <string>
 #include <vector>
@@ -70,7 +66,7 @@ int64_t parameter(const GraphReport& report, const std::string& name) {
   return 0;
 }
 
-void run_case(const Case& one, const Options& options, const Table& table, const real_rows::Bytes& given = {}) {
+void run_case(const Case& one, const bench::Options& options, bench::Report& report_to, const real_rows::Bytes& given = {}) {
   const int64_t rows = options.number("--rows", one.rows);
   const DeviceBytes data(static_cast<size_t>(rows * one.cols * size_of(one.dtype)));
   if (given.rows == 0) {
@@ -109,51 +105,55 @@ void run_case(const Case& one, const Options& options, const Table& table, const
                            ? product_ms(static_cast<double>(rows), static_cast<double>(rows), static_cast<double>(one.cols), rate)
                            : product_ms(static_cast<double>(rows), std::min(cells, 16384.0), static_cast<double>(one.cols)) +
                                  2e3 * comparisons * static_cast<double>(one.cols) / rate;
-  char text[240];
-  std::snprintf(text, sizeof text, "%-18s %3lld  %-10s %6lld %5lld  %9.1f %9.1f  %.4f  %.4f  %7.2f", one.name,
-                static_cast<long long>(params.k), report.method.c_str(), static_cast<long long>(cells),
-                static_cast<long long>(parameter(report, "probes")), best * 1e3, floor, recall,
-                report.recall ? report.recall->recall : 1.0, static_cast<double>(report.peak_device_bytes) / (1 << 30));
-  table.line(text);
+  const std::string name = std::string(one.name) + ", " + options.text("--method", "auto");
+  const std::string shape = std::to_string(rows) + " x " + std::to_string(one.cols) + ", k = " + std::to_string(params.k);
+  report_to.row({.name = name,
+                 .shape = shape,
+                 .ms = 1e3 * best,
+                 .runs = runs,
+                 .clock = "wall",
+                 .floor_ms = floor,
+                 .figures = {{"recall", recall},
+                             {"estimate", report.recall ? report.recall->recall : 1.0},
+                             {"cells", cells},
+                             {"probes", static_cast<double>(parameter(report, "probes"))},
+                             {"device_gib", static_cast<double>(report.peak_device_bytes) / (1 << 30)}},
+                 .labels = {{"took", report.method}}});
   if (options.number("--rounds", 0) == 0) return;
+  int number = 0;
   for (const GraphRound& round : report.rounds) {
-    std::snprintf(text, sizeof text, "    %8.2f ms  recall %.4f  updates %lld  comparisons %.3g", round.seconds * 1e3,
-                  round.recall.value_or(0), static_cast<long long>(round.updates), static_cast<double>(round.comparisons));
-    table.line(text);
+    report_to.row({.name = name + ", round " + std::to_string(number++),
+                   .shape = shape,
+                   .ms = 1e3 * round.seconds,
+                   .clock = "wall",
+                   .figures = {{"recall", round.recall.value_or(0)},
+                               {"updates", static_cast<double>(round.updates)},
+                               {"comparisons", static_cast<double>(round.comparisons)}}});
   }
 }
 
-int program(int argc, char** argv) {
-  try {
-    const Options options(argc, argv,
-                          {"--only", "--runs", "--method", "--rows", "--k", "--recall", "--rounds", "--file", "--out"});
-    if (cuda_devices().empty()) {
-      std::fprintf(stderr, "graph_cuda_bench: no CUDA device here, or a build without CUDA\n");
-      return 1;
+void run(const bench::Options& options, bench::Report& report) {
+  report.note(cuda_devices().front().name + "; estimate: the recall that the report says; device_gib: the most that Kith had");
+  const std::string only = options.text("--only");
+  const std::string path = options.text("--file");
+  if (!path.empty()) {
+    const real_rows::Bytes real = real_rows::read(path);
+    run_case({"file", false, DType::f32, real.rows, real.cols, 0.99}, options, report, real);
+    run_case({"file u8", false, DType::u8, real.rows, real.cols, 0.99}, options, report, real);
+    return;
+  }
+  for (const Case& one : kCases) {
+    if (only.empty() ? one.rows <= 10000000 : std::string(one.name).find(only) != std::string::npos) {
+      run_case(one, options, report);
     }
-    const Table table(options.text("--out"));
-    table.line("data                 k  method      cells probe   time (ms) floor (ms) recall  estimate  GiB");
-    const std::string only = options.text("--only");
-    const std::string path = options.text("--file");
-    if (!path.empty()) {
-      const real_rows::Bytes real = real_rows::read(path);
-      run_case({"file", false, DType::f32, real.rows, real.cols, 0.99}, options, table, real);
-      run_case({"file u8", false, DType::u8, real.rows, real.cols, 0.99}, options, table, real);
-      return 0;
-    }
-    for (const Case& one : kCases) {
-      if (only.empty() ? one.rows <= 10000000 : std::string(one.name).find(only) != std::string::npos) {
-        run_case(one, options, table);
-      }
-    }
-    return 0;
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "graph_cuda_bench: %s\n", error.what());
-    return 1;
   }
 }
 
 const kith::bench::Registered known(
-    {.name = "graph_cuda", .about = "k-NN graphs on a GPU: time and recall", .program = &program});
+    {.name = "graph_cuda",
+     .about = "k-NN graphs on a GPU: time and recall",
+     .options = {"--only", "--runs", "--method", "--rows", "--k", "--recall", "--rounds", "--file"},
+     .needs_gpu = true,
+     .run = &run});
 
 }  // namespace

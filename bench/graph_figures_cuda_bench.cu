@@ -1,5 +1,5 @@
-// The figures and the table of GNND's paper ("Large-scale approximate k-NN graph construction on GPU") on a GPU, as lines of
-// CSV with a header for each.
+// The figures and the table of GNND's paper ("Large-scale approximate k-NN graph construction on GPU") on a
+// GPU.
 //
 //   graph_figures_cuda_bench --figure 4|5|7|2 [--rows N] [--file ROWS.u8bin] [--recall PERCENT] [--out FILE]
 //
@@ -17,10 +17,8 @@
 #include "gnnd_updates_cuda.hpp"
 #include "graph_recall_cuda.hpp"
 #include "mixture_halves_cuda.hpp"
-#include "options.hpp"
 #include "real_rows_cuda.hpp"
 #include "recall_truth_cuda.hpp"
-#include "table.hpp"
 
 #include "core/parallel_for.hpp"
 #include "cuda/device_buffer.hpp"
@@ -31,9 +29,9 @@
 
 #include <chrono>
 #include <cstdio>
-#include <exception>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -46,11 +44,16 @@ constexpr int64_t kSamples = 32;
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-template <typename... Values>
-void put(const Table& table, const char* format, Values... values) {
-  char text[256];
-  std::snprintf(text, sizeof text, format, values...);
-  table.line(text);
+// A point of a figure: where it is, and what was found there.
+void put(bench::Report& report, const std::string& name, const MatrixView& x, double seconds,
+         const std::vector<std::pair<std::string, double>>& figures,
+         const std::vector<std::pair<std::string, std::string>>& labels) {
+  report.row({.name = name,
+              .shape = std::to_string(x.rows()) + " x " + std::to_string(x.cols()),
+              .ms = 1e3 * seconds,
+              .clock = "wall",
+              .figures = figures,
+              .labels = labels});
 }
 
 Resources on(Device device) {
@@ -70,8 +73,7 @@ KnnGraphParams descent_params(int64_t k, double recall) {
   return params;
 }
 
-void figure_4(const Table& table, const MatrixView& x, double recall) {
-  table.line("figure,device,update,round,phi,recall,updates,comparisons,seconds");
+void figure_4(bench::Report& report, const MatrixView& x, double recall) {
   std::vector<float> values(static_cast<size_t>(x.rows() * x.cols()));
   check(cudaMemcpy(values.data(), x.data(), values.size() * 4, cudaMemcpyDeviceToHost));
   const MatrixView host(values.data(), x.rows(), x.cols());
@@ -82,16 +84,21 @@ void figure_4(const Table& table, const MatrixView& x, double recall) {
       const KnnGraph graph = knn_graph(gpu ? x : host, params, on(gpu ? Device::cuda(0) : Device::cpu()));
       int64_t number = 0;
       for (const GraphRound& round : graph.report().rounds) {
-        put(table, "4,%s,%s,%lld,%.9g,%.5f,%lld,%lld,%.5f", gpu ? "cuda" : "cpu", std::string(name_of(update)).c_str(),
-            static_cast<long long>(number++), round.phi, round.recall.value_or(0), static_cast<long long>(round.updates),
-            static_cast<long long>(round.comparisons), round.seconds);
+        const std::string device = gpu ? "cuda" : "cpu";
+        const std::string by(name_of(update));
+        const std::string index = std::to_string(number++);
+        put(report, "figure 4, " + device + ", " + by + ", round " + index, x, round.seconds,
+            {{"phi", round.phi},
+             {"recall", round.recall.value_or(0)},
+             {"updates", static_cast<double>(round.updates)},
+             {"comparisons", static_cast<double>(round.comparisons)}},
+            {{"device", device}, {"update", by}, {"round", index}});
       }
     }
   }
 }
 
-void figure_5(const Table& table, const MatrixView& x, double recall) {
-  table.line("figure,update,round,seconds,recall@10");
+void figure_5(bench::Report& report, const MatrixView& x, double recall) {
   const Resources resources = on(Device::cuda(0));
   const auto context = std::make_shared<const DeviceContext>(0);
   const cudaStream_t stream = context->stream();
@@ -117,7 +124,9 @@ void figure_5(const Table& table, const MatrixView& x, double recall) {
       context->synchronize();
       seconds += seconds_since(start);
       const double found = truth.recall(ref, kSlack);
-      put(table, "5,%s,%lld,%.5f,%.4f", name, static_cast<long long>(number), seconds, found);
+      const std::string index = std::to_string(number);
+      put(report, std::string("figure 5, ") + name + ", round " + index, x, seconds, {{"recall@10", found}},
+          {{"update", name}, {"round", index}});
       if (found >= recall) break;
     }
   };
@@ -147,8 +156,15 @@ void figure_5(const Table& table, const MatrixView& x, double recall) {
   }
 }
 
-void figure_7(const Table& table, const MatrixView& x) {
-  table.line("figure,method,recall_asked,seconds,recall@10");
+// A point of figure 7.
+void put_7(bench::Report& report, const MatrixView& x, const std::string& method, double wanted, double seconds, double found) {
+  char asked[16];
+  std::snprintf(asked, sizeof asked, "%.3f", wanted);
+  put(report, "figure 7, " + method + ", " + asked + " asked", x, seconds, {{"recall@10", found}},
+      {{"method", method}, {"recall_asked", asked}});
+}
+
+void figure_7(bench::Report& report, const MatrixView& x) {
   const Resources resources = on(Device::cuda(0));
   const int64_t half = x.rows() / 2;
   const MatrixView a = x.slice(0, half);
@@ -161,26 +177,25 @@ void figure_7(const Table& table, const MatrixView& x) {
     for (int turn = 0; turn < 2; ++turn) {
       const KnnGraph merged = merge_graphs(of_a, a, of_b, b, params, resources);
       if (turn == 0) continue;
-      put(table, "7,GGM,%.3f,%.5f,%.4f", wanted, merged.report().seconds, truth.recall(merged));
+      put_7(report, x, "GGM", wanted, merged.report().seconds, truth.recall(merged));
     }
   }
   for (const double wanted : {0.8, 0.9, 0.95, 0.98, 0.99, 0.995}) {
     const KnnGraph built = knn_graph(x, descent_params(kLength / 2, wanted), resources);
-    put(table, "7,built anew by NN-Descent,%.3f,%.5f,%.4f", wanted, built.report().seconds, truth.recall(built));
+    put_7(report, x, "built anew by NN-Descent", wanted, built.report().seconds, truth.recall(built));
   }
   // Every row of a half searched exactly in the other: what GGM saves.
   for (int turn = 0; turn < 2; ++turn) {
     const Clock::time_point start = Clock::now();
     const Neighbors of_first = knn(a, b, {.k = kLength / 2}, resources);
     const Neighbors of_second = knn(b, a, {.k = kLength / 2}, resources);
-    if (turn == 1) put(table, "7,exact search of the other half,1,%.5f,1", seconds_since(start));
+    if (turn == 1) put_7(report, x, "exact search of the other half", 1, seconds_since(start), 1);
   }
 }
 
-void table_2(const Table& table, int64_t rows) {
+void table_2(bench::Report& report, int64_t rows) {
   constexpr int64_t kCols = 96;
   constexpr int64_t kK = 10;
-  table.line("table,rows,dtype,recall_asked,method,seconds,recall@10,device_GiB");
   const Resources resources = on(Device::cuda(0));
   const mixture::OnDevice mixture(kCols);
   for (const DType dtype : {DType::u8, DType::f16}) {
@@ -197,28 +212,25 @@ void table_2(const Table& table, int64_t rows) {
       params.k = kK;
       params.recall = wanted;
       const Clock::time_point start = Clock::now();
-      const GraphReport report = knn_graph(x, out, params, resources);
+      const GraphReport made = knn_graph(x, out, params, resources);
       check(cudaDeviceSynchronize());
       const double seconds = seconds_since(start);
-      put(table, "2,%lld,%s,%.2f,%s,%.3f,%.4f,%.1f", static_cast<long long>(rows), std::string(name_of(dtype)).c_str(),
-          wanted, report.method.c_str(), seconds, GraphTruth(x, kK, resources).recall(out),
-          static_cast<double>(report.peak_device_bytes) / (1 << 30));
+      const std::string type(name_of(dtype));
+      const std::string asked = wanted < 0.9 ? "0.76" : "0.95";
+      put(report, "table 2, " + type + ", " + asked + " asked", x, seconds,
+          {{"recall@10", GraphTruth(x, kK, resources).recall(out)},
+           {"device_gib", static_cast<double>(made.peak_device_bytes) / (1 << 30)}},
+          {{"dtype", type}, {"recall_asked", asked}, {"method", made.method}});
     }
   }
 }
 
-int run(int argc, char** argv) {
-  const Options options(argc, argv, {"--figure", "--rows", "--file", "--recall", "--out"});
-  if (cuda_devices().empty()) {
-    std::fprintf(stderr, "graph_figures_cuda_bench: no CUDA device here, or a build without CUDA\n");
-    return 1;
-  }
-  const Table table(options.text("--out"));
+void run(const bench::Options& options, bench::Report& report) {
   const int64_t figure = options.number("--figure", 5);
   const double recall = static_cast<double>(options.number("--recall", 99)) / 100;
   if (figure == 2) {
-    table_2(table, options.number("--rows", 100'000'000));
-    return 0;
+    table_2(report, options.number("--rows", 100'000'000));
+    return;
   }
   const std::string path = options.text("--file");
   const real_rows::Bytes real = path.empty() ? real_rows::Bytes{} : real_rows::read(path);
@@ -231,22 +243,16 @@ int run(int argc, char** argv) {
     real_rows::fill(real, rows, values.as<float>());
   }
   const MatrixView x(values.as<float>(), DType::f32, {rows, cols, cols}, MemorySpace::cuda(0));
-  if (figure == 4) figure_4(table, x, recall);
-  if (figure == 5) figure_5(table, x, recall);
-  if (figure == 7) figure_7(table, x);
-  return 0;
-}
-
-int program(int argc, char** argv) {
-  try {
-    return run(argc, argv);
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "graph_figures_cuda_bench: %s\n", error.what());
-    return 1;
-  }
+  if (figure == 4) figure_4(report, x, recall);
+  if (figure == 5) figure_5(report, x, recall);
+  if (figure == 7) figure_7(report, x);
 }
 
 const kith::bench::Registered known(
-    {.name = "graph_figures_cuda", .about = "the figures of GNND's paper, as CSV", .program = &program});
+    {.name = "graph_figures_cuda",
+     .about = "the figures of GNND's paper",
+     .options = {"--figure", "--rows", "--file", "--recall"},
+     .needs_gpu = true,
+     .run = &run});
 
 }  // namespace

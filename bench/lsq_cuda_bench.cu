@@ -3,7 +3,7 @@
 //
 //   lsq_cuda_bench [--rows N] [--cols N] [--learn N] [--rounds N] [--runs N] [--books 7,15]
 //                  [--search-rounds 0,16,32] [--start opq|residual] [--parts encode,forms,stages]
-//                  [--plain N] [--many N] [--many-15 N] [--table FILE]
+//                  [--plain N] [--many N] [--many-15 N] [--out FILE]
 //
 // --plain: of so many rows the error of a search in plain f32, on the CPU, and that of the GPU's codes. --many: so many
 // rows of the mixture, made in batches on the device, are encoded once with 7 codebooks and 16 rounds; --many-15: with
@@ -22,15 +22,12 @@
 #include "lsq_plain.hpp"
 #include "lsq_stages_cuda.hpp"
 #include "mixture_rows_cuda.hpp"
-#include "options.hpp"
 #include "quantize/additive/additive_encoding.hpp"
 #include "quantize/additive/additive_training.hpp"
 #include "quantize/additive/local_search_steps.hpp"
-#include "table.hpp"
 
 #include <chrono>
 #include <cmath>
-#include <cstdio>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -50,7 +47,7 @@ double seconds_of(const auto& work) {
 }
 
 struct Bench {
-  const Table& table;
+  bench::Report& report;
   int64_t rows;
   int64_t cols;
   int runs;
@@ -66,7 +63,7 @@ struct Bench {
   }
 
   // The mean error of so many rows, in plain f32 and by exact costs.
-  std::string compare_plain(const std::vector<float>& words, int64_t m, int64_t rounds, int64_t count) const {
+  void compare_plain(const std::vector<float>& words, int64_t m, int64_t rounds, int64_t count) const {
     std::vector<float> host(static_cast<size_t>(count * cols));
     check(cudaMemcpy(host.data(), data, host.size() * 4, cudaMemcpyDeviceToHost));
     const Codebooks books{words.data(), m, 8, cols};
@@ -84,17 +81,16 @@ struct Bench {
       squares += apart * apart / static_cast<double>(count);
     }
     const double above = error / plain::mean(others) - 1;
-    char text[200];
-    std::snprintf(text, sizeof text,
-                  "error of %lld rows, m = %lld, %lld rounds: %.3f, in plain f32 %.3f: %+.3f %%, standard error %.3f %%",
-                  static_cast<long long>(count), static_cast<long long>(m), static_cast<long long>(rounds), error,
-                  plain::mean(others), 100 * above, 100 * std::sqrt(squares / static_cast<double>(count)) / error);
-    return text;
+    report.row({.name = "error of " + std::to_string(count) + " rows" + case_of(m, rounds),
+                .figures = {{"error", error},
+                            {"plain_error", plain::mean(others)},
+                            {"above_percent", 100 * above},
+                            {"standard_error_percent", 100 * std::sqrt(squares / static_cast<double>(count)) / error}}});
   }
 
   // Rows of the mixture in batches; the time of encoding alone, and of all.
-  std::string encode_many(const mixture::OnDevice& source, const std::vector<float>& words, int64_t m, int64_t rounds,
-                          int64_t count) const {
+  void encode_many(const mixture::OnDevice& source, const std::vector<float>& words, int64_t m, int64_t rounds,
+                   int64_t count) const {
     const int64_t batch = std::min<int64_t>(count, 10'000'000);
     const DeviceBytes made(static_cast<size_t>(batch * cols) * 4);
     const DeviceBytes codes(static_cast<size_t>(batch * m));
@@ -112,11 +108,11 @@ struct Bench {
         });
       }
     });
-    char text[200];
-    std::snprintf(text, sizeof text, "%lld rows, m = %lld, %lld rounds: %.2f s, %.2f s with making the rows; %.4f us a row",
-                  static_cast<long long>(count), static_cast<long long>(m), static_cast<long long>(rounds),
-                  encoding_seconds, all, 1e6 * encoding_seconds / static_cast<double>(count));
-    return text;
+    report.row({.name = "encode " + std::to_string(count) + " rows in batches" + case_of(m, rounds),
+                .ms = 1e3 * encoding_seconds,
+                .clock = "wall",
+                .figures = {{"with_making_rows_ms", 1e3 * all},
+                            {"us_a_row", 1e6 * encoding_seconds / static_cast<double>(count)}}});
   }
 
   void encode(const std::vector<float>& words, int64_t m, int64_t rounds, SearchForm form, int64_t count) const {
@@ -141,20 +137,24 @@ struct Bench {
     const double steps = static_cast<double>(m * (rounds * encoding.search.sweeps + 1));
     const double floor = steps * 2 * 256 * static_cast<double>(cols) / kFlops;
     const double each = best / static_cast<double>(count);
-    char text[200];
-    std::snprintf(text, sizeof text, "| %3lld | %6lld | %-9s | %9lld | %10.4f | %10.4f | %6.2f | %12.2f |",
-                  static_cast<long long>(m), static_cast<long long>(rounds),
-                  form == SearchForm::direct   ? "direct"
-                  : form == SearchForm::tables ? "tables"
-                                               : "automatic",
-                  static_cast<long long>(count), 1e6 * each, 1e6 * floor, each / floor,
-                  error / static_cast<double>(compared));
-    table.line(text);
+    const std::string by = form == SearchForm::direct ? "direct" : form == SearchForm::tables ? "tables" : "automatic";
+    report.row({.name = "encode " + std::to_string(count) + " rows" + case_of(m, rounds) + ", " + by,
+                .shape = std::to_string(count) + " x " + std::to_string(cols),
+                .ms = 1e3 * best,
+                .runs = runs,
+                .clock = "wall",
+                .floor_ms = 1e3 * floor * static_cast<double>(count),
+                .figures = {{"us_a_row", 1e6 * each}, {"error", error / static_cast<double>(compared)}}});
+  }
+
+  static std::string case_of(int64_t m, int64_t rounds) {
+    return ", m = " + std::to_string(m) + ", " + std::to_string(rounds) + " rounds";
   }
 };
 
 // What the steps of a round of training take.
-std::string training_steps(const std::vector<float>& words, int64_t m, const MatrixView& learnt, const Resources& resources) {
+void training_steps(bench::Report& report, const std::vector<float>& words, int64_t m, const MatrixView& learnt,
+                    const Resources& resources) {
   const auto steps = make_local_search_steps_cuda({learnt, m, 8}, 0, resources);
   const Codebooks books{words.data(), m, 8, learnt.cols()};
   steps->encode(books, Bench::encoding_of(m, 0));
@@ -164,22 +164,16 @@ std::string training_steps(const std::vector<float>& words, int64_t m, const Mat
   std::vector<float> updated(words.size());
   steps->update(1e-4, updated.data());
   const double update = seconds_of([&] { steps->update(1e-4, updated.data()); });
-  char text[200];
-  std::snprintf(text, sizeof text, "a round of training, m = %lld: %.2f ms of search, %.2f ms for the codebooks",
-                static_cast<long long>(m), 1e3 * search, 1e3 * update);
-  return text;
+  report.row({.name = "a round of training, m = " + std::to_string(m),
+              .ms = 1e3 * (search + update),
+              .clock = "wall",
+              .figures = {{"search_ms", 1e3 * search}, {"codebooks_ms", 1e3 * update}}});
 }
 
-int program(int argc, char** argv) {
-  const Options options(argc, argv, {"--rows", "--cols", "--learn", "--rounds", "--runs", "--books", "--parts", "--plain",
-                                     "--search-rounds", "--start", "--many", "--many-15", "--table"});
+void run(const bench::Options& options, bench::Report& report) {
   const int64_t rows = options.number("--rows", 1'000'000);
   const int64_t cols = options.number("--cols", 128);
   const int64_t learn = options.number("--learn", 100'000);
-  if (cuda_devices().empty()) {
-    std::puts("no CUDA device");
-    return 1;
-  }
   ResourceOptions given;
   given.device = Device::cuda(0);
   const Resources resources(given);
@@ -188,11 +182,8 @@ int program(int argc, char** argv) {
   made.fill(1, 0, rows, data.as<float>());
   std::vector<float> sample(static_cast<size_t>(learn * cols));
   check(cudaMemcpy(sample.data(), data.as<float>(), sample.size() * 4, cudaMemcpyDeviceToHost));
-  const Table table(options.text("--table"));
-  const Bench bench{table, rows, cols, static_cast<int>(options.number("--runs", 2)), data.as<float>(), resources};
-  table.line("|   m | rounds | form      |      rows |  us / row  |   floor us |  ratio |        error |");
-  table.line("|-----|--------|-----------|-----------|------------|------------|--------|--------------|");
-  std::vector<std::string> trained;
+  report.note(cuda_devices().front().name);
+  const Bench bench{report, rows, cols, static_cast<int>(options.number("--runs", 2)), data.as<float>(), resources};
   const int64_t plain_rows = options.number("--plain", 0);
   const std::string parts = options.text("--parts", "encode,forms,stages");
   const auto wants = [&](const char* part) { return parts.find(part) != std::string::npos; };
@@ -204,7 +195,7 @@ int program(int argc, char** argv) {
       std::vector<float> words(sample.begin(), sample.begin() + m * 256 * cols);
       for (float& value : words) value /= static_cast<float>(m);
       const bool same = lsq_same_with_block_barriers({words.data(), m, 8, cols}, data.as<float>(), rows, 2);
-      table.line(std::string("with barriers of the block the codes are ") + (same ? "the same" : "OTHERS"));
+      report.note(std::string("with barriers of the block the codes are ") + (same ? "the same" : "OTHERS"));
       continue;
     }
     const MatrixView learnt(data.as<float>(), DType::f32, {learn, cols, cols}, MemorySpace::cuda(0));
@@ -217,11 +208,12 @@ int program(int argc, char** argv) {
     params.rounds = options.number("--rounds", 25);
     LocalSearchQuantizer quantizer(params);
     const double all = seconds_of([&] { quantizer.train(learnt, resources); });
-    char text[200];
-    std::snprintf(text, sizeof text, "training, m = %lld: %lld rows, %lld rounds: %.3f s, of which %.3f s for the first; error %.2f",
-                  static_cast<long long>(m), static_cast<long long>(learn), static_cast<long long>(params.rounds), all,
-                  first, quantizer.history().back() / static_cast<double>(learn));
-    trained.emplace_back(text);
+    report.row({.name = "training" + Bench::case_of(m, params.rounds),
+                .shape = std::to_string(learn) + " x " + std::to_string(cols),
+                .ms = 1e3 * all,
+                .clock = "wall",
+                .figures = {{"first_codebooks_ms", 1e3 * first},
+                            {"error", quantizer.history().back() / static_cast<double>(learn)}}});
     const std::vector<float> words = quantizer.values();
     if (wants("encode")) {
       std::istringstream round_counts(options.text("--search-rounds", "0,16,32"));
@@ -239,26 +231,25 @@ int program(int argc, char** argv) {
         ProductLayout layout = product_layout(cols);
         layout.stages = stages;
         layout.shared_chunks = std::min(layout.chunks, kProductPlaces - stages);
-        std::string where = "cycles of a warp and step, m = " + std::to_string(m) + ", ring of " +
-                            std::to_string(layout.stages) + ":";
-        for (const auto& [name, figure] : lsq_stages({words.data(), m, 8, cols}, data.as<float>(), rows / 4, 4, layout)) {
-          where += "  " + name + column(figure, 6, figure < 10 ? 4 : 0);
-        }
-        trained.push_back(where);
+        report.row({.name = "cycles of a warp and step, m = " + std::to_string(m) + ", ring of " +
+                            std::to_string(layout.stages),
+                    .figures = lsq_stages({words.data(), m, 8, cols}, data.as<float>(), rows / 4, 4, layout)});
       }
     }
-    trained.push_back(training_steps(words, m, MatrixView(sample.data(), learn, cols), resources));
+    training_steps(report, words, m, MatrixView(sample.data(), learn, cols), resources);
     if (plain_rows > 0) {
-      for (const int64_t rounds : {16, 32}) trained.push_back(bench.compare_plain(words, m, rounds, plain_rows));
+      for (const int64_t rounds : {16, 32}) bench.compare_plain(words, m, rounds, plain_rows);
     }
     const int64_t many = options.number(m == 7 ? "--many" : "--many-15", 0);
-    if (many > 0) trained.push_back(bench.encode_many(made, words, m, m == 7 ? 16 : 32, many));
+    if (many > 0) bench.encode_many(made, words, m, m == 7 ? 16 : 32, many);
   }
-  for (const std::string& line : trained) table.line(line);
-  return 0;
 }
 
 const kith::bench::Registered known(
-    {.name = "lsq_cuda", .about = "training and encoding of local search quantizers on a GPU", .program = &program});
+    {.name = "lsq_cuda",
+     .about = "training and encoding of local search quantizers on a GPU",
+     .options = {"--rows", "--cols", "--learn", "--rounds", "--runs", "--books", "--parts", "--plain", "--search-rounds", "--start", "--many", "--many-15"},
+     .needs_gpu = true,
+     .run = &run});
 
 }  // namespace

@@ -2,8 +2,8 @@
 
     python bench/plot_graphs.py [--results bench/results/h200] [--images docs/images]
 
-graph_curves.jsonl becomes graph_recall_over_time.png (figure 6), graph_figure4.csv graph_phi.png (figure 4), graph_figure5.csv
-graph_updates.png (figure 5) and graph_figure7.csv graph_merge.png (figure 7); index_graph_curves.jsonl, of index_graph_curves.py,
+graph_curves.jsonl becomes graph_recall_over_time.png (figure 6), graph_figure4.jsonl graph_phi.png (figure 4), graph_figure5.jsonl
+graph_updates.png (figure 5) and graph_figure7.jsonl graph_merge.png (figure 7); index_graph_curves.jsonl, of index_graph_curves.py,
 becomes graph_by_codes.png (figure 5 of "Billion-scale similarity search with GPUs"). Files that are not there are left out.
 Needs matplotlib.
 """
@@ -11,7 +11,6 @@ Needs matplotlib.
 from __future__ import annotations
 
 import argparse
-import csv
 import json
 from pathlib import Path
 from typing import Any
@@ -22,20 +21,17 @@ Line = dict[str, str]
 
 
 def read(path: Path) -> list[Line]:
-    """The cases of a file, their members by the names that a table's columns would have."""
-    if path.suffix == ".jsonl":
-        cases = [case for case in map(json.loads, path.read_text("utf-8").splitlines()) if "case" in case]
-        return [
-            {
-                **case["labels"],
-                **{name: str(value) for name, value in case["figures"].items()},
-                "shape": case["shape"],
-                "seconds": str(case["ms"] / 1e3),
-            }
-            for case in cases
-        ]
-    with open(path, encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(line for line in file if not line.startswith("#")))
+    """The cases of a file: labels and figures by name, with the shape and the seconds."""
+    cases = [case for case in map(json.loads, path.read_text("utf-8").splitlines()) if "case" in case]
+    return [
+        {
+            **case["labels"],
+            **{name: str(value) for name, value in case["figures"].items()},
+            "shape": case["shape"],
+            "seconds": str(case["ms"] / 1e3),
+        }
+        for case in cases
+    ]
 
 
 def finish(axes: Any, title: str, across: str, up: str) -> None:
@@ -141,13 +137,13 @@ def main() -> None:
     options = parser.parse_args()
     draw = {
         "graph_curves.jsonl": ("graph_recall_over_time.png", (12, 4), draw_curves),
-        "graph_figure4.csv": ("graph_phi.png", (5.5, 3.6), draw_phi),
-        "graph_figure5.csv": (
+        "graph_figure4.jsonl": ("graph_phi.png", (5.5, 3.6), draw_phi),
+        "graph_figure5.jsonl": (
             "graph_updates.png",
             (5.5, 3.6),
             lambda figure, lines: draw_times(figure, lines, "update", "Rounds of NN-Descent by how lists are updated"),
         ),
-        "graph_figure7.csv": (
+        "graph_figure7.jsonl": (
             "graph_merge.png",
             (5.5, 3.6),
             lambda figure, lines: draw_times(figure, lines, "method", "The graph of two halves, from theirs"),
