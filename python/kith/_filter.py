@@ -16,7 +16,7 @@ from kith._errors import kind_of
 from kith._kith import RowFilter
 
 FilterLike = Union[npt.NDArray[Any], Sequence[bool], Sequence[int], SupportsDLPack]
-# One for all queries, or one for each; None there is no filter.
+# One filter for all queries, or one per query, where None means no filter.
 FiltersLike = Union[FilterLike, Sequence[Optional[FilterLike]]]
 
 

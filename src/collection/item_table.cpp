@@ -72,7 +72,7 @@ ItemTable read_items(const CollectionState& state, const ItemIds& ids, const Res
     table.payloads.reserve(rows.size());
     Statement item = db.prepare(fmt::format("SELECT _payload{} FROM items WHERE _row = ?", columns));
     for (int64_t i = 0; i < ids.size(); ++i) {
-      constexpr int64_t kLook = 1024;  // items between two looks at whether the caller cancelled
+      constexpr int64_t kLook = 1024;  // items between checks for cancellation
       if (i % kLook == 0) resources.check_cancelled();
       const int64_t row = rows[static_cast<size_t>(i)];
       if (row < 0) throw InvalidArgument(fmt::format("the collection has no item with the id {}", id_text(ids, i)));

@@ -66,7 +66,7 @@ class Handler(BaseHTTPRequestHandler):
         return cast("PageServer", self.server)
 
     def _answer(self, ask: Callable[[str, Query], Reply]) -> None:
-        self._closes = self.close_connection  # as the request says
+        self._closes = self.close_connection  # what the request asked for
         try:
             path, query = self._checked()
             self._server.connections.trust(self.connection)

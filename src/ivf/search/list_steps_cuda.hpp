@@ -83,7 +83,7 @@ struct ListSelectTask : ProbedLists {
   int64_t value_stride = 0;  // at most kMostFirstValues
   const ErrorBounds* bounds = nullptr;
   const uint32_t* unsure = nullptr;
-  float* reaches = nullptr;      // written; infinite where fewer than k values are known
+  float* reaches = nullptr;      // output; infinite if fewer than k values are known
   bool lists_candidates = true;  // false: the second pass scans all vectors and finds these again
   ListCandidates candidates = {};
 };

@@ -84,7 +84,7 @@ struct Avx2Sums {
       __m256i first;
       __m256i second;
       in_order(h, first, second);
-      // A limit less the sum, or zero where it is not above it.
+      // Saturating difference: zero if the sum reaches the limit.
       const auto* const from = reinterpret_cast<const __m256i*>(limits + 32 * h);
       const __m256i zero = _mm256_setzero_si256();
       const __m256i not_first = _mm256_cmpeq_epi16(_mm256_subs_epu16(_mm256_loadu_si256(from), first), zero);

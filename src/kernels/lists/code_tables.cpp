@@ -135,14 +135,14 @@ ByteTables RoundCodeTables(const CodeFormat& format, const float* tables, uint8_
   ByteTables rounded;
   float leasts[kMostByteParts];
   float widest = 0;
-  float sure = 0;  // not a number where a value is none
+  float sure = 0;  // NaN if any value is NaN
   for (int64_t p = 0; p < format.parts; ++p) {
-    // Four at a time, which do not wait for each other.
+    // Four independent minima and maxima, to hide the latency of each.
     hn::Vec<F32> lows[4];
     hn::Vec<F32> highs[4];
     const float* const table = tables + p * count;
     const int64_t step = std::min<int64_t>(4, count / kFloats);
-    auto unsure = hn::Zero(d);  // not a number where a value is none, or infinite
+    auto unsure = hn::Zero(d);  // NaN if any value is NaN or infinite
     for (int64_t i = 0; i < 4; ++i) {
       lows[i] = highs[i] = hn::LoadU(d, table + i % step * kFloats);
       unsure = hn::Add(unsure, hn::Sub(lows[i], lows[i]));

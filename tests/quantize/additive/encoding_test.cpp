@@ -222,8 +222,8 @@ TEST(AdditiveEncoding, TheSameBytesForAnyThreadsBatchAndLimit) {
   }
 }
 
-// A block whose rows take every form, in several slices: rows beyond the grid, and rows of norms that leave tables in
-// doubt.
+// A block whose rows take every form, in several slices: rows beyond the grid, and rows whose norms the tables cannot
+// decide.
 TEST(AdditiveEncoding, RowsOfAllFormsInOneBlock) {
   Case given = make_case(Shape::gaussian, 3, 8, 10, 700);
   for (int64_t i = 0; i < 700; ++i) {

@@ -12,13 +12,13 @@
 namespace kith {
 
 struct DescentRules {
-  int64_t samples = 32;       // p
+  int64_t samples = 32;       // p of the paper
   int64_t inbox_slots = 32;
-  bool all_pairs = false;     // offer every pair; else the nearest alone
-  int64_t boundary = 0;       // rows before it are one set, the others another, and only pairs across meet; 0: all do
+  bool all_pairs = false;     // offer every pair; otherwise only the nearest
+  int64_t boundary = 0;       // splits the rows into two sets and joins only pairs across; 0: no split
   uint64_t seed = 0;
-  bool random_lists = false;  // they begin with random rows: many pairs pass
-  const uint32_t* order = nullptr;  // in which rows are gone over, neighbours near each other; null: as they are stored
+  bool random_lists = false;  // lists start with random rows, so many pairs pass
+  const uint32_t* order = nullptr;  // order of the rows, neighbours close together; null: as stored
 };
 
 KITH_HOST_DEVICE constexpr uint64_t mixed(uint64_t value) {  // the finalizer of MurmurHash3: every bit moves every other

@@ -136,7 +136,7 @@ __global__ void __launch_bounds__(kLinkThreads)
   const auto most = static_cast<int>(task.candidate_count);
   const WarpRoom room(link_memory, static_cast<int>(threadIdx.x) / 32, most);
   const int64_t* const candidates = task.candidates + chooser * task.candidate_count;
-  // Others first, each as an entry without a key.
+  // Packs the valid candidates, as entries without keys.
   int count = 0;
   for (int start = 0; start < most; start += 32) {
     const int i = start + lane_index();
