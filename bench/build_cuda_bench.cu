@@ -2,7 +2,7 @@
 // made on the device batch by batch, so that a billion rows need no place to lie.
 //
 //   build_cuda_bench [--factory S] [--rows N] [--cols N] [--train N] [--batch N] [--queries N] [--probes N] [--k N]
-//                    [--truth N] [--graph N] [--graph-probes N,N...] [--apart 0|1] [--starts N]
+//                    [--truth N] [--graph N] [--graph-probes N,N...] [--apart 0|1] [--starts N] [--out FILE]
 //
 // --truth: so many queries are searched exactly too, among all rows, made again, and recall is told.
 // --graph: so many of the rows are searched for their neighbours, as the k-NN graph of all would be made, with each of
@@ -16,7 +16,6 @@
 #include "cuda_timing.hpp"
 #include "driver/benchmark.hpp"
 #include "mixture_rows_cuda.hpp"
-#include "options.hpp"
 
 #include "core/host_array.hpp"
 #include "core/parallel_for.hpp"
@@ -27,8 +26,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
-#include <exception>
 #include <iterator>
 #include <string>
 #include <utility>
@@ -62,10 +59,7 @@ struct Settings {
   int64_t starts = 0;
 };
 
-Settings parse(int argc, char** argv) {
-  const Options options(argc, argv,
-                        {"--factory", "--rows", "--cols", "--train", "--batch", "--queries", "--probes", "--k",
-                         "--truth", "--graph", "--graph-probes", "--apart", "--starts"});
+Settings parse(const bench::Options& options) {
   Settings s;
   s.factory = options.text("--factory");
   s.rows = options.number("--rows", s.rows);
@@ -82,6 +76,8 @@ Settings parse(int argc, char** argv) {
   s.starts = options.number("--starts", s.starts);
   return s;
 }
+
+std::string shape_of(const Settings& s) { return std::to_string(s.rows) + " x " + std::to_string(s.cols); }
 
 MatrixView on_device(const DeviceBytes& memory, int64_t rows, int64_t cols) {
   return {memory.as<float>(), DType::f32, {rows, cols, cols}, MemorySpace::cuda(0)};
@@ -106,16 +102,12 @@ class Stages {
       ends_.back().second = Clock::now();
     };
   }
-  std::string text() const {
-    std::string all;
+  void add_to(bench::Row& row) const {
     Clock::time_point before = begin_;
     for (const auto& [name, end] : ends_) {
-      char text[96];
-      std::snprintf(text, sizeof text, "  %s %.3f", name.c_str(), std::chrono::duration<double>(end - before).count());
-      all += text;
+      row.figures.emplace_back(name + "_s", std::chrono::duration<double>(end - before).count());
       before = end;
     }
-    return all;
   }
 
  private:
@@ -140,7 +132,7 @@ struct Found {
 };
 
 // The steps of coding so many rows, with lists and a code of that shape: which values they have matters little.
-void take_apart(const mixture::OnDevice& data, int64_t rows, int64_t cols, int64_t lists, const CodeRecipe& code,
+void take_apart(bench::Report& report, const mixture::OnDevice& data, int64_t rows, int64_t cols, int64_t lists, const CodeRecipe& code,
                 const Resources& resources) {
   const DeviceBytes memory(static_cast<size_t>(rows * cols) * sizeof(float));
   data.fill(kBaseSeed, 0, rows, memory.as<float>());
@@ -184,13 +176,17 @@ void take_apart(const mixture::OnDevice& data, int64_t rows, int64_t cols, int64
     whole = std::min(whole, since(start));
   }
   const double flops = 2.0 * static_cast<double>(rows) * static_cast<double>(lists) * static_cast<double>(cols);
-  std::printf("%lld x %lld to %lld lists: assign %.1f ms (%.0f TFLOP/s), encode %.1f ms, all with sort %.1f ms\n",
-              static_cast<long long>(rows), static_cast<long long>(cols), static_cast<long long>(lists), 1e3 * assign,
-              flops / assign * 1e-12, 1e3 * encode, 1e3 * whole);
+  const std::string shape = std::to_string(rows) + " x " + std::to_string(cols);
+  report.row({.name = "coding a batch, " + shape + " to " + std::to_string(lists) + " lists",
+              .shape = shape,
+              .ms = 1e3 * whole,
+              .runs = 2,
+              .clock = "wall",
+              .figures = {{"assign_ms", 1e3 * assign}, {"assign_tflops", flops / assign * 1e-12}, {"encode_ms", 1e3 * encode}}});
 }
 
 // Centres of so many lists from either start: time, imbalance, and how far rows that were not trained on are from theirs.
-void compare_starts(const Settings& s, const Resources& resources) {
+void compare_starts(bench::Report& report, const Settings& s, const Resources& resources) {
   const mixture::OnDevice data(s.cols);
   const DeviceBytes memory(static_cast<size_t>(s.train * s.cols) * sizeof(float));
   const MatrixView view = on_device(memory, s.train, s.cols);
@@ -219,12 +215,15 @@ void compare_starts(const Settings& s, const Resources& resources) {
                                   {.k = 1, .metric = Metric::sqeuclidean}, resources.with_device(Device::cuda(0)));
     double distances = 0;
     for (int64_t i = 0; i < some; ++i) distances += static_cast<double>(nearest.distances()[i]);
-    std::printf("%s start, %lld rows to %lld lists: %.2f s (%s); imbalance %.3f, longest %lld, mean squared distance "
-                "%.1f\n",
-                std::string(name_of(init)).c_str(), static_cast<long long>(s.train), static_cast<long long>(s.starts),
-                took, stages.text().c_str(), squares * static_cast<double>(s.starts) / (rows * rows),
-                static_cast<long long>(longest), distances / static_cast<double>(some));
-    std::fflush(stdout);
+    bench::Row row{.name = std::string(name_of(init)) + " start, " + std::to_string(s.starts) + " lists",
+                   .shape = std::to_string(s.train) + " x " + std::to_string(s.cols),
+                   .ms = 1e3 * took,
+                   .clock = "wall",
+                   .figures = {{"imbalance", squares * static_cast<double>(s.starts) / (rows * rows)},
+                               {"longest", static_cast<double>(longest)},
+                               {"mean_squared_distance", distances / static_cast<double>(some)}}};
+    stages.add_to(row);
+    report.row(row);
   }
 }
 
@@ -254,7 +253,7 @@ std::vector<int64_t> exact_answers(const mixture::OnDevice& data, const Settings
   return ids;
 }
 
-void tell_recall(const std::vector<int64_t>& found, const std::vector<int64_t>& truth, int64_t queries, int64_t k) {
+void add_recall(bench::Report& report, const std::string& name, const std::vector<int64_t>& found, const std::vector<int64_t>& truth, int64_t queries, int64_t k) {
   double first[3] = {};
   double shared = 0;
   const int64_t reaches[3] = {1, 10, 100};
@@ -273,9 +272,12 @@ void tell_recall(const std::vector<int64_t>& found, const std::vector<int64_t>& 
     shared += static_cast<double>(both.size());
   }
   const auto n = static_cast<double>(queries);
-  std::printf("  1-recall@1 %.3f  @10 %.3f  @100 %.3f   %lld-recall@%lld %.3f   (%lld queries)\n", first[0] / n,
-              first[1] / n, first[2] / n, static_cast<long long>(k), static_cast<long long>(k),
-              shared / n / static_cast<double>(k), static_cast<long long>(queries));
+  const std::string all = std::to_string(k) + "-recall@" + std::to_string(k);
+  report.row({.name = name + ", recall of " + std::to_string(queries) + " queries",
+              .figures = {{"recall@1", first[0] / n},
+                          {"recall@10", first[1] / n},
+                          {"recall@100", first[2] / n},
+                          {all, shared / n / static_cast<double>(k)}}});
 }
 
 // The share of the k true neighbours of each row, itself left out, that was found. Both have k + 1 of them for a row.
@@ -297,7 +299,7 @@ double graph_recall(const std::vector<int64_t>& found, const std::vector<int64_t
 }
 
 // The first rows' neighbours by the index: what the graph of all would take, and its recall.
-void graph_by_index(const Index& index, const mixture::OnDevice& data, const Settings& s, float* rows,
+void graph_by_index(bench::Report& report, const Index& index, const mixture::OnDevice& data, const Settings& s, float* rows,
                     const Resources& resources) {
   constexpr int64_t kNeighbors = 10;
   const int64_t sampled = std::min(s.truth, s.graph);
@@ -316,16 +318,17 @@ void graph_by_index(const Index& index, const mixture::OnDevice& data, const Set
     const auto at = Clock::now();
     index.search(queries, neighbors.view, {.k = kNeighbors + 1, .probes = probes}, resources);
     const double took = since(at);
-    std::printf("  graph: %lld rows in %.3f s (k = %lld, %lld probes), all %lld in %.0f s", static_cast<long long>(s.graph),
-                took, static_cast<long long>(kNeighbors), static_cast<long long>(probes),
-                static_cast<long long>(s.rows), took * static_cast<double>(s.rows) / static_cast<double>(s.graph));
-    if (sampled > 0) std::printf("; recall@10 %.3f", graph_recall(neighbors.on_host(), truth, sampled, kNeighbors));
-    std::printf("\n");
-    std::fflush(stdout);
+    bench::Row row{.name = s.factory + ", graph of " + std::to_string(s.graph) + " rows, " + std::to_string(probes) + " probes",
+                   .shape = shape_of(s) + ", k = " + std::to_string(kNeighbors),
+                   .ms = 1e3 * took,
+                   .clock = "wall",
+                   .figures = {{"all_rows_s", took * static_cast<double>(s.rows) / static_cast<double>(s.graph)}}};
+    if (sampled > 0) row.figures.emplace_back("recall@10", graph_recall(neighbors.on_host(), truth, sampled, kNeighbors));
+    report.row(row);
   }
 }
 
-void build(const Settings& s, const Resources& resources) {
+void build(bench::Report& report, const Settings& s, const Resources& resources) {
   const mixture::OnDevice data(s.cols);
   const int64_t room = std::max({s.train, s.batch, s.queries, s.graph});
   const DeviceBytes memory(static_cast<size_t>(room * s.cols) * sizeof(float));
@@ -357,16 +360,27 @@ void build(const Settings& s, const Resources& resources) {
   rusage usage = {};
   getrusage(RUSAGE_SELF, &usage);
   const IndexInfo info = index.info();
-  std::printf("%s, %lld x %lld, batches of %lld: train %.3f s, add %.3f s, together %.3f s (rows made in %.1f s)\n",
-              s.factory.c_str(), static_cast<long long>(s.rows), static_cast<long long>(s.cols),
-              static_cast<long long>(s.batch), training, adding, training + adding, making);
-  std::printf("  training on %lld:%s\n", static_cast<long long>(s.train), of_training.text().c_str());
-  std::printf("  longest add %.3f s; imbalance %.3f, longest list %lld; index %.2f GB on the GPU, %.3f GB on the host; "
-              "GPU in use after an add %.1f GB at most (rows %.1f), process %.1f GB at most\n",
-              longest, info.imbalance, static_cast<long long>(info.longest), gigabytes(info.bytes.device),
-              gigabytes(info.bytes.host), gigabytes(most_in_use), gigabytes(room * s.cols * 4),
-              static_cast<double>(usage.ru_maxrss) * 1e-6);
-  std::fflush(stdout);
+  const std::string shape = shape_of(s);
+  bench::Row trained{.name = s.factory + ", train on " + std::to_string(s.train),
+                     .shape = shape,
+                     .ms = 1e3 * training,
+                     .clock = "wall"};
+  of_training.add_to(trained);
+  report.row(trained);
+  report.row({.name = s.factory + ", add in batches of " + std::to_string(s.batch),
+              .shape = shape,
+              .ms = 1e3 * adding,
+              .clock = "wall",
+              .figures = {{"longest_add_s", longest},
+                          {"with_training_s", training + adding},
+                          {"making_rows_s", making},
+                          {"imbalance", info.imbalance},
+                          {"longest_list", static_cast<double>(info.longest)},
+                          {"index_device_gb", gigabytes(info.bytes.device)},
+                          {"index_host_gb", gigabytes(info.bytes.host)},
+                          {"most_device_gb", gigabytes(most_in_use)},
+                          {"rows_gb", gigabytes(room * s.cols * 4)},
+                          {"process_gb", static_cast<double>(usage.ru_maxrss) * 1e-6}}});
 
   const DeviceBytes query_memory(static_cast<size_t>(s.queries * s.cols) * sizeof(float));
   data.fill(kQuerySeed, 0, s.queries, query_memory.as<float>());
@@ -381,25 +395,30 @@ void build(const Settings& s, const Resources& resources) {
     if (run == 0) first_search = took;
     best = std::min(best, took);
   }
-  std::printf("  search of %lld, %lld probes, k = %lld: %.3f us a query (%.2f ms in all; the first time %.2f s); index "
-              "%.2f GB on the GPU\n",
-              static_cast<long long>(s.queries), static_cast<long long>(s.probes), static_cast<long long>(s.k),
-              1e6 * best / static_cast<double>(s.queries), 1e3 * best, first_search,
-              gigabytes(index.bytes().device));
-  std::fflush(stdout);
-  if (s.graph > 0) graph_by_index(index, data, s, rows, resources);
+  report.row({.name = s.factory + ", search of " + std::to_string(s.queries) + ", " + std::to_string(s.probes) + " probes, k = " +
+                      std::to_string(s.k),
+              .shape = shape,
+              .ms = 1e3 * best,
+              .runs = 4,
+              .clock = "wall",
+              .figures = {{"us_a_query", 1e6 * best / static_cast<double>(s.queries)},
+                          {"first_s", first_search},
+                          {"index_device_gb", gigabytes(index.bytes().device)}}});
+  if (s.graph > 0) graph_by_index(report, index, data, s, rows, resources);
   if (s.truth > 0) {
     at = Clock::now();
     const std::vector<int64_t> truth = exact_answers(data, s, queries.slice(0, s.truth), rows, resources);
-    std::printf("  exact search of %lld queries, with the making of rows: %.1f s\n", static_cast<long long>(s.truth),
-                since(at));
-    tell_recall(found.on_host(), truth, s.truth, s.k);
+    report.row({.name = "exact search of " + std::to_string(s.truth) + " queries, with the making of rows",
+                .shape = shape,
+                .ms = 1e3 * since(at),
+                .clock = "wall"});
+    add_recall(report, s.factory, found.on_host(), truth, s.truth, s.k);
   }
-  std::fflush(stdout);
 }
 
-int program(int argc, char** argv) try {
-  const Settings settings = parse(argc, argv);
+void run(const bench::Options& options, bench::Report& report) {
+  const Settings settings = parse(options);
+  report.note(cuda_devices().front().name);
   const Resources resources;
   check(cudaSetDevice(0));
   check(cudaFree(nullptr));  // the context is there before anything is timed
@@ -410,30 +429,30 @@ int program(int argc, char** argv) try {
       code.code = kProductCode;
       code.parts = settings.cols % 20 == 0 ? 20 : 8;
       code.bits = 8;
-      take_apart(data, std::min<int64_t>(settings.rows, 1 << 20), settings.cols, lists, code, resources);
+      take_apart(report, data, std::min<int64_t>(settings.rows, 1 << 20), settings.cols, lists, code, resources);
     }
-    return 0;
+    return;
   }
   if (settings.starts > 0) {
-    compare_starts(settings, resources);
-    return 0;
+    compare_starts(report, settings, resources);
+    return;
   }
   if (!settings.factory.empty()) {
-    build(settings, resources);
-    return 0;
+    build(report, settings, resources);
+    return;
   }
   for (const char* const factory : {"IVF4096,PQ8", "IVF4096,PQ8", "IVF4096,PQ32"}) {  // the first warms up
     Settings one = settings;
     one.factory = factory;
-    build(one, resources);
+    build(report, one, resources);
   }
-  return 0;
-} catch (const std::exception& error) {
-  std::fprintf(stderr, "build_cuda_bench: %s\n", error.what());
-  return 1;
 }
 
 const kith::bench::Registered known(
-    {.name = "build_cuda", .about = "building and searching compressed indexes on a GPU, up to a billion rows", .program = &program});
+    {.name = "build_cuda",
+     .about = "building and searching compressed indexes on a GPU, up to a billion rows",
+     .options = {"--factory", "--rows", "--cols", "--train", "--batch", "--queries", "--probes", "--k", "--truth", "--graph", "--graph-probes", "--apart", "--starts"},
+     .needs_gpu = true,
+     .run = &run});
 
 }  // namespace

@@ -3,29 +3,28 @@
 // search, and the CPU. Rows: Gaussian of 24 dimensions that become ever narrower, turned into 128, with some noise, in
 // bytes or f32: at 80,000 rows a graph finds as much of their neighbours as of SIFT's with an equal beam. Or of a file.
 //
-//   graph_search_cuda_bench [--rows 1000000] [--cols 128] [--factory Graph32] [--floats] [--beam 0,...] [--width 2,...]
-//                           [--cpu] [--ivf]
-//                           [--file graph.kith] [--profile] [--raw rows.u8] [--build-cpu] [--add 0]
+//   graph_search_cuda_bench [--rows 1000000] [--cols 128] [--factory Graph32] [--floats 1] [--beam 0,...] [--width 2,...]
+//                           [--cpu 1] [--ivf 1]
+//                           [--file graph.kith] [--profile 1] [--raw rows.u8] [--build-cpu 1] [--add 0] [--out FILE]
 //
-// --build-cpu: the graph is built on the CPU, else on the GPU, where the second build is timed.
+// --build-cpu: the graph is built on the CPU, else on the GPU, where the second build is timed. Notes have its stages.
 // --raw: rows of bytes one after the other, the last 4,000 of which are queries. --file: where the index is kept from
 // run to run. --add: so many rows more are added to copies of the graph, timed, before the searches. --profile: a call of
 // 1, 100, 1,000 and 10,000 queries each, for a profiler.
 #include "driver/benchmark.hpp"
 #include "graph_rows.hpp"
 
+#include <kith/device.hpp>
 #include <kith/index.hpp>
 #include <kith/knn.hpp>
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
-#include <utility>
 #include <vector>
 
 using namespace kith;
@@ -47,12 +46,13 @@ Rows read_rows(const std::string& path, int64_t cols, int64_t first, int64_t cou
   return rows;
 }
 
-Resources resources_on(Device device, bool tells = false) {
+// With a report, what the log says of the stages of a call becomes notes.
+Resources resources_on(Device device, bench::Report* report = nullptr) {
   ResourceOptions options;
   options.device = device;
-  if (tells) {
-    options.log = [](LogLevel level, std::string_view text) {
-      if (level == LogLevel::debug) std::printf("  %.*s\n", static_cast<int>(text.size()), text.data());
+  if (report != nullptr) {
+    options.log = [report](LogLevel level, std::string_view text) {
+      if (level == LogLevel::debug) report->note(std::string(text));
     };
   }
   return Resources(options);
@@ -76,8 +76,13 @@ double recall_of(const Neighbors& found, const Neighbors& truth) {
 }
 
 // Median and least milliseconds of calls with `batch` queries each, which go through all queries.
+struct CallTimes {
+  double median;
+  double least;
+  int64_t runs;
+};
 template <typename Search>
-std::pair<double, double> times_of(const MatrixView& queries, int64_t batch, const Search& search) {
+CallTimes times_of(const MatrixView& queries, int64_t batch, const Search& search) {
   const int64_t batches = queries.rows() / batch;
   const int64_t runs = std::clamp<int64_t>(batches, 7, 300);
   std::vector<double> times;
@@ -88,44 +93,49 @@ std::pair<double, double> times_of(const MatrixView& queries, int64_t batch, con
     if (run >= 0) times.push_back(1e3 * (now() - start));
   }
   std::sort(times.begin(), times.end());
-  return {times[times.size() / 2], times.front()};
+  return {times[times.size() / 2], times.front(), runs};
 }
 
-int program(int argc, char** argv) {
-  int64_t count = 1000000;
-  int64_t cols = 128;
-  std::vector<int64_t> beams;  // none: the default and twice that
-  std::vector<int64_t> widths = {2};
-  std::string factory = "Graph32";
-  bool floats = false;
-  bool with_cpu = false;
-  bool with_ivf = false;
-  bool profile = false;
-  bool build_cpu = false;
-  int64_t added = 0;
-  std::string file;
-  std::string raw;
-  for (int i = 1; i < argc; ++i) {
-    const std::string name = argv[i];
-    const auto value = [&] { return i + 1 < argc ? std::string(argv[++i]) : std::string(); };
-    if (name == "--rows") count = std::stoll(value());
-    if (name == "--cols") cols = std::stoll(value());
-    if (name == "--beam") beams = numbers_in(value());
-    if (name == "--width") widths = numbers_in(value());
-    if (name == "--factory") factory = value();
-    if (name == "--floats") floats = true;
-    if (name == "--cpu") with_cpu = true;
-    if (name == "--ivf") with_ivf = true;
-    if (name == "--profile") profile = true;
-    if (name == "--build-cpu") build_cpu = true;
-    if (name == "--file") file = value();
-    if (name == "--raw") raw = value();
-    if (name == "--add") added = std::stoll(value());
+// A row for each batch that there are queries for.
+template <typename Search>
+void add_batches(bench::Report& report, const std::string& name, const std::string& shape, const MatrixView& queries,
+                 const std::vector<int64_t>& batches, double recall, const char* answers, const Resources& resources,
+                 const Search& search) {
+  for (const int64_t batch : batches) {
+    if (batch > queries.rows()) continue;
+    Neighbors out(batch, 10, resources);
+    const CallTimes times = times_of(queries, batch, [&](const MatrixView& asked) { search(asked, out.view()); });
+    bench::Row row{.name = name + ", " + std::to_string(batch) + " queries",
+                   .shape = shape,
+                   .ms = times.least,
+                   .median_ms = times.median,
+                   .runs = times.runs,
+                   .clock = "wall",
+                   .figures = {{"recall", recall}}};
+    if (answers != nullptr) row.labels.emplace_back("answers", answers);
+    report.row(row);
   }
+}
+
+void run(const bench::Options& options, bench::Report& report) {
+  int64_t count = options.number("--rows", 1000000);
+  const int64_t cols = options.number("--cols", 128);
+  std::vector<int64_t> beams = numbers_in(options.text("--beam"));  // none: the default and twice that
+  const std::vector<int64_t> widths = numbers_in(options.text("--width", "2"));
+  const std::string factory = options.text("--factory", "Graph32");
+  const bool floats = options.number("--floats", 0) != 0;
+  const bool with_cpu = options.number("--cpu", 0) != 0;
+  const bool with_ivf = options.number("--ivf", 0) != 0;
+  const bool profile = options.number("--profile", 0) != 0;
+  const bool build_cpu = options.number("--build-cpu", 0) != 0;
+  const int64_t added = options.number("--add", 0);
+  const std::string file = options.text("--file");
+  const std::string raw = options.text("--raw");
+  report.note(cuda_devices().front().name);
   const Resources gpu = resources_on(Device::cuda(0));
   const Resources cpu = resources_on(Device::cpu());
-  const Resources gpu_telling = resources_on(Device::cuda(0), true);
-  const Resources cpu_telling = resources_on(Device::cpu(), true);
+  const Resources gpu_telling = resources_on(Device::cuda(0), &report);
+  const Resources cpu_telling = resources_on(Device::cpu(), &report);
   constexpr int64_t kFileQueries = 4000;
   constexpr int64_t kFirstBuilt = 1000000;  // rows of the build that wakes the device
   const int64_t in_file = raw.empty() ? 0 : static_cast<int64_t>(std::filesystem::file_size(raw)) / cols;
@@ -153,17 +163,20 @@ int program(int argc, char** argv) {
     if (!file.empty()) index.save(file, gpu);
   }
   const IndexInfo info = index.info();
-  std::printf("%s of %ld x %ld %s: built in %.2f s, lost %ld, default beam %ld\n", factory.c_str(),
-              static_cast<long>(count), static_cast<long>(cols), floats ? "f32" : "u8", built,
-              static_cast<long>(info.lost), static_cast<long>(info.beam));
+  const std::string shape = std::to_string(count) + " x " + std::to_string(cols) + (floats ? " f32" : " u8");
+  report.row({.name = factory + ", build",
+              .shape = shape,
+              .ms = 1e3 * built,
+              .clock = "wall",
+              .figures = {{"lost", static_cast<double>(info.lost)}, {"beam", static_cast<double>(info.beam)}}});
   start = now();
   (void)index.search(queries.view().slice(0, 1), {.k = 10}, gpu);
-  std::printf("first search, with the copy to the GPU: %.1f ms\n", 1e3 * (now() - start));
+  report.row({.name = factory + ", first search, with the copy to the GPU", .shape = shape, .ms = 1e3 * (now() - start), .clock = "wall"});
   if (profile) {
     for (const int64_t batch : {1, 100, 1000, 10000}) {
       (void)index.search(queries.view().slice(0, batch), {.k = 10, .beam = beams.empty() ? 0 : beams[0]}, gpu);
     }
-    return 0;
+    return;
   }
   if (added > 0) {
     const Rows more = made_rows(added, cols, 3, floats);
@@ -174,8 +187,11 @@ int program(int argc, char** argv) {
       const double seconds = now() - start;
       start = now();
       (void)grown.search(queries.view().slice(0, 1), {.k = 10}, gpu);
-      std::printf("%ld rows added in %.3f s, the next search %.1f ms\n", static_cast<long>(added), seconds,
-                  1e3 * (now() - start));
+      report.row({.name = factory + ", " + std::to_string(added) + " rows added, round " + std::to_string(round),
+                  .shape = shape,
+                  .ms = 1e3 * seconds,
+                  .clock = "wall",
+                  .figures = {{"next_search_ms", 1e3 * (now() - start)}}});
     }
   }
   if (beams.empty()) beams = {info.beam, 2 * info.beam};
@@ -188,62 +204,43 @@ int program(int argc, char** argv) {
     const Neighbors some = index.search(queries.view().slice(0, 500), params, cpu);
     const bool same = std::memcmp(some.ids(), found.ids(), 5000 * sizeof(int64_t)) == 0 &&
                       std::memcmp(some.distances(), found.distances(), 5000 * sizeof(float)) == 0;
-    std::printf("beam %4ld width %ld recall %.4f %s |", static_cast<long>(params.beam), static_cast<long>(params.width),
-                recall_of(found, truth), same ? "= CPU" : "OTHER THAN ON THE CPU");
-    for (const int64_t batch : {1, 10, 100, 1000, 10000}) {
-      if (batch > queries.view().rows()) continue;
-      Neighbors out(batch, 10, gpu);
-      const auto [median, least] = times_of(
-          queries.view(), batch, [&](const MatrixView& asked) { index.search(asked, out.view(), params, gpu); });
-      std::printf(" %ld: %.3f (%.3f)", static_cast<long>(batch), median, least);
-    }
-    std::printf(" ms, median (least)\n");
+    const double recall = recall_of(found, truth);
+    const std::string name = factory + ", beam " + std::to_string(params.beam) + ", width " + std::to_string(params.width);
+    const std::vector<int64_t> batches = {1, 10, 100, 1000, 10000};
+    add_batches(report, name, shape, queries.view(), batches, recall, same ? "those of the CPU" : "OTHERS THAN ON THE CPU", gpu,
+                [&](const MatrixView& asked, const NeighborsView& out) { index.search(asked, out, params, gpu); });
     if (!with_cpu) continue;
-    for (const int64_t batch : {1, 100, 10000}) {
-      if (batch > queries.view().rows()) continue;
-      Neighbors out(batch, 10, cpu);
-      const auto [median, least] =
-          times_of(queries.view().slice(0, batch == 10000 ? 10000 : 1000), batch,
-                   [&](const MatrixView& asked) { index.search(asked, out.view(), params, cpu); });
-      std::printf("  on the CPU, %ld: %.3f (%.3f)\n", static_cast<long>(batch), median, least);
-    }
+    const auto on_cpu = [&](const MatrixView& asked, const NeighborsView& out) { index.search(asked, out, params, cpu); };
+    const MatrixView some_queries = queries.view().slice(0, std::min<int64_t>(1000, queries.view().rows()));
+    add_batches(report, name + ", on the CPU", shape, some_queries, {1, 100}, recall, nullptr, cpu, on_cpu);
+    add_batches(report, name + ", on the CPU", shape, queries.view(), {10000}, recall, nullptr, cpu, on_cpu);
   }
-  if (!with_ivf) return 0;
+  if (!with_ivf) return;
+  const std::vector<int64_t> batches = {1, 10, 100, 1000, 10000};
   {
     Index flat("Flat", {});
     flat.add(base.view(), Ownership::copy, gpu);
     const Index there = flat.to(Device::cuda(0), gpu);
-    std::printf("Flat, exact |");
-    for (const int64_t batch : {1, 10, 100, 1000, 10000}) {
-      if (batch > queries.view().rows()) continue;
-      Neighbors out(batch, 10, gpu);
-      const auto [median, least] = times_of(
-          queries.view(), batch, [&](const MatrixView& asked) { there.search(asked, out.view(), {.k = 10}, gpu); });
-      std::printf(" %ld: %.3f", static_cast<long>(batch), median);
-    }
-    std::printf(" ms\n");
+    add_batches(report, "Flat, exact", shape, queries.view(), batches, 1, nullptr, gpu,
+                [&](const MatrixView& asked, const NeighborsView& out) { there.search(asked, out, {.k = 10}, gpu); });
   }
   Index lists("IVF4096,Flat", {});
   lists.train(base.view(), gpu);
   lists.add(base.view(), Ownership::copy, gpu);
   for (const int64_t probes : {4, 8, 16, 32, 64}) {
     const SearchParams params{.k = 10, .probes = probes};
-    const Neighbors found = lists.search(queries.view(), params, gpu);
-    std::printf("IVF4096,Flat %2ld probes recall %.4f |", static_cast<long>(probes), recall_of(found, truth));
-    for (const int64_t batch : {1, 10, 100, 1000, 10000}) {
-      if (batch > queries.view().rows()) continue;
-      Neighbors out(batch, 10, gpu);
-      const auto [median, least] = times_of(
-          queries.view(), batch, [&](const MatrixView& asked) { lists.search(asked, out.view(), params, gpu); });
-      std::printf(" %ld: %.3f", static_cast<long>(batch), median);
-    }
-    std::printf(" ms\n");
-    if (recall_of(found, truth) > 0.95) break;
+    const double recall = recall_of(lists.search(queries.view(), params, gpu), truth);
+    add_batches(report, "IVF4096,Flat, " + std::to_string(probes) + " probes", shape, queries.view(), batches, recall, nullptr,
+                gpu, [&](const MatrixView& asked, const NeighborsView& out) { lists.search(asked, out, params, gpu); });
+    if (recall > 0.95) break;
   }
-  return 0;
 }
 
 const kith::bench::Registered known(
-    {.name = "graph_search_cuda", .about = "searches of a graph index on a GPU, by batch and beam", .program = &program});
+    {.name = "graph_search_cuda",
+     .about = "searches of a graph index on a GPU, by batch and beam",
+     .options = {"--rows", "--cols", "--factory", "--floats", "--beam", "--width", "--cpu", "--ivf", "--file", "--profile", "--raw", "--build-cpu", "--add"},
+     .needs_gpu = true,
+     .run = &run});
 
 }  // namespace

@@ -19,10 +19,8 @@
 #include "driver/benchmark.hpp"
 #include "floor.hpp"
 #include "mixture_cuda.hpp"
-#include "options.hpp"
 #include "peers.hpp"
 #include "stage_table.hpp"
-#include "table.hpp"
 #include "table_ablation_cuda.hpp"
 
 #include "ivf/scan/prepare_lists_cuda.hpp"
@@ -33,7 +31,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <exception>
 #include <memory>
 #include <string>
 #include <vector>
@@ -103,13 +100,9 @@ struct Settings {
   bool halves = true;
   bool tables = false;
   std::string only;
-  std::string out;
 };
 
-Settings parse(int argc, char** argv) {
-  const Options options(argc, argv,
-                        {"--rows", "--lists", "--queries", "--k", "--runs", "--probes", "--far", "--sample", "--engine",
-                         "--stages", "--tables", "--halves", "--lookups", "--term", "--only", "--out"});
+Settings parse(const bench::Options& options) {
   Settings settings;
   settings.rows = options.number("--rows", settings.rows);
   settings.lists = options.number("--lists", settings.lists);
@@ -126,15 +119,14 @@ Settings parse(int argc, char** argv) {
   settings.halves = options.number("--halves", 1) != 0;
   settings.tables = options.number("--tables", 0) != 0;
   settings.only = options.text("--only");
-  settings.out = options.text("--out");
   return settings;
 }
 
 class Bench {
  public:
-  explicit Bench(const Settings& settings)
+  Bench(const Settings& settings, bench::Report& report)
       : settings_(settings),
-        table_(settings.out),
+        report_(report),
         peers_("ivf"),
         rows_(bytes_of(settings.rows * kCols, 4)),
         queries_(bytes_of(kMostQueries * kCols, 4)) {
@@ -142,9 +134,7 @@ class Bench {
     options.device = Device::cuda(0);
     options.stream = timer_.stream();
     resources_ = Resources(options);
-    table_.line(cuda_devices().front().name + ": k = " + std::to_string(settings.k) + " of " +
-                std::to_string(settings.rows) + " x 128 in " + std::to_string(settings.lists) +
-                " lists by sqeuclidean; milliseconds, and microseconds a query");
+    report_.note(cuda_devices().front().name);
     make_lists();
     coarse_ = std::make_unique<Coarse>(centres_->as<float>(), settings.lists, kCols, kMostQueries, timer_.stream());
   }
@@ -212,9 +202,9 @@ class Bench {
     imbalance_ = squares * static_cast<double>(settings_.lists) / rows / rows;
     offsets_ = std::make_unique<DeviceBytes>(offsets);
     order_ = std::make_unique<DeviceBytes>(order);
-    char text[100];
-    std::snprintf(text, sizeof text, "longest list %lld, imbalance %.2f", static_cast<long long>(longest_), imbalance_);
-    table_.line(text);
+    report_.row({.name = "lists",
+                 .shape = shape(),
+                 .figures = {{"longest", static_cast<double>(longest_)}, {"imbalance", imbalance_}}});
   }
 
   template <int kPartCols>
@@ -287,13 +277,11 @@ class Bench {
       ranking = timer_.of(1, [&] { launch_rank_repeats(lists, ranks.as<uint16_t>(), timer_.stream()); }).median;
       task.repeats = ranks.as<uint16_t>();
     }
-    char text[200];
-    std::snprintf(text, sizeof text, "%s: prepared in %.2f ms; repeated codes (%u) counted in %.2f, ranked in %.2f",
-                  name.c_str(), preparing, repeats, counting, ranking);
-    table_.line(text);
-    table_.line(
-        "queries probes |  coarse    sort   first  select   later  rerank  direct |   total  us/query     goal    FAISS"
-        "     cuVS    floor | candidates, direct, failed coarse");
+    report_.row({.name = name + ", prepare",
+                 .shape = shape(),
+                 .ms = preparing,
+                 .clock = "cuda",
+                 .figures = {{"repeats", static_cast<double>(repeats)}, {"count_repeats_ms", counting}, {"rank_repeats_ms", ranking}}});
     const std::vector<int64_t> counts =
         settings_.queries > 0 ? std::vector<int64_t>{settings_.queries} : std::vector<int64_t>{10000, 100, 1};
     for (const int64_t count : counts) {
@@ -352,12 +340,14 @@ class Bench {
       }
     }
     for (cudaEvent_t& event : events) check(cudaEventDestroy(event));
-    std::string line = column(static_cast<double>(count), 7, 0) + column(static_cast<double>(probes), 7, 0) + " |";
+    static constexpr const char* kStageNames[] = {"coarse", "sort", "first", "select", "later", "rerank", "direct"};
+    const std::string title = name + ", " + std::to_string(count) + " queries, " + std::to_string(probes) + " probes";
+    bench::Row row{.name = title, .shape = this->shape(), .median_ms = total, .runs = settings_.runs, .clock = "cuda"};
     std::vector<double> medians;
     for (std::vector<double>& times : stages) {
       std::sort(times.begin(), times.end());
       medians.push_back(times[times.size() / 2]);
-      line += column(medians.back(), 8, 4);
+      row.figures.emplace_back(std::string(kStageNames[medians.size() - 1]) + "_ms", medians.back());
     }
     const double pairs = static_cast<double>(count * probes) * imbalance_ * static_cast<double>(settings_.rows) /
                          static_cast<double>(settings_.lists);
@@ -365,30 +355,31 @@ class Bench {
     const double floor = std::max(product_ms(pairs, 1, kCols), read_ms(visited * static_cast<double>(settings_.rows) *
                                                                        static_cast<double>(shape.format.bytes() + 4)));
     const double each = 1e3 / static_cast<double>(count);
-    const PeerTimes peers = peers_.of(name + " " + std::to_string(count) + " x " + std::to_string(probes));
-    const auto scaled = [&](const std::optional<double>& time) {
-      return time ? std::optional<double>(*time * each) : std::nullopt;
-    };
-    line += " |" + column(total, 8, 4) + column(total * each, 10, 4) + column(scaled(peers.goal), 9, 4) +
-            column(scaled(peers.faiss), 9, 4) + column(scaled(peers.cuvs), 9, 4) + column(floor * each, 9, 4);
+    row.floor_ms = floor;
+    peers_.of(name + " " + std::to_string(count) + " x " + std::to_string(probes)).add_to(row);
     uint32_t directly = 0;
     check(cudaMemcpy(&directly, directly_searched(memory.as<std::byte>()), 4, cudaMemcpyDeviceToHost));
     const double candidates = mean_candidates(memory, shape, plan);
-    char text[100];
-    std::snprintf(text, sizeof text, " | %.0f, %u, %u; %lld first values, 1 in %d, %.0f MB%s", candidates, directly,
-                  coarse_->failed(), static_cast<long long>(plan.values), plan.cut.sample_every,
-                  static_cast<double>(plan.bytes) / 1e6, plan.tables ? ", lookups" : "");
-    table_.line(line + text);
+    const std::vector<std::pair<std::string, double>> more = {{"us_a_query", total * each},
+                                                              {"candidates", candidates},
+                                                              {"searched_directly", static_cast<double>(directly)},
+                                                              {"failed_coarse", static_cast<double>(coarse_->failed())},
+                                                              {"first_values", static_cast<double>(plan.values)},
+                                                              {"sample_every", static_cast<double>(plan.cut.sample_every)},
+                                                              {"plan_mb", static_cast<double>(plan.bytes) / 1e6}};
+    row.figures.insert(row.figures.end(), more.begin(), more.end());
+    if (plan.tables) row.labels.emplace_back("by", "lookups");
+    report_.row(row);
     // Fewer queries share lists in a way that the formulas do not know.
-    if (settings_.stages && count >= 1000) stage_work(medians, shape, plan, pairs, visited, candidates);
+    if (settings_.stages && count >= 1000) stage_work(title, medians, shape, plan, pairs, visited, candidates);
     if (settings_.tables) {
-      if (name == "PQ8") lookups<8>(task, count, probes);
-      if (name == "PQ32") lookups<32>(task, count, probes);
+      if (name == "PQ8") lookups<8>(title, task, count, probes);
+      if (name == "PQ32") lookups<32>(title, task, count, probes);
     }
   }
 
   // What each stage multiplies, reads and writes.
-  void stage_work(const std::vector<double>& times, const IvfSearchShape& shape, const IvfSearchPlan& plan,
+  void stage_work(const std::string& title, const std::vector<double>& times, const IvfSearchShape& shape, const IvfSearchPlan& plan,
                   double pairs, double visited, double candidates) const {
     const auto queries = static_cast<double>(shape.queries);
     const auto lists = static_cast<double>(shape.lists);
@@ -405,23 +396,28 @@ class Bench {
     // A vector is decoded from shared memory once for each group of queries, and each query read for every 64 vectors.
     const auto shared = [&](double decoded, double some) { return (table ? 256 * decoded : 0) + 256 * some / 64; };
     const double reranked = queries * std::min(candidates, 1.1 * static_cast<double>(shape.k));
-    print_stages(table_, {{"coarse", times[0], 256 * queries * lists, 256 * lists + 512 * queries, 0},
-                          {"sort", times[1], 0, 40 * queries * slots, 0},
-                          {"first", times[2], 256 * first_pairs, sampled * code + 4 * first_pairs,
-                           shared(sampled, first_pairs)},
-                          {"select", times[3], 0, 4 * first_pairs, 0},
-                          {"later", times[4], 256 * later_pairs, later_pairs > 0 ? rows * code * groups : 0,
-                           later_pairs > 0 ? shared(rows * groups, later_pairs) : 0},
-                          {"rerank", times[5], 0, 12 * queries * candidates + reranked * (code_bytes + 516), 0},
-                          {"direct", times[6], 0, 0, 0}});
+    add_stages(report_, title,
+               {{"coarse", times[0], 256 * queries * lists, 256 * lists + 512 * queries, 0},
+                {"sort", times[1], 0, 40 * queries * slots, 0},
+                {"first", times[2], 256 * first_pairs, sampled * code + 4 * first_pairs, shared(sampled, first_pairs)},
+                {"select", times[3], 0, 4 * first_pairs, 0},
+                {"later", times[4], 256 * later_pairs, later_pairs > 0 ? rows * code * groups : 0,
+                 later_pairs > 0 ? shared(rows * groups, later_pairs) : 0},
+                {"rerank", times[5], 0, 12 * queries * candidates + reranked * (code_bytes + 516), 0},
+                {"direct", times[6], 0, 0, 0}});
   }
 
   template <int kParts>
-  void lookups(const IvfSearchTask& task, int64_t count, int64_t probes) const {
+  void lookups(const std::string& title, const IvfSearchTask& task, int64_t count, int64_t probes) const {
     const TableLists lists{task.lists.offsets, task.lists.codes, task.lists.centres, task.lists.codec.codewords,
                            task.lists.rows,    settings_.lists,  settings_.rows,     longest_};
-    TableAblation<kParts> ablation(lists, settings_.k, cuda_devices().front().multiprocessors, timer_, table_);
+    TableAblation<kParts> ablation(lists, settings_.k, cuda_devices().front().multiprocessors, timer_, report_, title);
     ablation.run(task.queries, count, task.probes, probes, task.neighbors);
+  }
+
+  std::string shape() const {
+    return std::to_string(settings_.rows) + " x 128 in " + std::to_string(settings_.lists) + " lists, k = " +
+           std::to_string(settings_.k);
   }
 
   static double mean_candidates(const DeviceBytes& memory, const IvfSearchShape& shape, const IvfSearchPlan& plan) {
@@ -435,7 +431,7 @@ class Bench {
   }
 
   Settings settings_;
-  Table table_;
+  bench::Report& report_;
   Peers peers_;
   StreamTimer timer_;
   Resources resources_;
@@ -451,22 +447,11 @@ class Bench {
   double imbalance_ = 1;
 };
 
-int program(int argc, char** argv) {
-  try {
-    const Settings settings = parse(argc, argv);
-    if (cuda_devices().empty()) {
-      std::fprintf(stderr, "ivf_cuda_bench: no CUDA device here, or a build without CUDA\n");
-      return 1;
-    }
-    Bench(settings).run();
-    return 0;
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "ivf_cuda_bench: %s\n", error.what());
-    return 1;
-  }
-}
-
 const kith::bench::Registered known(
-    {.name = "ivf_cuda", .about = "searches of inverted lists on a GPU, stage by stage", .program = &program});
+    {.name = "ivf_cuda",
+     .about = "searches of inverted lists on a GPU, stage by stage",
+     .options = {"--rows", "--lists", "--queries", "--k", "--runs", "--probes", "--far", "--sample", "--engine", "--stages", "--tables", "--halves", "--lookups", "--term", "--only"},
+     .needs_gpu = true,
+     .run = [](const bench::Options& options, bench::Report& report) { Bench(parse(options), report).run(); }});
 
 }  // namespace

@@ -3,11 +3,10 @@
 // shapes; what limits a stage is what it uses most of, and latency where that is below a third.
 #pragma once
 
+#include "driver/report.hpp"
 #include "floor.hpp"
-#include "table.hpp"
 
 #include <algorithm>
-#include <cstdio>
 #include <string>
 #include <vector>
 
@@ -21,10 +20,10 @@ struct StageWork {
 
 inline constexpr double kSharedBytesASecond = 132 * 128 * 1.755e9;
 
-inline void print_stages(const Table& table, const std::vector<StageWork>& stages) {
+// A row for each stage of `title`.
+inline void add_stages(kith::bench::Report& report, const std::string& title, const std::vector<StageWork>& stages) {
   double total = 0;
   for (const StageWork& stage : stages) total += stage.milliseconds;
-  table.line("  % of time  stage    products %   memory %   shared %   limit");
   for (const StageWork& stage : stages) {
     const double seconds = stage.milliseconds * 1e-3;
     const double flops = 100 * stage.flops / seconds / kHalfFlops;
@@ -35,9 +34,13 @@ inline void print_stages(const Table& table, const std::vector<StageWork>& stage
                               : most == flops  ? "products"
                               : most == shared ? "shared memory"
                                                : "memory";
-    char text[160];
-    std::snprintf(text, sizeof text, "  %9.1f  %-8s %10.1f %10.1f %10.1f   %s", 100 * stage.milliseconds / total,
-                  stage.name, flops, bytes, shared, limit);
-    table.line(text);
+    report.row({.name = title + ", stage " + stage.name,
+                .median_ms = stage.milliseconds,
+                .clock = "cuda",
+                .figures = {{"percent_of_time", 100 * stage.milliseconds / total},
+                            {"products_percent", flops},
+                            {"memory_percent", bytes},
+                            {"shared_percent", shared}},
+                .labels = {{"limit", limit}}});
   }
 }

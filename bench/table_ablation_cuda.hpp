@@ -4,7 +4,7 @@
 
 #include "coarse_step_cuda.hpp"
 #include "cuda_timing.hpp"
-#include "table.hpp"
+#include "driver/report.hpp"
 #include "table_scans_cuda.hpp"
 
 #include "cuda/shared_memory.hpp"
@@ -12,8 +12,8 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstdio>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -32,12 +32,14 @@ struct TableLists {
 template <int kParts>
 class TableAblation {
  public:
-  TableAblation(const TableLists& lists, int64_t k, int multiprocessors, const StreamTimer& timer, const Table& table)
+  TableAblation(const TableLists& lists, int64_t k, int multiprocessors, const StreamTimer& timer,
+                bench::Report& report, std::string title)
       : lists_(lists),
         k_(k),
         multiprocessors_(multiprocessors),
         timer_(timer),
-        table_(table),
+        report_(report),
+        title_(std::move(title)),
         list_tables_(bytes_of(lists.lists * kParts * 256, 4)),
         vector_terms_(bytes_of(lists.count, 4)) {
     const auto blocks = static_cast<unsigned>(lists.lists);
@@ -93,11 +95,11 @@ class TableAblation {
         task.queries, lists_.codewords, const_cast<float*>(task.query_tables));
   }
 
-  void print(double milliseconds, const char* scan, const char* values, const char* term, double share) const {
-    char text[160];
-    std::snprintf(text, sizeof text, "  %-10s %-6s %-18s %10.4f ms   %.4f of the library's neighbours", scan, values,
-                  term, milliseconds, share);
-    table_.line(text);
+  void add_row(double milliseconds, const char* scan, const char* values, const char* term, double share) const {
+    report_.row({.name = title_ + ", lookups, " + scan + ", " + values + ", " + term,
+                 .median_ms = milliseconds,
+                 .clock = "cuda",
+                 .figures = {{"share_of_neighbors", share}}});
   }
 
   void multi_pass(TableScanTask task, int64_t count) {
@@ -139,7 +141,7 @@ class TableAblation {
     };
     const double milliseconds = timer_.of(3, search).median;
     check(cudaGetLastError());
-    print(milliseconds, "multi-pass", "f32", "4 bytes a vector", share_of_columns(task, columns, count));
+    add_row(milliseconds, "multi-pass", "f32", "4 bytes a vector", share_of_columns(task, columns, count));
   }
 
   // Columns of a query's distances are positions in its lists, in turn.
@@ -213,14 +215,15 @@ class TableAblation {
         if (entry != kPadding) positions[static_cast<size_t>(query * k_ + i)] = row_of(entry);
       }
     }
-    print(milliseconds, scan, values, term, share(positions, count));
+    add_row(milliseconds, scan, values, term, share(positions, count));
   }
 
   TableLists lists_;
   int64_t k_;
   int multiprocessors_;
   const StreamTimer& timer_;
-  const Table& table_;
+  bench::Report& report_;
+  std::string title_;
   DeviceBytes list_tables_;
   DeviceBytes vector_terms_;
   const int32_t* lengths_ = nullptr;

@@ -1,5 +1,5 @@
 // What kith_bench runs. A benchmark registers itself under a name. It gives cases, which the driver lists, chooses from
-// and times; or it measures by itself and reports rows; or it is a program with options and a table of its own.
+// and times; or it measures by itself and reports rows.
 #pragma once
 
 #include "driver/options.hpp"
@@ -34,8 +34,6 @@ struct Benchmark {
   std::function<void(const Options&, Report&)> run = nullptr;
   // What it returns is kept while its cases run.
   std::function<std::shared_ptr<void>(const Place&, std::vector<Case>&)> cases = nullptr;
-  // Parses its own arguments and prints its own table, as main() does; returns the exit code.
-  int (*program)(int argc, char** argv) = nullptr;
 };
 
 // At namespace scope: `const bench::Registered known({...});`

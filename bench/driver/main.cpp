@@ -3,8 +3,7 @@
 //   kith_bench                         their names
 //   kith_bench NAME --help             what NAME measures, and its options
 //   kith_bench NAME [--option VALUE]   runs it; with --out FILE results are written there, too, as lines of JSON
-//   NAME_bench [...]                   the same, by a link; the benchmarks of a GPU have one. Some of these print a table of
-//                                      their own, of which --out FILE has a copy; their options are at the top of the file
+//   NAME_bench [...]                   the same, by a link; the benchmarks of a GPU have one
 //
 // Benchmarks of cases, and `compare` where no name is given, take these options instead:
 //
@@ -140,10 +139,6 @@ void explain(const Benchmark& benchmark) {
     std::puts("options: --device cpu|cuda --table NAME --repeat N --threads N --list --serve");
     return;
   }
-  if (benchmark.program != nullptr) {
-    std::printf("options: see the top of bench/%s_bench.*\n", benchmark.name.c_str());
-    return;
-  }
   std::printf("options: --out FILE");
   for (const std::string& option : benchmark.options) std::printf(" %s", option.c_str());
   std::puts("");
@@ -171,15 +166,6 @@ std::string name_of_link(const std::string& started_as) {
   return "";
 }
 
-int run_program(const Benchmark& benchmark, const std::vector<std::string>& arguments) {
-  std::vector<std::string> all = {benchmark.name + "_bench"};
-  all.insert(all.end(), arguments.begin(), arguments.end());
-  std::vector<char*> pointers;
-  for (std::string& one : all) pointers.push_back(one.data());
-  pointers.push_back(nullptr);
-  return benchmark.program(static_cast<int>(all.size()), pointers.data());
-}
-
 int run(std::vector<std::string> arguments) {
   if (arguments.empty() || arguments[0] == "--help") {
     for (const Benchmark& one : benchmarks()) std::printf("%-20s %s\n", one.name.c_str(), one.about.c_str());
@@ -197,7 +183,6 @@ int run(std::vector<std::string> arguments) {
     explain(*found);
     return 0;
   }
-  if (found->program != nullptr) return run_program(*found, arguments);
   if (found->cases) {
     run_cases(*found, CaseOptions(arguments));
     return 0;

@@ -33,6 +33,18 @@ class Options {
     const auto given = values_.find(name);
     return given == values_.end() ? otherwise : std::atoll(given->second.c_str());
   }
+  // "8,16,32".
+  std::vector<int64_t> numbers(const std::string& name, std::vector<int64_t> otherwise) const {
+    const auto given = values_.find(name);
+    if (given == values_.end()) return otherwise;
+    std::vector<int64_t> numbers;
+    for (size_t at = 0; at <= given->second.size();) {
+      const size_t end = std::min(given->second.find(',', at), given->second.size());
+      numbers.push_back(std::atoll(given->second.substr(at, end - at).c_str()));
+      at = end + 1;
+    }
+    return numbers;
+  }
 
  private:
   std::map<std::string, std::string> values_;
