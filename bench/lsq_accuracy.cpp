@@ -4,14 +4,14 @@
 //   kith_bench lsq_accuracy --learn FILE --base FILE --query FILE [--bytes 8] [--learn-first N] [--train N] [--rows N]
 //                           [--queries N] [--beam 5] [--unit 1] [--codes pq,opq,rq,lsq,norm]
 //                           [--rounds 25] [--search-rounds 8] [--start opq|residual|random] [--anneal 0.35]
-//                           [--lambda 10] [--perturbed 0] [--encode 16,32] [--curves FILE]
+//                           [--lambda 10] [--perturbed 0] [--encode 16,32] [--curves 1]
 //
 // Lists, as in --lambda 10,30 --start opq,residual, train LSQ once for each combination.
 // --unit 1 makes vectors of length 1 before everything else, and neighbours are those by cosine of decoded vectors.
 // Seconds and microseconds are those of the clock. "LSQm + norm" has one codebook less, and a byte for the norm from
 // 256 trained levels. "Error, trained" is that of the training vectors: where it is far below that of the base, more of
-// them would help. --encode: the rounds of the search for codes. --curves appends lines "bytes,code,error,N,R@N" to a
-// file, for N up to 100, to be drawn by lsq_curves.py.
+// them would help. --encode: the rounds of the search for codes. --curves 1 adds R@N for twelve N up to 100, which
+// lsq_curves.py draws.
 #include <kith/kith.hpp>
 
 #include "driver/benchmark.hpp"
@@ -22,8 +22,6 @@
 #include "rows/stored_row.hpp"
 
 #include <algorithm>
-#include <cerrno>
-#include <fstream>
 #include <functional>
 #include <numeric>
 #include <sstream>
@@ -91,6 +89,7 @@ class Accuracy {
         codes_(options.text("--codes", "pq,opq,rq,lsq,norm")),
         encode_rounds_(numbers_in(options.text("--encode", "16,32"))),
         unit_(options.number("--unit", 0) != 0),
+        curves_(options.number("--curves", 0) != 0),
         learn_(read_rows(options.text("--learn"), options.number("--learn-first", 0), options.number("--train", 100'000),
                          unit_)),
         base_(read_rows(options.text("--base"), 0, options.number("--rows", 1'000'000), unit_)),
@@ -104,10 +103,6 @@ class Accuracy {
     vary(options, "--lambda", "10", [](auto& params, const auto& one) { params.regularization = std::stod(one); });
     vary(options, "--anneal", "0.35", [](auto& params, const auto& one) { params.anneal = std::stod(one); });
     vary(options, "--perturbed", "0", [](auto& params, const auto& one) { params.perturbed = std::stoll(one); });
-    if (const std::string path = options.text("--curves"); !path.empty()) {
-      curves_.open(path, std::ios::app);
-      if (!curves_) throw IoError("cannot write " + path, path, errno);
-    }
     report_.note(std::to_string(learn_.rows()) + " training vectors, " + std::to_string(base_.rows()) +
                  " base vectors, " + std::to_string(query_.rows()) + " queries of " + std::to_string(base_.cols()) +
                  " columns; " + std::to_string(bytes_) + " bytes a vector; a beam of " + std::to_string(beam_) +
@@ -271,10 +266,13 @@ class Accuracy {
     for (const int64_t rank : ranks_) row.figures.emplace_back("R@" + std::to_string(rank), recall(rank));
     if (name == "OPQ") rotated_recall_ = recall(1);
     if (rotated_recall_ > 0) row.figures.emplace_back("R@1 / OPQ's", recall(1) / rotated_recall_);
-    report_.row(row);
-    for (int64_t rank = 1; curves_.is_open() && rank <= kFound; ++rank) {
-      curves_ << bytes_ << ",\"" << name << "\"," << error << "," << rank << "," << recall(rank) << "\n";
+    if (curves_) {
+      for (const int64_t rank : {1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100}) {
+        row.figures.emplace_back("curve@" + std::to_string(rank), recall(rank));
+      }
+      row.labels = {{"bytes", std::to_string(bytes_)}, {"code", name}};
     }
+    report_.row(row);
   }
 
   bench::Report& report_;
@@ -283,6 +281,7 @@ class Accuracy {
   const std::string codes_;
   const std::vector<int64_t> encode_rounds_;
   const bool unit_;
+  const bool curves_;
   std::vector<std::pair<LocalSearchParams, std::string>> trainings_{{{}, ""}};
   std::string constant_;
   const MatrixBuffer learn_;
@@ -291,7 +290,6 @@ class Accuracy {
   const Neighbors truth_;
   const std::vector<int64_t> ranks_;
   double rotated_recall_ = 0;
-  std::ofstream curves_;
 };
 
 const bench::Registered known({

@@ -2,7 +2,7 @@
 
     python bench/lsq_curves.py [--results bench/results/h200] [--images docs/images]
 
-Reads lsq_curves_sift.csv, lsq_curves_glove.csv and lsq_rounds.csv, as `kith_bench lsq_accuracy --curves` writes them, and draws
+Reads lsq_curves_sift.jsonl, lsq_curves_glove.jsonl and lsq_rounds.jsonl, as `kith_bench lsq_accuracy --curves 1` writes them, and draws
 lsq_recall.png (figure 1 of Martinez, Hoos and Little, "Solving multi-codebook quantization in the GPU") and
 lsq_rounds.png. Needs matplotlib.
 """
@@ -10,7 +10,7 @@ lsq_rounds.png. Needs matplotlib.
 from __future__ import annotations
 
 import argparse
-import csv
+import json
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +21,11 @@ Curves = dict[tuple[int, str], list[tuple[float, int, float]]]
 def read(path: Path) -> Curves:
     """By bytes and code: (error, N, R@N)."""
     curves: Curves = {}
-    with open(path, encoding="utf-8", newline="") as file:
-        for size, code, error, rank, recall in csv.reader(file):
-            curves.setdefault((int(size), code), []).append((float(error), int(rank), float(recall)))
+    for line in map(json.loads, path.read_text("utf-8").splitlines()):
+        figures = line.get("figures", {})
+        points = [(figures["error"], int(name[6:]), value) for name, value in figures.items() if name.startswith("curve@")]
+        if points:
+            curves.setdefault((int(line["labels"]["bytes"]), line["labels"]["code"]), []).extend(points)
     return curves
 
 
@@ -87,7 +89,7 @@ def main() -> None:
     from matplotlib import pyplot
 
     figure, axes = pyplot.subplots(2, 2, figsize=(9.2, 7.2), layout="constrained")
-    for row, (name, file) in enumerate((("SIFT1M", "lsq_curves_sift.csv"), ("GloVe", "lsq_curves_glove.csv"))):
+    for row, (name, file) in enumerate((("SIFT1M", "lsq_curves_sift.jsonl"), ("GloVe", "lsq_curves_glove.jsonl"))):
         curves = read(options.results / file)
         for column, size in enumerate((8, 16)):
             draw_recall(axes[row][column], curves, size, f"{name}, {8 * size} bits")
@@ -95,7 +97,7 @@ def main() -> None:
     axes[0][1].legend(fontsize=8, frameon=False)
     figure.savefig(options.images / "lsq_recall.png", dpi=110)
     figure, axes = pyplot.subplots(1, 2, figsize=(9.2, 3.6), layout="constrained")
-    curves = read(options.results / "lsq_rounds.csv")
+    curves = read(options.results / "lsq_rounds.jsonl")
     for column, size in enumerate((8, 16)):
         draw_rounds(axes[column], curves, size)
     figure.savefig(options.images / "lsq_rounds.png", dpi=110)
