@@ -291,7 +291,7 @@ class KnnGraph:
         memory_limit: ByteSize | None = None,
         progress: Progress = False,
     ) -> Any:
-        """The edges turned round: row i of the sparse matrix holds the rows whose neighbour it is. As `to_csr` else."""
+        """The reversed edges: row i of the sparse matrix holds the rows whose neighbour it is. As `to_csr` else."""
         return self._matrix("reversed", threads, memory_limit, progress)
 
     @answers_other_names("symmetric()")
