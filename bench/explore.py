@@ -41,7 +41,7 @@ const drawn = performance.now() - began;
 const seen = [...main.querySelectorAll('img')].filter((i) => i.getBoundingClientRect().top < innerHeight);
 await Promise.all(seen.map((i) => i.complete || new Promise((go) => (i.onload = i.onerror = go))));
 const whole = performance.now() - began;
-await new Promise((go) => requestAnimationFrame(() => requestIdleCallback(go)));
+await new Promise((go) => requestAnimationFrame(() => requestIdleCallback(go, {{ timeout: 500 }})));
 return [drawn, whole];"""
 
 
