@@ -18,7 +18,7 @@ constexpr int64_t kLargestProductK = kMostListCandidates / 2;
 constexpr int64_t kMostPairs = int64_t{1} << 30;      // per batch
 constexpr int64_t kMostPairBytes = int64_t{2} << 30;  // for their fp16 operands: more would not be faster
 
-// Halves of a query for one of its lists: whole chunks.
+// fp16 values per pair of a query and a list, padded to whole chunks.
 int64_t pair_stride(const CodeFormat& format) { return round_up(format.cols, kWideChunkCols); }
 
 struct IvfWorkspace : WorkspaceLayout {
@@ -81,10 +81,10 @@ int run_rows(double pairs, double rows_of_list, const IvfSearchShape& shape, int
   return static_cast<int>(std::clamp<int64_t>(round_up(static_cast<int64_t>(rows), kLeast), kLeast, 4096));
 }
 
-// A list that is decoded for one or two queries may cost more than their lookups in it. Counts are for each list:
-// products sort pairs by list and decode a list that anybody visits once, after a start; tables are made for each query
-// in either pass, or for each pair of query and list, and vectors looked up. Only many pairs hide how long a block
-// waits where it begins.
+// Decoding a list for one or two queries may cost more than looking its codes up. Estimates are per list: products sort
+// the pairs by list and decode each visited list once, plus a startup cost; tables are built per query and pass, or per
+// pair of query and list, and then looked up for each vector. Only many pairs hide the latency at the start of a
+// block.
 bool prefers_tables(const IvfSearchShape& shape) {
   constexpr double kMargin = 0.85;
   constexpr double kLeastPairs = 65536;
@@ -128,9 +128,9 @@ double most_probed(const IvfSearchShape& shape) {
   return std::min(vectors, longest + static_cast<double>(shape.slots - 1) * mean);
 }
 
-// Room for what the k-th value of the first pass lets pass, as if that had looked at random vectors. A query that meets
-// a list of a large part of all vectors would have a threshold from too few of them: it gets a sample of all of the
-// list.
+// Provides room for the vectors within the k-th value of the first pass, as if that had seen random vectors. If a query
+// probes a list with a large share of all vectors, its threshold would come from too few of them, so it samples the
+// whole list.
 void cut_long_lists(const IvfSearchShape& shape, IvfSearchPlan& plan) {
   constexpr double kMostPassing = 65536;
   ScanCut& cut = plan.cut;
@@ -155,8 +155,8 @@ void cut_long_lists(const IvfSearchShape& shape, IvfSearchPlan& plan) {
   plan.candidates = std::max(plan.candidates, round_up(static_cast<int64_t>(room), 128));
 }
 
-// Where bounds are known a first pass is for those queries alone whose nearest vectors are here: a sample of the nearest
-// lists, of which so many times k pass as there is room for.
+// With known bounds, only queries whose nearest vectors are in these lists need a first pass: a sample of their nearest
+// lists, sized so that the candidates it lets pass fit the room.
 void cut_bounded(const IvfSearchShape& shape, IvfSearchPlan& plan) {
   constexpr int64_t kLeastSample = 1024;
   const double longest = std::max(mean_length(shape), static_cast<double>(shape.longest));
@@ -181,15 +181,15 @@ void cut_lists(const IvfSearchShape& shape, IvfSearchPlan& plan) {
                            ? 1.0
                            : std::max(1e-3, static_cast<double>(shape.kept) / static_cast<double>(shape.vectors));
   ScanCut& cut = plan.cut;
-  // Where a query's vectors are few all their values are kept. A sample spares the first pass most of its reading, but
-  // the second looks at the first pairs once more and writes more candidates: so it is where the first pairs are a
-  // quarter of all, of codes that take long to read or decode, or a sixteenth. One in so many lets about so many times
-  // k pass, for which there must be room, and must itself have several times k.
+  // With few vectors per query all values are kept. Sampling saves most reads of the first pass, but the second then
+  // visits the first pairs again and writes more candidates; it pays off if the first pairs are a quarter of all (codes
+  // slow to read or decode) or a sixteenth. Sampling one in n lets about n k vectors pass, which must fit the room, and
+  // the sample itself must hold several times k.
   const bool all = mean * slots <= 6144;
   const bool takes_long = shape.format.bytes() > 128 || plan.wide;
   const double sampled_lists = std::min<double>(slots, kMostFirstSlots);
-  // A query that looks at one long list alone has its threshold from as many of its vectors as there is room for, taken
-  // from all of it: rows that were added in some order are not alike.
+  // A query with a single long list takes its threshold from as many of its vectors as fit, spread over the whole list,
+  // since rows may have been added in some order.
   constexpr int64_t kLongSample = kMostFirstValues - kSampleRows;
   const bool one_long_list = shape.slots == 1 && mean > 4.0 * kMostFirstValues;
   cut.sample_every = 1;
@@ -204,7 +204,7 @@ void cut_lists(const IvfSearchShape& shape, IvfSearchPlan& plan) {
     cut.sample_every = static_cast<int>(std::clamp(std::min(room, enough), 1.0, 4.0));
   }
   const double rows_of_list = mean / cut.sample_every;
-  // Sized so that most lists fit the first pass; the remainder of a longer one is a work item of its own.
+  // Sized so that most lists fit the first pass; the remainder of a longer list is a separate work item.
   const double kept_rows = std::min((shape.slots == 1 ? 2 : 1.5) * rows_of_list + 64,
                                     one_long_list ? static_cast<double>(kLongSample) : kMostFirstValues / 2.0);
   cut.kept_rows = round_up(static_cast<int64_t>(kept_rows), kSampleRows);
@@ -214,11 +214,11 @@ void cut_lists(const IvfSearchShape& shape, IvfSearchPlan& plan) {
                                                   (slots - 1) * static_cast<double>(cut.kept_rows) + 1}));
   plan.values = std::min(round_up(cut.first_rows - 1 + cut.kept_rows, 32), kMostFirstValues);
   cut.rescans = plan.by_row;
-  constexpr int64_t kMostBounded = 256;  // neighbours: of more, candidates are many whatever is known
+  constexpr int64_t kMostBounded = 256;  // for larger k there are many candidates in any case
   const bool has_bounds = shape.bounded && !all && shape.k <= kMostBounded && shape.sample_every == 0;
   if (has_bounds) cut_bounded(shape, plan);
   if (!one_long_list && shape.sample_every == 0 && !has_bounds) cut_long_lists(shape, plan);
-  if (one_long_list && !has_bounds) {  // k of so many values let as many times k pass as there are vectors for each
+  if (one_long_list && !has_bounds) {  // sampling one vector in n lets n k vectors pass
     constexpr int64_t kMostPassing = 65536;
     const double passing = k * mean / static_cast<double>(plan.values);
     const auto room = static_cast<int64_t>(1.5 * passing) + 256;

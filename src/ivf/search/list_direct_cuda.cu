@@ -40,8 +40,8 @@ int64_t direct_blocks(int64_t k, int64_t cols, int multiprocessors) {
   return std::max<int64_t>(1, std::min<int64_t>(multiprocessors, kMostBytes / (8 * list_room(k))));
 }
 
-// How far the query is from what the list's halves are less, in the scaled unit; by a warp. `query` is in shared memory,
-// as it was given: for distances only.
+// Scaled distance of the query from the origin of the list's fp16 values, computed by a warp. `query` is in shared
+// memory, unscaled; for distances only.
 __device__ double origin_distance(const ListRerankTask& task, const double* query, uint32_t list, double scale) {
   const auto cols = static_cast<int>(task.lists.codec.format.cols);
   const bool has_origin = task.lists.has_origin();
@@ -76,8 +76,8 @@ __device__ bool row_may_reach(const PreparedLists& prepared, int64_t position, d
   return !(within > 0 && farthest < within * within) && !(nearest > beyond * beyond);
 }
 
-// Positions first .. end - 1, no more than kSiftRun, of those vectors that may be within reach; returns how many. A thread
-// for each vector. `count` is 0 before.
+// Collects those of positions first .. end - 1 (at most kSiftRun) whose vectors may be within reach; returns their
+// number. One thread per vector; `count` must be 0.
 __device__ int sift_rows(const ListRerankTask& task, int64_t first, int64_t end, double distance, double reach,
                          uint32_t* sifted, int* count) {
   bool near[kSiftRun / kThreads];

@@ -52,7 +52,7 @@ std::vector<uint8_t> distinct_rows(const float* rows, int64_t count, int64_t col
     }
     return a < b;
   };
-  // NaN would make this no order.
+  // With NaN this would not be a strict weak order.
   const bool numbers = std::none_of(rows, rows + count * cols, [](float value) { return std::isnan(value); });
   if (!numbers) return order;
   std::sort(order.begin(), order.end(), less);

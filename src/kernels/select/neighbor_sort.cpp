@@ -91,8 +91,8 @@ void for_each_neighbor(std::span<NeighborRun> runs, const Use& use) {
   }
 }
 
-// How numbers up to `largest` are cut into digits, as even as can be: the fewer values a digit has, the better their
-// places stay in the cache. Wide digits are fewer, and pay where there are more values to sort than a digit has.
+// Splits numbers up to `largest` into digits of nearly equal width: narrow digits keep their counters in the cache,
+// wide ones need fewer passes and pay off once there are more numbers to sort than digit values.
 struct Digits {
   int count;
   int width;
@@ -105,8 +105,8 @@ struct Digits {
   }
 };
 
-// Sorts by value(neighbour), keeping the order of equal ones: from the source to `to`, then to `other` and back, digit
-// by digit. Returns where they are.
+// Stable sort by value(neighbour), digit by digit: from the source to `to`, then alternating with `other`. Returns the
+// array with the result.
 template <typename Source, typename Value>
 uint64_t* sort_by(const Digits& digits, Source source, int64_t count, uint64_t* to, uint64_t* other,
                   const Value& value) {
