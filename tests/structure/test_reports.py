@@ -38,3 +38,17 @@ def test_stored_lines_are_of_this_form() -> None:
         for number, line in enumerate(file.read_text("utf-8").splitlines(), 1):
             members = set(json.loads(line)) - {"table"}
             assert members == {"note"} or "case" in members and members <= {"case", *MEMBERS}, f"{file}:{number}"
+
+
+def test_stored_results_are_lines() -> None:
+    """But for logs, and notes of what was tried. Their list may only become shorter."""
+    logs = {"graph_sift1m_x86_64", "exact_cuda_profile", "memcheck", "racecheck", "train_widths_cuda"}
+    texts = {path.stem for path in BENCH.glob("results/*/*") if path.suffix not in (".jsonl", ".json")}
+    assert texts <= logs, f"a benchmark writes its lines with --write: {sorted(texts - logs)}"
+
+
+def test_python_benchmarks_report() -> None:
+    """A parser of its own is for what measures no times: pictures, and checks of answers."""
+    others = {"graph_lives", "lsq_curves", "plot_curves", "plot_graphs", "random_calls", "report"}
+    own = {path.stem for path in BENCH.glob("*.py") if "ArgumentParser(" in path.read_text("utf-8")}
+    assert own <= others, f"use parser_of() and report_of() of report.py: {sorted(own - others)}"
