@@ -53,26 +53,6 @@ double MachineModel::seconds(const Counts& counts) const {
   return sum;
 }
 
-// f32 products on a small CPU. On faster CPUs and with faster formats a GPU is chosen too early, which costs less than
-// the GPU's start. The data is in host memory.
-MachineModel cpu_model(int threads) {
-  constexpr double kOperationsPerThread = 30e9;
-  // Cells of 1,000,000 x 128 on a Neoverse V1, in the products of one column that method_choice counts.
-  constexpr double kGraphOperationsPerThread = 250e9;
-  const double each = 1 / (kOperationsPerThread * threads);
-  return MachineModel{
-      {CostUnit::device_start, 0},
-      {CostUnit::copied_byte, 0},
-      {CostUnit::dense_product, each},
-      {CostUnit::grouped_product, each},
-      {CostUnit::ranked_product, each},
-      {CostUnit::f32_product, each},
-      {CostUnit::f32_training, each},
-      {CostUnit::f64_step, each},
-      {CostUnit::graph_product, 1 / (kGraphOperationsPerThread * threads)},
-  };
-}
-
 const MachineModel& model_of(const DeviceInfo&) { return h200(); }  // the table has one row
 
 bool worth_a_gpu(const Counts& counts, int threads) {

@@ -103,7 +103,7 @@ std::vector<PlanPhase> plan_cells_on_disk(const PlanQuestion& question, const Ce
       question.gpu ? Counts{{CostUnit::graph_product, 2 * pairs * cols},
                             {CostUnit::graph_cells_row, rows},
                             {CostUnit::graph_probe_row, cells.cells > kMostCellsRanked ? 0 : rows * cells.probes}}
-                   : Counts{{CostUnit::graph_product, 2 * pairs * cols}});
+                   : Counts{{CostUnit::graph_product, pair_factor(question.dtype) * 2 * pairs * cols}});
   add({.name = "lists in order",
        .read_bytes = lists,
        .written_bytes = result,

@@ -72,7 +72,7 @@ Counts graph_counts(const PlanQuestion& question, GraphMethod method) {
     const double cost = method == GraphMethod::exact   ? costs.exact
                         : method == GraphMethod::cells ? costs.cells
                                                        : costs.nn_descent;
-    return {{CostUnit::graph_product, kProduct * cost}};
+    return {{CostUnit::graph_product, pair_factor(question.dtype) * kProduct * cost}};
   }
   if (method == GraphMethod::exact) return {{CostUnit::graph_product, kProduct * problem.pairs() * cols}};
   const auto rows = static_cast<double>(question.rows);
@@ -189,7 +189,8 @@ WorkPlan plan_index(const PlanQuestion& question) {
        .blocks = runs,
        .host_bytes = plan.from_disk ? question.host_memory_limit : 2 * codes + kWorking,
        .disk_bytes = plan.from_disk ? codes : 0},
-      {{CostUnit::dense_product, kProduct * rows * ((size.has_lists ? lists : 0) + size.codewords) * cols}});
+      {{CostUnit::dense_product, kProduct * rows * (size.has_lists ? lists : 0) * cols},
+       {CostUnit::f32_product, kProduct * rows * size.codewords * cols}});
   add({.name = plan.from_disk ? "join" : "save",
        .read_bytes = plan.from_disk ? codes : 0,
        .written_bytes = plan.result_bytes,
