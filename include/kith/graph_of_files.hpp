@@ -54,15 +54,15 @@ struct GraphOfFile {
   VectorFile x;
 };
 
-// merge_graphs() (graph_merge.hpp) into a folder, with the same bytes under any limit that has room for the two largest
-// parts. If there are more parts and not all fit, pairs are merged one by one, with files in a work folder as above.
+// merge_graphs() (graph_merge.hpp) into a folder, with the same bytes under any limit. If not all parts fit, pairs are
+// merged one by one, with files in a work folder as above, and two that do not fit are merged from disk, on the CPU.
 KITH_EXPORT GraphReport merge_graphs_folder(const std::vector<GraphOfFile>& parts, const std::string& folder,
                                             const GraphMergeParams& params, const GraphWork& work = {},
                                             const Resources& resources = Resources());
 
 // extend_graph() (graph_merge.hpp) into a folder, with the same bytes. Up to 4,096 new rows, or any number at a recall
 // of 1, are compared with all rows from disk, under any limit, with files in a work folder as above; the report then
-// has no recall, and the graph's distances must be those that Kith computes. More are merged in memory.
+// has no recall, and the graph's distances must be those that Kith computes. More are merged as by merge_graphs_folder().
 KITH_EXPORT GraphReport extend_graph_folder(const GraphOfFile& old, const VectorFile& fresh, const std::string& folder,
                                             const GraphMergeParams& params = {}, const GraphWork& work = {},
                                             const Resources& resources = Resources());

@@ -67,8 +67,8 @@ def merge_graphs(
         As in `knn_graph` for ``nn_descent``.
     out : str or path-like, optional
         A folder for the graph, as in `knn_graph`; vectors are files then, or numpy arrays of float32, float16, uint8 or int8.
-        Where `memory_limit` is too little for more than two parts, they are merged two at a time, from disk, to the same
-        bytes; the same call goes on after a kill.
+        Where `memory_limit` is too little for all parts, they are merged two at a time, and two that do not fit from disk,
+        to the same bytes; the same call goes on after a kill.
     work, keep_work
         As in `knn_graph`, with `out`.
     device, threads, memory_limit, device_memory_limit, check_finite, progress
@@ -166,7 +166,8 @@ def extend_graph(
         `graph`.
     out : str or path-like, optional
         A folder for the graph, as in `merge_graphs`. New vectors that are compared with all are so from disk, under any
-        `memory_limit`, and the same call goes on after a kill; the report has no recall then. More are merged in memory.
+        `memory_limit`, and the same call goes on after a kill; the report has no recall then. More are merged in memory,
+        or from disk where that has no room.
     work, keep_work
         As in `knn_graph`, with `out`.
     device, threads, memory_limit, device_memory_limit, check_finite, progress

@@ -86,6 +86,31 @@ def test_a_graph(kith, files, tmp_path, method, growth):
 
 
 @pytest.fixture(scope="module")
+def two(kith, tmp_path_factory):
+    """Two graphs with their vectors, which do not fit in the limit below together with the lists of a merge."""
+    folder = tmp_path_factory.mktemp("two")
+    x = np.concatenate([np.load(path) for path in sorted(shards(folder, 20_000).parent.glob("part-*.npy"))])
+    for name, rows in (("a", x[:8_000]), ("b", x[8_000:])):
+        np.save(folder / f"{name}.npy", rows)
+        kith.ok("graph", "build", "--data", folder / f"{name}.npy", "-k", 8, "--method", "exact", "--device", "cpu",
+                "--out", folder / name)  # fmt: skip
+    return folder
+
+
+@pytest.mark.parametrize("growth", PATIENCE)
+def test_a_merge_of_two_graphs(kith, two, tmp_path, growth):
+    merge = ["graph", "merge", "--graph", two / "a", two / "b", "--data", two / "a.npy", two / "b.npy", "--list-length", 32,
+             "--recall", 0.9, "--device", "cpu", "--threads", 2, "--out"]  # fmt: skip
+    kith.ok(*merge, tmp_path / "truth")
+    limits = [("--memory-limit", "30M"), ("--memory-limit", "32M"), ()] if not kith.sanitized else [()]
+    kill_again_and_again(kith, lambda run: [*merge, tmp_path / "g", *limits[run % len(limits)]], growth)
+    for name in ("ids.npy", "distances.npy"):
+        assert (tmp_path / "truth" / name).read_bytes() == (tmp_path / "g" / name).read_bytes(), name
+    left = {path.name for path in (tmp_path / "g").iterdir()} - {"ids.npy", "distances.npy", "report.json"}
+    assert not left or (left == {"work"} and not list((tmp_path / "g" / "work").iterdir()))
+
+
+@pytest.fixture(scope="module")
 def trained(kith, many, tmp_path_factory):
     path = tmp_path_factory.mktemp("trained") / "empty.kith"
     kith.ok("index", "build", "--base", many, "--factory", "IVF64,SQ8", "--out", path, "--device", "cpu", "--threads", 2)

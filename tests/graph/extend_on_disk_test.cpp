@@ -45,9 +45,9 @@ class Extension {
 
   const GraphOfFile& old() const { return old_; }
   const VectorFile& fresh() const { return fresh_; }
-  int64_t least() const { return extend_on_disk_footprint(old_, fresh_, params, under_limit(kNoLimit)).host; }
+  int64_t least() const { return extend_on_disk_footprint(old_, {fresh_}, params, under_limit(kNoLimit)).host; }
   GraphReport run(SimulatedDisk& disk, GraphSink& sink, int64_t limit, bool keep = false, int64_t block = 90) const {
-    return extend_on_disk(old_, fresh_, params, {.disk = disk, .folder = "w", .keep = keep, .most_rows = block}, sink,
+    return extend_on_disk(old_, {fresh_}, params, {.disk = disk, .folder = "w", .keep = keep, .most_rows = block}, sink,
                           under_limit(limit));
   }
   KnnGraph truth() const {
@@ -209,20 +209,35 @@ TEST(ExtendOnDisk, GraphsInFoldersAreExtendedUnderLimits) {
     EXPECT_EQ(graph_folder_info(directory.path("graph")).hashes, truth);
     EXPECT_FALSE(std::filesystem::exists(directory.path("graph/work")));
   }
-  // Many are merged, in memory, whose limit is named.
-  const Extension many(directory, rows.view(), 2000, 6);
-  const auto refused = testing::thrown<OutOfMemory>(
-      [&] { extend_graph_folder(many.old(), many.fresh(), directory.path("many"), {}, {}, under_limit(1 << 20)); });
-  ASSERT_TRUE(refused);
-  extend_graph_folder(many.old(), many.fresh(), directory.path("many"), {}, {}, under_limit(refused->bytes_needed()));
-  const KnnGraph merged = extend_graph(many.old().graph, rows.view().slice(0, 2000), rows.view().slice(2000, 7000), {},
-                                       under_limit(kNoLimit));
-  EXPECT_EQ(graph_folder_info(directory.path("many")).hashes, hash_graph(merged));
-  GraphWork kept;
-  kept.keep = true;
-  expect_refusal<Unsupported>(
-      [&] { extend_graph_folder(many.old(), many.fresh(), directory.path("many"), {}, kept, under_limit(kNoLimit)); },
-      "recall of 1");
+}
+
+// Many new rows are merged by rounds, or, where the old ones are few, compared with these.
+TEST(ExtendOnDisk, ManyNewRowsAreMergedUnderAnyLimit) {
+  const TemporaryDirectory directory;
+  const auto rows = reference::make_floats(Shape::gaussian, 11'000, 8, 1);
+  for (const int64_t old_rows : {2'000, 5'000}) {
+    SCOPED_TRACE(old_rows);
+    const Extension many(directory, rows.view(), old_rows, 6);
+    const GraphMergeParams params{.recall = 0.9};
+    const GraphHashes truth = hash_graph(extend_graph(many.old().graph, rows.view().slice(0, old_rows),
+                                                      rows.view().slice(old_rows, 11'000 - old_rows), params,
+                                                      under_limit(kNoLimit)));
+    const auto refused = testing::thrown<OutOfMemory>(
+        [&] { extend_graph_folder(many.old(), many.fresh(), directory.path("many"), params, {}, under_limit(1 << 18)); });
+    ASSERT_TRUE(refused);
+    GraphWork kept;
+    kept.folder = directory.path("steps");
+    for (const GraphWork& work : {GraphWork(), kept}) {
+      const int64_t limit = work.folder.empty() ? refused->bytes_needed() : kNoLimit;
+      const GraphReport report =
+          extend_graph_folder(many.old(), many.fresh(), directory.path("many"), params, work, under_limit(limit));
+      EXPECT_EQ(report.method, "extend");
+      EXPECT_EQ(graph_folder_info(directory.path("many")).hashes, truth);
+      EXPECT_FALSE(std::filesystem::exists(directory.path("many/work")));
+      EXPECT_FALSE(std::filesystem::exists(directory.path("many/work.new")));
+      EXPECT_FALSE(std::filesystem::exists(directory.path("steps.new")));
+    }
+  }
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ INNER_ORDER = {
     "quantize": "product additive".split(),
     "ivf": "model segment scan search".split(),
     "graph": "lists handle build search".split(),
-    "graph/build": "exact cells cells_on_disk exact_on_disk nn_descent ggm method merge custom".split(),
+    "graph/build": "exact cells cells_on_disk exact_on_disk nn_descent descent_on_disk ggm method merge custom".split(),
 }
 """The folders within a folder, where they have an order too; what lies beside them comes last."""
 CLIENTS = "cli python/src src/capi examples".split()

@@ -60,24 +60,29 @@ void draw_distinct(const CounterRng& rng, uint32_t row, int64_t count, int64_t b
 
 }  // namespace
 
+void draw_start_rows(const CounterRng& rng, int64_t row, const StartSets& sets, int64_t most,
+                     std::vector<uint32_t>& out) {
+  const auto number = static_cast<uint32_t>(row);
+  const bool before = row < sets.boundary;
+  const int64_t others = sets.boundary == 0 ? sets.rows - 1 : before ? sets.rows - sets.boundary : sets.boundary;
+  draw_distinct(rng, number, std::min(most, others), others, out);
+  for (uint32_t& drawn : out) {
+    if (sets.boundary == 0) {
+      drawn = other_row(number, drawn);
+    } else if (before) {
+      drawn += static_cast<uint32_t>(sets.boundary);
+    }
+  }
+}
+
 void add_random_rows(const PairRows& rows, int64_t boundary, uint64_t seed, WorkingLists& lists,
                      const Resources& resources) {
   const int64_t all = lists.rows();
   const CounterRng rng(seed, kStartStream);
   for_lists(rows, 0, all, resources, [&](int64_t row, StartWorker& worker) {
-    const auto number = static_cast<uint32_t>(row);
-    const bool before = row < boundary;
-    const int64_t others = boundary == 0 ? all - 1 : before ? all - boundary : boundary;
     const uint64_t* const list = lists.list(row);
     const int64_t room = std::count(list, list + lists.length(), kPadding);
-    draw_distinct(rng, number, std::min(room, others), others, worker.rows);
-    for (uint32_t& drawn : worker.rows) {
-      if (boundary == 0) {
-        drawn = other_row(number, drawn);
-      } else if (before) {
-        drawn += static_cast<uint32_t>(boundary);
-      }
-    }
+    draw_start_rows(rng, row, {all, boundary}, room, worker.rows);
     worker.offer(lists, row);
   });
 }

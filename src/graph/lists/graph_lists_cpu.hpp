@@ -3,9 +3,13 @@
 
 #include "core/dispatch.hpp"
 #include "core/host_array.hpp"
+#include "core/random.hpp"
 #include "graph/lists/graph_lists.hpp"
 #include "graph/lists/pairs/pair_rows.hpp"
 #include "graph/lists/working_lists.hpp"
+
+#include <cstdint>
+#include <vector>
 
 namespace kith {
 
@@ -48,6 +52,14 @@ class GraphListsCpu final : public GraphLists {
   bool has_random_rows_ = false;
 };
 
+// Rows, of which those before a boundary are one set and the others another; 0: they are one.
+struct StartSets {
+  int64_t rows = 0;
+  int64_t boundary = 0;
+};
+// Up to `most` distinct random rows for a list to begin with, ascending as drawn: of the other set, or of all others.
+void draw_start_rows(const CounterRng& rng, int64_t row, const StartSets& sets, int64_t most,
+                     std::vector<uint32_t>& out);
 // Fills every list up with distinct random rows (GNND's Algorithm 1 says p of them, its text k), where `boundary` is not
 // 0 with rows of the other set alone. Of those that a list has already none is added.
 void add_random_rows(const PairRows& rows, int64_t boundary, uint64_t seed, WorkingLists& lists,

@@ -12,6 +12,7 @@
 #include "graph/build/cells/centre_places.hpp"
 #include "graph/build/cells_on_disk/cell_curve.hpp"
 #include "graph/build/cells_on_disk/cell_sample.hpp"
+#include "graph/build/cells_on_disk/control_search.hpp"
 #include "graph/build/cells_on_disk/rows_that_fit.hpp"
 #include "rows/finite_check.hpp"
 #include "rows/row_sample.hpp"
@@ -39,25 +40,7 @@ struct StoredForecast {
   double mean_near = 0;
   int64_t crowded = 0;
 };
-// The exact first k of queries among all rows of a file.
-Neighbors search_file(const MatrixView& queries, const VectorFile& file, Metric metric, int64_t k,
-                      const Resources& resources) {
-  const VectorFile x = read_by_threads(file, resources);
-  const SearchShape shape = check_knn(RowsInfo(queries), RowsInfo(x), {k, metric});
-  const SearchWish wish{.k = k, .check_finite = false};
-  const auto least = [&] {
-    const Footprint found = footprint_of<Neighbors>(resources, queries.rows(), k);
-    return found.beside({x.memory_bytes()}).beside(search_footprint(shape, wish, RowFilter(), resources));
-  };
-  return within_limits("the control rows", resources, least, [&] {
-    Neighbors found(queries.rows(), k, resources);
-    const ReadMemory memory = x.reserve_memory(resources);
-    ViewSource query_rows(queries);
-    FileSource base_rows(x);
-    search_knn(shape, wish, {query_rows, base_rows, RowFilter()}, found.view(), resources);
-    return found;
-  });
-}
+
 }  // namespace
 
 CellPlanning::CellPlanning(const VectorFile& x, const CellsWish& wish, bool check_finite, WorkFolder* folder,
@@ -192,23 +175,8 @@ MatrixBuffer CellPlanning::find_centres() {
   return centres;
 }
 
-// The true neighbours of the control rows.
 Neighbors CellPlanning::search_control() const {
-  const std::vector<uint32_t> rows = ControlRows::draw(x_.rows(), wish_.seed, quiet_);
-  MatrixBuffer queries(x_.dtype(), static_cast<int64_t>(rows.size()), x_.cols(), "the control rows", quiet_);
-  const int64_t wanted = ControlRows::wanted(x_.rows(), wish_.k);
-  if (only_counts(resources_)) {
-    count_call(quiet_, [&](const Resources& counting) {
-      (void)search_file(queries.view(), x_, wish_.metric, wanted, counting);
-    });
-    return {};
-  }
-  {
-    const ReadMemory memory = x_.reserve_memory(quiet_);
-    FileSource source(x_);
-    gather(source, rows, queries.mutable_view(), quiet_);
-  }
-  return search_file(queries.view(), x_, wish_.metric, wanted, resources_);
+  return search_control_rows(x_, {wish_.metric, wish_.k, wish_.seed}, resources_);
 }
 
 ProbeForecast CellPlanning::foresee(const ControlRows& control) const {

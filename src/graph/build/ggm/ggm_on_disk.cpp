@@ -1,6 +1,7 @@
 #include "graph/build/ggm/ggm_on_disk.hpp"
 
 #include <kith/error.hpp>
+#include <kith/row_reader.hpp>
 
 #include "core/divide.hpp"
 #include "core/host_array.hpp"
@@ -10,7 +11,10 @@
 #include "core/within_limits.hpp"
 #include "graph/build/cells_on_disk/rows_that_fit.hpp"
 #include "graph/build/cells_on_disk/source_pass.hpp"
+#include "graph/build/descent_on_disk/descent_on_disk.hpp"
 #include "graph/build/ggm/ggm_shards.hpp"
+#include "graph/build/ggm/graph_parts.hpp"
+#include "graph/build/nn_descent/nn_descent.hpp"
 #include "graph/handle/graph_output.hpp"
 #include "graph/lists/working_lists.hpp"
 #include "io/row_slice.hpp"
@@ -21,7 +25,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
+#include <cstddef>
+#include <functional>
 #include <future>
 #include <memory>
 #include <span>
@@ -38,6 +43,7 @@ constexpr int64_t kMostVerified = 8192;
 std::string graph_name(int64_t shard) { return fmt::format("graph-{}", shard); }
 std::string lists_name(int64_t shard) { return fmt::format("lists-{}", shard); }
 std::string pair_name(int64_t a, int64_t b) { return fmt::format("pair-{}-{}", std::min(a, b), std::max(a, b)); }
+std::string join_prefix(int64_t a, int64_t b) { return fmt::format("join-{}-{}-", a, b); }
 
 // What the merge of two shards has told.
 struct PairTold {
@@ -84,46 +90,96 @@ class ListSections {
   int64_t before_;
 };
 
+// The rows of two shards as one collection.
+class ShardPair final : public RowReader {
+ public:
+  ShardPair(const VectorFile& a, const VectorFile& b) : a_(a), b_(b), path_(a.path()) {}
+
+  const std::string& path() const override { return path_; }
+  DType dtype() const override { return a_.dtype(); }
+  int64_t rows() const override { return a_.rows() + b_.rows(); }
+  int64_t cols() const override { return a_.cols(); }
+  void read_rows(int64_t first, int64_t count, void* out) const override {
+    const int64_t of_a = std::clamp<int64_t>(a_.rows() - first, 0, count);
+    auto* const bytes = static_cast<std::byte*>(out);
+    const int64_t behind = of_a * cols() * size_of(dtype());
+    if (of_a > 0) a_.read(first, MutableMatrixView(bytes, dtype(), {of_a, cols(), cols()}));
+    if (of_a < count) {
+      b_.read(first + of_a - a_.rows(), MutableMatrixView(bytes + behind, dtype(), {count - of_a, cols(), cols()}));
+    }
+  }
+  int64_t memory_bytes() const override { return a_.memory_bytes() + b_.memory_bytes(); }
+  RowPlace place_of(int64_t row) const override {
+    return row < a_.rows() ? a_.place_of(row) : b_.place_of(row - a_.rows());
+  }
+
+ private:
+  const VectorFile& a_;
+  const VectorFile& b_;
+  const std::string path_;
+};
+
 class MergeOnDisk {
  public:
   // Without a folder where memory is only counted.
-  MergeOnDisk(const ShardWork& work, WorkFolder* folder, bool keep, const Resources& resources)
+  MergeOnDisk(const ShardWork& work, WorkFolder* folder, bool keep, int64_t most_rows, const Resources& resources)
       : work_(work),
         shards_(static_cast<int64_t>(work.shards.size())),
         metric_(work.graphs.metric),
         k_(work.graphs.k),
         folder_(folder),
         keep_(keep),
+        most_rows_(most_rows),
         resources_(resources),
         quiet_(resources.with_progress({})) {
     firsts_.push_back(0);
     for (const DiskShard& shard : work.shards) firsts_.push_back(firsts_.back() + shard.x.rows());
   }
 
-  // What every phase takes at least: the graph of the largest shard, and a pair of the two largest.
+  // What every phase takes at least: the graph of the largest shard, and a pair of the two largest, which is merged from
+  // disk if it has more rows than a list.
   void count() {
     std::vector<int64_t> sizes;
     for (int64_t shard = 0; shard < shards_; ++shard) sizes.push_back(size(shard));
     std::sort(sizes.rbegin(), sizes.rend());
     const ReadMemory reading = source(0).reserve_memory(quiet_);
     const HostArray<uint64_t> sections = section_memory();
+    const HostArray<uint64_t> found = section_memory();
     const int64_t at_once = resources_.threads() * kShardSectionRows;
-    const WorkingLists working(at_once, k_, quiet_);
-    const Neighbors parts[] = {Neighbors(at_once, k_, quiet_), Neighbors(at_once, k_, quiet_)};
-    const Reservation tables(StepFile::table_bytes(6 * divide_up(sizes[0], kShardSectionRows)), 0, quiet_);
     {
-      const MatrixBuffer rows(source(0).dtype(), sizes[0], source(0).cols(), "a shard", quiet_);
-      (void)make_graph(rows.view(), 0);
+      const WorkingLists working(at_once, k_, quiet_);
+      const Neighbors parts[] = {Neighbors(at_once, k_, quiet_), Neighbors(at_once, k_, quiet_)};
     }
-    const MatrixBuffer rows(source(0).dtype(), sizes[0] + sizes[1], source(0).cols(), "two shards", quiet_);
-    const GraphOutput a({sizes[0], k_}, quiet_);
-    const GraphOutput b({sizes[1], k_}, quiet_);
-    const GraphOutput both({sizes[0] + sizes[1], k_}, quiet_);
-    count_call(quiet_, [&](const Resources& counting) {
-      merge_graphs({{a.graph(metric_, {}), rows.view().slice(0, sizes[0])},
-                    {b.graph(metric_, {}), rows.view().slice(sizes[0], sizes[1])}},
-                   both.view(), work_.merges, counting);
-    });
+    const Reservation tables(StepFile::table_bytes(6 * divide_up(sizes[0], kShardSectionRows)), 0, quiet_);
+    for (int64_t shard = 0; shard < shards_; ++shard) {
+      if (given(shard)) {
+        if (given(shard)->ids() != nullptr) check_given(shard);  // else it is still to be built
+        (void)survey_given(shard, nullptr);
+      } else if (size(shard) == sizes[0]) {
+        const MatrixBuffer rows(source(0).dtype(), sizes[0], source(0).cols(), "a shard", quiet_);
+        (void)make_graph(rows.view(), 0);
+      }
+    }
+    int64_t most_in_a_list = 0;
+    int64_t largest[2] = {-1, -1};
+    for (int64_t a = 0; a < shards_; ++a) {
+      for (int64_t b = a + 1; b < shards_; ++b) {
+        const int64_t rows = size(a) + size(b);
+        if (fits_a_list(rows)) {
+          if (rows <= most_in_a_list) continue;
+          most_in_a_list = rows;
+          count_work(in_memory(size(a), size(b), resources_), quiet_);
+        } else if (largest[0] < 0 || rows > size(largest[0]) + size(largest[1])) {
+          largest[0] = a;
+          largest[1] = b;
+        }
+      }
+    }
+    if (largest[0] < 0) return;
+    const int64_t both = size(largest[0]) + size(largest[1]);
+    const Footprint memory = in_memory(size(largest[0]), size(largest[1]), quiet_);
+    const Footprint disk = from_disk(largest[0], largest[1]);
+    count_work(both <= most_rows_ && memory.host < disk.host ? memory : disk, quiet_);
   }
 
   GraphReport run(GraphSink& sink) {
@@ -198,8 +254,9 @@ class MergeOnDisk {
       largest = std::max(largest, lists);
       all_lists += lists;
     }
-    const int64_t pairs = shards_ * (shards_ - 1) / 2 * (int64_t{sizeof(PairTold)} + StepFile::end_bytes(1));
-    const int64_t stored = folder_->stored_bytes("lists-") + folder_->stored_bytes("pair-");
+    const int64_t pairs = shards_ * (shards_ - 1) / 2 * (int64_t{sizeof(PairTold)} + StepFile::end_bytes(1)) + joining_bytes();
+    const int64_t stored =
+        folder_->stored_bytes("lists-") + folder_->stored_bytes("pair-") + folder_->stored_bytes("join-");
     const int64_t lists = std::max<int64_t>(all_lists + pairs - stored, 0);
     const int64_t merged = sink.bytes_beside(folder_->path());
     const int64_t merging = graphs + lists + largest;
@@ -213,11 +270,35 @@ class MergeOnDisk {
       const std::optional<StepFile> step = folder_->find(graph_name(shard));
       if (!step) continue;
       const std::vector<uint64_t> hashes = hashes_in(*step);
-      const VectorFile& x = source(shard);
-      const int64_t batch = rows_that_fit(std::min(kFewestVerified, x.rows()), std::min(kMostVerified, x.rows()), quiet_,
-                                          [&](int64_t rows) { return pass_bytes(x, rows); });
-      (void)pass_over(x, "verify", {batch}, &hashes, quiet_, [](int64_t, const MatrixView&) {});
+      if (given(shard)) {
+        (void)survey_given(shard, &hashes);
+      } else {
+        (void)pass(shard, &hashes, [](int64_t, const MatrixView&) {});
+      }
     }
+  }
+
+  // Goes over the rows of a shard, and returns their hashes; compared with those that are known.
+  std::vector<uint64_t> pass(int64_t shard, const std::vector<uint64_t>* known,
+                             const std::function<void(int64_t, const MatrixView&)>& look) const {
+    const VectorFile& x = source(shard);
+    const int64_t batch = rows_that_fit(std::min(kFewestVerified, x.rows()), std::min(kMostVerified, x.rows()), quiet_,
+                                        [&](int64_t rows) { return pass_bytes(x, rows); });
+    return pass_over(x, known == nullptr ? "survey" : "verify", {batch}, known, quiet_, look);
+  }
+
+  void check_given(int64_t shard) const {
+    check_part({*given(shard), slice_of(source(shard), 0, size(shard))}, fmt::format("graph {}", shard + 1),
+               PartDistances::of_rows, quiet_);
+  }
+
+  // The same of rows whose graph is given, which must be comparable.
+  std::vector<uint64_t> survey_given(int64_t shard, const std::vector<uint64_t>* known) const {
+    const std::string name = work_.names.empty() ? fmt::format("x{}", shard + 1) : work_.names[static_cast<size_t>(shard)];
+    return pass(shard, known, [&](int64_t first, const MatrixView& rows) {
+      if (work_.merges.check_finite) refuse_not_finite(name, rows, {first}, quiet_);
+      if (metric_ == Metric::chi_square) refuse_negative(name, rows, {first}, quiet_);
+    });
   }
 
   // The rows of a shard, and their hashes; compared with those that are known.
@@ -243,10 +324,14 @@ class MergeOnDisk {
     ProgressMeter meter("graphs", shards_, resources_);
     for (int64_t shard = 0; shard < shards_; ++shard) {
       if (is_needed(shard) && !folder_->find(graph_name(shard))) {
-        MatrixBuffer rows(source(shard).dtype(), size(shard), source(shard).cols(), "a shard", quiet_);
-        const std::vector<uint64_t> hashes = load(shard, rows.mutable_view(), nullptr);
-        write_graph(shard, given(shard) ? *given(shard) : make_graph(rows.view(), firsts_[static_cast<size_t>(shard)]),
-                    hashes);
+        if (given(shard)) {
+          check_given(shard);
+          write_graph(shard, *given(shard), survey_given(shard, nullptr));
+        } else {
+          MatrixBuffer rows(source(shard).dtype(), size(shard), source(shard).cols(), "a shard", quiet_);
+          const std::vector<uint64_t> hashes = load(shard, rows.mutable_view(), nullptr);
+          write_graph(shard, make_graph(rows.view(), firsts_[static_cast<size_t>(shard)]), hashes);
+        }
       }
       meter.add(1);
       meter.poll();
@@ -295,34 +380,186 @@ class MergeOnDisk {
     return out.graph(metric_, {});
   }
 
+  // Two shards are merged in memory where that has room, else from disk, by the same rounds.
+  bool fits_a_list(int64_t rows) const { return rows - 1 <= merge_list_length(work_.merges, k_); }
+  // The memory of a pair beside what every pair takes.
+  Footprint in_memory(int64_t a, int64_t b, const Resources& resources) const {
+    return counted(resources, [&](const Resources& counting) {
+      const Resources quiet = counting.with_progress({});
+      const WorkingLists working(resources.threads() * kShardSectionRows, k_, quiet);
+      const MatrixBuffer rows(source(0).dtype(), a + b, source(0).cols(), "two shards", quiet);
+      const GraphOutput first({a, k_}, quiet);
+      const GraphOutput second({b, k_}, quiet);
+      const GraphOutput both({a + b, k_}, quiet);
+      count_call(quiet, [&](const Resources& used) {
+        merge_graphs({{first.graph(metric_, {}), rows.view().slice(0, a)}, {second.graph(metric_, {}), rows.view().slice(a, b)}},
+                     both.view(), work_.merges, used);
+      });
+    });
+  }
+  Footprint from_disk(int64_t a, int64_t b) const {
+    return counted(quiet_, [&](const Resources& counting) {
+      const MergeOnDisk merge(work_, nullptr, false, most_rows_, counting);
+      const WorkingLists working(resources_.threads() * kShardSectionRows, k_, counting);
+      const PairDescent pair(merge, a, b);
+      DescentOnDisk descent(pair.task(), nullptr, counting);
+      const HostArray<uint64_t> scratch(resources_.threads() * descent.scratch_words(), "lists", counting);
+      descent.count();
+    });
+  }
+  // The device that merges two in memory; none: they are merged from disk.
+  std::optional<Resources> room_in_memory(int64_t a, int64_t b) const {
+    const auto has_room = [&](const Resources& used) {
+      const Footprint sections{2 * resources_.threads() * kShardSectionRows * k_ * 8};
+      return has_room_for(in_memory(a, b, used).beside(sections), used);
+    };
+    if (a + b > most_rows_) return std::nullopt;
+    if (!counts_memory(quiet_) || has_room(quiet_)) return quiet_;
+    const Resources on_cpu = quiet_.with_device(Device::cpu());
+    if (has_room(on_cpu)) return on_cpu;
+    return std::nullopt;
+  }
+  int64_t largest_later(int64_t shard) const {
+    int64_t most = 0;
+    for (int64_t later = shard + 1; later < shards_; ++later) most = std::max(most, size(later));
+    return most;
+  }
+  // What the pairs that are merged from disk take there at most.
+  int64_t joining_bytes() {
+    int64_t most = 0;
+    for (int64_t a = 0; a + 1 < shards_; ++a) {
+      if (room_in_memory(size(a), largest_later(a))) continue;
+      for (int64_t b = a + 1; b < shards_; ++b) {
+        if (is_merged(a, b) || fits_a_list(size(a) + size(b))) continue;
+        const PairDescent pair(*this, a, b);
+        most = std::max(most, DescentOnDisk(pair.task(), folder_, quiet_).disk_bytes());
+      }
+    }
+    return most;
+  }
+
+  // Two shards whose rows stay in their files.
+  class PairDescent {
+   public:
+    PairDescent(const MergeOnDisk& merge, int64_t a, int64_t b)
+        : merge_(merge),
+          shards_{a, b},
+          x_(std::make_shared<ShardPair>(merge.source(a), merge.source(b))),
+          section_(kShardSectionRows * merge.k_, "lists", merge.quiet_) {
+      const int64_t length = merge_list_length(merge.work_.merges, merge.k_);
+      task_.emplace(DescentTask{.x = x_,
+                                .wish = descent_wish(merge.work_.merges, merge.metric_, merge.k_, length),
+                                .length = length,
+                                .graphs = [this](int64_t first, int64_t count, int64_t* ids) { read(first, count, ids); },
+                                .prefix = join_prefix(a, b),
+                                .most_rows = merge.most_rows_});
+      task_->wish.rules.boundary = merge.size(a);
+    }
+    PairDescent(const PairDescent&) = delete;
+    PairDescent& operator=(const PairDescent&) = delete;
+    const DescentTask& task() const { return *task_; }
+
+   private:
+    // The graphs' neighbours of some rows, as rows of the pair.
+    void read(int64_t first, int64_t count, int64_t* ids) const {
+      const int64_t k = merge_.k_;
+      for (int64_t row = first; row < first + count;) {
+        const int64_t boundary = merge_.size(shards_[0]);
+        const int side = row < boundary ? 0 : 1;
+        const int64_t begin = side == 0 ? 0 : boundary;
+        const ListSections sections = merge_.graph_sections(shards_[side]);
+        const StepFile step = merge_.folder_->open(graph_name(shards_[side]));
+        const int64_t end = std::min(first + count, begin + merge_.size(shards_[side]));
+        while (row < end) {
+          const int64_t section = (row - begin) / kShardSectionRows;
+          sections.read(step, section, section_.data());
+          const int64_t section_first = begin + sections.first(section);
+          for (; row < std::min(end, section_first + sections.rows(section)); ++row) {
+            const uint64_t* const list = section_.data() + (row - section_first) * k;
+            for (int64_t j = 0; j < k; ++j) {
+              ids[(row - first) * k + j] = list[j] == kPadding ? -1 : begin + row_of(list[j]);
+            }
+          }
+        }
+      }
+    }
+
+    const MergeOnDisk& merge_;
+    const int64_t shards_[2];
+    const VectorFile x_;
+    const HostArray<uint64_t> section_;
+    std::optional<DescentTask> task_;
+  };
+
   void merge_with_later(int64_t shard, ProgressMeter& meter) {
+    const int64_t most = largest_later(shard);
+    const std::optional<Resources> together = shard + 1 < shards_ ? room_in_memory(size(shard), most) : quiet_;
     std::optional<MatrixBuffer> rows;
     KnnGraph graph;
     for (int64_t other = shard + 1; other < shards_; ++other) {
       meter.poll();
       meter.add(1);
       if (is_merged(shard, other)) continue;
-      if (!rows) {  // for the largest of the others
-        int64_t most = 0;
-        for (int64_t later = shard + 1; later < shards_; ++later) most = std::max(most, size(later));
-        rows.emplace(source(shard).dtype(), size(shard) + most, source(shard).cols(), "two shards", quiet_);
+      if (!together && !fits_a_list(size(shard) + size(other))) {
+        merge_from_disk(shard, other);
+        continue;
+      }
+      for (const std::string& begun : folder_->names(join_prefix(shard, other))) folder_->remove(begun);
+      if (!rows || !together) {
+        rows.reset();
+        rows.emplace(source(shard).dtype(), size(shard) + (together ? most : size(other)), source(shard).cols(),
+                     "two shards", quiet_);
         graph = load_shard(shard, rows->mutable_view().slice(0, size(shard)));
       }
-      const KnnGraph second = load_shard(other, rows->mutable_view().slice(size(shard), size(other)));
-      const GraphOutput both({size(shard) + size(other), k_}, quiet_);
-      const GraphReport told = merge_graphs({{graph, rows->view().slice(0, size(shard))},
-                                             {second, rows->view().slice(size(shard), size(other))}},
-                                            both.view(), work_.merges, quiet_);
-      const KnnGraph merged = both.graph(metric_, {});
-      add_lists(shard, merged, 0, shard, other);
-      add_lists(other, merged, size(shard), shard, other);
-      end_pair(shard, other, told);
+      merge_in_memory(shard, other, graph, *rows, together.value_or(quiet_));
+      if (!together) {
+        graph = KnnGraph();
+        rows.reset();
+      }
     }
     if (!keep_) folder_->remove(graph_name(shard));  // not needed any more
   }
 
-  // Offers what a merged graph has found for the rows of a shard, which begin at `begin` in it, to the shard's lists.
-  void add_lists(int64_t shard, const KnnGraph& merged, int64_t begin, int64_t first, int64_t second) {
+  // `rows` has those of the first shard, and room for the second's.
+  void merge_in_memory(int64_t shard, int64_t other, const KnnGraph& graph, MatrixBuffer& rows, const Resources& used) {
+    const KnnGraph second = load_shard(other, rows.mutable_view().slice(size(shard), size(other)));
+    const GraphOutput both({size(shard) + size(other), k_}, quiet_);
+    const GraphReport told = merge_graphs({{graph, rows.view().slice(0, size(shard))},
+                                           {second, rows.view().slice(size(shard), size(other))}},
+                                          both.view(), work_.merges, used);
+    const KnnGraph merged = both.graph(metric_, {});
+    const auto read = [&](int64_t first, int64_t count, uint64_t* lists, int) {
+      for (int64_t row = first; row < first + count; ++row) {
+        for (int64_t j = 0; j < k_; ++j, ++lists) {
+          const int64_t id = merged.ids(row)[j];
+          *lists = id < 0 ? kPadding : packed(merged, row, j, id);
+        }
+      }
+    };
+    add_lists(shard, read, 0, shard, other);
+    add_lists(other, read, size(shard), shard, other);
+    end_pair(shard, other, told);
+  }
+
+  void merge_from_disk(int64_t shard, int64_t other) {
+    const PairDescent pair(*this, shard, other);
+    DescentOnDisk descent(pair.task(), folder_, resources_);
+    GraphReport told;
+    put_outcome(descent.run(), descent.control_rows(), told);
+    const HostArray<uint64_t> scratch(resources_.threads() * descent.scratch_words(), "lists", quiet_);
+    const auto read = [&](int64_t first, int64_t count, uint64_t* lists, int slot) {
+      descent.read(first, count, lists, scratch.data() + slot * descent.scratch_words());
+    };
+    add_lists(shard, read, 0, shard, other);
+    add_lists(other, read, size(shard), shard, other);
+    end_pair(shard, other, told);
+    descent.forget();
+  }
+
+  // Offers what the merge of two shards has found for the rows of one, which begin at `begin` in it, to the shard's lists.
+  // read(first, count, lists, slot): packed neighbours of rows of the two.
+  template <typename Read>
+  void add_lists(int64_t shard, const Read& read, int64_t begin, int64_t first, int64_t second) {
     const ListSections sections = list_sections(shard);
     const std::optional<StepFile> before = lists_so_far(shard);
     const auto place = [&](int64_t row) {
@@ -330,6 +567,7 @@ class MergeOnDisk {
                                : firsts_[static_cast<size_t>(second)] + row - size(first);
     };
     const HostArray<uint64_t> memory = section_memory();
+    const HostArray<uint64_t> found = section_memory();
     WorkingLists working(resources_.threads() * kShardSectionRows, k_, quiet_);
     StepWriter writer(*folder_, lists_name(shard));
     writer.lay_out(sections.sizes({}));
@@ -342,12 +580,14 @@ class MergeOnDisk {
       } else {
         std::fill_n(lists, sections.rows(section) * k_, kPadding);
       }
+      read(begin + sections.first(section), sections.rows(section), found.data() + mine * k_, slot);
       for (int64_t i = 0; i < sections.rows(section); ++i) {
         std::copy_n(lists + i * k_, k_, working.list(mine + i));
         working.refresh_threshold(mine + i);
-        const int64_t row = begin + sections.first(section) + i;
-        for (int64_t j = 0; j < k_ && merged.ids(row)[j] >= 0; ++j) {
-          working.offer_alone(mine + i, packed(merged, row, j, place(merged.ids(row)[j])));
+        const uint64_t* const nearest = found.data() + (mine + i) * k_;
+        for (int64_t j = 0; j < k_ && nearest[j] != kPadding; ++j) {
+          const auto row = static_cast<uint32_t>(place(row_of(nearest[j])));
+          working.offer_alone(mine + i, pack_neighbor(ordered_of(nearest[j]), row));
         }
       }
       writer.put(section, sections.bytes(section, working.list(mine)));
@@ -426,6 +666,7 @@ class MergeOnDisk {
   const int64_t k_;
   WorkFolder* const folder_;
   const bool keep_;
+  const int64_t most_rows_;  // that are in memory together, for tests
   const Resources& resources_;
   const Resources quiet_;
   std::vector<int64_t> firsts_;  // rows before each shard
@@ -433,16 +674,16 @@ class MergeOnDisk {
 
 }  // namespace
 
-Footprint merge_on_disk_footprint(const ShardWork& work, const Resources& resources) {
-  return counted(resources, [&](const Resources& counting) { MergeOnDisk(work, nullptr, false, counting).count(); });
+Footprint merge_on_disk_footprint(const ShardWork& work, const Resources& resources, int64_t most_rows) {
+  return counted(resources, [&](const Resources& counting) { MergeOnDisk(work, nullptr, false, most_rows, counting).count(); });
 }
 
 GraphReport merge_on_disk(const ShardWork& work, const DiskWork& disk, GraphSink& sink, const Resources& resources) {
-  const auto least = [&] { return merge_on_disk_footprint(work, resources); };
+  const auto least = [&] { return merge_on_disk_footprint(work, resources, disk.most_rows); };
   return within_limits("the graph", resources, least, [&] {
     WorkFolder folder(disk.disk, disk.folder, work.manifest, resources);
     return repairing(folder, [&] {
-      const GraphReport report = MergeOnDisk(work, &folder, disk.keep, resources).run(sink);
+      const GraphReport report = MergeOnDisk(work, &folder, disk.keep, disk.most_rows, resources).run(sink);
       sink.finish(report);
       folder.finish({}, disk.keep);
       return report;

@@ -1,8 +1,10 @@
 // GGM (ggm_shards.hpp) of vectors in files, with steps kept in a work folder: the same result as in memory with the
-// same shards, under any limit that has room for two of them, after any number of kills.
+// same shards, under any limit that has room for the graph of one of them, after any number of kills. Graphs that are
+// given are merged under any limit: two that have no room in memory are merged from disk (descent_on_disk.hpp).
 //
 //   graph-3     the graph of shard 3, and the hashes of its rows, which are verified whenever they are read again
 //   lists-3     the nearest neighbours of its rows so far, over all shards merged with it
+//   join-3-5-…  the merge of these two, where it is made from disk
 //   pair-3-5    marks that both shards' lists include their merged graph: written last, so that an unfinished pair is
 //               merged again; repeating offers changes nothing
 //
@@ -23,6 +25,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace kith {
@@ -39,11 +42,12 @@ struct ShardWork {
   KnnGraphParams graphs;    // for shards that have no graph yet
   GraphMergeParams merges;
   WorkManifest manifest;
+  std::vector<std::string> names = {};  // of shards whose graphs are given, in errors; x1, x2, ... if there are none
   std::function<void(GraphReport&)> put_method;  // writes the method's name and parameters to the report
 };
 GraphReport merge_on_disk(const ShardWork& work, const DiskWork& disk, GraphSink& sink, const Resources& resources);
-// The least memory of merge_on_disk().
-Footprint merge_on_disk_footprint(const ShardWork& work, const Resources& resources);
+// The least memory of merge_on_disk(). `most_rows`: those of the disk's work.
+Footprint merge_on_disk_footprint(const ShardWork& work, const Resources& resources, int64_t most_rows = INT64_MAX);
 
 // Writes the parameters of merging to a manifest.
 void put_merge_params(const GraphMergeParams& params, WorkManifest& manifest);

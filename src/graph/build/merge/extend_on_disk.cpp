@@ -12,7 +12,7 @@
 #include "graph/build/cells_on_disk/rows_that_fit.hpp"
 #include "graph/build/cells_on_disk/source_pass.hpp"
 #include "graph/build/exact_on_disk/row_blocks.hpp"
-#include "graph/build/merge/graph_parts.hpp"
+#include "graph/build/ggm/graph_parts.hpp"
 #include "graph/handle/graph_folder.hpp"
 #include "io/row_slice.hpp"
 #include "rows/row_source.hpp"
@@ -62,11 +62,15 @@ void put_nearest(Metric metric, const FoundRow& a, const FoundRow& b, int64_t k,
   }
 }
 
-WorkManifest manifest_of(const GraphOfFile& old, const VectorFile& fresh, const Resources& resources) {
+WorkManifest manifest_of(const GraphOfFile& old, const NewRows& fresh, const Resources& resources) {
   WorkManifest manifest;
   manifest.set("work", "an extended graph");
   put_source(old.x, manifest);
-  put_source(fresh, manifest, " of the new rows");
+  put_source(fresh.x, manifest, " of the new rows");
+  if (fresh.graph != nullptr) {
+    const GraphHashes hashes = hash_graph(*fresh.graph, resources.with_progress({}));
+    manifest.set("graph of the new rows", fmt::format("{:016x} {:016x}", hashes.ids, hashes.distances));
+  }
   const GraphHashes hashes = hash_graph(old.graph, resources.with_progress({}));
   manifest.set("graph", fmt::format("{:016x} {:016x}", hashes.ids, hashes.distances));
   manifest.set("k", old.graph.k());
@@ -77,18 +81,19 @@ WorkManifest manifest_of(const GraphOfFile& old, const VectorFile& fresh, const 
 class ExtendOnDisk {
  public:
   // Without a folder where memory is only counted.
-  ExtendOnDisk(const GraphOfFile& old, const VectorFile& fresh, const GraphMergeParams& params, const DiskWork* work,
+  ExtendOnDisk(const GraphOfFile& old, const NewRows& fresh, const GraphMergeParams& params, const DiskWork* work,
                WorkFolder* folder, const Resources& resources)
       : graph_(old.graph),
         x_(old.x),
-        fresh_(fresh),
+        fresh_(fresh.x),
+        fresh_graph_(fresh.graph),
         params_(params),
         most_rows_(work == nullptr ? INT64_MAX : work->most_rows),
         folder_(folder),
         resources_(resources),
         quiet_(resources.with_progress({})),
         old_rows_(folder, kOldBlock, old.x.rows(), old.graph.k(), quiet_),
-        new_rows_(folder, kNewBlock, fresh.rows(), old.graph.k(), quiet_) {}
+        new_rows_(folder, kNewBlock, fresh.x.rows(), old.graph.k(), quiet_) {}
 
   void count() {
     count_survey(x_, params_.check_finite, quiet_);
@@ -196,6 +201,14 @@ class ExtendOnDisk {
       if (distances != nullptr) std::copy_n(distances, k(), among_old.distances + query * k());
     });
     RowBlocks::Writer writer(new_rows_, block);
+    if (fresh_graph_ != nullptr) {
+      for (int64_t query = 0; query < queries.rows(); ++query) {
+        const int64_t row = block.first + query;
+        put_nearest(graph_.metric(), {among_old.ids + query * k(), among_old.distances + query * k(), k(), 0, -1},
+                    {fresh_graph_->ids(row), fresh_graph_->distances(row), k(), x_.rows(), -1}, k(), writer.next());
+      }
+      return writer.commit();
+    }
     search(queries, fresh_, k() + 1, [&](int64_t query, const int64_t* ids, const float* distances) {
       put_nearest(graph_.metric(), {among_old.ids + query * k(), among_old.distances + query * k(), k(), 0, -1},
                   {ids, distances, k() + 1, x_.rows(), block.first + query}, k(), writer.next());
@@ -206,6 +219,7 @@ class ExtendOnDisk {
   const KnnGraph& graph_;
   const VectorFile& x_;
   const VectorFile& fresh_;
+  const KnnGraph* const fresh_graph_;
   const GraphMergeParams& params_;
   const int64_t most_rows_;
   WorkFolder* const folder_;
@@ -217,19 +231,19 @@ class ExtendOnDisk {
 
 }  // namespace
 
-Footprint extend_on_disk_footprint(const GraphOfFile& old, const VectorFile& fresh, const GraphMergeParams& params,
+Footprint extend_on_disk_footprint(const GraphOfFile& old, const NewRows& fresh, const GraphMergeParams& params,
                                    const Resources& resources) {
   return counted(resources, [&](const Resources& counting) {
     ExtendOnDisk(old, fresh, params, nullptr, nullptr, counting).count();
-    check_part(old, "the graph", counting);
+    check_part(old, "the graph", PartDistances::as_computed, counting);
   });
 }
 
-GraphReport extend_on_disk(const GraphOfFile& old, const VectorFile& fresh, const GraphMergeParams& params,
+GraphReport extend_on_disk(const GraphOfFile& old, const NewRows& fresh, const GraphMergeParams& params,
                            const DiskWork& work, GraphSink& sink, const Resources& resources) {
   const auto least = [&] { return extend_on_disk_footprint(old, fresh, params, resources); };
   return within_limits("the graph", resources, least, [&] {
-    check_part(old, "the graph", resources);
+    check_part(old, "the graph", PartDistances::as_computed, resources);
     WorkFolder folder(work.disk, work.folder, manifest_of(old, fresh, resources), resources);
     return repairing(folder, [&] {
       ExtendOnDisk(old, fresh, params, &work, &folder, resources).run(sink);

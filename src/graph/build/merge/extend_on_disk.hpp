@@ -1,5 +1,5 @@
 // Extends a graph by new rows, with vectors in files, under any limit: each new row is compared with all rows, as in
-// extend_graph() when they are few. The old rows' neighbours are those of the graph and nearer ones among the new rows.
+// extend_graph() when they are few; many are compared with the old rows alone, if these are few. The old rows' neighbours are those of the graph and nearer ones among the new rows.
 // Steps are kept in a work folder (row_blocks.hpp).
 //
 //   survey, survey-new   hashes of the rows of each file, verified when the work is resumed
@@ -21,11 +21,17 @@
 
 namespace kith {
 
+// The new rows, and their graph if they are not compared with each other.
+struct NewRows {
+  const VectorFile& x;
+  const KnnGraph* graph = nullptr;
+};
+
 // The rows of the graph and the new rows must have the same columns and dtype.
-GraphReport extend_on_disk(const GraphOfFile& old, const VectorFile& fresh, const GraphMergeParams& params,
+GraphReport extend_on_disk(const GraphOfFile& old, const NewRows& fresh, const GraphMergeParams& params,
                            const DiskWork& work, GraphSink& sink, const Resources& resources);
 // The least memory of extend_on_disk().
-Footprint extend_on_disk_footprint(const GraphOfFile& old, const VectorFile& fresh, const GraphMergeParams& params,
+Footprint extend_on_disk_footprint(const GraphOfFile& old, const NewRows& fresh, const GraphMergeParams& params,
                                    const Resources& resources);
 
 }  // namespace kith

@@ -7,7 +7,8 @@
 #include "core/within_limits.hpp"
 #include "cuda/resolve_device.hpp"
 #include "graph/build/exact/exact_graph.hpp"
-#include "graph/build/merge/graph_parts.hpp"
+#include "graph/build/ggm/graph_parts.hpp"
+#include "graph/build/merge/new_rows.hpp"
 #include "graph/build/method/build_graph.hpp"
 #include "graph/build/method/method_choice.hpp"
 #include "graph/build/nn_descent/descent_workspace.hpp"
@@ -34,8 +35,6 @@
 namespace kith {
 namespace {
 
-// Up to so many rows of one set are compared with all of the other: rounds would take longer.
-constexpr int64_t kFewRows = 4096;
 constexpr std::string_view kTheGraph = "the graph";  // where there is one alone
 
 std::string name_of_part(size_t i) { return fmt::format("graph {}", i + 1); }
@@ -300,20 +299,11 @@ GraphReport extend(const GraphPart& part, const MatrixView& fresh, const Neighbo
   const Metric metric = part.graph.metric();
   const int64_t k = part.graph.k();
   const bool exactly = extends_exactly(fresh.rows(), params);
-  // The same method on every device, so that the graph is the same too.
-  const GraphProblem problem{fresh.rows(), fresh.cols(), k, metric, params.recall};
-  const GraphMethod method =
-      exactly ? GraphMethod::exact : choose_graph_method(problem, likely_work(problem), false, DeviceKind::cpu);
-  const KnnGraphParams of_fresh{.k = k,
-                                .metric = metric,
-                                .method = method,
-                                .check_finite = params.check_finite,
-                                .recall = params.recall,
-                                .seed = params.seed};
+  const KnnGraphParams of_fresh = params_of_new_rows({fresh.rows(), fresh.cols(), k, metric, params.recall}, params);
   const GraphOutput added({fresh.rows(), k, work.space()}, work.resources);
   GraphReport told = naming_rows("new", [&] { return build_graph(fresh, added.view(), of_fresh, work.resources); });
   const GraphPart added_part{added.graph(metric, std::move(told)), fresh};
-  const bool few = exactly || old.x.rows() <= kFewRows;
+  const bool few = exactly || old.x.rows() <= kFewExtended;
   naming_parts({"x", "new"}, old.x.rows(), [&] { merge_two(work, old, added_part, params, few); });
   return std::move(work.report);
 }
@@ -458,16 +448,21 @@ std::vector<std::string> names_of_rows(size_t parts) {
 
 }  // namespace
 
-int64_t merge_list_length(const GraphMergeParams& params, int64_t k) {
-  if (params.list_length && *params.list_length < k) {
-    throw InvalidArgument(
-        fmt::format("list_length = {}; a working list holds at least the k = {} neighbours", *params.list_length, k));
-  }
-  return params.list_length.value_or(default_list_length(k));
+bool extends_exactly(int64_t fresh_rows, const GraphMergeParams& params) {
+  return fresh_rows <= kFewExtended || params.recall == 1;
 }
 
-bool extends_exactly(int64_t fresh_rows, const GraphMergeParams& params) {
-  return fresh_rows <= kFewRows || params.recall == 1;
+// The same method on every device, so that the graph is the same too.
+KnnGraphParams params_of_new_rows(const GraphProblem& fresh, const GraphMergeParams& params) {
+  const GraphMethod method = extends_exactly(fresh.rows, params)
+                                 ? GraphMethod::exact
+                                 : choose_graph_method(fresh, likely_work(fresh), false, DeviceKind::cpu);
+  return {.k = fresh.k,
+          .metric = fresh.metric,
+          .method = method,
+          .check_finite = params.check_finite,
+          .recall = params.recall,
+          .seed = params.seed};
 }
 
 void validate_extension(const GraphMergeParams& params) {

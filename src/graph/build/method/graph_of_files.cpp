@@ -9,6 +9,7 @@
 #include "graph/build/exact_on_disk/exact_on_disk.hpp"
 #include "graph/build/ggm/ggm_on_disk.hpp"
 #include "graph/build/ggm/ggm_shards.hpp"
+#include "graph/build/ggm/merge_work.hpp"
 #include "graph/build/method/build_graph.hpp"
 #include "graph/build/method/folder_sink.hpp"
 #include "graph/build/method/graph_on_ranks.hpp"
@@ -228,6 +229,16 @@ void check_work_part(const VectorFile& x, const KnnGraphParams& params, const Wo
 
 }  // namespace
 
+Footprint graph_folder_footprint(const VectorFile& x, const KnnGraphParams& params, const Resources& resources) {
+  const Footprint in_memory = needed_in_memory(x, params, resources);
+  if (is_exact_from_disk(x, params, resources)) {
+    const Footprint from_disk = exact_on_disk_footprint(x, params, resources);
+    return from_disk.host < in_memory.host ? from_disk : in_memory;
+  }
+  const std::optional<DiskCells> cells = cells_from_disk(x, params, in_memory, resources);
+  return cells ? cells_on_disk_footprint(x, cells->wish, resources.with_device(cells->device)) : in_memory;
+}
+
 bool keeps_graph_steps(const std::string& folder, const GraphWork& work) {
   const auto holds_work = [](const std::string& steps) { return WorkFolder::holds_work(real_disk(), steps); };
   return !work.folder.empty() || work.keep || holds_work(steps_folder(folder, work)) ||
@@ -305,30 +316,6 @@ KnnGraph merge_in_memory(const std::vector<GraphOfFile>& parts, const GraphMerge
   return merge_graphs(read, params, resources);
 }
 
-ShardWork merge_work(const std::vector<GraphOfFile>& parts, const GraphMergeParams& params, const Resources& resources) {
-  ShardWork work;
-  work.graphs.k = parts[0].graph.k();
-  work.graphs.metric = parts[0].graph.metric();
-  work.merges = params;
-  WorkManifest& manifest = work.manifest;
-  manifest.set("work", "a merge of graphs");
-  manifest.set("k", work.graphs.k);
-  manifest.set("metric", name_of(work.graphs.metric));
-  for (size_t i = 0; i < parts.size(); ++i) {
-    work.shards.push_back({slice_of(parts[i].x, 0, parts[i].x.rows()), parts[i].graph});
-    put_source(parts[i].x, manifest, fmt::format(" of part {}", i + 1));
-    const GraphHashes hashes = hash_graph(parts[i].graph, resources.with_progress({}));
-    manifest.set(fmt::format("graph of part {}", i + 1), fmt::format("{:016x} {:016x}", hashes.ids, hashes.distances));
-  }
-  put_merge_params(params, manifest);
-  const auto count = static_cast<int64_t>(parts.size());
-  work.put_method = [params, count](GraphReport& report) {
-    report.method = "merge";
-    report.parameters = {{"recall", params.recall}, {"parts", count}};
-  };
-  return work;
-}
-
 }  // namespace
 
 GraphReport merge_graphs_folder(const std::vector<GraphOfFile>& parts, const std::string& folder,
@@ -337,11 +324,15 @@ GraphReport merge_graphs_folder(const std::vector<GraphOfFile>& parts, const std
   check_parts(parts);
   if (!work.part.alone()) throw Unsupported("graphs are not merged in parts of the work; leave the part out");
   const auto merge = [&](const Resources& used) { return merge_in_memory(parts, params, used); };
-  // One part has nothing to merge with, and two are merged at once.
-  const bool keeps = parts.size() > 1 && keeps_graph_steps(folder, work);
-  const bool in_memory =
-      !keeps && (parts.size() < 3 || !counts_memory(resources) || has_room_for(footprint_of_call(resources, merge), resources));
-  if (in_memory) {
+  // One part has nothing to merge with.
+  const bool alone = parts.size() == 1;
+  const bool keeps = !alone && keeps_graph_steps(folder, work);
+  const auto needs_disk = [&] {
+    const Footprint in_memory = footprint_of_call(resources, merge);
+    return !has_room_for(in_memory, resources) &&
+           merge_on_disk_footprint(merge_work(parts, params), resources).host < in_memory.host;
+  };
+  if (alone || (!keeps && !(counts_memory(resources) && needs_disk()))) {
     const KnnGraph graph = within_limits("merging graphs", resources, merge);
     save_graph_folder(graph, folder, work.form, resources);
     return graph.report();
@@ -351,7 +342,9 @@ GraphReport merge_graphs_folder(const std::vector<GraphOfFile>& parts, const std
   for (const GraphOfFile& part : parts) rows += part.x.rows();
   FolderSink sink({rows, parts[0].graph.k()}, parts[0].graph.metric(), folder, work.form);
   const GraphReport report = measured(resources, [&](const Resources& counted) {
-    return merge_on_disk(merge_work(parts, params, counted), kept, sink, counted);
+    ShardWork merges = merge_work(parts, params);
+    put_parts(parts, merges.manifest, counted);
+    return merge_on_disk(merges, kept, sink, counted);
   });
   remove_own_folder(work, kept.folder);
   return report;

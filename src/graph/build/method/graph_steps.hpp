@@ -26,6 +26,9 @@ inline DiskWork disk_work(const std::string& folder, const GraphWork& work) {
   return {.disk = real_disk(), .folder = steps_folder(folder, work), .keep = work.keep, .part = work.part};
 }
 
+// The least memory of knn_graph_folder() by a method that is named.
+Footprint graph_folder_footprint(const VectorFile& x, const KnnGraphParams& params, const Resources& resources);
+
 // Removes the folder of finished work if the user did not name it, unless steps are kept or other parts use it.
 inline void remove_own_folder(const GraphWork& work, const std::string& folder) {
   std::error_code ignored;  // leaving an empty folder is harmless

@@ -1,10 +1,11 @@
-#include "graph/build/merge/graph_parts.hpp"
+#include "graph/build/ggm/graph_parts.hpp"
 
 #include <kith/error.hpp>
 
 #include "core/within_limits.hpp"
 #include "cuda/device_memory.hpp"
 #include "exact/search_checks.hpp"
+#include "graph/build/nn_descent/nn_descent.hpp"
 #include "graph/handle/graph_check.hpp"
 #include "graph/lists/pairs/pair_keys.hpp"
 #include "rows/row_blocks.hpp"
@@ -124,11 +125,12 @@ void check_part(const GraphPart& part, std::string_view what, PartDistances dist
   check_edges(part.graph, x, what, false, resources);
 }
 
-void check_part(const GraphOfFile& part, std::string_view what, const Resources& resources) {
+void check_part(const GraphOfFile& part, std::string_view what, PartDistances distances, const Resources& resources) {
   if (part.graph.rows() == 0) return;
   check_graph(part.graph, resources);
+  if (distances == PartDistances::any) return;
   FileSource x(part.x);
-  check_edges(part.graph, x, what, true, resources);
+  check_edges(part.graph, x, what, distances == PartDistances::as_computed, resources);
 }
 
 void check_same(const GraphPart& a, const GraphPart& b) {
@@ -146,6 +148,14 @@ void check_same(const GraphPart& a, const GraphPart& b) {
                     "dtype",
                     a.x.cols(), name_of(a.x.dtype()), b.x.cols(), name_of(b.x.dtype())));
   }
+}
+
+int64_t merge_list_length(const GraphMergeParams& params, int64_t k) {
+  if (params.list_length && *params.list_length < k) {
+    throw InvalidArgument(
+        fmt::format("list_length = {}; a working list holds at least the k = {} neighbours", *params.list_length, k));
+  }
+  return params.list_length.value_or(default_list_length(k));
 }
 
 JoinedRows::JoinedRows(const MatrixView& a, const MatrixView& b, Device device, const Resources& resources) {

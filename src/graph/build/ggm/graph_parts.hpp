@@ -18,8 +18,9 @@
 
 namespace kith {
 
-// Whether a graph's distances must be those of its rows, or may differ, such as those of compressed rows.
-enum class PartDistances : uint8_t { of_rows, any };
+// Whether a graph's distances must be those of its rows, to the last bit or as others round them, or may differ, such as
+// those of compressed rows.
+enum class PartDistances : uint8_t { as_computed, of_rows, any };
 
 // Thrown for a graph that was built from vectors other than its rows.
 class OtherVectors : public InvalidArgument {
@@ -32,18 +33,13 @@ void check_part_shape(const GraphPart& part, std::string_view what);
 // Checks that the graph is valid and belongs to these rows, by recomputing the distances of some edges. Both may be in
 // any memory.
 void check_part(const GraphPart& part, std::string_view what, PartDistances distances, const Resources& resources);
-// The same for rows in files; the graph's distances are used unchanged, so they must be those that Kith computes.
-void check_part(const GraphOfFile& part, std::string_view what, const Resources& resources);
+// The same for rows in files.
+void check_part(const GraphOfFile& part, std::string_view what, PartDistances distances, const Resources& resources);
 // Checks that parts can be merged: equal k, metric, dimension and dtype.
 void check_same(const GraphPart& a, const GraphPart& b);
 
 // The length of working lists when merging graphs of k neighbours.
 int64_t merge_list_length(const GraphMergeParams& params, int64_t k);
-// Whether that many new rows are compared with all rows: if they are few, or the recall is 1.
-bool extends_exactly(int64_t fresh_rows, const GraphMergeParams& params);
-// Like GraphMergeParams::validate(), but for extensions, which allow a recall of 1.
-void validate_extension(const GraphMergeParams& params);
-
 // Two sets of rows as a single matrix: a view if the second directly follows the first in memory, else a copy on the
 // device that uses it. Rows used by the CPU must be in host memory; others may be anywhere.
 class JoinedRows {
