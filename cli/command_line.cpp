@@ -26,6 +26,7 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <cctype>
 #include <memory>
 #include <string>
@@ -116,9 +117,48 @@ std::string_view command_meant(std::string_view name) {
       {"serve", "explore"},
       {"quantize", "train, then kith encode"},
       {"generate", "sample"},
+      {"ui", "explore"},
+      {"web", "explore"},
+      {"browse", "explore"},
+      {"open", "collection create, or kith explore"},
   };
   for (const Meant& meant : kMeant) {
     if (meant.name == name) return meant.command;
+  }
+  return {};
+}
+
+// The same for the commands of a group.
+std::string_view command_meant(std::string_view group, std::string_view name) {
+  struct Meant {
+    std::string_view group;
+    std::string_view names;  // with a space around each
+    std::string_view command;
+  };
+  static constexpr Meant kMeant[] = {
+      {"index", " info describe show stat stats ", "index inspect"},
+      {"index", " train create make ", "index build"},
+      {"index", " query knn find ", "index search"},
+      {"index", " delete ", "index remove"},
+      {"index", " export save ", "index convert"},
+      {"graph", " search query ", "index build --factory Graph32, then kith index search"},
+      {"graph", " inspect describe show stat stats ", "graph info"},
+      {"graph", " create make knn ", "graph build"},
+      {"graph", " cluster clusters linkage ", "graph labels"},
+      {"graph", " export convert save ", "graph build --out-ids FILE --out-distances FILE"},
+      {"collection", " list ls stat stats inspect describe ", "collection info"},
+      {"collection", " insert upsert update ", "collection add"},
+      {"collection", " delete ", "collection remove"},
+      {"collection", " query find ", "collection search"},
+      {"collection", " open new make init ", "collection create"},
+      {"collection", " backup copy ", "collection snapshot"},
+      {"collection", " dump save ", "collection export"},
+      {"collection", " check fsck ", "collection verify"},
+      {"collection", " optimize vacuum ", "collection compact"},
+  };
+  const std::string searched = fmt::format(" {} ", name);
+  for (const Meant& meant : kMeant) {
+    if (meant.group == group && meant.names.find(searched) != std::string_view::npos) return meant.command;
   }
   return {};
 }
@@ -132,6 +172,10 @@ std::string unknown_command(const CLI::App& app, const std::string& name) {
   const std::vector<std::string> names = command_names(app);
   if (const std::string_view nearest = nearest_of(name, names); !nearest.empty()) {
     return fmt::format("unknown command '{}{}'; did you mean kith {}{}?", under, name, under, nearest);
+  }
+  if (name == "help") return fmt::format("unknown command '{0}help'; did you mean kith {0}--help?", under);
+  if (const std::string_view meant = command_meant(app.get_name(), name); !under.empty() && !meant.empty()) {
+    return fmt::format("unknown command '{}{}'; did you mean kith {}?", under, name, meant);
   }
   if (const std::string_view meant = command_meant(name); under.empty() && !meant.empty()) {
     return fmt::format("unknown command '{}'; did you mean kith {}?", name, meant);
@@ -177,6 +221,10 @@ std::string option_meant(const CLI::App& command, std::string_view word) {
       {" index-file ", {"--index", "--quantizer"}},
       {" folder dir directory ", {"--graph", "--out"}},
       {" limit-to where ", {"--filter", "--where"}},
+      {" dim dims dimension columns d ", {"--cols", "--dimension"}},
+      {" gt ground-truth groundtruth ", {"--truth"}},
+      {" M m efconstruction ef-construction ", {"--factory"}},
+      {" V ", {"--version"}},
   };
   const std::string searched = fmt::format(" {} ", word);
   for (const Meant& meant : kMeant) {
@@ -243,6 +291,25 @@ Reached reached_by(const CLI::App& app) {
   return reached;
 }
 
+// How files without options are given: each to the next option that the command wants and has not got, "--base b.fbin".
+std::string by_options(const CLI::App& command, const std::vector<std::string>& files) {
+  static constexpr std::string_view kUsual[] = {"--index", "--base", "--data", "--vectors", "--queries"};
+  std::vector<std::string> wanted;
+  const CLI::Option* const graph = command.get_option_no_throw("--graph");  // two files may stand for it
+  if (graph != nullptr && graph->count() == 0) wanted.emplace_back("--graph");
+  for (const CLI::Option* option : command.get_options()) {
+    if (option->get_required() && !option->get_positional() && option->count() == 0) wanted.push_back("--" + option->get_lnames()[0]);
+  }
+  for (const std::string_view name : kUsual) {
+    if (!wanted.empty()) break;
+    const CLI::Option* option = command.get_option_no_throw(std::string(name));
+    if (option != nullptr && option->count() == 0) wanted.emplace_back(name);
+  }
+  std::string given;
+  for (size_t i = 0; i < std::min(wanted.size(), files.size()); ++i) given += fmt::format(" {} {}", wanted[i], files[i]);
+  return given;
+}
+
 void refuse_unknown_command(const Reached& reached, int argc, const char* const* argv) {
   if (reached.has_commands() && reached.depth < argc && argv[reached.depth][0] != '-') {
     throw UsageError(unknown_command(*reached.command, argv[reached.depth]));
@@ -255,13 +322,20 @@ void refuse_unknown_command(const Reached& reached, int argc, const char* const*
   const auto& [at, path, depth] = reached;
   refuse_unknown_command(reached, argc, argv);
   if (reached.has_commands() && depth > 1) {
-    throw UsageError(fmt::format("kith {}needs one of its commands; see kith {}--help", path, path));
+    std::string known;
+    for (const std::string& name : command_names(*at)) known += (known.empty() ? "" : ", ") + name;
+    throw UsageError(fmt::format("kith {}needs one of its commands: {}; see kith {}--help", path, known, path));
   }
   if (const std::string name = unknown_option(*at, depth, argc, argv); !name.empty()) {
     throw UsageError(unknown_option_text(*at, name, path));
   }
+  const std::vector<std::string> left = at->remaining();
+  if (!left.empty() && !left.front().starts_with('-')) {
+    if (const std::string given = by_options(*at, left); !given.empty()) {
+      throw UsageError(fmt::format("kith {}has no place for '{}'; did you mean{}? See kith {}--help", path, left.front(), given, path));
+    }
+  }
   if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr && depth < argc) {
-    const std::vector<std::string> left = at->remaining();
     const std::string first = left.empty() ? std::string(argv[argc - 1]) : left.front();
     throw UsageError(fmt::format("kith {}has no place for '{}'; see kith {}--help", path, first, path));
   }

@@ -2,6 +2,7 @@
 #include <kith/error.hpp>
 #include <kith/vector_file.hpp>
 
+#include "exit_codes.hpp"
 #include "file_report.hpp"
 #include "filter_file.hpp"
 #include "index_commands.hpp"
@@ -11,7 +12,9 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <optional>
+#include <system_error>
 #include <utility>
 
 namespace kith::cli {
@@ -19,6 +22,10 @@ namespace kith::cli {
 Report run_index_remove(const IndexRemoveOptions& options, const RunOptions& run) {
   const Stopwatch total;
   const std::string out = options.out.empty() ? options.index : options.out;
+  std::error_code ignored;
+  if (options.ids.find_first_not_of("0123456789, ") == std::string::npos && !std::filesystem::exists(options.ids, ignored)) {
+    throw UsageError(fmt::format("--ids {} is no file: write the ids to one, as numpy.save('ids.npy', [{}]) does", options.ids, options.ids));
+  }
   check_outputs({{options.out.empty() ? "--index" : "--out", out}}, {{"--ids", options.ids}});
   if (!options.out.empty()) check_index_name(options.out);
   const IdFile file(options.ids);

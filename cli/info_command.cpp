@@ -61,7 +61,7 @@ void describe_folder(const std::string& path, Report& report, JsonObject& json) 
     report.text += fmt::format("{}: a collection; kith collection info {} tells of it\n", path, path);
     json.text("content", "collection");
   } else if (holds("ids.npy") && holds("distances.npy")) {
-    report.text += fmt::format("{}: a k-NN graph; kith graph info {} tells of it\n", path, path);
+    report.text += fmt::format("{}: a k-NN graph; kith graph info --graph {} tells of it\n", path, path);
     json.text("content", "graph");
   } else {
     throw IoError(

@@ -127,6 +127,7 @@ _ARGUMENTS: dict[str, tuple[str, ...]] = {
     "return_distances": _WITH_DISTANCES,
     "include_distances": _WITH_DISTANCES,
     "with_distances": _WITH_DISTANCES,
+    "prepare": ("prepare", "kith.Index(..., prepare=False) before vectors are added, or kith.load(path, mmap=True), which processes share"),
     "sorted": ("nothing: the nearest come first",),
     "sort_results": ("nothing: the nearest come first",),
     "batch_size": _PIECES,

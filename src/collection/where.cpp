@@ -264,7 +264,9 @@ void WhereStatement::fail(int code) const {
   if ((code & 0xff) != SQLITE_ERROR && (code & 0xff) != SQLITE_MISMATCH) db_.fail(code, "use");
   const int offset = sqlite3_error_offset(db_.get()) - static_cast<int>(offset_);
   const std::string place = offset < 0 ? "" : fmt::format(", character {}", offset + 1);
-  throw InvalidArgument(fmt::format("where \"{}\"{}: {}", shown(where_), place, sqlite3_errmsg(db_.get())));
+  const std::string reason = sqlite3_errmsg(db_.get());
+  const std::string_view hint = reason.starts_with("no such column") ? "; text stands in single quotes, or is a ? with params" : "";
+  throw InvalidArgument(fmt::format("where \"{}\"{}: {}{}", shown(where_), place, reason, hint));
 }
 
 void WhereStatement::for_each(const std::vector<ColumnValue>& params, const std::function<void(int64_t row)>& use) {

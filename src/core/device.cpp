@@ -44,10 +44,15 @@ Device parse_device(std::string_view name) {
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), index);
     if (error == std::errc{} && end == digits.data() + digits.size() && index >= 0) return Device::cuda(index);
   }
+  std::string_view meant;
+  for (const std::string_view other : {"gpu", "GPU", "gpu:0", "CUDA", "Cuda", "nvidia"}) {
+    if (name == other) meant = "; did you mean cuda?";
+  }
+  if (name == "CPU" || name == "host") meant = "; did you mean cpu?";
   throw InvalidArgument(
       fmt::format("unknown device '{}'; known are: auto, cpu, cuda, cuda:N, "
-                  "and where several share a call cuda:0,cuda:1, cuda:all, cpu/4, cuda:0/2",
-                  name));
+                  "and where several share a call cuda:0,cuda:1, cuda:all, cpu/4, cuda:0/2{}",
+                  name, meant));
 }
 
 namespace {

@@ -1,6 +1,7 @@
 #include "index/factory.hpp"
 
 #include <kith/error.hpp>
+#include <kith/metric.hpp>
 #include <kith/nearest_name.hpp>
 
 #include "graph/search/graph/walk_graph.hpp"
@@ -97,10 +98,32 @@ std::optional<CodeRecipe> take_code(Part part) {
   return std::nullopt;
 }
 
+std::string upper(std::string_view text) {
+  std::string large(text);
+  std::transform(large.begin(), large.end(), large.begin(), [](unsigned char c) { return std::toupper(c); });
+  return large;
+}
+
+// Refuses "cosine", which is no part of an index.
+void refuse_metrics(const std::vector<std::string_view>& parts) {
+  for (const std::string_view part : parts) {
+    bool is_metric = true;
+    try {
+      (void)parse_metric(part);
+    } catch (const InvalidArgument&) {
+      is_metric = false;
+    }
+    if (is_metric) {
+      throw InvalidArgument(fmt::format("'{0}' is a metric, not a part of an index: Flat, for instance, and {0} as its metric", part));
+    }
+  }
+}
+
 // Refuses FAISS's words for which Kith has another one or none, and names Kith's.
 void refuse_other_parts(const std::vector<std::string_view>& parts, std::string_view factory) {
   for (const std::string_view part : parts) {
-    const std::string advice = advice_for_part(part);
+    std::string advice = advice_for_part(part);
+    if (advice.empty()) advice = advice_for_part(upper(part));  // "hnsw32"
     if (!advice.empty()) {
       throw InvalidArgument(fmt::format("Kith has no part '{}' of the index '{}': {}", part, factory, advice));
     }
@@ -226,6 +249,7 @@ FactorySpec parse_factory(std::string_view factory) {
     return parse_parts(parts, factory);
   } catch (const InvalidArgument&) {
     refuse_other_parts(parts, factory);
+    refuse_metrics(parts);
     refuse_slips(parts, factory);
     throw;
   }

@@ -59,7 +59,7 @@ std::optional<FileFormat> format_by_extension(std::string_view file) {
   if (path.ends_with(".kith")) {
     throw InvalidArgument(fmt::format(
         "'{}' is a .kith file: an index or a quantizer, not vectors or ids; an index is loaded by kith.load "
-        "(C++: kith::Index::load), searched by kith index search and described by kith index inspect",
+        "(C++: kith::Index::load), searched by kith index search, described by kith index inspect and made FAISS's by kith index convert",
         path));
   }
   for (const std::string_view other : {".csv", ".tsv", ".txt", ".npz", ".parquet", ".arrow", ".feather", ".pkl", ".pt"}) {
