@@ -36,7 +36,9 @@ bool is_known_extension(const std::string& path) {
 
 // Describes an index of Kith's or FAISS's like `kith index inspect`, and other files by their kind.
 void describe_other_file(const std::string& path, Report& report, JsonObject& json) {
-  const auto bytes = static_cast<int64_t>(std::filesystem::file_size(path));
+  std::error_code failed;
+  const auto bytes = static_cast<int64_t>(std::filesystem::file_size(path, failed));
+  if (failed) throw IoError(fmt::format("cannot open '{}': {}", path, failed.message()), path, failed.value());
   json.number("bytes", bytes);
   if (is_kith_file(path) || is_faiss_file(path)) {
     const IndexInfo info = open_index(path, Resources(), {.mmap = is_kith_file(path)}).info();
