@@ -3,6 +3,7 @@
 #include "core/divide.hpp"
 #include "graph/build/cells/cell_params.hpp"
 #include "graph/build/cells_on_disk/cell_store.hpp"
+#include "graph/build/method/method_choice.hpp"
 #include "graph/lists/control_rows.hpp"
 #include "plan/plan_rates.hpp"
 
@@ -31,6 +32,19 @@ int64_t blocks_on_gpu(const PlanQuestion& question, double probes) {
   const double room = kOfBlocks * static_cast<double>(std::min(question.device_memory_limit, kDevice));
   const double chunks = 4.0 / 3;  // two chunks of a sixth
   return std::max<int64_t>(1, static_cast<int64_t>(std::ceil(static_cast<double>(question.rows) * row * chunks / room)));
+}
+
+// What comparing so many pairs takes on a CPU, by the costs of cells in memory, in operations: pairs, and the lists of rows and
+// probes. Ranking is a phase of its own here.
+double compare_operations(const PlanQuestion& question, const CellsOnDiskCounts& cells, double pairs) {
+  const GraphProblem problem = graph_problem(question);
+  CellsWork work = balanced_work(problem, cells.probes);
+  work.pairs = 0;
+  const double without = predict_graph_costs(problem, work, DeviceKind::cpu).cells;
+  work.pairs = pairs;
+  const double all = predict_graph_costs(problem, work, DeviceKind::cpu).cells;
+  const double ranked = static_cast<double>(question.rows) * static_cast<double>(cells.cells) * (all - without) / pairs;
+  return 2 * pair_factor(question.dtype) * (all - std::min(ranked, without));
 }
 
 }  // namespace
@@ -103,7 +117,7 @@ std::vector<PlanPhase> plan_cells_on_disk(const PlanQuestion& question, const Ce
       question.gpu ? Counts{{CostUnit::graph_product, 2 * pairs * cols},
                             {CostUnit::graph_cells_row, rows},
                             {CostUnit::graph_probe_row, cells.cells > kMostCellsRanked ? 0 : rows * cells.probes}}
-                   : Counts{{CostUnit::graph_product, pair_factor(question.dtype) * 2 * pairs * cols}});
+                   : Counts{{CostUnit::graph_product, compare_operations(question, cells, pairs)}});
   add({.name = "lists in order",
        .read_bytes = lists,
        .written_bytes = result,
