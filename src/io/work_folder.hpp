@@ -1,15 +1,13 @@
 // A folder with the finished steps of long work, so that the work can be resumed after a kill.
 //
-//   manifest    text: what the work is, in lines "key = value", and their hash
+//   manifest    what the work is (work_manifest.hpp)
 //   lock        held by the process that works
-//   NAME        a finished step: sections with hashes
-//   NAME.data2  a part of a large step's bytes, which lie in several files by turns: one file has one lock
+//   NAME        a finished step (work_step.hpp)
+//   NAME.data2  a part of a large step's bytes
 //   NAME.part   a step that is being written; what a killed process left behind is removed at the next start
 //
-// A step is done when its file has its name: it is written aside, synced and renamed, and the folder synced. Every step
-// carries the manifest's hash, so that files of other work are never mixed in. Sections are verified when they are
-// read; a step whose end is damaged counts as not done, and one whose section is damaged is DamagedStep for who reads
-// it: remove it and make it again.
+// A step whose end is damaged counts as not done, and one whose section is damaged is DamagedStep for who reads it:
+// remove it and make it again.
 //
 // Several processes may work in one folder, each a part of the work (kith/work_part.hpp). The first makes what there is
 // one of, and leads; steps of which there are many are dealt out. Then there are also:
@@ -25,6 +23,8 @@
 #include <kith/work_part.hpp>
 
 #include "io/disk.hpp"
+#include "io/work_manifest.hpp"
+#include "io/work_step.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -35,39 +35,9 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 namespace kith {
-
-// What work is: everything that its result depends on, in an order of its own.
-class WorkManifest {
- public:
-  // Neither a line break, nor " = " in the key.
-  void set(std::string_view key, std::string_view value);
-  void set(std::string_view key, int64_t value) { set(key, std::string_view(std::to_string(value))); }
-
-  const std::vector<std::pair<std::string, std::string>>& lines() const { return lines_; }
-  const std::string* find(std::string_view key) const;
-
-  std::string text() const;  // as it stands in the file
-  uint64_t hash() const;     // of the lines
-  // CorruptFile for what is damaged, Unsupported for a newer version.
-  static WorkManifest parse(std::string_view text, const std::string& path);
-
- private:
-  std::vector<std::pair<std::string, std::string>> lines_;
-};
-
-// A section is not as it was written.
-class DamagedStep : public CorruptFile {
- public:
-  DamagedStep(const std::string& path, std::string step, int64_t offset, const std::string& reason);
-  const std::string& step() const { return step_; }
-
- private:
-  std::string step_;
-};
 
 // The other parts ended the work while this one waited for a step: WorkFolder::done() returns the result.
 class WorkDone : public InvalidState {
@@ -75,97 +45,7 @@ class WorkDone : public InvalidState {
   using InvalidState::InvalidState;
 };
 
-class WorkFolder;
-
-// How the bytes of a large step are divided: units of them go to some files in turn. Threads that write neighbouring
-// sections then seldom wait for each other, as they do in one file, which the system locks for each write.
-struct StepStripes {
-  int64_t unit = 0;  // 0: all in one file
-  int64_t files = 0;
-
-  bool divided() const { return unit > 0; }
-  // The bytes of a file, of `total` in all.
-  int64_t bytes_in(int64_t file, int64_t total) const;
-  // Calls body(file, offset in it, bytes) for the runs of some bytes.
-  void for_runs(int64_t offset, int64_t bytes, const std::function<void(size_t, int64_t, int64_t)>& body) const;
-};
-
-// Writes a step, section by section. Without commit() nothing stays.
-class StepWriter {
- public:
-  // Room for `bytes` is reserved where they are known.
-  StepWriter(WorkFolder& folder, const std::string& name, int64_t bytes = 0);
-  ~StepWriter();
-  StepWriter(const StepWriter&) = delete;
-  StepWriter& operator=(const StepWriter&) = delete;
-
-  // The number of the section is how many there were before.
-  void add(std::span<const std::byte> section);
-  // Instead of that: sections of known sizes, for which room is reserved. Each is then put once, in any order, from any
-  // thread.
-  void lay_out(std::span<const int64_t> bytes);
-  void put(int64_t section, std::span<const std::byte> bytes);
-  // Sections first .. end - 1, one behind the other.
-  void put(int64_t first, int64_t end, std::span<const std::byte> bytes);
-  // Also instead of add(): one section that write(file) fills as an empty file of its own, whose format tells when it
-  // is damaged. It is read through StepFile::as_file() alone.
-  void add_file(const std::function<void(DiskFile&)>& write);
-  int64_t sections() const { return static_cast<int64_t>(table_.size()) / 2; }
-  void commit();
-
- private:
-  void reserve(DiskFile& file, int64_t bytes) const;
-
-  WorkFolder& folder_;
-  const std::string name_;
-  std::unique_ptr<DiskFile> file_;
-  int64_t at_ = 0;
-  std::vector<uint64_t> table_;   // bytes and hash of each section
-  std::vector<int64_t> offsets_;  // of sections that are laid out
-  StepStripes stripes_;
-  std::vector<std::unique_ptr<DiskFile>> data_;
-};
-
-// A finished step.
-class StepFile {
- public:
-  const std::string& name() const { return name_; }
-  int64_t sections() const { return static_cast<int64_t>(offsets_.size()) - 1; }
-  int64_t bytes(int64_t section) const { return offset(section + 1) - offset(section); }
-  // Verified: DamagedStep where it is not what was written.
-  void read(int64_t section, void* out) const;
-  // Sections first .. end - 1, one behind the other: one read.
-  void read(int64_t first, int64_t end, void* out) const;
-  // A section of values.
-  template <typename T>
-  std::vector<T> values(int64_t section) const {
-    std::vector<T> all(static_cast<size_t>(bytes(section)) / sizeof(T));
-    read(section, all.data());
-    return all;
-  }
-  int64_t bytes(int64_t first, int64_t end) const { return offset(end) - offset(first); }
-  // What add_file() wrote, as the file that it was; nothing of it is verified here.
-  std::shared_ptr<const DiskFile> as_file() const;
-  // The memory that the table of so many sections takes, which no limit counts by itself.
-  static constexpr int64_t table_bytes(int64_t sections) { return 16 * sections; }
-  // What a step of so many sections takes on the disk beside them.
-  static constexpr int64_t end_bytes(int64_t sections) { return table_bytes(sections) + 32; }
-
- private:
-  friend class WorkFolder;
-  // `open_data`: a file of its sections, where these have several.
-  StepFile(std::unique_ptr<DiskFile> file, std::string name, uint64_t work,
-           const std::function<std::shared_ptr<const DiskFile>(size_t)>& open_data);
-  int64_t offset(int64_t section) const { return offsets_[static_cast<size_t>(section)]; }
-  std::shared_ptr<const DiskFile> file_;
-  std::string name_;
-  StepStripes stripes_;  // as it was written
-  std::vector<std::shared_ptr<const DiskFile>> data_;
-  std::vector<int64_t> offsets_;  // one more than sections
-  std::vector<uint64_t> hashes_;
-};
-
-class WorkFolder {
+class WorkFolder : public StepFolder {
  public:
   // Makes the folder, or goes on with the one that is there. InvalidState where another process works in it that is no
   // other part of the same work; InvalidArgument, with what differs, where it holds other work.
@@ -178,7 +58,6 @@ class WorkFolder {
   // does everything in it if it holds work, other files, or a running process.
   static void remove_remains(Disk& disk, const std::string& path);
 
-  const std::string& path() const { return path_; }
   // Whether earlier work was resumed.
   bool resumed() const { return resumed_; }
 
@@ -197,12 +76,8 @@ class WorkFolder {
   // Handles a damaged step, met for the `times`-th time: removes it, so that a process that works alone makes it again.
   // Throws after too many times, and if other parts may already have used it.
   void repair(const DamagedStep& damaged, int times);
-  // From this many bytes on a step continues in another file; set by tests.
-  void divide_steps_by(int64_t bytes) { file_bytes_ = bytes; }
   // The size of the finished steps whose names begin so.
   int64_t stored_bytes(std::string_view beginning) const;
-  // Throws IoError, with the number of bytes, if less is free.
-  void require_space(int64_t bytes) const;
 
   const WorkPart& part() const { return part_; }
   // Whether this process makes the steps that exist only once; a process that works alone does.
@@ -221,11 +96,6 @@ class WorkFolder {
   void finish(std::span<const std::byte> told, bool keep);
 
  private:
-  friend class StepWriter;
-  std::string data_name(std::string_view name, size_t file) const;
-  std::string path_of(std::string_view name) const { return path_ + "/" + std::string(name); }
-  std::string aside_of(std::string_view name) const;
-  std::string tag() const;  // "2of3"
   std::string done_name() const;
   void lock();
   void lock_part();
@@ -235,14 +105,9 @@ class WorkFolder {
   void refuse_foreign() const;
   void remove_leftovers();
 
-  Disk& disk_;
-  const std::string path_;
   const Resources resources_;
-  uint64_t hash_;
-  int64_t file_bytes_ = int64_t{256} << 20;
   bool resumed_ = false;
   bool was_clearing_ = false;  // the last part, which was killed
-  const WorkPart part_;
   std::unique_ptr<DiskLock> lock_;
   std::unique_ptr<DiskLock> part_lock_;
 };
