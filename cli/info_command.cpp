@@ -13,11 +13,8 @@
 
 #include <fmt/format.h>
 
-#include <cerrno>
-#include <cstring>
 #include <exception>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <string_view>
 #include <system_error>

@@ -10,6 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from test_interrupt import hear_signals
+
 
 @pytest.fixture
 def files(tmp_path):
@@ -26,7 +28,8 @@ def environment(python=sys.executable):
 
 def test_it_serves_until_it_is_interrupted(kith, files):
     command = [kith.path, "explore", "--vectors", "x.npy", "--items", "texts.txt", "--labels", "labels.txt", "--no-browser"]
-    running = subprocess.Popen(command, cwd=files, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    running = subprocess.Popen(command, cwd=files, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                               preexec_fn=hear_signals)  # fmt: skip
     try:
         address = running.stdout.readline().removeprefix("kith explore: ").strip()
         assert address.startswith("http://127.0.0.1:")
@@ -64,7 +67,8 @@ def test_a_collection(kith, files):
     kith("collection", "create", "notes", "--dimension", "6", cwd=files)
     kith("collection", "add", "notes", "--vectors", "x.npy", cwd=files)
     command = [kith.path, "explore", "notes", "--no-browser"]
-    running = subprocess.Popen(command, cwd=files, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    running = subprocess.Popen(command, cwd=files, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                               preexec_fn=hear_signals)  # fmt: skip
     try:
         address = running.stdout.readline().removeprefix("kith explore: ").strip()
         with urllib.request.urlopen(address + "api/item/3", timeout=30) as reply:

@@ -14,11 +14,17 @@ import pytest
 from kith._explore import command
 
 
+def hear_ctrl_c():
+    """A job in the background of a script inherits that it is ignored."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def test_it_runs_as_a_module(tmp_path):
     x = np.random.default_rng(0).integers(0, 256, (50, 36), dtype=np.uint8)
     np.save(tmp_path / "x.npy", x)
     arguments = ["--vectors", tmp_path / "x.npy", "--shape", "6,6", "--no-browser", "--device", "cpu"]
-    running = subprocess.Popen([sys.executable, "-W", "error", "-m", "kith.explore", *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    running = subprocess.Popen([sys.executable, "-W", "error", "-m", "kith.explore", *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                               preexec_fn=hear_ctrl_c)  # fmt: skip
     assert running.stdout is not None
     address = running.stdout.readline().removeprefix("kith explore: ").strip()
     with urllib.request.urlopen(address + "image/7", timeout=30) as reply:
