@@ -345,7 +345,7 @@ def test_names_of_other_libraries(vectors):
     raises(AttributeError, "call fit first", lambda: kith.KMeans(2).cluster_centers_)
     raises(AttributeError, r"'ntotal'; Kith's way is len\(index\)", lambda: index.ntotal)
     raises(AttributeError, r"'add_with_ids'; Kith's way is index.add\(x, ids=ids\)", lambda: index.add_with_ids(x, x))
-    raises(AttributeError, "no attribute 'frobs'$", lambda: index.frobs)
+    raises(AttributeError, "no attribute 'frobs'; it has add, ", lambda: index.frobs)
     with pytest.raises(AttributeError, match=r"'nprobe'; Kith's way is index.search\(queries, probes=...\)"):
         index.nprobe = 16
     assert not hasattr(index, "is_trained")
