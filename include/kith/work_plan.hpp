@@ -1,10 +1,11 @@
 // Predicts what building a graph or an index will take: bytes read and written, memory, disk and time of each phase,
-// and what would save most. A pure function: nothing is read or measured, and any machine can plan for any other.
+// and what would save most. A pure function of the question and of
+// this machine's processor, whose instruction sets decide the rates of work on CPUs: nothing is read or measured.
 //
 //   const WorkPlan plan = plan_work({.rows = 20'000'000, .cols = 96, .host_memory_limit = int64_t{1} << 30});
 //
-// Times come from the machine model that also chooses devices (docs/scaling.md). Its CPU is a slow one; most are
-// faster.
+// Times come from measured rates (docs/scaling.md). The choice of devices goes by a slow CPU instead, so that it is the
+// same everywhere.
 #pragma once
 
 #include <kith/dtype.hpp>

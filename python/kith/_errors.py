@@ -6,7 +6,7 @@ from __future__ import annotations
 def kind_of(value: object) -> str:
     """The type of what was given, for a message: "an int", "a str"."""
     name = type(value).__name__
-    return f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"
+    return f"{'an' if name[0] in 'aeioAEIO' else 'a'} {name}"
 
 
 class CorruptFileError(ValueError):

@@ -39,6 +39,7 @@ class Walk:
 
     def __init__(self, browser: chromium.Chromium, page: Any, name: str) -> None:
         self.browser, self.page, self.name = browser, page, name
+        browser.goto("about:blank")  # else the page before may ask on
         browser.problems.clear()
         browser.hosts.clear()
 

@@ -90,7 +90,7 @@ class Work:
         with self._changed:
             return self._changed.wait_for(self._all_ended, timeout)
 
-    def search(self, queries: npt.NDArray[Any], k: int) -> Neighbors[Any, Any]:
+    def search(self, queries: npt.NDArray[Any], k: int) -> Neighbors:
         """Exact search, which does not wait for the threads of what is being computed: it has its own meanwhile."""
         busy = self._thread.is_alive()
         return self.index.search(queries, k, threads=min(_SEARCH_THREADS, len(os.sched_getaffinity(0))) if busy else 0)

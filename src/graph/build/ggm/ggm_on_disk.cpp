@@ -499,12 +499,16 @@ class MergeOnDisk {
     for (int64_t other = shard + 1; other < shards_; ++other) {
       meter.poll();
       meter.add(1);
-      if (is_merged(shard, other)) continue;
-      if (!together && !fits_a_list(size(shard) + size(other))) {
+      const bool merged = is_merged(shard, other);
+      const bool from_disk = !together && !fits_a_list(size(shard) + size(other));
+      if (merged || !from_disk) {  // left by a process that was killed
+        for (const std::string& begun : folder_->names(join_prefix(shard, other))) folder_->remove(begun);
+      }
+      if (merged) continue;
+      if (from_disk) {
         merge_from_disk(shard, other);
         continue;
       }
-      for (const std::string& begun : folder_->names(join_prefix(shard, other))) folder_->remove(begun);
       if (!rows || !together) {
         rows.reset();
         rows.emplace(source(shard).dtype(), size(shard) + (together ? most : size(other)), source(shard).cols(),

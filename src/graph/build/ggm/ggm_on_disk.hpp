@@ -2,7 +2,8 @@
 // same shards, under any limit that has room for the graph of one of them, after any number of kills. Graphs that are
 // given are merged under any limit: two that have no room in memory are merged from disk (descent_on_disk.hpp).
 //
-//   graph-3     the graph of shard 3, and the hashes of its rows, which are verified whenever they are read again
+//   graph-3     the graph of shard 3, and the hashes of its rows, which are verified when they are read again, but for rows
+//               that are gathered for a merge from disk: those are verified when the process starts
 //   lists-3     the nearest neighbours of its rows so far, over all shards merged with it
 //   join-3-5-…  the merge of these two, where it is made from disk
 //   pair-3-5    marks that both shards' lists include their merged graph: written last, so that an unfinished pair is

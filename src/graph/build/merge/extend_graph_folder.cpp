@@ -65,28 +65,31 @@ bool has_room_in_memory(const GraphOfFile& old, const VectorFile& fresh, const G
   return has_room_for(footprint_of_call(resources, call), resources);
 }
 
-// The graph of the new rows, while it waits to be merged.
-std::string folder_of_new_graph(const std::string& steps) { return steps + ".new"; }
+// The graph of the new rows, while it waits to be merged: inside the result's folder, where nobody else's files are.
+std::string folder_of_new_graph(const std::string& folder) { return own_steps_folder(folder) + ".new"; }
 
-// Is there already where its merge has begun, which knows it by its hash.
+// Is already there if its merge, which knows it by its hash, has begun.
 KnnGraph graph_of_new_rows(const VectorFile& fresh, const KnnGraphParams& params, const std::string& steps,
-                           const Resources& resources) {
-  const std::string own = folder_of_new_graph(steps);
-  if (!WorkFolder::holds_work(real_disk(), steps)) knn_graph_folder(fresh, own, params, GraphWork(), resources);
+                           const std::string& own, const Resources& resources) {
+  if (!WorkFolder::holds_work(real_disk(), steps) || !holds_graph(own)) {
+    knn_graph_folder(fresh, own, params, GraphWork(), resources);
+  }
   return load_graph_folder(own, resources);
 }
 
-void remove_new_graph(const std::string& steps) {
-  const std::string own = folder_of_new_graph(steps);
+void remove_new_graph(const std::string& folder) {
+  const std::string own = folder_of_new_graph(folder);
+  WorkFolder::remove_remains(real_disk(), own_steps_folder(own));
   std::error_code ignored;  // leaving it is harmless
-  for (const char* const name : {"/ids.npy", "/distances.npy", "/report.json", ""}) {
+  for (const char* const name : {"/work", "/ids.npy", "/distances.npy", "/report.json", ""}) {
     std::filesystem::remove(own + name, ignored);
   }
 }
 
 // Many new rows: their graph first, which is then merged with the old one.
 GraphReport extend_by_rounds(const GraphOfFile& old, const VectorFile& fresh, const GraphMergeParams& params,
-                             const DiskWork& work, GraphSink& sink, const Resources& resources) {
+                             const std::string& folder, const DiskWork& work, GraphSink& sink,
+                             const Resources& resources) {
   const int64_t k = old.graph.k();
   const Metric metric = old.graph.metric();
   const KnnGraphParams of_fresh = params_of_new_rows({fresh.rows(), fresh.cols(), k, metric, params.recall}, params);
@@ -99,8 +102,9 @@ GraphReport extend_by_rounds(const GraphOfFile& old, const VectorFile& fresh, co
     return built.then(merge_on_disk_footprint(merge_work(parts, params), resources));
   };
   return within_limits("extending graphs", resources, least, [&] {
-    const KnnGraph graph =
-        naming_rows("new", [&] { return graph_of_new_rows(fresh, of_fresh, work.folder, resources); });
+    const KnnGraph graph = naming_rows("new", [&] {
+      return graph_of_new_rows(fresh, of_fresh, work.folder, folder_of_new_graph(folder), resources);
+    });
     if (few) return extend_on_disk(old, {fresh, &graph}, params, work, sink, resources);
     const std::vector<GraphOfFile> parts = parts_of(old, fresh, graph);
     ShardWork merge = merge_work(parts, params);
@@ -128,7 +132,7 @@ GraphReport extend_graph_folder(const GraphOfFile& old, const VectorFile& fresh,
   const bool anew = rows - 1 <= merge_list_length(params, k);
   const bool exactly = extends_exactly(fresh.rows(), params);
   const bool begun = keeps_graph_steps(folder, work) ||
-                     WorkFolder::holds_work(real_disk(), own_steps_folder(folder_of_new_graph(kept.folder)));
+                     WorkFolder::holds_work(real_disk(), own_steps_folder(folder_of_new_graph(folder)));
   if (anew && begun) {
     throw Unsupported(fmt::format("the graph of {} rows is made anew in memory, which keeps no steps; leave work and "
                                   "keep_work out",
@@ -139,17 +143,18 @@ GraphReport extend_graph_folder(const GraphOfFile& old, const VectorFile& fresh,
       return extend_in_memory(old, fresh, params, used);
     });
     save_graph_folder(graph, folder, work.form, resources);
+    remove_new_graph(folder);
     return graph.report();
   }
   FolderSink sink({rows, k}, old.graph.metric(), folder, work.form);
   const GraphReport report = measured(resources, [&](const Resources& counted) {
     return naming_files({{"x", old.x}, {"new", fresh}}, [&] {
       if (exactly) return extend_on_disk(old, {fresh}, params, kept, sink, counted);
-      return extend_by_rounds(old, fresh, params, kept, sink, counted);
+      return extend_by_rounds(old, fresh, params, folder, kept, sink, counted);
     });
   });
   remove_own_folder(work, kept.folder);
-  if (!work.keep) remove_new_graph(kept.folder);
+  if (!work.keep) remove_new_graph(folder);
   return report;
 }
 

@@ -1,5 +1,6 @@
 // Extends a graph by new rows, with vectors in files, under any limit: each new row is compared with all rows, as in
-// extend_graph() when they are few; many are compared with the old rows alone, if these are few. The old rows' neighbours are those of the graph and nearer ones among the new rows.
+// extend_graph() when they are few; many are compared with the old rows alone, if these are few. The old rows'
+// neighbours are those of the graph and nearer ones among the new rows.
 // Steps are kept in a work folder (row_blocks.hpp).
 //
 //   survey, survey-new   hashes of the rows of each file, verified when the work is resumed
