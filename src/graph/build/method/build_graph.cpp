@@ -68,7 +68,7 @@ struct GraphRanks {
     wish.by = {rounds_by_first() ? nullptr : share, rows_at_once};
     return wish;
   }
-  // Of parts on GPUs the first does the rounds of NN-Descent.
+  // Whether the first of several parts does the rounds of NN-Descent, as on GPUs.
   bool rounds_by_first() const { return are_parts() && resources.device().kind == DeviceKind::cuda; }
   bool are_parts() const { return share != nullptr && share->are_parts(); }
 };
