@@ -169,8 +169,12 @@ TEST(Ggm, SeveralDevicesFromDiskGiveTheBytesOfMemory) {
                                                  Resources(options));
         found.expect(truth);
         // Two parts of fewer threads each may fit the limit of one with all.
-        if (limit == least && std::string(devices) == "cpu/3") EXPECT_TRUE(by_first) << shards << " shards";
-        if (limit > least) EXPECT_FALSE(by_first) << devices << ", " << shards << " shards, limit " << limit;
+        if (limit == least && std::string(devices) == "cpu/3") {
+          EXPECT_TRUE(by_first) << shards << " shards";
+        }
+        if (limit > least) {
+          EXPECT_FALSE(by_first) << devices << ", " << shards << " shards, limit " << limit;
+        }
         EXPECT_EQ(report.recall->recall, truth.report().recall->recall);
         EXPECT_EQ(report.reached, truth.report().reached);
       }
