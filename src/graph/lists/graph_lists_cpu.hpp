@@ -14,8 +14,8 @@ class GraphListsCpu final : public GraphLists {
   // Over rows, control rows (or none) and lists of the caller's, which must outlive it; lists keep their place when
   // they get another length.
   GraphListsCpu(const PairRows& rows, Metric metric, const ControlRows* control, WorkingLists& lists,
-                const Resources& resources)
-      : pairs_(rows), metric_(metric), control_(control), lists_(lists), resources_(resources) {}
+                const Resources& resources, const GraphShare* share = nullptr)
+      : pairs_(rows), metric_(metric), control_(control), lists_(lists), resources_(resources), share_(share) {}
 
   Device device() const override { return Device::cpu(); }
   const MatrixView& view() const override { return pairs_.view(); }
@@ -26,6 +26,8 @@ class GraphListsCpu final : public GraphLists {
   void add_rows(const NamedRows& rows) override;
   ListSurvey survey(int64_t k, Flags flags) override;
   void write(const NeighborsView& out, const RankPart& rows) override;
+  const GraphShare* share() const override { return share_; }
+  void give_lists() override;
   std::optional<RecallEstimate> measure() override;
   int64_t control_rows() const override;
 
@@ -45,6 +47,7 @@ class GraphListsCpu final : public GraphLists {
   const ControlRows* const control_;
   WorkingLists& lists_;
   const Resources resources_;
+  const GraphShare* const share_;
   bool has_random_rows_ = false;
 };
 

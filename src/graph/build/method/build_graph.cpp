@@ -57,11 +57,16 @@ Device device_of(const MatrixView& x, const NeighborsView& out, const GraphProbl
 struct GraphRanks {
   const Resources& resources;
   const GraphShare* share = nullptr;
-  int64_t joined_room = 0;
+  int64_t rows_at_once = 0;  // whose lists ranks exchange together
 
-  void take_part(CellsWish& wish) const {
+  CellsWish share_of(CellsWish wish) const {
     wish.share = share;
-    wish.joined_room = joined_room;
+    wish.joined_room = rows_at_once * wish.k;
+    return wish;
+  }
+  DescentWish share_of(DescentWish wish) const {
+    wish.rules.gathered_rows = rows_at_once;
+    return wish;
   }
   bool are_parts() const { return share != nullptr && share->are_parts(); }
 };
@@ -103,19 +108,12 @@ void put_forecast(const CellSteps& steps, GraphReport& report) {
   if (needed > 0) report.forecast = {needed, steps.pairs(needed)};
 }
 
-// Rounds of NN-Descent over the lists of k that were begun with, made long for them. Of parts the first does them, and
-// the others are told how they ended.
+// Rounds of NN-Descent over the lists of k that were begun with, made long for them.
 BuildOutcome descend(GraphLists& lists, const DescentWish& wish, int64_t length, const BuildOutcome& begun,
                      const GraphRanks& by) {
-  BuildOutcome outcome;
-  if (!by.are_parts() || by.share->leads()) {
-    lists.resize(length);
-    outcome = run_descent(lists, wish, by.resources);
-    outcome.rounds.insert(outcome.rounds.begin(), begun.rounds.begin(), begun.rounds.end());
-  }
-  if (!by.are_parts()) return outcome;
-  by.share->take_first(&outcome.reached, 1);
-  outcome.by_first = true;
+  lists.resize(length);
+  BuildOutcome outcome = run_descent(lists, wish, by.resources);
+  outcome.rounds.insert(outcome.rounds.begin(), begun.rounds.begin(), begun.rounds.end());
   return outcome;
 }
 
@@ -131,8 +129,7 @@ BuildOutcome begin_by_cells(CellSteps& steps, GraphLists& lists, const CellsWish
 BuildOutcome build_cells(GraphLists& lists, const MatrixView& x, const KnnGraphParams& params, GraphReport& report,
                          const GraphRanks& by) {
   const Resources& resources = by.resources;
-  CellsWish wish = cells_wish(x.rows(), params);
-  by.take_part(wish);
+  const CellsWish wish = by.share_of(cells_wish(x.rows(), params));
   lists.begin(params.k);
   const std::unique_ptr<CellSteps> steps = make_cell_steps(lists, wish);
   steps->cut();
@@ -145,7 +142,7 @@ BuildOutcome build_descent(GraphLists& lists, const MatrixView& x, const KnnGrap
   const Resources& resources = by.resources;
   const GraphStart start = start_of(params);
   const int64_t length = length_of(params);
-  const DescentWish wish = descent_wish(params, length);
+  const DescentWish wish = by.share_of(descent_wish(params, length));
   put_descent(wish, start, length, params, report);
   if (start == GraphStart::random) {
     lists.begin(length);
@@ -154,8 +151,7 @@ BuildOutcome build_descent(GraphLists& lists, const MatrixView& x, const KnnGrap
   }
   // Lists of k neighbours by cells, which are fast to keep; long ones where rounds are to follow.
   lists.begin(params.k);
-  CellsWish begins = start_wish(x, params);
-  by.take_part(begins);
+  const CellsWish begins = by.share_of(start_wish(x, params));
   std::unique_ptr<CellSteps> steps = make_cell_steps(lists, begins);
   steps->cut();
   put_forecast(*steps, report);
@@ -174,10 +170,9 @@ std::optional<BuildOutcome> build_soonest(GraphLists& lists, const MatrixView& x
   const Resources& resources = by.resources;
   const SoonestMethod choice(problem, params, resources.device().kind);
   const bool may_descend = choice.may_descend();
-  CellsWish wish = choice.wish();
-  by.take_part(wish);
+  CellsWish wish = by.share_of(choice.wish());
   const int64_t length = default_list_length(params.k);
-  const DescentWish rounds = descent_wish(params, length);
+  const DescentWish rounds = by.share_of(descent_wish(params, length));
   lists.begin(params.k);
   std::unique_ptr<CellSteps> steps = make_cell_steps(lists, wish);
   if (only_counts(resources)) {
@@ -216,9 +211,8 @@ std::optional<BuildOutcome> build_soonest(GraphLists& lists, const MatrixView& x
 }
 
 // Parts fill one graph.
-RankPart rows_to_write(const BuildOutcome& outcome, int64_t rows, const GraphRanks& by) {
-  if (!by.are_parts() || (outcome.by_first && by.share->leads())) return {0, rows};
-  return outcome.by_first ? RankPart{} : by.share->rows();
+RankPart rows_to_write(int64_t rows, const GraphRanks& by) {
+  return by.are_parts() ? by.share->rows() : RankPart{0, rows};
 }
 
 // A report of what build(lists, report) does, by cells or by NN-Descent, and its graph, unless it leaves that to exact
@@ -236,7 +230,7 @@ GraphReport approximate_graph(const MatrixView& x, const NeighborsView& out, con
     const std::optional<BuildOutcome> outcome = build(lists, report);
     report.reached = false;
     if (!outcome) return;
-    lists.write(out, rows_to_write(*outcome, lists.rows(), by));
+    lists.write(out, rows_to_write(lists.rows(), by));
     put_outcome(*outcome, lists.control_rows(), report);
   });
   return report;
@@ -306,7 +300,8 @@ bool fit_on_parts(const MatrixView& x, const NeighborsView& out, const KnnGraphP
     (void)build_graph(x, out, params, counting, most);
   });
   if (kind == DeviceKind::cuda) {
-    needed = needed.beside({0, GraphShare::device_bytes_to_join(x.rows(), params.k, resources.parts())});
+    needed = needed.beside({0, std::max(GraphShare::device_bytes_to_join(x.rows(), params.k, resources.parts()),
+                                        GraphShare::device_bytes_to_gather(x.rows(), kInboxSlots, resources.parts()))});
   }
   return parts_have_room(fmt::format("graph of {} rows", x.rows()), needed, resources);
 }
@@ -428,7 +423,7 @@ Counts graph_counts(const std::vector<MatrixView>& rows, double products) {
 
 GraphReport build_graph(const MatrixView& x, const NeighborsView& out, const KnnGraphParams& params,
                         const Resources& resources, const GraphBounds& most, const GraphShare* share) {
-  const int64_t joined_room = share == nullptr ? 0 : share->room_for(params.k);
+  const int64_t rows_at_once = share == nullptr ? 0 : share->room_rows();
   if (only_counts(resources)) share = nullptr;
   GraphProblem problem = problem_of(x, params);
   problem.most = most;
@@ -439,12 +434,13 @@ GraphReport build_graph(const MatrixView& x, const NeighborsView& out, const Knn
   check_knn(RowsInfo(x), RowsInfo(x), {params.k, params.metric});
   check_output(out, x.rows(), params.k);
   Footprint needed;
-  if (share == nullptr && chosen.method == GraphMethod::cells && is_divided(x, out, resources) &&
+  const bool by_lists = chosen.method == GraphMethod::cells || chosen.method == GraphMethod::nn_descent;
+  if (share == nullptr && by_lists && is_divided(x, out, resources) &&
       fit_on_parts(x, out, params, most, resources, needed)) {
     return graph_on_parts(x, out, params, most, needed, resources);
   }
   const Resources on_device = resources.with_device(settled_graph.device);
-  const GraphRanks there{on_device, share, joined_room};
+  const GraphRanks there{on_device, share, rows_at_once};
   if (params.method == GraphMethod::automatic) return chosen_report(x, out, chosen, problem, there);
   if (params.method == GraphMethod::ggm) {
     return ggm_graph(x, out, chosen, share == nullptr && is_divided(x, out, resources) ? resources : on_device);

@@ -1,11 +1,15 @@
 #include "graph/build/nn_descent/nn_descent.hpp"
 
+#include "graph/lists/graph_share.hpp"
+
 #include <chrono>
 
 namespace kith {
 namespace {
 
-std::unique_ptr<DescentSteps> make_steps(GraphLists& lists, const DescentRules& rules) {
+std::unique_ptr<DescentSteps> make_steps(GraphLists& lists, const DescentRules& given) {
+  DescentRules rules = given;
+  rules.share = lists.share();
   const auto on_cpu = [&](GraphListsCpu& here) {
     DescentRules ordered = rules;
     if (here.order.size() > 0) ordered.order = here.order.data();
@@ -37,13 +41,19 @@ BuildOutcome run_descent(GraphLists& lists, const DescentWish& wish, const Resou
   if (wish.recall && outcome.reached) return outcome;
   const std::unique_ptr<DescentSteps> steps = make_steps(lists, wish.rules);
   const double little = wish.delta * static_cast<double>(lists.rows()) * static_cast<double>(wish.k);
-  constexpr int64_t kPasses = 4;  // over all rows in a round
-  ProgressMeter meter("descend", wish.iterations * kPasses * lists.rows(), resources);
+  constexpr int64_t kSampling = 2;  // passes of a round over all rows
+  constexpr int64_t kJoining = 2;   // over its own
+  const GraphShare* const share = lists.share();
+  const int64_t own = share == nullptr ? lists.rows() : share->rows().count;
+  const auto of_all = [&](int64_t count) { return share == nullptr ? count : share->sum(count); };
+  ProgressMeter meter("descend", wish.iterations * (kSampling * lists.rows() + kJoining * own), resources);
   for (int64_t number = 0; number < wish.iterations; ++number) {
     GraphRound round;
     steps->sample(number, meter);
-    round.comparisons = steps->join(number, meter);
-    round.updates = steps->merge(meter);
+    round.comparisons = of_all(steps->join(number, meter));
+    if (share != nullptr) steps->gather();
+    round.updates = of_all(steps->merge(meter));
+    lists.give_lists();
     round.phi = lists.survey(wish.k, Flags::keep).phi;
     measure();
     if (outcome.recall) round.recall = outcome.recall->recall;

@@ -34,6 +34,9 @@ namespace kith {
 // row (join_rules.hpp). In a merge of two sets only pairs across them meet, NEW with OLD: OLD samples are of the row's
 // own set, and those of the other are passed over.
 //
+// Several ranks or devices (graph/lists/graph_share.hpp) each have all lists and draw all samples. Each joins the samples
+// of its own rows, gets what the others have found for these, merges that in, and gives the lists to the others.
+//
 // Memory: 16 p + 8 slots bytes per row besides the lists.
 class DescentSteps {
  public:
@@ -41,6 +44,8 @@ class DescentSteps {
   virtual void sample(int64_t round, ProgressMeter& meter) = 0;
   // Returns the number of pairs compared.
   virtual int64_t join(int64_t round, ProgressMeter& meter) = 0;
+  // Where joins are divided: gets the offers of the others for the rows of this one.
+  virtual void gather() = 0;
   // Returns the number of neighbours that entered lists.
   virtual int64_t merge(ProgressMeter& meter) = 0;
 };
@@ -89,7 +94,7 @@ DescentWish descent_wish(const Params& params, Metric metric, int64_t k, int64_t
 // Writes the settings of rounds to a report.
 void put_rounds(const DescentWish& wish, int64_t list_length, GraphReport& report);
 
-// Improves lists that are not empty.
+// Improves lists that are not empty, with all who share them.
 BuildOutcome run_descent(GraphLists& lists, const DescentWish& wish, const Resources& resources);
 
 }  // namespace kith
