@@ -14,6 +14,7 @@
 #include "graph/handle/graph_output.hpp"
 #include "graph/lists/working_lists.hpp"
 #include "io/row_slice.hpp"
+#include "ranks/parts.hpp"
 #include "rows/finite_check.hpp"
 #include "rows/rows_info.hpp"
 #include "rows/threaded_rows.hpp"
@@ -24,6 +25,7 @@
 #include <cstring>
 #include <future>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <utility>
@@ -38,6 +40,12 @@ constexpr int64_t kMostVerified = 8192;
 std::string graph_name(int64_t shard) { return fmt::format("graph-{}", shard); }
 std::string lists_name(int64_t shard) { return fmt::format("lists-{}", shard); }
 std::string pair_name(int64_t a, int64_t b) { return fmt::format("pair-{}-{}", std::min(a, b), std::max(a, b)); }
+
+// Two shards that are merged.
+struct ShardPair {
+  int64_t first = 0;
+  int64_t second = 0;
+};
 
 // What the merge of two shards has told.
 struct PairTold {
@@ -84,6 +92,7 @@ class ListSections {
   int64_t before_;
 };
 
+// Several devices are dealt shards, then pairs. A shard's lists are written by one at a time.
 class MergeOnDisk {
  public:
   // Without a folder where memory is only counted.
@@ -95,7 +104,8 @@ class MergeOnDisk {
         folder_(folder),
         keep_(keep),
         resources_(resources),
-        quiet_(resources.with_progress({})) {
+        quiet_(resources.with_progress({})),
+        listing_(std::make_unique<std::mutex[]>(static_cast<size_t>(shards_))) {
     firsts_.push_back(0);
     for (const DiskShard& shard : work.shards) firsts_.push_back(firsts_.back() + shard.x.rows());
   }
@@ -106,14 +116,14 @@ class MergeOnDisk {
     for (int64_t shard = 0; shard < shards_; ++shard) sizes.push_back(size(shard));
     std::sort(sizes.rbegin(), sizes.rend());
     const ReadMemory reading = source(0).reserve_memory(quiet_);
-    const HostArray<uint64_t> sections = section_memory();
+    const HostArray<uint64_t> sections = section_memory(quiet_);
     const int64_t at_once = resources_.threads() * kShardSectionRows;
     const WorkingLists working(at_once, k_, quiet_);
     const Neighbors parts[] = {Neighbors(at_once, k_, quiet_), Neighbors(at_once, k_, quiet_)};
     const Reservation tables(StepFile::table_bytes(6 * divide_up(sizes[0], kShardSectionRows)), 0, quiet_);
     {
       const MatrixBuffer rows(source(0).dtype(), sizes[0], source(0).cols(), "a shard", quiet_);
-      (void)make_graph(rows.view(), 0);
+      (void)make_graph(rows.view(), 0, quiet_);
     }
     const MatrixBuffer rows(source(0).dtype(), sizes[0] + sizes[1], source(0).cols(), "two shards", quiet_);
     const GraphOutput a({sizes[0], k_}, quiet_);
@@ -130,24 +140,39 @@ class MergeOnDisk {
     const ReadMemory reading = source(0).reserve_memory(quiet_);
     forget_lost_lists();
     if (folder_->resumed()) verify_sources();
-    require_room(sink);
-    make_graphs();
-    ProgressMeter meter("merge", shards_ * (shards_ - 1) / 2, resources_);
-    for (int64_t shard = 0; shard < shards_; ++shard) merge_with_later(shard, meter);
-    meter.finish();
+    const Resources devices = devices_with_room();
+    require_room(sink, devices.parts());
+    make_graphs(devices);
+    merge_all(devices);
     write(sink);
     return report();
   }
 
  private:
+  // The shard whose pairs a device merges, in front of a place for the other.
+  struct Loaded {
+    int64_t shard = -1;
+    MatrixBuffer rows;
+    KnnGraph graph;
+  };
+
+  int64_t first_of(int64_t shard) const { return firsts_[static_cast<size_t>(shard)]; }
   int64_t size(int64_t shard) const { return work_.shards[static_cast<size_t>(shard)].x.rows(); }
   const VectorFile& source(int64_t shard) const { return work_.shards[static_cast<size_t>(shard)].x; }
   const std::optional<KnnGraph>& given(int64_t shard) const { return work_.shards[static_cast<size_t>(shard)].graph; }
   ListSections graph_sections(int64_t shard) const { return {size(shard), k_, 1}; }
   ListSections list_sections(int64_t shard) const { return {size(shard), k_, 0}; }
   // A section of lists for each thread.
-  HostArray<uint64_t> section_memory() const {
-    return HostArray<uint64_t>(resources_.threads() * kShardSectionRows * k_, "lists", quiet_);
+  HostArray<uint64_t> section_memory(const Resources& on) const {
+    return HostArray<uint64_t>(on.threads() * kShardSectionRows * k_, "lists", on);
+  }
+
+  // All devices, where each has room for a pair; else the first.
+  Resources devices_with_room() const {
+    if (!is_shared(resources_)) return quiet_;
+    const Footprint needed = merge_on_disk_footprint(work_, resources_.part(0));
+    return parts_have_room("graphs of shards, from disk", needed, resources_) ? quiet_
+                                                                              : quiet_.with_device(resources_.device());
   }
 
   bool is_merged(int64_t a, int64_t b) { return folder_->find(pair_name(a, b)).has_value(); }
@@ -185,8 +210,8 @@ class MergeOnDisk {
   }
 
   // What is to be written from here on, at its fullest: graphs beside lists, of which those of a shard are there twice
-  // while they are written anew, and the graph of all beside the lists. Less what is there already.
-  void require_room(const GraphSink& sink) {
+  // while they are written anew, by each of `devices`, and the graph of all beside the lists. Less what is there already.
+  void require_room(const GraphSink& sink, int devices) {
     int64_t largest = 0;
     int64_t graphs = 0;
     int64_t all_lists = 0;
@@ -202,7 +227,7 @@ class MergeOnDisk {
     const int64_t stored = folder_->stored_bytes("lists-") + folder_->stored_bytes("pair-");
     const int64_t lists = std::max<int64_t>(all_lists + pairs - stored, 0);
     const int64_t merged = sink.bytes_beside(folder_->path());
-    const int64_t merging = graphs + lists + largest;
+    const int64_t merging = graphs + lists + largest * std::min<int64_t>(devices, shards_);
     if (keep_) return folder_->require_space(merging + merged);
     folder_->require_space(std::max(merging, lists + merged - folder_->stored_bytes("graph-")));
   }
@@ -221,36 +246,37 @@ class MergeOnDisk {
   }
 
   // The rows of a shard, and their hashes; compared with those that are known.
-  std::vector<uint64_t> load(int64_t shard, const MutableMatrixView& rows, const std::vector<uint64_t>* known) const {
-    read_by_threads(source(shard), quiet_).read(0, rows);
-    resources_.check_cancelled();
+  std::vector<uint64_t> load(int64_t shard, const MutableMatrixView& rows, const std::vector<uint64_t>* known,
+                             const Resources& on) const {
+    read_by_threads(source(shard), on).read(0, rows);
+    on.check_cancelled();
     SourceHasher hasher(source(shard));
-    hasher.update(rows, known, quiet_);
+    hasher.update(rows, known, on);
     return hasher.finish(known);
   }
 
   // A graph of rows that are in memory, or that are counted.
-  KnnGraph make_graph(const MatrixView& rows, int64_t first) const {
-    const GraphOutput out({rows.rows(), k_}, quiet_);
+  KnnGraph make_graph(const MatrixView& rows, int64_t first, const Resources& on) const {
+    const GraphOutput out({rows.rows(), k_}, on);
     GraphReport told;
-    call_or_count(quiet_, [&](const Resources& used) {
+    call_or_count(on, [&](const Resources& used) {
       naming_rows("x", [&] { told = knn_graph(rows, out.view(), work_.graphs, used); }, first);
     });
     return out.graph(metric_, std::move(told));
   }
 
-  void make_graphs() {
+  void make_graphs(const Resources& devices) {
     ProgressMeter meter("graphs", shards_, resources_);
-    for (int64_t shard = 0; shard < shards_; ++shard) {
+    deal_steps(shards_, devices, [&](int64_t shard, const Resources& part) {
+      const Resources on = part.with_progress({});
       if (is_needed(shard) && !folder_->find(graph_name(shard))) {
-        MatrixBuffer rows(source(shard).dtype(), size(shard), source(shard).cols(), "a shard", quiet_);
-        const std::vector<uint64_t> hashes = load(shard, rows.mutable_view(), nullptr);
-        write_graph(shard, given(shard) ? *given(shard) : make_graph(rows.view(), firsts_[static_cast<size_t>(shard)]),
-                    hashes);
+        MatrixBuffer rows(source(shard).dtype(), size(shard), source(shard).cols(), "a shard", on);
+        const std::vector<uint64_t> hashes = load(shard, rows.mutable_view(), nullptr, on);
+        write_graph(shard, given(shard) ? *given(shard) : make_graph(rows.view(), first_of(shard), on), hashes, on);
       }
       meter.add(1);
-      meter.poll();
-    }
+      meter.checkpoint();
+    });
     meter.finish();
   }
 
@@ -259,13 +285,13 @@ class MergeOnDisk {
     return pack_neighbor(ordered_key(larger_is_nearer(metric_) ? -distance : distance), static_cast<uint32_t>(id));
   }
 
-  void write_graph(int64_t shard, const KnnGraph& graph, const std::vector<uint64_t>& hashes) {
+  void write_graph(int64_t shard, const KnnGraph& graph, const std::vector<uint64_t>& hashes, const Resources& on) {
     const ListSections sections = graph_sections(shard);
-    const HostArray<uint64_t> memory = section_memory();
+    const HostArray<uint64_t> memory = section_memory(on);
     StepWriter writer(*folder_, graph_name(shard));
     writer.lay_out(sections.sizes({static_cast<int64_t>(hashes.size()) * 8}));
     writer.put(0, std::as_bytes(std::span(hashes)));
-    sections.for_each(memory, quiet_, [&](int64_t section, uint64_t* lists) {
+    sections.for_each(memory, on, [&](int64_t section, uint64_t* lists) {
       for (int64_t i = 0; i < sections.rows(section); ++i) {
         const int64_t row = sections.first(section) + i;
         for (int64_t j = 0; j < k_; ++j) {
@@ -279,15 +305,15 @@ class MergeOnDisk {
   }
 
   // A shard's graph, and its rows to this place; both as they were.
-  KnnGraph load_shard(int64_t shard, const MutableMatrixView& rows) {
+  KnnGraph load_shard(int64_t shard, const MutableMatrixView& rows, const Resources& on) {
     const StepFile step = folder_->open(graph_name(shard));
     const std::vector<uint64_t> hashes = hashes_in(step);
-    (void)load(shard, rows, &hashes);
-    const GraphOutput out({size(shard), k_}, quiet_);
+    (void)load(shard, rows, &hashes, on);
+    const GraphOutput out({size(shard), k_}, on);
     const ListSections sections = graph_sections(shard);
-    const HostArray<uint64_t> memory = section_memory();
+    const HostArray<uint64_t> memory = section_memory(on);
     const ResultExit exit(metric_);
-    sections.for_each(memory, quiet_, [&](int64_t section, uint64_t* lists) {
+    sections.for_each(memory, on, [&](int64_t section, uint64_t* lists) {
       sections.read(step, section, lists);
       const int64_t at = sections.first(section) * k_;
       write_results(exit, lists, sections.rows(section) * k_, out.view().ids + at, out.view().distances + at);
@@ -295,46 +321,76 @@ class MergeOnDisk {
     return out.graph(metric_, {});
   }
 
-  void merge_with_later(int64_t shard, ProgressMeter& meter) {
-    std::optional<MatrixBuffer> rows;
-    KnnGraph graph;
-    for (int64_t other = shard + 1; other < shards_; ++other) {
-      meter.poll();
-      meter.add(1);
-      if (is_merged(shard, other)) continue;
-      if (!rows) {  // for the largest of the others
-        int64_t most = 0;
-        for (int64_t later = shard + 1; later < shards_; ++later) most = std::max(most, size(later));
-        rows.emplace(source(shard).dtype(), size(shard) + most, source(shard).cols(), "two shards", quiet_);
-        graph = load_shard(shard, rows->mutable_view().slice(0, size(shard)));
+  // Pairs of the same shard follow each other, so that a device mostly has it already.
+  void merge_all(const Resources& devices) {
+    std::vector<ShardPair> pairs;
+    for (int64_t a = 0; a < shards_; ++a) {
+      for (int64_t b = a + 1; b < shards_; ++b) {
+        if (!is_merged(a, b)) pairs.push_back({a, b});
       }
-      const KnnGraph second = load_shard(other, rows->mutable_view().slice(size(shard), size(other)));
-      const GraphOutput both({size(shard) + size(other), k_}, quiet_);
-      const GraphReport told = merge_graphs({{graph, rows->view().slice(0, size(shard))},
-                                             {second, rows->view().slice(size(shard), size(other))}},
-                                            both.view(), work_.merges, quiet_);
-      const KnnGraph merged = both.graph(metric_, {});
-      add_lists(shard, merged, 0, shard, other);
-      add_lists(other, merged, size(shard), shard, other);
-      end_pair(shard, other, told);
+      remove_if_merged(a);  // where a process was killed before it did that
     }
-    if (!keep_) folder_->remove(graph_name(shard));  // not needed any more
+    const auto count = static_cast<int64_t>(pairs.size());
+    ProgressMeter meter("merge", shards_ * (shards_ - 1) / 2, resources_);
+    meter.add(shards_ * (shards_ - 1) / 2 - count);
+    const auto merge_dealt = [&](const auto& next, const Resources& part) {
+      const Resources on = part.with_progress({});
+      Loaded loaded;
+      for (int64_t step = next(); step >= 0; step = next()) {
+        meter.checkpoint();
+        merge(pairs[static_cast<size_t>(step)], loaded, on);
+        meter.add(1);
+      }
+    };
+    if (is_shared(devices)) {
+      run_parts(devices, [&](Communicator& ranks, const Resources& part) {
+        ranks.begin_steps(count);
+        merge_dealt([&] { return ranks.next_step(); }, part);
+      });
+    } else {
+      int64_t step = 0;
+      merge_dealt([&] { return step < count ? step++ : -1; }, devices);
+    }
+    meter.finish();
   }
 
-  // Offers what a merged graph has found for the rows of a shard, which begin at `begin` in it, to the shard's lists.
-  void add_lists(int64_t shard, const KnnGraph& merged, int64_t begin, int64_t first, int64_t second) {
+  void merge(const ShardPair& pair, Loaded& loaded, const Resources& on) {
+    const auto [a, b] = pair;
+    if (loaded.shard != a) {
+      loaded = {};  // before another takes its place
+      int64_t most = 0;  // of the others
+      for (int64_t later = a + 1; later < shards_; ++later) most = std::max(most, size(later));
+      loaded.rows = MatrixBuffer(source(a).dtype(), size(a) + most, source(a).cols(), "two shards", on);
+      loaded.graph = load_shard(a, loaded.rows.mutable_view().slice(0, size(a)), on);
+      loaded.shard = a;
+    }
+    const KnnGraph second = load_shard(b, loaded.rows.mutable_view().slice(size(a), size(b)), on);
+    const GraphOutput both({size(a) + size(b), k_}, on);
+    const MatrixView rows = loaded.rows.view();
+    const GraphReport told =
+        merge_graphs({{loaded.graph, rows.slice(0, size(a))}, {second, rows.slice(size(a), size(b))}}, both.view(),
+                     work_.merges, on);
+    const KnnGraph merged = both.graph(metric_, {});
+    add_lists(a, merged, pair, on);
+    add_lists(b, merged, pair, on);
+    end_pair(pair, told);
+  }
+
+  // Offers what the merged graph of a pair has found for the rows of one of the two to its lists.
+  void add_lists(int64_t shard, const KnnGraph& merged, const ShardPair& pair, const Resources& on) {
+    const std::lock_guard lock(listing_[static_cast<size_t>(shard)]);
     const ListSections sections = list_sections(shard);
     const std::optional<StepFile> before = lists_so_far(shard);
+    const int64_t begin = shard == pair.first ? 0 : size(pair.first);
     const auto place = [&](int64_t row) {
-      return row < size(first) ? firsts_[static_cast<size_t>(first)] + row
-                               : firsts_[static_cast<size_t>(second)] + row - size(first);
+      return row < size(pair.first) ? first_of(pair.first) + row : first_of(pair.second) + row - size(pair.first);
     };
-    const HostArray<uint64_t> memory = section_memory();
-    WorkingLists working(resources_.threads() * kShardSectionRows, k_, quiet_);
+    const HostArray<uint64_t> memory = section_memory(on);
+    WorkingLists working(on.threads() * kShardSectionRows, k_, on);
     StepWriter writer(*folder_, lists_name(shard));
     writer.lay_out(sections.sizes({}));
-    ProgressMeter meter("lists", sections.count(), quiet_);
-    parallel_for(sections.count(), meter, quiet_, [&](int64_t section, int slot) {
+    ProgressMeter meter("lists", sections.count(), on);
+    parallel_for(sections.count(), meter, on, [&](int64_t section, int slot) {
       const int64_t mine = slot * kShardSectionRows;
       uint64_t* const lists = memory.data() + mine * k_;
       if (before) {
@@ -355,18 +411,27 @@ class MergeOnDisk {
     writer.commit();
   }
 
-  void end_pair(int64_t a, int64_t b, const GraphReport& report) {
+  void end_pair(const ShardPair& pair, const GraphReport& report) {
     PairTold told;
     if (report.recall) told = {*report.recall, 1, 1};
     told.reached = report.reached ? 1 : 0;
-    StepWriter writer(*folder_, pair_name(a, b));
-    writer.add(std::as_bytes(std::span(&told, 1)));
-    writer.commit();
+    {
+      StepWriter writer(*folder_, pair_name(pair.first, pair.second));
+      writer.add(std::as_bytes(std::span(&told, 1)));
+      writer.commit();
+    }
+    remove_if_merged(pair.first);
+    remove_if_merged(pair.second);
+  }
+
+  // A graph is not needed any more once all pairs of its shard are merged.
+  void remove_if_merged(int64_t shard) {
+    if (!keep_ && !is_needed(shard)) folder_->remove(graph_name(shard));
   }
 
   // A section of each thread is read while those before it are written.
   void write(GraphSink& sink) {
-    const HostArray<uint64_t> memory = section_memory();
+    const HostArray<uint64_t> memory = section_memory(quiet_);
     const int64_t at_once = resources_.threads();
     Neighbors parts[2];
     for (Neighbors& part : parts) part = Neighbors(at_once * kShardSectionRows, k_, quiet_);
@@ -428,7 +493,8 @@ class MergeOnDisk {
   const bool keep_;
   const Resources& resources_;
   const Resources quiet_;
-  std::vector<int64_t> firsts_;  // rows before each shard
+  std::vector<int64_t> firsts_;                  // rows before each shard
+  const std::unique_ptr<std::mutex[]> listing_;  // held while lists of a shard are written
 };
 
 }  // namespace
