@@ -273,38 +273,60 @@ def started_ranks(job, waited):
 
 
 # Calls that last some seconds on any machine, with where their results would be.
+LONG_GRAPH = ["graph", "build", "--data", "long.npy", "-k", 10, "--out", "no", "--method"]
 LONG = {
     "kmeans": ["kmeans", "--data", "long.npy", "-k", 1000, "--iterations", 1000, "--tol", 0, "--out", "no.npy"],
     "knn": ["knn", "--base", "long.npy", "--queries", "long.npy", "-k", 10, "--out-ids", "no.npy"],
-    "graph from disk": ["graph", "build", "--data", "long.npy", "-k", 10, "--method", "cells", "--out", "no"],
-    "graph in memory": ["graph", "build", "--data", "long.npy", "-k", 10, "--method", "exact", "--out", "no"],
+    "graph from disk": [*LONG_GRAPH, "cells"],
+    "graph in memory": [*LONG_GRAPH, "exact"],
+    "graph by rounds": [*LONG_GRAPH, "nn_descent", "--start", "random", "--recall", 0.9999],
+    "graph by ggm": [*LONG_GRAPH, "ggm", "--shards", 4, "--recall", 0.9999],
     "index build": ["index", "build", "--base", "long.npy", "--factory", "IVF2048,PQ16", "--out", "no.kith"],
+    "index search": ["index", "search", "--index", "long.kith", "--queries", "long.npy", "-k", 10, "--out-ids", "no.npy"],
 }
+SECONDS_TO_END = 5
+
+
+@pytest.fixture(scope="module")
+def long(folder):
+    """Rows and an index for calls that last."""
+    np.save(folder / "long.npy", np.random.default_rng(7).standard_normal((100_000, 32)).astype(np.float32))
+    alone("index", "build", "--base", "long.npy", "--factory", "Flat", "--out", "long.kith", cwd=folder)
+    return folder
+
+
+def end_by_a_kill(folder, call, attempt):
+    """Kills a rank at a moment, both drawn by these, and looks at how the job ends."""
+    chance = random.Random(f"{call} {attempt}")
+    shutil.rmtree(folder / "no", ignore_errors=True)
+    with subprocess.Popen(
+        command(3, *LONG[call]), cwd=folder, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as job:
+        began = time.monotonic()
+        while len(ranks := started_ranks(job, time.monotonic() - began)) < 3:
+            assert time.monotonic() - began < TIMEOUT_SECONDS and job.poll() is None
+            time.sleep(0.01)
+        time.sleep(chance.uniform(0, 1.5))
+        victim = chance.randrange(3)
+        os.kill(ranks[victim], signal.SIGKILL)
+        killed = time.monotonic()
+        _, said = job.communicate(timeout=TIMEOUT_SECONDS)
+        took = time.monotonic() - killed
+        print(f"{call}: rank {victim} killed {killed - began:.2f} s after the start; all ended {took:.2f} s later")
+        assert took < SECONDS_TO_END
+        assert job.returncode != 0
+        assert re.search(rf"rank {victim} with PID.*signal 9", said), said
+    for result in ("no.npy", "no.kith", "no/report.json"):
+        assert not (folder / result).exists()
 
 
 @pytest.mark.parametrize("call", LONG)
-def test_a_rank_that_is_killed_ends_the_job(folder, call):
-    """At a moment drawn at random. KITH_MPI_KILLS repeats it (40 in all, for instance)."""
-    np.save(folder / "long.npy", np.random.default_rng(7).standard_normal((100_000, 32)).astype(np.float32))
-    for attempt in range(max(1, int(os.environ.get("KITH_MPI_KILLS", "5")) // len(LONG))):
-        chance = random.Random(f"{call} {attempt}")
-        shutil.rmtree(folder / "no", ignore_errors=True)
-        with subprocess.Popen(
-            command(3, *LONG[call]), cwd=folder, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        ) as job:
-            began = time.monotonic()
-            while len(ranks := started_ranks(job, time.monotonic() - began)) < 3:
-                assert time.monotonic() - began < TIMEOUT_SECONDS and job.poll() is None
-                time.sleep(0.01)
-            time.sleep(chance.uniform(0, 1.5))
-            victim = chance.randrange(3)
-            os.kill(ranks[victim], signal.SIGKILL)
-            killed = time.monotonic()
-            _, said = job.communicate(timeout=TIMEOUT_SECONDS)
-            took = time.monotonic() - killed
-            print(f"{call}: rank {victim} killed {killed - began:.2f} s after the start; all ended {took:.2f} s later")
-            assert took < 5
-            assert job.returncode != 0
-            assert re.search(rf"rank {victim} with PID.*signal 9", said), said
-        for result in ("no.npy", "no.kith", "no/report.json"):
-            assert not (folder / result).exists()
+def test_a_rank_that_is_killed_ends_the_job(long, call):
+    end_by_a_kill(long, call, 0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("attempt", range(1, 1 + 40 // len(LONG)))
+@pytest.mark.parametrize("call", LONG)
+def test_forty_ranks_that_are_killed_end_their_jobs(long, call, attempt):
+    end_by_a_kill(long, call, attempt)
