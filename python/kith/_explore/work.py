@@ -93,7 +93,8 @@ class Work:
     def search(self, queries: npt.NDArray[Any], k: int) -> Neighbors:
         """Exact search, which does not wait for the threads of what is being computed: it has its own meanwhile."""
         busy = self._thread.is_alive()
-        return self.index.search(queries, k, threads=min(_SEARCH_THREADS, len(os.sched_getaffinity(0))) if busy else 0)
+        found = self.index.search(queries, k, threads=min(_SEARCH_THREADS, len(os.sched_getaffinity(0))) if busy else 0)
+        return Neighbors(found.ids, found.distances)
 
     def graph(self) -> KnnGraph:
         return self._result("graph")  # type: ignore[no-any-return]
