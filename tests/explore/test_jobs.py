@@ -12,7 +12,7 @@ from kith._explore.jobs import Jobs, NotReady
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch):
-    monkeypatch.setattr(jobs, "_PATIENCE", 0.05)
+    monkeypatch.setattr(jobs, "_PATIENCE", 0.4)
 
 
 def waited(ask):
@@ -110,7 +110,8 @@ def test_errors_are_told_and_the_next_question_tries_again():
     assert some.get("a", "The thing", lambda _: 1) == 1
 
 
-def test_the_newest_are_kept():
+def test_the_newest_are_kept(monkeypatch):
+    monkeypatch.setattr(jobs, "_PATIENCE", 60)
     some, made = Jobs(), []
     for key in [*range(jobs._KEPT + 1), 0]:
         some.get(key, "", lambda _, key=key: made.append(key) or key, kept=False)
