@@ -8,7 +8,7 @@
 // rounds; beams take turns.
 #include <kith/kith.hpp>
 
-#include "options.hpp"
+#include "driver/options.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -66,7 +66,7 @@ struct Point {
   double batch = 1e9;
 };
 
-Index read_or_build(const Options& given, const MatrixView& base) {
+Index read_or_build(const bench::Options& given, const MatrixView& base) {
   const std::string path = given.text("--index");
   if (!path.empty() && std::filesystem::exists(path)) return Index::load(path);
   IndexParams params;
@@ -79,14 +79,14 @@ Index read_or_build(const Options& given, const MatrixView& base) {
   return index;
 }
 
-MatrixBuffer read_rows(const Options& given, const char* name, int64_t rows) {
+MatrixBuffer read_rows(const bench::Options& given, const char* name, int64_t rows) {
   const RowRange range = rows > 0 ? RowRange{0, rows} : RowRange{};
   const std::string dtype = given.text("--dtype");
   if (dtype.empty()) return read_vectors(given.text(name), range);
   return read_vectors(given.text(name), range, parse_dtype(dtype));
 }
 
-void run(const Options& given) {
+void run(const bench::Options& given) {
   const MatrixBuffer base = read_rows(given, "--base", given.number("--rows", 0));
   const MatrixBuffer all = read_rows(given, "--queries", given.number("--count", 1000));
   const MatrixView queries = all.view();
@@ -143,8 +143,7 @@ void run(const Options& given) {
 
 int main(int argc, char** argv) {
   try {
-    run({argc,
-         argv,
+    run({{argv + 1, argv + argc},
          {"--base", "--queries", "--index", "--factory", "--metric", "--dtype", "--rows", "--count", "--rounds",
           "--beams", "--width"}});
     return 0;

@@ -7,7 +7,7 @@
 // 55 GB/s.
 #include <kith/kith.hpp>
 
-#include "options.hpp"
+#include "driver/options.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -118,8 +118,8 @@ Resources within(int64_t device_limit) {
 }  // namespace
 
 int main(int argc, char** argv) try {
-  const Options options(argc, argv,
-                        {"--rows", "--cols", "--factory", "--times", "--queries", "--probes", "--k"});
+  const bench::Options options({argv + 1, argv + argc},
+                               {"--rows", "--cols", "--factory", "--times", "--queries", "--probes", "--k"});
   const int64_t rows = options.number("--rows", 100'000'000);
   const int64_t cols = options.number("--cols", 96);
   const int64_t count = options.number("--queries", 10'000);
