@@ -237,10 +237,10 @@ int main(int argc, char** argv) {
     launch_walks(task, given, form, stream);
     cudaStreamSynchronize(stream);
   });
-  GraphRowsOnGpu::Wish wish;
-  wish.format = {.kind = CodeKind::stored, .cols = cols, .dtype = DType::u8};
-  wish.rows = count;
-  const GraphRowsOnGpu rows(wish, 0, gpu, [&](std::byte* to) { copy_to_device(base.view(), to, 0, gpu); });
+  GraphRowsOnGpu::Contents contents;
+  contents.format = {.kind = CodeKind::stored, .cols = cols, .dtype = DType::u8};
+  contents.rows = count;
+  const GraphRowsOnGpu rows(contents, 0, gpu, [&](std::byte* to) { copy_to_device(base.view(), to, 0, gpu); });
   GraphPlan plan;
   plan.exact = false;
   plan.walk.beam = beam;

@@ -161,7 +161,7 @@ def knn_graph(
         raise ValueError("work, keep_work, int32_ids and part go with out, the folder of the graph")
     if part is None and not waits:
         raise ValueError("wait=False goes with part")
-    wish = given_wish(
+    params = given_params(
         recall=recall, seed=seed, cells=cells, probes=probes, start=start, samples=samples, list_length=list_length,
         iterations=iterations, delta=delta, update=update, shards=shards,
     )  # fmt: skip
@@ -173,13 +173,13 @@ def knn_graph(
             kept = b"" if work is None else path_bytes(work, "work")
             form = (False, narrow)
             told = _kith.knn_graph_folder(
-                source, path_bytes(out, "out"), kept, keeps, form, share, waits, number, name, way, finite, wish, options,
+                source, path_bytes(out, "out"), kept, keeps, form, share, waits, number, name, way, finite, params, options,
                 comm,
             )  # fmt: skip
             (ids, distances), _ = _kith.load_graph_folder(path_bytes(out, "out"), options)
             return KnnGraph._found(ids.view(np.int64), distances, name, GraphReport._of(told))
         if source is not None:
-            (ids, distances), told = _kith.knn_graph_file(source, number, name, way, finite, wish, options, comm)
+            (ids, distances), told = _kith.knn_graph_file(source, number, name, way, finite, params, options, comm)
             return KnnGraph._found(ids.view(np.int64), distances, name, GraphReport._of(told))
         x = array_of(x)
         rows, _ = as_vectors(x, "x", options.stream)
@@ -187,7 +187,7 @@ def knn_graph(
         told = {}
 
         def step(matrix: Vectors, given: Given | None) -> Found | None:
-            arrays, report = _kith.knn_graph(matrix, number, name, way, finite, wish, options, given, comm)
+            arrays, report = _kith.knn_graph(matrix, number, name, way, finite, params, options, given, comm)
             told.update(report)
             return arrays
 
@@ -262,30 +262,30 @@ def knn_graph_ids(
     finite, keeps, narrow = (
         flag(check_finite, "check_finite"), flag(keep_work, "keep_work"), flag(int32_ids, "int32_ids"),
     )  # fmt: skip
-    wish = given_wish(recall=recall, seed=seed, cells=cells, probes=probes)
+    params = given_params(recall=recall, seed=seed, cells=cells, probes=probes)
     with calling(device, threads, memory_limit, device_memory_limit, progress, arrays=(x,)) as options:
         source = wrapped(x)
         if source is None:
             raise ValueError("out needs files, or a numpy array of float32, float16, uint8 or int8")
         kept = b"" if work is None else path_bytes(work, "work")
         told = _kith.knn_graph_folder(
-            source, path_bytes(out, "out"), kept, keeps, (True, narrow), "", True, number, name, way, finite, wish, options
+            source, path_bytes(out, "out"), kept, keeps, (True, narrow), "", True, number, name, way, finite, params, options
         )
     return GraphIds(np.load(os.path.join(os.fsdecode(out), "ids.npy"), mmap_mode="r"), GraphReport._of(told))
 
 
-def given_wish(**values: Any) -> dict[str, Any]:
+def given_params(**values: Any) -> dict[str, Any]:
     """What was given of a method's parameters, as plain numbers and names."""
-    wish: dict[str, Any] = {}
+    params: dict[str, Any] = {}
     for name, value in values.items():
         if value is None:
             continue
         if name in ("recall", "delta"):
-            wish[name] = real_number(value, name)
+            params[name] = real_number(value, name)
         elif name in ("start", "update"):
-            wish[name] = text(value, name)
+            params[name] = text(value, name)
         elif name == "seed":
-            wish[name] = seed_number(value)
+            params[name] = seed_number(value)
         else:
-            wish[name] = whole_number(value, name)
-    return wish
+            params[name] = whole_number(value, name)
+    return params

@@ -11,7 +11,7 @@ from kith import _kith
 from kith._arrays import Vectors, VectorsLike, as_queries, as_vectors
 from kith._errors import kind_of
 from kith._files import PathLike, path_bytes
-from kith._graph_build import given_wish
+from kith._graph_build import given_params
 from kith._graph_report import GraphReport
 from kith._kith import CallOptions, DeviceArray
 from kith._knn_graph import KnnGraph
@@ -98,7 +98,7 @@ def merge_graphs(
         raise TypeError("graphs and vectors come in pairs: merge_graphs(graph1, x1, graph2, x2, graph3, x3, ...)")
     graphs = [_graph(graph, f"graph{number}") for number, graph in enumerate((graph1, graph2, *more[0::2]), 1)]
     arrays = [x1, x2, *more[1::2]]
-    wish = given_wish(
+    params = given_params(
         recall=recall, seed=seed, samples=samples, list_length=list_length, iterations=iterations, delta=delta
     )
     finite = flag(check_finite, "check_finite")
@@ -114,7 +114,7 @@ def merge_graphs(
                 raise ValueError("out needs files, or numpy arrays of float32, float16, uint8 or int8")
             kept = b"" if work is None else path_bytes(work, "work")
             given = [graph._given() for graph in graphs]
-            told = _kith.merge_graphs_folder(given, sources, path_bytes(out, "out"), kept, keeps, wish, finite, options)
+            told = _kith.merge_graphs_folder(given, sources, path_bytes(out, "out"), kept, keeps, params, finite, options)
             (ids, distances), _ = _kith.load_graph_folder(path_bytes(out, "out"), options)
             return KnnGraph._found(ids.view(np.int64), distances, graphs[0].metric, GraphReport._of(told))
     with calling(device, threads, memory_limit, device_memory_limit, progress, arrays=_arrays_of(arrays, graphs)) as options:
@@ -123,7 +123,7 @@ def merge_graphs(
         given = [graph._given_there(options) for graph in graphs]
 
         def step(out: Given | None) -> Made:
-            return _kith.merge_graphs(given, rows, wish, finite, options, out)
+            return _kith.merge_graphs(given, rows, params, finite, options, out)
 
         return _made(step, arrays[0], rows, graphs[0], options)
 
@@ -186,7 +186,7 @@ def extend_graph(
     >>> bool((graph.ids == kith.knn_graph(x).ids).all())
     True
     """
-    wish = given_wish(
+    params = given_params(
         recall=recall, seed=seed, samples=samples, list_length=list_length, iterations=iterations, delta=delta
     )
     finite, metric = flag(check_finite, "check_finite"), _graph(graph, "graph").metric
@@ -203,7 +203,7 @@ def extend_graph(
                 raise ValueError("out needs files, or numpy arrays of float32, float16, uint8 or int8")
             kept = b"" if work is None else path_bytes(work, "work")
             told = _kith.extend_graph_folder(
-                graph._given(), sources[0], sources[1], path_bytes(out, "out"), kept, keeps, wish, finite, options
+                graph._given(), sources[0], sources[1], path_bytes(out, "out"), kept, keeps, params, finite, options
             )
             (ids, distances), _ = _kith.load_graph_folder(path_bytes(out, "out"), options)
             return KnnGraph._found(ids.view(np.int64), distances, metric, GraphReport._of(told))
@@ -214,7 +214,7 @@ def extend_graph(
         given = graph._given_there(options)
 
         def step(out: Given | None) -> Made:
-            return _kith.extend_graph(given, rows, fresh, wish, finite, options, out)
+            return _kith.extend_graph(given, rows, fresh, params, finite, options, out)
 
         return _made(step, vectors[0], [rows, fresh], graph, options)
 
@@ -263,7 +263,7 @@ def refine_graph(
     >>> rough.report.recall < 0.99 <= kith.refine_graph(rough, x).report.recall
     True
     """
-    wish = given_wish(
+    params = given_params(
         recall=recall, seed=seed, samples=samples, list_length=list_length, iterations=iterations, delta=delta
     )
     finite, metric = flag(check_finite, "check_finite"), _graph(graph, "graph").metric
@@ -273,7 +273,7 @@ def refine_graph(
         given = graph._given_there(options)
 
         def step(out: Given | None) -> Made:
-            return _kith.refine_graph(given, rows, wish, finite, options, out)
+            return _kith.refine_graph(given, rows, params, finite, options, out)
 
         return _made(step, x, [rows], graph, options)
 

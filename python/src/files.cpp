@@ -76,7 +76,7 @@ nb::object read(const nb::bytes& path_bytes, int64_t first, std::optional<int64_
     if (dtype) throw InvalidArgument(fmt::format("{} holds ids, which are int64: dtype is for vectors", path));
     return read_id_rows(path, first, count);
   }
-  // Without a wish bf16 comes as float32, which holds all of its values and which numpy knows.
+  // Unless a dtype is asked for, bf16 comes as float32, which holds all of its values and which numpy knows.
   const DType stored = parse_dtype(info.dtype);
   const DType wanted = dtype ? parse_dtype(*dtype) : stored == DType::bf16 ? DType::f32 : stored;
   MatrixBuffer vectors;

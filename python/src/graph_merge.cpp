@@ -20,9 +20,9 @@
 namespace kith::python {
 namespace {
 
-nb::tuple merge(const std::vector<GivenGraph*>& graphs, const std::vector<VectorArray>& rows, const nb::dict& wish,
+nb::tuple merge(const std::vector<GivenGraph*>& graphs, const std::vector<VectorArray>& rows, const nb::dict& asked,
                 bool check_finite, const CallOptions& options, const GivenOutput& out) {
-  const GraphMergeParams params = merge_wish(wish, check_finite);
+  const GraphMergeParams params = merge_params(asked, check_finite);
   params.validate();
   std::vector<GraphPart> parts;
   int64_t all = 0;
@@ -37,9 +37,9 @@ nb::tuple merge(const std::vector<GivenGraph*>& graphs, const std::vector<Vector
 }
 
 nb::dict merge_to_folder(const std::vector<GivenGraph*>& graphs, const nb::list& sources, const nb::bytes& folder,
-                         const nb::bytes& work, bool keep_work, const nb::dict& wish, bool check_finite,
+                         const nb::bytes& work, bool keep_work, const nb::dict& asked, bool check_finite,
                          const CallOptions& options) {
-  const GraphMergeParams params = merge_wish(wish, check_finite);
+  const GraphMergeParams params = merge_params(asked, check_finite);
   std::vector<GraphOfFile> parts;
   for (size_t i = 0; i < graphs.size(); ++i) {
     parts.push_back({graphs[i]->graph(), vector_file_of(nb::borrow<nb::object>(sources[i]))});
@@ -52,10 +52,10 @@ nb::dict merge_to_folder(const std::vector<GivenGraph*>& graphs, const nb::list&
   return report_dict(report);
 }
 
-nb::dict extend_to_folder(const GivenGraph& graph, const nb::object& x, const nb::object& fresh, const nb::bytes& folder,
-                          const nb::bytes& work, bool keep_work, const nb::dict& wish, bool check_finite,
-                          const CallOptions& options) {
-  const GraphMergeParams params = merge_wish(wish, check_finite);
+nb::dict extend_to_folder(const GivenGraph& graph, const nb::object& x, const nb::object& fresh,
+                          const nb::bytes& folder, const nb::bytes& work, bool keep_work, const nb::dict& asked,
+                          bool check_finite, const CallOptions& options) {
+  const GraphMergeParams params = merge_params(asked, check_finite);
   const GraphOfFile old{graph.graph(), vector_file_of(x)};
   const VectorFile added = vector_file_of(fresh);
   const GraphWork kept{{work.c_str(), work.size()}, keep_work, {}};
@@ -66,9 +66,9 @@ nb::dict extend_to_folder(const GivenGraph& graph, const nb::object& x, const nb
   return report_dict(report);
 }
 
-nb::tuple extend(const GivenGraph& graph, const VectorArray& x, const VectorArray& fresh, const nb::dict& wish,
+nb::tuple extend(const GivenGraph& graph, const VectorArray& x, const VectorArray& fresh, const nb::dict& asked,
                  bool check_finite, const CallOptions& options, const GivenOutput& out) {
-  const GraphMergeParams params = merge_wish(wish, check_finite);
+  const GraphMergeParams params = merge_params(asked, check_finite);
   const KnnGraph given = graph.graph();
   const MatrixView old = view_of(x, "x");
   const MatrixView added = view_of(fresh, "new");
@@ -80,9 +80,9 @@ nb::tuple extend(const GivenGraph& graph, const VectorArray& x, const VectorArra
       });
 }
 
-nb::tuple refine(const GivenGraph& graph, const VectorArray& x, const nb::dict& wish, bool check_finite,
+nb::tuple refine(const GivenGraph& graph, const VectorArray& x, const nb::dict& asked, bool check_finite,
                  const CallOptions& options, const GivenOutput& out) {
-  const GraphMergeParams params = merge_wish(wish, check_finite);
+  const GraphMergeParams params = merge_params(asked, check_finite);
   params.validate();
   const KnnGraph given = graph.graph();
   const MatrixView rows = view_of(x, "x");
@@ -94,34 +94,38 @@ nb::tuple refine(const GivenGraph& graph, const VectorArray& x, const nb::dict& 
       });
 }
 
-#define KITH_PY_WISH "wish: dict[str, typing.Any], check_finite: bool, options: CallOptions, out: " KITH_PY_GIVEN
+#define KITH_PY_GIVEN_PARAMS \
+  "params: dict[str, typing.Any], check_finite: bool, options: CallOptions, out: " KITH_PY_GIVEN
 
 }  // namespace
 
 void bind_graph_merge(nb::module_& module) {
-  module.def("merge_graphs", &merge, nb::arg("graphs"), nb::arg("rows"), nb::arg("wish"), nb::arg("check_finite"),
+  module.def("merge_graphs", &merge, nb::arg("graphs"), nb::arg("rows"), nb::arg("params"), nb::arg("check_finite"),
              nb::arg("options"), nb::arg("out").noconvert().none(),
-             nb::sig("def merge_graphs(graphs: list[GivenGraph], rows: list[" KITH_PY_VECTORS "], " KITH_PY_WISH
+             nb::sig("def merge_graphs(graphs: list[GivenGraph], rows: list[" KITH_PY_VECTORS "], " KITH_PY_GIVEN_PARAMS
                      ") -> " KITH_PY_MADE_GRAPH));
-  module.def("merge_graphs_folder", &merge_to_folder, nb::arg("graphs"), nb::arg("sources"), nb::arg("folder"),
-             nb::arg("work"), nb::arg("keep_work"), nb::arg("wish"), nb::arg("check_finite"), nb::arg("options"),
-             nb::sig("def merge_graphs_folder(graphs: list[GivenGraph], sources: list[typing.Any], folder: bytes, work: bytes, "
-                     "keep_work: bool, wish: dict[str, typing.Any], check_finite: bool, options: CallOptions) -> "
-                     "dict[str, typing.Any]"),
-             "Writes the graph to a folder, and returns the report.");
+  module.def(
+      "merge_graphs_folder", &merge_to_folder, nb::arg("graphs"), nb::arg("sources"), nb::arg("folder"),
+      nb::arg("work"), nb::arg("keep_work"), nb::arg("params"), nb::arg("check_finite"), nb::arg("options"),
+      nb::sig(
+          "def merge_graphs_folder(graphs: list[GivenGraph], sources: list[typing.Any], folder: bytes, work: bytes, "
+          "keep_work: bool, params: dict[str, typing.Any], check_finite: bool, options: CallOptions) -> "
+          "dict[str, typing.Any]"),
+      "Writes the graph to a folder, and returns the report.");
   module.def("extend_graph", &extend, nb::arg("graph"), nb::arg("x").noconvert(), nb::arg("new").noconvert(),
-             nb::arg("wish"), nb::arg("check_finite"), nb::arg("options"), nb::arg("out").noconvert().none(),
+             nb::arg("params"), nb::arg("check_finite"), nb::arg("options"), nb::arg("out").noconvert().none(),
              nb::sig("def extend_graph(graph: GivenGraph, x: " KITH_PY_VECTORS ", new: " KITH_PY_VECTORS
-                     ", " KITH_PY_WISH ") -> " KITH_PY_MADE_GRAPH));
-  module.def("extend_graph_folder", &extend_to_folder, nb::arg("graph"), nb::arg("x"), nb::arg("new"), nb::arg("folder"),
-             nb::arg("work"), nb::arg("keep_work"), nb::arg("wish"), nb::arg("check_finite"), nb::arg("options"),
-             nb::sig("def extend_graph_folder(graph: GivenGraph, x: typing.Any, new: typing.Any, folder: bytes, work: bytes, "
-                     "keep_work: bool, wish: dict[str, typing.Any], check_finite: bool, options: CallOptions) -> "
-                     "dict[str, typing.Any]"),
-             "Writes the graph to a folder, and returns the report.");
-  module.def("refine_graph", &refine, nb::arg("graph"), nb::arg("x").noconvert(), nb::arg("wish"),
+                     ", " KITH_PY_GIVEN_PARAMS ") -> " KITH_PY_MADE_GRAPH));
+  module.def(
+      "extend_graph_folder", &extend_to_folder, nb::arg("graph"), nb::arg("x"), nb::arg("new"), nb::arg("folder"),
+      nb::arg("work"), nb::arg("keep_work"), nb::arg("params"), nb::arg("check_finite"), nb::arg("options"),
+      nb::sig("def extend_graph_folder(graph: GivenGraph, x: typing.Any, new: typing.Any, folder: bytes, work: bytes, "
+              "keep_work: bool, params: dict[str, typing.Any], check_finite: bool, options: CallOptions) -> "
+              "dict[str, typing.Any]"),
+      "Writes the graph to a folder, and returns the report.");
+  module.def("refine_graph", &refine, nb::arg("graph"), nb::arg("x").noconvert(), nb::arg("params"),
              nb::arg("check_finite"), nb::arg("options"), nb::arg("out").noconvert().none(),
-             nb::sig("def refine_graph(graph: GivenGraph, x: " KITH_PY_VECTORS ", " KITH_PY_WISH
+             nb::sig("def refine_graph(graph: GivenGraph, x: " KITH_PY_VECTORS ", " KITH_PY_GIVEN_PARAMS
                      ") -> " KITH_PY_MADE_GRAPH));
 }
 

@@ -36,13 +36,13 @@ namespace {
 #define KITH_PY_PAIR "tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.float32]]"
 
 KnnGraphParams params_of(int64_t k, const std::string& metric, const std::string& method, bool check_finite,
-                         const nb::dict& wish) {
+                         const nb::dict& asked) {
   KnnGraphParams params;
   params.k = k;
   params.metric = parse_metric(metric);
   params.method = parse_graph_method(method);
   params.check_finite = check_finite;
-  put_wish(wish, params);
+  put_given(asked, params);
   params.validate();
   return params;
 }
@@ -65,9 +65,9 @@ nb::tuple graph_of(const Rows& rows, const KnnGraphParams& params, const CallOpt
 }
 
 nb::tuple graph(const VectorArray& x, int64_t k, const std::string& metric, const std::string& method,
-                bool check_finite, const nb::dict& wish, const CallOptions& options, const GivenOutput& out,
+                bool check_finite, const nb::dict& asked, const CallOptions& options, const GivenOutput& out,
                 const nb::object& comm) {
-  const KnnGraphParams params = params_of(k, metric, method, check_finite, wish);
+  const KnnGraphParams params = params_of(k, metric, method, check_finite, asked);
   const MatrixView rows = view_of(x, "x");
   if (comm.is_none()) return graph_of(rows, params, options, out);
   check_result_size(rows.rows(), k);
@@ -81,8 +81,8 @@ nb::tuple graph(const VectorArray& x, int64_t k, const std::string& metric, cons
 }
 
 nb::tuple graph_file(const nb::object& source, int64_t k, const std::string& metric, const std::string& method,
-                     bool check_finite, const nb::dict& wish, const CallOptions& options, const nb::object& comm) {
-  const KnnGraphParams params = params_of(k, metric, method, check_finite, wish);
+                     bool check_finite, const nb::dict& asked, const CallOptions& options, const nb::object& comm) {
+  const KnnGraphParams params = params_of(k, metric, method, check_finite, asked);
   if (comm.is_none()) return graph_of(vector_file_of(source), params, options, std::nullopt);
   Call call(options);
   KnnGraph found;
@@ -102,9 +102,9 @@ nb::tuple graph_file(const nb::object& source, int64_t k, const std::string& met
 
 nb::dict graph_to_folder(const nb::object& source, const nb::bytes& folder, const nb::bytes& work, bool keep_work,
                          std::pair<bool, bool> form, const std::string& part, bool wait, int64_t k,
-                         const std::string& metric, const std::string& method, bool check_finite, const nb::dict& wish,
+                         const std::string& metric, const std::string& method, bool check_finite, const nb::dict& asked,
                          const CallOptions& options, const nb::object& comm) {
-  const KnnGraphParams params = params_of(k, metric, method, check_finite, wish);
+  const KnnGraphParams params = params_of(k, metric, method, check_finite, asked);
   const std::string path(folder.c_str(), folder.size());
   Call call(options);
   GraphReport report;
@@ -223,26 +223,26 @@ void save(const GivenGraph& self, const nb::bytes& ids, const nb::bytes& distanc
 
 void bind_knn_graph(nb::module_& module) {
   module.def("knn_graph", &graph, nb::arg("x").noconvert(), nb::arg("k"), nb::arg("metric"), nb::arg("method"),
-             nb::arg("check_finite"), nb::arg("wish"), nb::arg("options"), nb::arg("out").noconvert().none(),
+             nb::arg("check_finite"), nb::arg("params"), nb::arg("options"), nb::arg("out").noconvert().none(),
              nb::arg("comm") = nb::none(),
              nb::sig("def knn_graph(x: " KITH_PY_VECTORS ", k: int, metric: str, method: str, check_finite: bool, "
-                     "wish: dict[str, typing.Any], options: CallOptions, out: " KITH_PY_GIVEN
-                     ", comm: object | None = None) -> tuple[" KITH_PY_NEIGHBORS
-                     ", dict[str, typing.Any]]"),
+                     "params: dict[str, typing.Any], options: CallOptions, out: " KITH_PY_GIVEN
+                     ", comm: object | None = None) -> tuple[" KITH_PY_NEIGHBORS ", dict[str, typing.Any]]"),
              "Returns (ids, distances), or None after filling out, and the report.");
-  module.def("knn_graph_file", &graph_file, nb::arg("x"), nb::arg("k"), nb::arg("metric"), nb::arg("method"),
-             nb::arg("check_finite"), nb::arg("wish"), nb::arg("options"), nb::arg("comm") = nb::none(),
-             nb::sig("def knn_graph_file(x: object, k: int, metric: str, method: str, check_finite: bool, "
-                     "wish: dict[str, typing.Any], options: CallOptions, comm: object | None = None) -> tuple[" KITH_PY_PAIR
-                     ", dict[str, typing.Any]]"),
-             "Returns (ids, distances) and the report.");
+  module.def(
+      "knn_graph_file", &graph_file, nb::arg("x"), nb::arg("k"), nb::arg("metric"), nb::arg("method"),
+      nb::arg("check_finite"), nb::arg("params"), nb::arg("options"), nb::arg("comm") = nb::none(),
+      nb::sig("def knn_graph_file(x: object, k: int, metric: str, method: str, check_finite: bool, "
+              "params: dict[str, typing.Any], options: CallOptions, comm: object | None = None) -> tuple[" KITH_PY_PAIR
+              ", dict[str, typing.Any]]"),
+      "Returns (ids, distances) and the report.");
   module.def(
       "knn_graph_folder", &graph_to_folder, nb::arg("x"), nb::arg("folder"), nb::arg("work"), nb::arg("keep_work"),
       nb::arg("form"), nb::arg("part"), nb::arg("wait"), nb::arg("k"), nb::arg("metric"), nb::arg("method"),
-      nb::arg("check_finite"), nb::arg("wish"), nb::arg("options"), nb::arg("comm") = nb::none(),
+      nb::arg("check_finite"), nb::arg("params"), nb::arg("options"), nb::arg("comm") = nb::none(),
       nb::sig("def knn_graph_folder(x: object, folder: bytes, work: bytes, keep_work: bool, form: tuple[bool, bool], "
               "part: str, wait: bool, k: int, metric: str, method: str, check_finite: bool, "
-              "wish: dict[str, typing.Any], options: CallOptions, comm: object | None = None) -> "
+              "params: dict[str, typing.Any], options: CallOptions, comm: object | None = None) -> "
               "dict[str, typing.Any]"),
       "Writes the graph to a folder, and returns the report. form: without distances; ids as int32.");
   module.def("load_graph", &load, nb::arg("ids"), nb::arg("distances"), nb::arg("metric"), nb::arg("options"),

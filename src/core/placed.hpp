@@ -47,7 +47,7 @@ class Placed {
   template <typename Make>
   Copy get(Device device, const Resources& resources, const Make& make) const {
     if (Copy found = find(device)) return found;
-    return only_counts(resources) ? make() : keep(device, make());
+    return counts_only(resources) ? make() : keep(device, make());
   }
 
   std::vector<Device> devices() const {

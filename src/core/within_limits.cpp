@@ -35,7 +35,7 @@ void require_memory(std::string_view job, const Footprint& needed, const Resourc
   require("device", job, needed.device, needed.at_least, device);
 }
 
-bool counts_only(const Resources& resources) { return only_counts(resources); }
+bool counts_only(const Resources& resources) { return resources.host_memory()->counts_only(); }
 
 void run_as_one_call(std::string_view job, const Resources& resources,
                      const std::function<void(const Resources&)>& steps) {

@@ -6,9 +6,10 @@
 // runs the call with counting resources, and within_limits() then returns the footprint instead of doing the work.
 //
 // Other work is counted in the same way. It allocates as always; parallel loops do nothing and GPUs get no work while
-// resources only count. All other code that would touch the memory asks only_counts() first.
+// resources only count. All other code that would touch the memory asks counts_only() first.
 #pragma once
 
+#include <kith/one_call.hpp>
 #include <kith/resources.hpp>
 
 #include "core/footprint.hpp"
@@ -77,8 +78,6 @@ decltype(auto) within_limits(std::string_view job, const Resources& resources, c
   return call(admitted(job, footprint_of_call(resources, call), resources));
 }
 
-inline bool only_counts(const Resources& resources) { return resources.host_memory()->counts_only(); }
-
 // Counts a part of the work that states its footprint, beside memory that is held already.
 inline void count_work(const Footprint& needed, const Resources& resources) {
   const Reservation counted(needed.host, needed.device, resources);
@@ -93,7 +92,7 @@ void count_call(const Resources& resources, const Call& call) {
 // Makes a public call as a step of the work; if resources only count, counts it instead.
 template <typename Call>
 void call_or_count(const Resources& resources, const Call& call) {
-  if (only_counts(resources)) return count_call(resources, call);
+  if (counts_only(resources)) return count_call(resources, call);
   call(resources);
 }
 

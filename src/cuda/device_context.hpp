@@ -114,9 +114,9 @@ class DeviceContext {
   int device() const { return device_; }
   cudaStream_t stream() const { return callers_ != nullptr ? callers_ : own_->get(); }
   cudaMemPool_t pool() const { return pool_->get(); }
-  bool only_counts() const { return is_counted_only(callers_); }
+  bool counts_only() const { return is_counted_only(callers_); }
   void synchronize() const {
-    if (!only_counts()) KITH_CUDA_CHECK(cudaStreamSynchronize(stream()));
+    if (!counts_only()) KITH_CUDA_CHECK(cudaStreamSynchronize(stream()));
   }
   // The same if no copies follow: then the destructor does not wait again.
   void finish() const {
@@ -125,7 +125,7 @@ class DeviceContext {
   }
   // Enqueues a copy between any host and device memory.
   void copy(void* to, const void* from, int64_t bytes) const {
-    if (bytes == 0 || only_counts()) return;
+    if (bytes == 0 || counts_only()) return;
     KITH_CUDA_CHECK(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), cudaMemcpyDefault, stream()));
   }
   // The same for `count` values.
@@ -135,7 +135,7 @@ class DeviceContext {
   }
   // The same for rows of two matrices of one shape and dtype, each with its stride.
   void copy_rows(const MutableMatrixView& to, const MatrixView& from) const {
-    if (from.empty() || only_counts()) return;
+    if (from.empty() || counts_only()) return;
     const auto bytes = [&](int64_t values) { return static_cast<size_t>(values * size_of(from.dtype())); };
     KITH_CUDA_CHECK(cudaMemcpy2DAsync(to.data(), bytes(to.row_stride()), from.data(), bytes(from.row_stride()),
                                       bytes(from.cols()), static_cast<size_t>(from.rows()), cudaMemcpyDefault,

@@ -18,7 +18,7 @@ namespace kith {
 class PinnedBuffer {
  public:
   PinnedBuffer(int64_t bytes, const Resources& resources) : counted_(bytes, 0, resources), bytes_(bytes) {
-    if (bytes == 0 || only_counts(resources)) return;
+    if (bytes == 0 || counts_only(resources)) return;
     KITH_CUDA_CHECK(cudaHostAlloc(&memory_, static_cast<size_t>(bytes), cudaHostAllocPortable));
   }
   ~PinnedBuffer() {

@@ -78,7 +78,7 @@ void keep_stage(StageMemory stage) {
 }  // namespace
 
 bool wants_pinned(MemorySpace space, int64_t bytes, const Resources& resources) {
-  return space.kind == MemoryKind::host && bytes >= kPinnedBytes && !only_counts(resources) &&
+  return space.kind == MemoryKind::host && bytes >= kPinnedBytes && !counts_only(resources) &&
          resources.host_memory()->available() > 2 * kPinnedBytes;
 }
 
@@ -113,7 +113,7 @@ void PinnedStage::used_by(cudaStream_t stream, int i) {
 
 void copy_to_host_staged(void* to, const void* from, int64_t bytes, const DeviceContext& context,
                          const Resources& resources) {
-  if (bytes == 0 || context.only_counts()) return;
+  if (bytes == 0 || context.counts_only()) return;
   if (!wants_pinned(MemorySpace::host(), bytes, resources)) {
     context.copy(to, from, bytes);
     return context.synchronize();

@@ -38,7 +38,7 @@ int64_t most_rows(int64_t least, int64_t most, int64_t room, const BytesOf& byte
 // most_bytes and in half of the available memory. At least one, which is the result if memory is only counted.
 template <typename BytesOf>
 int64_t rows_at_a_time(int64_t most, int64_t most_bytes, const BytesOf& bytes_of, const Resources& resources) {
-  if (only_counts(resources)) return 1;
+  if (counts_only(resources)) return 1;
   return most_rows(1, most, std::min(most_bytes, resources.device_memory()->available() / 2), bytes_of);
 }
 

@@ -55,7 +55,7 @@ void CpuScanner::load(const MatrixView& queries, int64_t first_query) {
     float* const out = query_rows_.data() + i * queries.cols();
     widen_row(queries, i, out);
     const double squared = canonical_squared_norm_cpu(out, queries.cols());
-    if (task_.wish.check_finite && !std::isfinite(squared)) throw_not_finite("query", first_query + i);
+    if (task_.request.check_finite && !std::isfinite(squared)) throw_not_finite("query", first_query + i);
     norms_[i] = {squared, canonical_inverse_norm(squared)};
   }
 }
@@ -66,7 +66,7 @@ void CpuScanner::scan(const MatrixView& base, int64_t first_row, const PreparedB
   first_row_ = first_row;
   meter_ = &meter;
   user_ = &user;
-  const bool check = task_.wish.check_finite && !task_.base_checked();
+  const bool check = task_.request.check_finite && !task_.base_checked();
   if (kind_ == KeyKind::chi_square && !task_.base_checked()) {
     refuse_negative("base", base, {first_row, nullptr, kept_}, resources_.with_progress({}));
   }

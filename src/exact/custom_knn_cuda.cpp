@@ -17,17 +17,17 @@ Neighbors knn_cuda(const TileMetric& metric, const MatrixView& queries, const Ma
   const SearchShape shape = check_knn(RowsInfo(queries), RowsInfo(base), {params.k, Metric::l2});
   refuse_f64("queries", queries.dtype());
   refuse_f64("base vectors", base.dtype());
-  const SearchWish wish{.k = params.k, .given_keys = true, .check_finite = params.check_finite};
+  const SearchRequest request{.k = params.k, .given_keys = true, .check_finite = params.check_finite};
   const Resources there = resources.with_device(device);
   const auto least = [&] {
     return footprint_of<Neighbors>(there, queries.rows(), params.k)
-        .beside(search_footprint(shape, wish, params.filter, there));
+        .beside(search_footprint(shape, request, params.filter, there));
   };
   return within_limits("the search", there, least, [&] {
     Neighbors result(queries.rows(), params.k, there);
     ViewSource query_rows(queries);
     ViewSource base_rows(base);
-    search_knn(shape, wish, {query_rows, base_rows, params.filter, nullptr, &metric}, result.view(), there);
+    search_knn(shape, request, {query_rows, base_rows, params.filter, nullptr, &metric}, result.view(), there);
     return result;
   });
 }

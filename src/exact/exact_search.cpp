@@ -74,9 +74,9 @@ FilterPath filter_path(const SearchTask& task, int64_t kept, Device device, bool
                                                                                              : FilterPath::gather;
 }
 
-SettledSearch::SettledSearch(const SearchShape& shape, const SearchWish& wish, const SearchInput& input,
+SettledSearch::SettledSearch(const SearchShape& shape, const SearchRequest& request, const SearchInput& input,
                              const Resources& resources)
-    : input_(input), task_(search_of(shape, wish)), kept_(input.filter, shape.rows, resources) {
+    : input_(input), task_(search_of(shape, request)), kept_(input.filter, shape.rows, resources) {
   if (!anything_to_find()) return;
   const Device device = resolve_device(task_, resources);
   const bool cuda = device.kind == DeviceKind::cuda;
@@ -144,7 +144,7 @@ void SettledSearch::scan_gathered(SearchBackend& backend, ProgressMeter& meter) 
     const MutableMatrixView rows = buffer.mutable_view().slice(0, std::min(most, kept_.count() - first));
     input_.base.gather(kept_.list() + first, rows.rows(), rows, resources);
     const RowNumbers numbers{first, kept_.list()};
-    if (!shape.base_checked && task_.wish.check_finite) refuse_not_finite("base", rows, numbers, quiet);
+    if (!shape.base_checked && task_.request.check_finite) refuse_not_finite("base", rows, numbers, quiet);
     if (!shape.base_checked && shape.metric == Metric::chi_square) refuse_negative("base", rows, numbers, quiet);
     backend.scan(rows, first, nullptr, meter);
     meter.poll();
@@ -163,7 +163,7 @@ void write_neighbors(const SearchTask& task, const uint64_t* neighbors, const ui
                      const NeighborsView& out) {
   const ResultExit result(task.shape.metric, numbers);
   for (int64_t q = 0; q < out.queries; ++q) {
-    const uint32_t itself = task.wish.without_self ? static_cast<uint32_t>(first_query + q) : OtherNeighbors::kNoOne;
+    const uint32_t itself = task.request.without_self ? static_cast<uint32_t>(first_query + q) : OtherNeighbors::kNoOne;
     OtherNeighbors others{neighbors + q * task.k, task.k, itself};
     for (int64_t i = 0; i < out.k; ++i) {
       const uint64_t neighbor = others.next();
@@ -185,10 +185,10 @@ void search_batches(const SettledSearch& search, const NeighborsView& out, const
         return make_knn_cuda(task, search.plan_as<KnnCudaPlan>(), {search.kept(), search.metric(), &search.beyond()},
                              resources);
       });
-  const int64_t packed = task.wish.result_space.host_readable() ? batch * task.k : 0;
+  const int64_t packed = task.request.result_space.host_readable() ? batch * task.k : 0;
   const HostArray<uint64_t> neighbors(packed, "the packed neighbours", resources);
   search.open(batch);
-  Neighbors part = sink == nullptr ? Neighbors() : Neighbors(batch, task.wish.k, resources);
+  Neighbors part = sink == nullptr ? Neighbors() : Neighbors(batch, task.request.k, resources);
   ProgressMeter meter("search", task.shape.queries * task.rows, resources);
   for (int64_t first = 0; first < task.shape.queries; first += batch) {
     const int64_t count = std::min(batch, task.shape.queries - first);
@@ -218,19 +218,19 @@ void KnnBackend::finish_on_device(const NeighborsView&) {
 
 void search_knn(const SettledSearch& search, const NeighborsView& out) { search_batches(search, out, nullptr); }
 
-void search_knn(const SearchShape& shape, const SearchWish& wish, const SearchInput& input, const NeighborsView& out,
-                const Resources& resources) {
-  const SettledSearch search(shape, wish, input, resources);
+void search_knn(const SearchShape& shape, const SearchRequest& request, const SearchInput& input,
+                const NeighborsView& out, const Resources& resources) {
+  const SettledSearch search(shape, request, input, resources);
   if (search.anything_to_find()) return search_knn(search, out);
   if (out.space.host_readable()) return write_nothing(shape.metric, out);
   if (shape.queries > 0) write_nothing_cuda(shape.metric, out, resources);
 }
 
-void search_knn(const SearchShape& shape, const SearchWish& wish, const SearchInput& input, const NeighborsSink& sink,
-                const Resources& resources) {
-  const SettledSearch search(shape, wish, input, resources);
+void search_knn(const SearchShape& shape, const SearchRequest& request, const SearchInput& input,
+                const NeighborsSink& sink, const Resources& resources) {
+  const SettledSearch search(shape, request, input, resources);
   if (search.anything_to_find()) return search_batches(search, {}, &sink);
-  Neighbors nothing(1, wish.k, resources);
+  Neighbors nothing(1, request.k, resources);
   write_nothing(shape.metric, nothing.view());
   for (int64_t query = 0; query < shape.queries; ++query) sink(query, nothing.view());
 }

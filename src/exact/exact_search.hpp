@@ -41,7 +41,8 @@ FilterPath filter_path(const SearchTask& task, int64_t kept, Device device, bool
 // A planned search: filter, device and plan are chosen. Referenced objects must outlive it.
 class SettledSearch {
  public:
-  SettledSearch(const SearchShape& shape, const SearchWish& wish, const SearchInput& input, const Resources& resources);
+  SettledSearch(const SearchShape& shape, const SearchRequest& request, const SearchInput& input,
+                const Resources& resources);
   // Takes the caller's plan; without a filter.
   SettledSearch(const SearchTask& task, PlannedKnn planned, const SearchInput& input);
 
@@ -84,10 +85,10 @@ class SettledSearch {
 
 // The loop of every k-NN search, on every device: batches of queries, pieces of the base, results out.
 // Results of all queries go to the caller's arrays, or batch by batch to a sink.
-void search_knn(const SearchShape& shape, const SearchWish& wish, const SearchInput& input, const NeighborsView& out,
-                const Resources& resources);
-void search_knn(const SearchShape& shape, const SearchWish& wish, const SearchInput& input, const NeighborsSink& sink,
-                const Resources& resources);
+void search_knn(const SearchShape& shape, const SearchRequest& request, const SearchInput& input,
+                const NeighborsView& out, const Resources& resources);
+void search_knn(const SearchShape& shape, const SearchRequest& request, const SearchInput& input,
+                const NeighborsSink& sink, const Resources& resources);
 // The same for a planned search with something to find.
 void search_knn(const SettledSearch& search, const NeighborsView& out);
 

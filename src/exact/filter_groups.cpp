@@ -55,7 +55,7 @@ class GroupArrays {
         rows_(queries.dtype(), static_cast<int64_t>(numbers.size()), queries.cols(), "the queries of a filter",
               resources),
         found_(rows_.rows(), k, resources) {
-    if (only_counts(resources)) return;
+    if (counts_only(resources)) return;
     const auto row_bytes = static_cast<size_t>(queries.cols() * size_of(queries.dtype()));
     const MutableMatrixView rows = rows_.mutable_view();
     for (int64_t i = 0; i < rows.rows(); ++i) std::memcpy(rows.row(i), queries.row(number(i)), row_bytes);
@@ -165,7 +165,7 @@ void throw_for_query(int64_t query, std::string_view what) {
 void search_filter_groups(const std::vector<FilterGroup>& groups, const MatrixView& queries, const NeighborsView& out,
                           const Resources& resources, const GroupSearch& search) {
   const bool here = out.space.host_readable();
-  if (!only_counts(resources)) wait_for_caller(resources, queries.space(), out.space);
+  if (!counts_only(resources)) wait_for_caller(resources, queries.space(), out.space);
   const HostRows rows(queries, resources);
   Neighbors elsewhere;
   if (!here) elsewhere = Neighbors(out.queries, out.k, resources);
@@ -178,7 +178,7 @@ void search_filter_groups(const std::vector<FilterGroup>& groups, const MatrixVi
       if (refused.what_row() != "query") throw;
       refused.throw_as(refused.what_row(), group.queries[static_cast<size_t>(refused.row())]);
     }
-    if (!only_counts(used)) arrays.put_into(all);
+    if (!counts_only(used)) arrays.put_into(all);
   };
   if (groups.size() == 1) {
     search(groups.front(), rows.view(), all, resources);
@@ -189,13 +189,13 @@ void search_filter_groups(const std::vector<FilterGroup>& groups, const MatrixVi
     const Resources quiet = resources.with_progress({});
     for (const FilterGroup& group : groups) {
       search_one(group, quiet);
-      if (only_counts(resources)) continue;
+      if (counts_only(resources)) continue;
       meter.add(static_cast<int64_t>(group.queries.size()));
       meter.poll();
     }
     meter.finish();
   }
-  if (here || only_counts(resources)) return;
+  if (here || counts_only(resources)) return;
   transfer(all.ids, array_bytes<int64_t>(out.queries * out.k), out.ids, out.space, resources);
   transfer(all.distances, array_bytes<float>(out.queries * out.k), out.distances, out.space, resources);
 }

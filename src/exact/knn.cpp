@@ -100,12 +100,13 @@ void knn(const MatrixView& queries, const MatrixView& base, const NeighborsView&
                   warn_of_short_base(some.rows(), all.rows(), params.k, used);
                   const SearchShape shape = check_knn(RowsInfo(some), RowsInfo(all), params);
                   if (is_shared(used)) return search_on_parts(shape, some, all, out, params, used);
-                  const SearchWish wish{.k = params.k, .check_finite = params.check_finite, .result_space = out.space};
-                  const auto least = [&] { return search_footprint(shape, wish, params.filter, used); };
+                  const SearchRequest request{
+                      .k = params.k, .check_finite = params.check_finite, .result_space = out.space};
+                  const auto least = [&] { return search_footprint(shape, request, params.filter, used); };
                   within_limits("the search", used, least, [&] {
                     ViewSource query_rows(some);
                     ViewSource base_rows(all);
-                    search_knn(shape, wish, {query_rows, base_rows, params.filter}, out, used);
+                    search_knn(shape, request, {query_rows, base_rows, params.filter}, out, used);
                   });
                 });
 }
@@ -116,11 +117,11 @@ void knn(const VectorFile& queries, const VectorFile& base, const NeighborsSink&
   if (!sink) throw InvalidArgument("the search needs a sink for its results");
   warn_of_short_base(queries.rows(), base.rows(), params.k, resources);
   if (is_shared(resources) && shape.queries > 0) return search_on_parts(shape, queries, base, sink, params, resources);
-  const SearchWish wish{.k = params.k, .check_finite = params.check_finite, .results_in_memory = false};
+  const SearchRequest request{.k = params.k, .check_finite = params.check_finite, .results_in_memory = false};
   search_files(
-      queries, base, resources, [&] { return search_footprint(shape, wish, params.filter, resources); },
+      queries, base, resources, [&] { return search_footprint(shape, request, params.filter, resources); },
       [&](RowSource& query_rows, RowSource& base_rows) {
-        search_knn(shape, wish, {query_rows, base_rows, params.filter}, sink, resources);
+        search_knn(shape, request, {query_rows, base_rows, params.filter}, sink, resources);
       });
 }
 

@@ -104,14 +104,14 @@ class KnnCuda final : public KnnBackend {
     if (few_ == Few::waits) {
       const DeviceLists lists = lists_of(0, queries_.count);
       FewResults results = few_results();
-      if (task_.wish.without_self) {
+      if (task_.request.without_self) {
         results.neighbors = lists.neighbors;
       } else {
         results.out = out;
         results.exit = ResultExit(task_.shape.metric);
       }
       if (search_few(results)) {
-        if (!task_.wish.without_self) return;
+        if (!task_.request.without_self) return;
         return launch_write_others(task_.shape.metric, lists, first_query_, out, rows_.stream());
       }
     }
@@ -123,7 +123,7 @@ class KnnCuda final : public KnnBackend {
     }
     const DeviceLists lists = sorted_lists();
     const auto write = [&] {
-      if (task_.wish.without_self) {
+      if (task_.request.without_self) {
         launch_write_others(task_.shape.metric, lists, first_query_, out, rows_.stream());
       } else {
         launch_write_neighbors(task_.shape.metric, lists, out, rows_.stream());
@@ -269,7 +269,7 @@ class KnnCuda final : public KnnBackend {
     task.shape.rows = task.rows = vicinity.rows.rows.count;
     task.shape.query_space = task.shape.base_space = MemorySpace::cuda(device());
     task.shape.queries_in_memory = task.shape.base_in_memory = task.shape.base_checked = true;
-    task.wish = {.k = task_.k, .check_finite = false};
+    task.request = {.k = task_.k, .check_finite = false};
     task.filter = FilterPath::none;
     task.prepared = false;
     const KnnCudaPlan plan = plan_knn_cuda(task, cuda_device_when_idle(device()),
@@ -356,7 +356,7 @@ class KnnCuda final : public KnnBackend {
     rows_.context().synchronize();
     rows_.page()->finished();
     SearchStatus status{kNoBadRow, kNoBadRow, kNoBadRow, kNoBadRow};
-    if (task_.wish.check_finite) status.bad_query = report->bad_query;
+    if (task_.request.check_finite) status.bad_query = report->bad_query;
     status.bad_row = report->bad_row;
     rows_.check_status(status, &piece);
     if (report->failed == 0) return true;
@@ -404,7 +404,7 @@ class KnnCuda final : public KnnBackend {
       const DirectTile rows{piece.rows, piece.first_row, piece.numbers, piece.centre};
       uint32_t* const unchecked = first == 0 ? rows_.unchecked_rows() : nullptr;
       const bool all = is_all(tile, piece);
-      if (all && in_tiles_ && !task_.wish.result_space.host_readable() && !task_.wish.without_self) {
+      if (all && in_tiles_ && !task_.request.result_space.host_readable() && !task_.request.without_self) {
         compute_keys(tile, rows, unchecked);
         selected_ = select_tile(tile.count, rows);
       } else {

@@ -26,7 +26,7 @@ Device resolve_device(const SearchTask& task, const Resources& resources) {
     return plan_fits([&](const PlanBudget& budget) { return plan_for(task, device, budget); }, resources);
   };
   return choose_device({"a search", description},
-                       {task.shape.query_space, task.shape.base_space, task.wish.result_space}, work_of(task.shape),
+                       {task.shape.query_space, task.shape.base_space, task.request.result_space}, work_of(task.shape),
                        fits, resources);
 }
 

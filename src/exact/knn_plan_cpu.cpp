@@ -168,7 +168,8 @@ int64_t cpu_bytes(const SearchTask& task, const KnnCpuPlan& plan, const PlanBudg
   }
   if (plan.dense) bytes += budget.threads * dense_block_bytes(task.shape.cols);
   if (!product) bytes += array_bytes<float>(batch * task.shape.cols);  // normalised, for cosine
-  if (!task.wish.results_in_memory) bytes += array_bytes<int64_t>(batch * task.wish.k) + batch * task.wish.k * 4;
+  if (!task.request.results_in_memory)
+    bytes += array_bytes<int64_t>(batch * task.request.k) + batch * task.request.k * 4;
   return bytes + task.read_bytes(batch, plan.base_chunk);
 }
 
@@ -205,7 +206,7 @@ bool shrink(const SearchTask& task, const PlanBudget& budget, KnnCpuPlan* plan, 
   const int64_t batch_bytes =
       plan->query_batch > smallest_batch
           ? plan->query_batch * (task.shape.cols * 4 + vector_bytes(plan->format, task.shape.cols) + task.k * 16 +
-                                 task.wish.k * 12) +
+                                 task.request.k * 12) +
                 list_bytes
           : 0;
   const bool ring = makes_panels(task, plan->format, budget.cpu);

@@ -85,13 +85,13 @@ int64_t halve(int64_t value, int64_t least) { return std::max(divide_up(value, 2
 // piece by piece.
 int64_t host_bytes(const SearchTask& task, const KnnCudaPlan& plan) {
   const auto matrix = [&](int64_t rows, int64_t row_bytes) { return saturating_multiply(rows, row_bytes); };
-  const bool packed = task.wish.result_space.host_readable() && !task.within();
+  const bool packed = task.request.result_space.host_readable() && !task.within();
   int64_t bytes = packed ? matrix(plan.query_batch, saturating_multiply(task.k, 8)) : 0;
   const auto add = [&](int64_t more) { bytes = more > INT64_MAX - bytes ? INT64_MAX : bytes + more; };
   add(plan.pinned_bytes);
   add(plan.gather_bytes);
   add(task.read_bytes(plan.query_batch, plan.base_chunk));
-  if (!task.wish.results_in_memory) add(matrix(plan.query_batch, saturating_multiply(task.wish.k, 12)));
+  if (!task.request.results_in_memory) add(matrix(plan.query_batch, saturating_multiply(task.request.k, 12)));
   return bytes;
 }
 
@@ -130,7 +130,7 @@ void shrink_batch(const SearchTask& task, KnnCudaPlan& plan) {
 }
 
 // Whether rows in range stay on the device: fewer tiles mean less to join.
-bool leaves_range(const SearchTask& task) { return task.within() && !task.wish.result_space.host_readable(); }
+bool leaves_range(const SearchTask& task) { return task.within() && !task.request.result_space.host_readable(); }
 
 // Every canonical key.
 KnnCudaPlan plan_direct(const SearchTask& task, const DeviceInfo& device, const PlanBudget& budget) {

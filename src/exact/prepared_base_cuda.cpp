@@ -97,7 +97,7 @@ void PreparedBaseCuda::expect_one(int64_t k, const Resources& resources) const {
   constexpr uint32_t kSearchesBetween = 256;
   const KeyKind kind = key_kind(metric_);
   const bool floats = rows_.dtype != DType::u8 && rows_.dtype != DType::i8;
-  if (!floats || operands_.centre == nullptr || only_counts(resources) || !suits_byte_screen(kind, cols_, k)) return;
+  if (!floats || operands_.centre == nullptr || counts_only(resources) || !suits_byte_screen(kind, cols_, k)) return;
   if (byte_screen().codes != nullptr || screens_wanted_++ % kSearchesBetween != 0) return;
   const ByteScreenLayout layout(rows_.count, cols_, has_differences(kind));
   const int64_t spare = SpareDeviceMemory::of(resources);

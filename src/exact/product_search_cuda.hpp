@@ -47,7 +47,7 @@ class ProductSearch : public ProductStep {
               uint64_t* neighbors) {
     first_failing_ = first_failing;
     if (first_failing == 0) rows_.context().fill(failed().count, 0, 1);
-    round_queries(queries, first_query, task_.wish.check_finite, base);
+    round_queries(queries, first_query, task_.request.check_finite, base);
     std::visit([&](const auto& way) { search_by(way, queries, base, neighbors); }, product().way);
   }
 

@@ -159,7 +159,7 @@ class RangeSearch : private ProductStep {
   void begin(int64_t queries) { whole_batch_ = queries; }
   // All rows of a piece; the batch's first query is number `first`.
   void search(const DeviceRowsView& queries, int64_t first, const ProductBase& piece) {
-    round_queries(queries, first, task_.wish.check_finite, piece);
+    round_queries(queries, first, task_.request.check_finite, piece);
     RangeWindowTask window;
     window.kind = kind_;
     window.type = product().operands;
@@ -309,7 +309,7 @@ class RangeCuda final : public RangeBackend {
         layout_(task_, plan_),
         rows_(task_, plan_, search.kept(), layout_, search.resources()),
         runs_(results),
-        staying_(task_.wish.result_space.host_readable()
+        staying_(task_.request.result_space.host_readable()
                      ? nullptr
                      : std::make_unique<DeviceRangeRuns>(task_.shape.rows, rows_.shared_context(), results)),
         delivery_(layout_, rows_, runs_, staying_.get()),

@@ -63,13 +63,13 @@ int64_t range_limit(int64_t found, const SearchTask& task, Device device, bool p
                   found, format_bytes_up(rows)));
 }
 
-SearchWish wish_of(const RangeParams& params) {
+SearchRequest request_of(const RangeParams& params) {
   return {.what = Wanted::within, .check_finite = params.check_finite, .result_space = params.result_space};
 }
 
 void require_range_memory(const SearchShape& shape, const RangeParams& params, const Resources& resources) {
   require_memory(fmt::format("the range search ({} bytes more for each row in range)", RangeHits::kBytesPerHit),
-                 range_footprint(shape, wish_of(params), params.filter, resources), resources);
+                 range_footprint(shape, request_of(params), params.filter, resources), resources);
 }
 
 std::unique_ptr<RangeBackend> make_backend(const SettledSearch& search, const RangeParams& params,
@@ -104,7 +104,7 @@ void for_each_batch(const SettledSearch& search, const RangeParams& params, When
   search.open(batch);
   ProgressMeter meter("search", task.shape.queries * task.rows, resources);
   int64_t found = 0;
-  bool counts_only = false;
+  bool counting = false;
   for (int64_t first = 0; first < task.shape.queries;) {
     const int64_t count = std::min(batch, task.shape.queries - first);
     search.scan(*backend, first, count, meter);
@@ -118,11 +118,11 @@ void for_each_batch(const SettledSearch& search, const RangeParams& params, When
       batch = (count + 1) / 2;
       continue;
     }
-    if (!fits) counts_only = true;
-    if (counts_only) backend->only_count();
+    if (!fits) counting = true;
+    if (counting) backend->only_count();
     first += count;
   }
-  if (counts_only) throw_too_many(found, search, held, prepares, resources);
+  if (counting) throw_too_many(found, search, held, prepares, resources);
   meter.finish();
 }
 
@@ -174,7 +174,7 @@ RangeOnDevice parts_of(const RangeNeighbors& result) { return {result.offsets(),
 // device's memory.
 std::optional<RangeNeighbors> found_on_device(const SearchShape& shape, const RangeParams& params,
                                               const SearchInput& input, const Resources& resources) {
-  const SettledSearch search(shape, wish_of(params), input, resources);
+  const SettledSearch search(shape, request_of(params), input, resources);
   if (!search.anything_to_find() || search.numbers() != nullptr) return std::nullopt;
   if (search.plan().query_batch < shape.queries) return std::nullopt;
   const std::unique_ptr<RangeBackend> backend = make_backend(search, params, resources);
@@ -208,7 +208,7 @@ RangeNeighbors write_hits(Metric metric, std::vector<CollectedHits> parts, const
   int64_t found = 0;
   for (const CollectedHits& part : parts) found += part.size();
   RangeNeighbors result(queries, found, resources);
-  if (only_counts(resources)) return result;
+  if (counts_only(resources)) return result;
   std::fill_n(result.offsets(), queries + 1, int64_t{0});
   int64_t query = 0;
   int64_t at = 0;
@@ -239,7 +239,7 @@ RangeNeighbors search_range(const SearchShape& shape, const RangeParams& params,
   const DefaultFloatMode mode;
   if (counts_memory(resources)) require_range_memory(shape, params, resources);
   if (!params.result_space.host_readable()) return search_to_device(shape, params, input, resources);
-  SettledSearch search(shape, wish_of(params), input, resources);
+  SettledSearch search(shape, request_of(params), input, resources);
   std::vector<CollectedHits> parts;
   std::optional<RangeNeighbors> whole;
   for_each_batch(search, params, WhenFull::count, resources,
@@ -259,7 +259,7 @@ void search_range(const SearchShape& shape, const RangeParams& params, const Sea
                   const Resources& resources) {
   const DefaultFloatMode mode;
   if (counts_memory(resources)) require_range_memory(shape, params, resources);
-  const SettledSearch search(shape, wish_of(params), input, resources);
+  const SettledSearch search(shape, request_of(params), input, resources);
   int64_t told = 0;
   for_each_batch(search, params, WhenFull::smaller_batches, resources,
                  [&](int64_t first, int64_t, RangeBackend& backend, ProgressMeter& meter) {

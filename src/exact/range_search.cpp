@@ -72,9 +72,9 @@ void range_search(const VectorFile& queries, const VectorFile& base, const Range
   if (!params.result_space.host_readable()) {
     throw InvalidArgument("the results of files go to a sink, in host memory; leave result_space as it is");
   }
-  const SearchWish wish{.what = Wanted::within, .check_finite = params.check_finite};
+  const SearchRequest request{.what = Wanted::within, .check_finite = params.check_finite};
   search_files(
-      queries, base, resources, [&] { return range_footprint(shape, wish, params.filter, resources); },
+      queries, base, resources, [&] { return range_footprint(shape, request, params.filter, resources); },
       [&](RowSource& query_rows, RowSource& base_rows) {
         search_range(shape, params, {query_rows, {base_rows}, params.filter}, sink, resources);
       });

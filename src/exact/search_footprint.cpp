@@ -16,13 +16,13 @@
 
 namespace kith {
 
-Footprint search_footprint(const SearchShape& shape, const SearchWish& wish, const RowFilter& filter,
+Footprint search_footprint(const SearchShape& shape, const SearchRequest& request, const RowFilter& filter,
                            const Resources& resources) {
   const Footprint kept = KeptRows::footprint(filter, shape.rows);
   if (shape.queries == 0 || shape.rows == 0) return kept;
   const MemorySpace space = shape.query_space.host_readable() ? shape.base_space : shape.query_space;
   const Device device = counted_device(space, resources);
-  SearchTask task = search_of(shape, wish);
+  SearchTask task = search_of(shape, request);
   Footprint plan = least_plan(task, device, resources);
   if (filter.form() == RowFilter::Form::none) return kept.beside(plan);
   const FilterPath copied = device.kind == DeviceKind::cuda ? FilterPath::list : FilterPath::gather;
@@ -33,11 +33,11 @@ Footprint search_footprint(const SearchShape& shape, const SearchWish& wish, con
   return kept.beside(plan);
 }
 
-Footprint range_footprint(const SearchShape& shape, const SearchWish& wish, const RowFilter& filter,
+Footprint range_footprint(const SearchShape& shape, const SearchRequest& request, const RowFilter& filter,
                           const Resources& resources) {
   // Twice: a search plans with half of what is left where that will do, and rows found need the other half.
   Footprint least =
-      search_footprint(shape, wish, filter, resources)
+      search_footprint(shape, request, filter, resources)
           .beside(RangeHits::footprint(0, shape.queries, resources.threads(), RangeHits::kFirstSegmentBytes))
           .times(2);
   least.at_least = true;
@@ -57,10 +57,10 @@ void throw_kept_range_limit(const VectorFile& queries, const VectorFile& base, c
       },
       params, resources);
   const SearchShape shape = check_search(RowsInfo(queries), RowsInfo(base), params.metric);
-  const SearchWish wish{.what = Wanted::within};
+  const SearchRequest request{.what = Wanted::within};
   constexpr int64_t kKeptBytes = 24;  // an id and a distance, and as much again while arrays grow
   const int64_t results = kKeptBytes * found + 16 * (shape.queries + 1) + RangeHits::kBytesPerHit * longest;
-  const int64_t search = search_footprint(shape, wish, params.filter, resources).host;
+  const int64_t search = search_footprint(shape, request, params.filter, resources).host;
   // The search plans with half of the limit, and each thread is about to fill a piece of memory.
   const int64_t whole = 2 * (std::max(results, search) + resources.threads() * RangeHits::kLargestSegmentBytes) +
                         queries.memory_bytes() + base.memory_bytes();

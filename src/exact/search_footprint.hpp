@@ -13,11 +13,11 @@
 namespace kith {
 
 // Memory of a search on the device where its data is, or that `resources` ask for; else on the CPU.
-Footprint search_footprint(const SearchShape& shape, const SearchWish& wish, const RowFilter& filter,
+Footprint search_footprint(const SearchShape& shape, const SearchRequest& request, const RowFilter& filter,
                            const Resources& resources);
 
 // The same of a range search whose results stay in memory: before it nobody knows how many there are.
-Footprint range_footprint(const SearchShape& shape, const SearchWish& wish, const RowFilter& filter,
+Footprint range_footprint(const SearchShape& shape, const SearchRequest& request, const RowFilter& filter,
                           const Resources& resources);
 
 // Searches in files, `least` beside what these take themselves: search(queries, base) goes over them.

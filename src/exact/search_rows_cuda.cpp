@@ -32,7 +32,7 @@ SearchRows::SearchRows(const SearchTask& task, const KnnCudaPlan& plan, const Ke
       context_(std::make_shared<DeviceContext>(plan.device.index, resources.options().stream)),
       workspace_(layout.bytes, "an exact search", context_, resources),
       upload_(plan.pinned_bytes > 0, resources, plan.gather_bytes) {
-  if ((takes_few(task, plan) || takes_screen(task, plan)) && !context_->only_counts()) few_.emplace(context_->device());
+  if ((takes_few(task, plan) || takes_screen(task, plan)) && !context_->counts_only()) few_.emplace(context_->device());
   if (rows_come_ahead(task, plan)) {
     ahead_ = std::make_unique<RowsAhead>(plan.device.index, upload_, resources);
     for (const int buffer : {0, 1}) ahead_->used(buffer, stream());  // the workspace is there in that stream's order
@@ -77,7 +77,7 @@ void SearchRows::look_at_queries(DeviceRowsView& queries) {
   if (few_ && !looks_at_rows()) reset_status();
   RowFindings findings;
   // Products look for queries that are not finite where they round them.
-  if (task_.wish.check_finite && can_be_infinite(queries.dtype) && !products()) {
+  if (task_.request.check_finite && can_be_infinite(queries.dtype) && !products()) {
     findings.first_bad = &status()->bad_query;
   }
   if (task_.shape.metric == Metric::chi_square && has_signs(queries.dtype)) {
@@ -88,12 +88,12 @@ void SearchRows::look_at_queries(DeviceRowsView& queries) {
 }
 
 bool SearchRows::checks_base() const {
-  return task_.wish.check_finite && !task_.base_checked() && can_be_infinite(task_.shape.base_dtype);
+  return task_.request.check_finite && !task_.base_checked() && can_be_infinite(task_.shape.base_dtype);
 }
 
 // The direct engine reads every row: where nothing else is asked of them, it looks at them too.
 bool SearchRows::leaves_checks() const {
-  return !products() && task_.wish.what == Wanted::nearest && !task_.wish.given_keys &&
+  return !products() && task_.request.what == Wanted::nearest && !task_.request.given_keys &&
          task_.shape.metric != Metric::cosine && task_.shape.metric != Metric::chi_square;
 }
 
@@ -231,7 +231,7 @@ void SearchRows::take_prepared(const PreparedBase& ready, int64_t first, Product
 }
 
 void SearchRows::check_finite(const DeviceRowsView& queries, const ProductBase& piece) const {
-  const bool looks = task_.wish.check_finite && can_be_infinite(queries.dtype);
+  const bool looks = task_.request.check_finite && can_be_infinite(queries.dtype);
   if (looks) launch_inspect_rows(queries, task_.shape.cols, {.first_bad = &status()->bad_query}, stream());
   if (checks_base()) launch_inspect_rows(piece.rows, task_.shape.cols, {.first_bad = &status()->bad_row}, stream());
 }

@@ -47,7 +47,7 @@ enum class Wanted : uint8_t {
 };
 
 // The request.
-struct SearchWish {
+struct SearchRequest {
   Wanted what = Wanted::nearest;
   int64_t k = 0;              // neighbours per query in the result, padded
   bool without_self = false;  // queries are the base's rows, and no row is its own neighbour
@@ -68,7 +68,7 @@ enum class FilterPath : uint8_t {
 // A search, with the decisions about the base.
 struct SearchTask {
   SearchShape shape;
-  SearchWish wish;
+  SearchRequest request;
   FilterPath filter = FilterPath::none;
   int64_t rows = 0;       // rows to scan: all, or those that the filter keeps
   int64_t k = 0;          // neighbours to find: at most the number of rows
@@ -77,17 +77,19 @@ struct SearchTask {
   // Applies the filter by `path`; it keeps `kept` rows.
   void apply_filter(FilterPath path, int64_t kept) {
     const bool fewer = path == FilterPath::gather || path == FilterPath::list;
-    const int64_t wanted = wish.what == Wanted::nearest ? wish.k + (wish.without_self ? 1 : 0) : 0;
+    const int64_t wanted = request.what == Wanted::nearest ? request.k + (request.without_self ? 1 : 0) : 0;
     filter = path;
     rows = fewer ? kept : shape.rows;
     k = std::min(wanted, std::max<int64_t>(kept, 1));
   }
-  bool within() const { return wish.what == Wanted::within; }
+  bool within() const { return request.what == Wanted::within; }
   bool gathers() const { return filter == FilterPath::gather; }
   // Products select rows: useless if every key is requested.
-  bool wants_products() const { return wish.what != Wanted::all_keys && !wish.given_keys; }
+  bool wants_products() const { return request.what != Wanted::all_keys && !request.given_keys; }
   // Whether a GPU writes every key directly to the result.
-  bool keys_in_place() const { return wish.what == Wanted::all_keys && wish.result_space.kind == MemoryKind::cuda; }
+  bool keys_in_place() const {
+    return request.what == Wanted::all_keys && request.result_space.kind == MemoryKind::cuda;
+  }
   bool base_in_memory() const { return shape.base_in_memory && !gathers(); }
   // Host memory to read this many queries and base rows at a time: from files, and for rows copied
   // together.
@@ -110,8 +112,8 @@ struct KnnPlan {
 };
 
 // A search of all rows, without a filter.
-inline SearchTask search_of(const SearchShape& shape, const SearchWish& wish) {
-  SearchTask task{shape, wish};
+inline SearchTask search_of(const SearchShape& shape, const SearchRequest& request) {
+  SearchTask task{shape, request};
   task.apply_filter(FilterPath::none, shape.rows);
   return task;
 }

@@ -57,8 +57,8 @@ inline bool waits_for_failures(const SearchTask& task, const KnnCudaPlan& plan) 
 // Whether one launch finds the nearest rows of few queries, where all rows are there as one piece.
 inline bool takes_few(const SearchTask& task, const KnnCudaPlan& plan) {
   constexpr int64_t kNarrow = 16;  // columns, for which four threads a row are too many
-  return plan.few && !plan.product && task.wish.what == Wanted::nearest && !task.wish.given_keys && rows_stay(task) &&
-         task.rows > 0 && task.rows <= plan.row_tile && plan.query_batch <= plan.query_tile &&
+  return plan.few && !plan.product && task.request.what == Wanted::nearest && !task.request.given_keys &&
+         rows_stay(task) && task.rows > 0 && task.rows <= plan.row_tile && plan.query_batch <= plan.query_tile &&
          task.shape.cols > kNarrow &&
          suits_few_nearest(key_kind(task.shape.metric), plan.query_batch, task.shape.cols, task.k);
 }
@@ -66,7 +66,7 @@ inline bool takes_few(const SearchTask& task, const KnnCudaPlan& plan) {
 // Whether a copy of the rows in bytes is looked at first, for one query, where a prepared base has one.
 inline bool takes_screen(const SearchTask& task, const KnnCudaPlan& plan) {
   return plan.few && plan.product && plan.product->operands_ready && plan.product->operands == OperandType::half &&
-         task.wish.what == Wanted::nearest && task.filter == FilterPath::none && task.shape.queries == 1 &&
+         task.request.what == Wanted::nearest && task.filter == FilterPath::none && task.shape.queries == 1 &&
          task.rows > 0 && task.rows <= plan.product->rows &&
          suits_byte_screen(key_kind(task.shape.metric), task.shape.cols, task.k);
 }
@@ -276,7 +276,7 @@ struct RangeWorkspace : SearchWorkspace {
     hits = take<uint64_t>(plan.hits);
     starts = take<uint32_t>(queries_at_a_time);
     counts = take<uint32_t>(queries_at_a_time);
-    const int64_t staying = task.wish.result_space.host_readable() ? 0 : queries_at_a_time;
+    const int64_t staying = task.request.result_space.host_readable() ? 0 : queries_at_a_time;
     tile_counts = take<uint32_t>(staying, kRangeTileParts);
     tile_starts = take<int64_t>(staying);
   }

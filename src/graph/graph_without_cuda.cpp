@@ -12,12 +12,12 @@
 
 namespace kith {
 
-std::unique_ptr<GraphLists> make_graph_lists_cuda(int, const MatrixView&, const GraphRowsWish&,
+std::unique_ptr<GraphLists> make_graph_lists_cuda(int, const MatrixView&, const GraphRowsParams&,
                                                   const custom::GraphMetric*, const Resources&) {
   throw_no_cuda();
 }
 
-std::unique_ptr<CellSteps> make_cell_steps_cuda(GraphLists&, const CellsWish&) { throw_no_cuda(); }
+std::unique_ptr<CellSteps> make_cell_steps_cuda(GraphLists&, const CellsParams&) { throw_no_cuda(); }
 
 BlockShape with_rows_cuda(BlockShape, int64_t) { throw_no_cuda(); }
 Footprint block_footprint_cuda(const BlockShape&, const Resources&) { throw_no_cuda(); }

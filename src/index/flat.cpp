@@ -67,7 +67,7 @@ class FlatLayouts final : public BaseLayouts {
       }
       all &= ready_[i] != nullptr;
     }
-    const bool whole = task.wish.what == Wanted::nearest && task.filter == FilterPath::none;
+    const bool whole = task.request.what == Wanted::nearest && task.filter == FilterPath::none;
     const bool one = whole && task.shape.queries == 1;
     if (make && all && ready_.size() == 1 && one) ready_.front()->expect_one(task.k, resources);
     return all;
@@ -105,11 +105,12 @@ class FlatState final : public IndexState {
     BlockSource base = rows();
     SearchShape shape = check_knn(RowsInfo(queries), base.info(), {params.k, params_.metric});
     shape.base_checked = checked_;
-    const SearchWish wish{.k = params.k, .check_finite = params_.check_finite, .result_space = out.space};
-    if (only_counts(resources)) return count_work(search_footprint(shape, wish, params.filter, resources), resources);
+    const SearchRequest request{.k = params.k, .check_finite = params_.check_finite, .result_space = out.space};
+    if (counts_only(resources))
+      return count_work(search_footprint(shape, request, params.filter, resources), resources);
     ViewSource query_rows(queries);
     FlatLayouts layouts(vectors_, params_, resources);
-    search_knn(shape, wish, {query_rows, base, params.filter, &layouts}, out, resources);
+    search_knn(shape, request, {query_rows, base, params.filter, &layouts}, out, resources);
   }
 
   RangeNeighbors range_search(const MatrixView& queries, const RangeSearchParams& params,
@@ -135,7 +136,7 @@ class FlatState final : public IndexState {
   }
 
   void reconstruct(const uint32_t* rows, const MutableMatrixView& out, const Resources& resources) const override {
-    if (only_counts(resources)) return;
+    if (counts_only(resources)) return;
     std::vector<std::byte> row;  // of a device
     for (int64_t i = 0; i < out.rows(); ++i) {
       const size_t segment = vectors_.number_of(rows[i]);
@@ -159,7 +160,7 @@ class FlatState final : public IndexState {
         continue;
       }
       MatrixBuffer copy(view.dtype(), view.rows(), view.cols(), "rows to be saved", resources);
-      for (int64_t i = 0; i < view.rows() && !only_counts(resources); ++i) {
+      for (int64_t i = 0; i < view.rows() && !counts_only(resources); ++i) {
         copy_to_host(view.row(i), view.cols() * size_of(view.dtype()), view.space().device, copy.mutable_view().row(i));
       }
       parts.flat.emplace_back(std::move(copy));

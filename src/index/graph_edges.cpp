@@ -72,8 +72,8 @@ void join_parts(IndexParts& parts, const HostArray<uint32_t>& lists, int64_t deg
   for (int64_t row = 0; row < rows.rows(); ++row) {
     if (!row_is_finite(rows, row)) return;
   }
-  const WalkGraphWish wish{.metric = parts.metric, .degree = degree, .seed = parts.seed, .start = lists.data()};
-  parts.graph = parts_of(build_walk_graph(rows, wish, resources), {}, resources);
+  const WalkGraphParams params{.metric = parts.metric, .degree = degree, .seed = parts.seed, .start = lists.data()};
+  parts.graph = parts_of(build_walk_graph(rows, params, resources), {}, resources);
 }
 
 IndexEdges Index::edges(const Resources& resources) const {

@@ -21,7 +21,7 @@ GpuBytes copied_lists(const WalkLists& lists, int device, const Resources& resou
     return GpuBytes(lists.flat(), count * static_cast<int64_t>(sizeof(uint32_t)), device, resources);
   }
   const HostArray<uint32_t> together(count, kGraphPurpose, resources);
-  if (!only_counts(resources)) lists.copy_to(together.data(), resources);
+  if (!counts_only(resources)) lists.copy_to(together.data(), resources);
   return copied(together, count, device, resources);
 }
 
@@ -30,7 +30,7 @@ GpuBytes norms_of(const WalkGraph& graph, int device, const Resources& resources
   if (!graph.coder.has_codes()) return {};
   const WalkRows centres = graph.coder.centres_of(graph.centres.data(), graph.cells);
   const HostArray<uint32_t> norms(graph.cells, kGraphPurpose, resources);
-  for (int64_t cell = 0; cell < graph.cells && !only_counts(resources); ++cell) {
+  for (int64_t cell = 0; cell < graph.cells && !counts_only(resources); ++cell) {
     norms[cell] = squared_code_norm(centres, cell);
   }
   return copied(norms, graph.cells, device, resources);
@@ -88,9 +88,9 @@ WalkTaskCuda WalkGraphOnGpu::task() const {
   return task;
 }
 
-std::shared_ptr<const CodecOnDevice> GraphRowsOnGpu::codec_of(const Wish& wish, int device,
+std::shared_ptr<const CodecOnDevice> GraphRowsOnGpu::codec_of(const Contents& contents, int device,
                                                               const Resources& resources) {
-  return wish.codec == nullptr ? nullptr : codec_on_gpu(device, *wish.codec, resources);
+  return contents.codec == nullptr ? nullptr : codec_on_gpu(device, *contents.codec, resources);
 }
 
 int64_t GraphRowsOnGpu::bytes() const {

@@ -50,7 +50,7 @@ class CodecOnDevice;
 // The rows of a version: vectors or codes in the order of rows, and the codes of the tail.
 class GraphRowsOnGpu {
  public:
-  struct Wish {
+  struct Contents {
     CodeFormat format;                   // of stored values, if there is no codec
     std::shared_ptr<const Codec> codec;  // null: plain vectors
     int64_t rows = 0;
@@ -59,11 +59,11 @@ class GraphRowsOnGpu {
   };
   // copy(to) copies all vectors to device memory.
   template <typename Copy>
-  GraphRowsOnGpu(const Wish& wish, int device, const Resources& resources, const Copy& copy)
-      : format(wish.format),
-        vectors(wish.rows * wish.format.bytes(), device, resources),
-        tail(wish.tail, wish.tail_bytes, device, resources),
-        codec(codec_of(wish, device, resources)) {
+  GraphRowsOnGpu(const Contents& contents, int device, const Resources& resources, const Copy& copy)
+      : format(contents.format),
+        vectors(contents.rows * contents.format.bytes(), device, resources),
+        tail(contents.tail, contents.tail_bytes, device, resources),
+        codec(codec_of(contents, device, resources)) {
     copy(vectors.data());
   }
 
@@ -76,7 +76,8 @@ class GraphRowsOnGpu {
   SharedState exact;                                 // searches the vectors there; null: the store does
 
  private:
-  static std::shared_ptr<const CodecOnDevice> codec_of(const Wish& wish, int device, const Resources& resources);
+  static std::shared_ptr<const CodecOnDevice> codec_of(const Contents& contents, int device,
+                                                       const Resources& resources);
 };
 
 // Whether a GPU can do such walks: they must go by codes, with a beam that fits in a block's memory.

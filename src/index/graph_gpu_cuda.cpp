@@ -94,14 +94,14 @@ class GraphSearcherCuda {
         shape_(shape_of()),
         together_(together_of(device)),
         layout_(shape_, together_),
-        in_room_(!context_->only_counts() && layout_.bytes <= PinnedPage::kRoomBytes),
+        in_room_(!context_->counts_only() && layout_.bytes <= PinnedPage::kRoomBytes),
         memory_(in_room_ ? 0 : layout_.bytes, "the search of a graph", context_, resources_),
         failed_(by_page_ ? 0 : together_, "queries that are searched exactly", resources_),
         upload_(goes_pinned(), resources_) {}
 
   QueriesLeft run() {
     QueriesLeft left;
-    if (context_->only_counts()) return left;
+    if (context_->counts_only()) return left;
     PinnedPage page(context_->device(), wants_wide_page());
     base_ = in_room_ ? page.room() : memory_.data();
     if (search_.kept != nullptr) context_->copy_values(at(layout_.kept), search_.kept, shape_.kept_words);
@@ -168,7 +168,7 @@ class GraphSearcherCuda {
   // All at once, where a share of the memory left has room for them.
   int64_t together_of(int device) const {
     constexpr int64_t kSome = 256;
-    if (context_->only_counts()) return 1;
+    if (context_->counts_only()) return 1;
     const int64_t most = std::clamp<int64_t>(queries_.rows(), 1, kMostTogether);
     if (most <= kSome) return most;
     // Asking the device how much memory is free takes a third of the time of such a search.

@@ -49,7 +49,7 @@ std::shared_ptr<const WalkGraph> restored_graph(GraphParts& parts, const WalkCod
   return std::make_shared<const WalkGraph>(
       WalkGraph{coder, parts.degree, std::move(order), taken(parts.codes, resources), std::move(lists), parts.cells,
                 taken(parts.centres, resources), taken(parts.entry_offsets, resources), taken(parts.entries, resources),
-                WalkFacts{parts.clipped, parts.connected, parts.lost}});
+                WalkGraphCounts{parts.clipped, parts.connected, parts.lost}});
 }
 
 class GraphKind final : public IndexKind {
@@ -197,7 +197,7 @@ class GraphKind final : public IndexKind {
   }
 
  private:
-  WalkGraphWish wish() const {
+  WalkGraphParams walk_graph_params() const {
     return {.metric = params_.metric, .degree = degree_, .seed = params_.seed, .bits = bits_};
   }
   std::string name() const { return fmt::format("Graph{}{}", degree_, bits_ == WalkBits::four ? "x4" : ""); }
@@ -212,7 +212,7 @@ class GraphKind final : public IndexKind {
     const RowsInfo rows = built_of(given);
     return footprint_of_call(resources, [&](const Resources& used) {
       const MatrixBuffer joined(rows.dtype, rows.rows, rows.cols, "the vectors of a graph", used);
-      const auto graph = build_walk_graph(rows.counted_view(), wish(), used);
+      const auto graph = build_walk_graph(rows.counted_view(), walk_graph_params(), used);
     });
   }
 
@@ -242,9 +242,9 @@ class GraphKind final : public IndexKind {
     const int64_t cols = graph.coder.cols();
     const int64_t came = rows - graph.rows();
     if (clipped * kClippedOf <= came * cols) return false;
-    if (!graph.coder.packed()) return (graph.facts.clipped + clipped) * kClippedOf > rows * cols;
+    if (!graph.coder.packed()) return (graph.counts.clipped + clipped) * kClippedOf > rows * cols;
     return static_cast<double>(clipped) * static_cast<double>(graph.rows()) >
-           2.0 * static_cast<double>(graph.facts.clipped) * static_cast<double>(came);
+           2.0 * static_cast<double>(graph.counts.clipped) * static_cast<double>(came);
   }
 
   SharedState graph_compacted(const SharedState& state, const Resources& resources) const {
@@ -321,13 +321,13 @@ class GraphKind final : public IndexKind {
     MatrixBuffer room;
     const int64_t count = state.content().rows;
     GraphFront front;
-    WalkGraphWish wanted = wish();
+    WalkGraphParams wanted = walk_graph_params();
     wanted.candidates = candidates;
     StageTimes times;
     WalkArraysOnGpu arrays;
     front.graph = build_walk_graph(state.vectors().view(0, count, room, resources), wanted, resources, &arrays);
     times.done("graph");
-    const int64_t lost = front.graph->facts.lost;
+    const int64_t lost = front.graph->counts.lost;
     if (lost * kLostWarning > count) {
       resources.log(LogLevel::warning,
                     fmt::format("{} of {} vectors are not found by a short walk over the graph; search with a wider "

@@ -41,7 +41,7 @@ struct GraphSearch {
 
 struct GraphPlan {
   bool exact = true;
-  WalkWish walk;
+  WalkParams walk;
   int64_t candidates = 0;   // rows to compare by distance
   int64_t fewest_kept = 0;  // kept places that a walk's beam must have; 0: no filter
 };
@@ -81,13 +81,13 @@ inline GraphPlan wider_plan(const GraphPlan& plan, int64_t kept, int64_t degree)
 }
 
 // The walk with the most memory that any filter can lead to.
-inline WalkWish widest_walk(const GraphSearch& search) {
+inline WalkParams widest_walk(const GraphSearch& search) {
   const int64_t beam = std::max(search.beam, search.k);
-  WalkWish wish;
-  wish.beam = std::clamp(search.rows / (kExactPerWalked * search.degree) + 1, beam, kWidestBeam);
-  wish.width = search.width;
-  wish.kept = std::max(divide_up(beam, int64_t{2}), search.candidates());
-  return wish;
+  WalkParams params;
+  params.beam = std::clamp(search.rows / (kExactPerWalked * search.degree) + 1, beam, kWidestBeam);
+  params.width = search.width;
+  params.kept = std::max(divide_up(beam, int64_t{2}), search.candidates());
+  return params;
 }
 
 // How often a walk may be repeated with a wider beam, at most.

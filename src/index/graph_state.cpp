@@ -88,7 +88,7 @@ void GraphState::search(const MatrixView& queries, const NeighborsView& out, con
     return;
   }
   const Resources resources = given.with_device(Device::cpu());
-  if (only_counts(resources)) return count_search(queries, out, params, resources);
+  if (counts_only(resources)) return count_search(queries, out, params, resources);
   KeptRows kept(params.filter, content().rows, resources);
   const GraphPlan plan = plan_graph_search(search_of(params, kept.count()));
   if (plan.exact) return store_->search(queries, out, {.k = params.k, .filter = params.filter}, resources);
@@ -252,8 +252,8 @@ void GraphState::describe(IndexInfo& info, const LiveRows& live) const {
   const WalkGraph& graph = *front_.graph;
   info.unlinked = front_.tail_rows();
   info.walk_bits = !graph.coder.has_codes() ? 0 : graph.coder.packed() ? 4 : 8;
-  info.clipped = graph.facts.clipped + front_.tail_clipped;
-  info.lost = graph.facts.lost;
+  info.clipped = graph.counts.clipped + front_.tail_clipped;
+  info.lost = graph.counts.lost;
   info.beam = front_.table->default_beam();
   for (const BeamRecall& one : front_.table->measured()) info.recalls.emplace_back(one.beam, one.recall);
   info.parts.emplace_back("codes of the walk", graph.codes.bytes() + front_.tail.bytes());
@@ -280,9 +280,9 @@ GraphParts parts_of(const std::shared_ptr<const WalkGraph>& graph, const std::ve
   own.rows = graph->rows();
   own.cells = graph->cells;
   own.entry_count = graph->entries.size();
-  own.clipped = graph->facts.clipped;
-  own.connected = graph->facts.parts;
-  own.lost = graph->facts.lost;
+  own.clipped = graph->counts.clipped;
+  own.connected = graph->counts.parts;
+  own.lost = graph->counts.lost;
   own.beams = std::ssize(measured);
   if (graph->coder.has_codes()) {
     own.scale = {graph->coder.step()};
@@ -293,7 +293,7 @@ GraphParts parts_of(const std::shared_ptr<const WalkGraph>& graph, const std::ve
     own.edges = PartArray<uint32_t>({graph->edges.flat(), static_cast<size_t>(own.places * own.degree)}, graph);
   } else {
     HostArray<uint32_t> together(own.places * own.degree, "the graph's edges", resources);
-    if (!only_counts(resources)) graph->edges.copy_to(together.data(), resources);
+    if (!counts_only(resources)) graph->edges.copy_to(together.data(), resources);
     own.edges = std::move(together);
   }
   own.place_offsets = share(graph->order.offsets(), own.places + 1);

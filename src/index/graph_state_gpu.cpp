@@ -17,7 +17,7 @@ namespace kith {
 
 // Rows of a file are read as one array: what is on the host and is looked at there.
 void GraphState::refuse_bad_queries(const MatrixView& queries, const Resources& resources) const {
-  if (only_counts(resources)) return;
+  if (counts_only(resources)) return;
   const bool chi_square = params_.metric == Metric::chi_square;
   if (!params_.check_finite && !chi_square) return;
   const HostRows rows(queries, resources);
@@ -30,26 +30,26 @@ std::shared_ptr<const WalkGraphOnGpu> GraphState::graph_on_gpu(int device, const
   const auto suits = [&](const WalkGraphOnGpu& copy) { return copy.source == front_.graph; };
   if (auto found = front_.on_gpus->find(there, suits)) return found;
   auto made = std::make_shared<const WalkGraphOnGpu>(front_.graph, device, resources);
-  return only_counts(resources) ? made : front_.on_gpus->keep(there, std::move(made), suits);
+  return counts_only(resources) ? made : front_.on_gpus->keep(there, std::move(made), suits);
 }
 
 std::shared_ptr<const GraphRowsOnGpu> GraphState::rows_on_gpu(int device, const Resources& resources) const {
   return front_.rows_on_gpus->get(Device::cuda(device), resources, [&] {
-    GraphRowsOnGpu::Wish wish;
-    wish.format = vectors_->format();
-    wish.codec = vectors_->codec();
-    wish.rows = content().rows;
-    wish.tail = front_.tail.data();
-    wish.tail_bytes = front_.tail.size();
-    auto made = std::make_shared<GraphRowsOnGpu>(wish, device, resources,
+    GraphRowsOnGpu::Contents contents;
+    contents.format = vectors_->format();
+    contents.codec = vectors_->codec();
+    contents.rows = content().rows;
+    contents.tail = front_.tail.data();
+    contents.tail_bytes = front_.tail.size();
+    auto made = std::make_shared<GraphRowsOnGpu>(contents, device, resources,
                                                  [&](std::byte* to) { vectors_->copy_to_gpu(to, device, resources); });
-    if (wish.codec != nullptr) return std::shared_ptr<const GraphRowsOnGpu>(std::move(made));
+    if (contents.codec != nullptr) return std::shared_ptr<const GraphRowsOnGpu>(std::move(made));
     // Rows were looked at when they were added; queries are before they are searched.
     IndexParams behind = params_;
     behind.prepare = false;
     behind.check_finite = false;
-    const MatrixView rows(made->vectors.data(), wish.format.dtype, {wish.rows, wish.format.cols, wish.format.cols},
-                          MemorySpace::cuda(device));
+    const MatrixView rows(made->vectors.data(), contents.format.dtype,
+                          {contents.rows, contents.format.cols, contents.format.cols}, MemorySpace::cuda(device));
     made->exact = make_flat(behind)->added(nullptr, rows, Ownership::borrow, resources);
     return std::shared_ptr<const GraphRowsOnGpu>(std::move(made));
   });
@@ -71,7 +71,7 @@ bool GraphState::search_on_gpu(int device, const MatrixView& queries, const Neig
     resources.log(LogLevel::info, "the graph is walked on the CPU: by this metric, or with so wide a beam");
     return false;
   }
-  if (only_counts(resources)) {
+  if (counts_only(resources)) {
     count_search_on_gpu(device, queries, out, params, resources);
     return true;
   }

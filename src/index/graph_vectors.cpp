@@ -18,7 +18,7 @@ GraphVectors::GraphVectors(const IndexState& store, const Resources& resources)
     : rows_(store.content().rows), cols_(store.content().cols), dtype_(store.content().dtype) {
   IndexParts parts;
   store.give_parts(parts, resources);
-  if (only_counts(resources)) return;
+  if (counts_only(resources)) return;
   if (parts.lists) {
     const CodecParts& codec = parts.lists->codec;
     codec_ = Codec::from_parts(codec.recipe(), codec.format.cols, codec.values, resources);
@@ -80,7 +80,7 @@ CodeFormat GraphVectors::format() const {
 
 void GraphVectors::copy_to_gpu(std::byte* to, int device, const Resources& given) const {
   const Resources resources = given.with_progress({});
-  if (only_counts(resources)) return;
+  if (counts_only(resources)) return;
   if (codec_ != nullptr) {
     const int64_t bytes = rows_ * codec_->format().bytes();
     return copy_to_device({codes_.data(), DType::u8, {1, bytes, bytes}}, to, device, resources);
@@ -91,7 +91,7 @@ void GraphVectors::copy_to_gpu(std::byte* to, int device, const Resources& given
 }
 
 MatrixView GraphVectors::view(int64_t first, int64_t count, MatrixBuffer& room, const Resources& resources) const {
-  if (!only_counts(resources) && codec_ == nullptr && count > 0) {
+  if (!counts_only(resources) && codec_ == nullptr && count > 0) {
     const size_t block = block_of(first);
     const MatrixView& all = blocks_[block].view();
     const int64_t within = first - first_rows_[block];
@@ -99,7 +99,7 @@ MatrixView GraphVectors::view(int64_t first, int64_t count, MatrixBuffer& room, 
   }
   room = MatrixBuffer(dtype(), count, cols_, "the vectors of a graph", resources);
   const MutableMatrixView to = room.mutable_view();
-  for (int64_t i = 0; i < count && !only_counts(resources); ++i) {
+  for (int64_t i = 0; i < count && !counts_only(resources); ++i) {
     const int64_t row = first + i;
     if (codec_ != nullptr) {
       decode_rows_cpu(codec_->view(), codes_.data() + row * codec_->format().bytes(), 1, nullptr,

@@ -74,7 +74,7 @@ GraphReport search_graph(const Index& index, const MatrixView& given, const Neig
   const Resources quiet = resources.with_progress({});
   const int64_t batch = std::min(std::clamp<int64_t>(kBatchEntries / search.k, 1, kLargestBatch), x.rows());
   const GraphOutput some({batch, search.k, out.space}, resources);
-  if (only_counts(resources) && batch > 0) {
+  if (counts_only(resources) && batch > 0) {
     count_call(resources, [&](const Resources& used) { still.search(x.slice(0, batch), some.view(), search, used); });
     recall_of(out, x, still.params().metric, params.seed, resources);
     return {};

@@ -51,7 +51,7 @@ class IdFilter {
       const auto* const listed = static_cast<const int64_t*>(filter.data());
       if (ids.plain() && live.all() && first_beyond(listed, filter.size(), live.stored()) == filter.size()) return;
       rows_ = HostArray<int64_t>(filter.size(), "the filter's rows", resources);
-      if (only_counts(resources)) return;
+      if (counts_only(resources)) return;
       int64_t found = 0;
       for (int64_t i = 0; i < filter.size(); ++i) {
         const int64_t row = ids.row(listed[i]);
@@ -60,7 +60,7 @@ class IdFilter {
       }
       filter_ = RowFilter::rows(rows_.data(), found);
     } else if (masks_live(filter, ids)) {
-      if (only_counts(resources)) {
+      if (counts_only(resources)) {
         bits_ = HostArray<uint64_t>(KeptRows::words_for(live.stored()), "the filter's rows", resources);
         count_work(KeptRows::footprint(filter, live.count()), resources);
         return;
@@ -113,7 +113,7 @@ std::vector<FilterGroup> filter_groups(const SearchParams& params, int64_t rows)
 int64_t count_kept(const RowFilter& given, const RowFilter& of_rows, int64_t stored, const Resources& resources) {
   const auto* const bytes = static_cast<const uint8_t*>(given.data());
   switch (given.form()) {
-    case RowFilter::Form::rows: return only_counts(resources) ? 0 : KeptRows(of_rows, stored, resources).count();
+    case RowFilter::Form::rows: return counts_only(resources) ? 0 : KeptRows(of_rows, stored, resources).count();
     case RowFilter::Form::mask: return given.size() - std::count(bytes, bytes + given.size(), uint8_t{0});
     case RowFilter::Form::bits: return count_set_bits(bytes, given.size());
     default: return given.size();
@@ -239,7 +239,7 @@ void rows_to_ids(const IdTable& ids, const VectorView<int64_t>& rows, const Reso
   if (ids.plain() || rows.size == 0) return;
   const bool here = rows.space.host_readable();
   const HostArray<int64_t> found(here ? 0 : rows.size, "the ids found", resources);
-  if (only_counts(resources)) return;
+  if (counts_only(resources)) return;
   if (here) return ids.rows_to_ids(rows.data, rows.size);
   const int device = rows.space.device;
   wait_for_stream(device, resources);
@@ -453,7 +453,7 @@ RangeNeighbors Index::range_search(const MatrixView& queries, const RangeSearchP
     of_rows.filter = filter.of_rows();
     of_rows.probes = probes_of(*state, params.probes, params.filter, filter, version->ids.live(), used);
     RangeNeighbors found = range_search_placed(*state, narrowed.view(), of_rows, impl_->copies(used), used);
-    if (only_counts(used)) return found;
+    if (counts_only(used)) return found;
     rows_to_ids(version->ids, {found.ids(), found.size(), found.space()}, used);
     // Some kinds of index only fill host memory.
     return in_space(std::move(found), params.result_space, params.allocate, used);
@@ -470,7 +470,7 @@ void Index::reconstruct(VectorView<const int64_t> ids, const MutableMatrixView& 
   check_reconstructed(state, ids.size, out);
   within_limits("the reconstructed vectors", resources, [&](const Resources& used) {
     const HostArray<uint32_t> rows(ids.size, "the rows to reconstruct", used);
-    for (int64_t i = 0; i < ids.size && !only_counts(used); ++i) {
+    for (int64_t i = 0; i < ids.size && !counts_only(used); ++i) {
       const int64_t row = version == nullptr ? -1 : version->ids.row(ids[i]);
       if (row < 0) throw InvalidArgument(fmt::format("the index has no vector with the id {}", ids[i]));
       rows[i] = static_cast<uint32_t>(row);
@@ -481,7 +481,7 @@ void Index::reconstruct(VectorView<const int64_t> ids, const MutableMatrixView& 
     if (wide) narrow = MatrixBuffer(DType::f32, out.rows(), out.cols(), "the reconstructed vectors", used);
     const MutableMatrixView found = wide ? narrow.mutable_view() : out;
     state->reconstruct(rows.data(), found, used);
-    if (only_counts(used)) return;
+    if (counts_only(used)) return;
     if (wide || version->offset != nullptr) restore_rows(found, version->offset, out);
   });
 }

@@ -259,7 +259,7 @@ TuneReport Index::tune(const MatrixView& queries, const TuneParams& params, cons
     const TuneSpace space = space_of(*version, impl_->kind->search_use(), params.k);
     const bool larger = larger_is_nearer(impl_->params.metric);
     TuneBench bench(*version, narrowed.view(), params, larger, used);
-    if (!only_counts(used)) {
+    if (!counts_only(used)) {
       report.table.searches = measured_searches(space, bench, params.recall, queries.rows(), used);
       return;
     }

@@ -85,14 +85,14 @@ class ListsState final : public IndexState {
     MatrixBuffer floats(DType::f32, queries.rows(), queries.cols(), "queries that are counted", resources);
     Neighbors nearest(queries.rows(), probes, resources);
     const KnnParams ranking{.k = probes, .metric = params_.metric, .check_finite = false};
-    for (int64_t i = 0; i < queries.rows() && !only_counts(resources); ++i) {
+    for (int64_t i = 0; i < queries.rows() && !counts_only(resources); ++i) {
       widen_row(queries, i, typed_row<float>(floats.mutable_view(), i));
     }
     call_or_count(resources, [&](const Resources& used) {
       knn(floats.view(), model_->centres.view(), nearest.view(), ranking, used);
     });
     int64_t total = queries.rows() * lists;
-    if (only_counts(resources)) return total;
+    if (counts_only(resources)) return total;
     std::vector<int64_t> sizes(static_cast<size_t>(lists));
     for (const SharedSegment& segment : segments_) segment->made().add_sizes(nullptr, sizes.data(), resources);
     for (int64_t i = 0; i < queries.rows() * probes; ++i) total += sizes[static_cast<size_t>(nearest.ids()[i])];
@@ -129,7 +129,7 @@ class ListsState final : public IndexState {
 
   void reconstruct(const uint32_t* rows, const MutableMatrixView& out, const Resources& resources) const override {
     const HostArray<int64_t> wide(out.rows(), "rows to reconstruct", resources);
-    if (only_counts(resources)) {  // the vectors found, and a table of places
+    if (counts_only(resources)) {  // the vectors found, and a table of places
       return count_work({copied_bytes() + out.rows() + array_bytes<uint32_t>(content().rows)}, resources);
     }
     std::copy(rows, rows + out.rows(), wide.begin());
@@ -160,7 +160,7 @@ class ListsState final : public IndexState {
   }
 
   void give_parts(IndexParts& parts, const Resources& resources) const override {
-    if (only_counts(resources)) {
+    if (counts_only(resources)) {
       return count_work({copied_bytes() + (segments_.count() == 1 ? 0 : segment_bytes(content().rows))}, resources);
     }
     ListParts own;
@@ -266,7 +266,7 @@ class ListsState final : public IndexState {
     search(queries, all.view(), probes);
     std::vector<int64_t> short_queries;
     for (int64_t i = 0; i < queries.rows(); ++i) {
-      if (only_counts(resources) || all.view().ids[i * out.k + most - 1] < 0) short_queries.push_back(i);
+      if (counts_only(resources) || all.view().ids[i * out.k + most - 1] < 0) short_queries.push_back(i);
     }
     if (!short_queries.empty()) {
       const HostRows here(queries, resources);
@@ -356,7 +356,7 @@ class ListsState final : public IndexState {
     // What a GPU may do and the CPU can is counted for the CPU.
     const bool here =
         std::all_of(spaces.begin(), spaces.end(), [](const auto& space) { return space.host_readable(); });
-    if (only_counts(resources) && here && resources.device().kind == DeviceKind::automatic) return Device::cpu();
+    if (counts_only(resources) && here && resources.device().kind == DeviceKind::automatic) return Device::cpu();
     const auto description = [&] {
       return fmt::format("{} queries, {} of {} lists of {} vectors", queries.rows(), probes, model_->lists(),
                          content().rows);
@@ -374,7 +374,7 @@ class ListsState final : public IndexState {
       -> std::invoke_result_t<Search, const SearchableLists&, const MatrixView&, const IvfSearch&> {
     const bool there = !queries.space().host_readable() && queries.dtype() == DType::f32;
     const HostRows on_host(there ? MatrixView() : queries, resources);
-    const bool checks = params_.check_finite && !only_counts(resources);
+    const bool checks = params_.check_finite && !counts_only(resources);
     if (checks && !there) refuse_not_finite("query", on_host.view(), {0}, resources);
     // The ranking of lists looks at values, where there are any to rank.
     wanted.check_finite = checks && there;
@@ -400,7 +400,7 @@ class ListsState final : public IndexState {
         resources.log(LogLevel::info, fmt::format("the lists are searched on the CPU: {}", error.what()));
       }
     }
-    if (!only_counts(resources)) return search_on(Device::cpu());
+    if (!counts_only(resources)) return search_on(Device::cpu());
     // A query whose lists may hold too few vectors looks at more of them.
     if (!enough()) wanted.probes = model_->lists();
     const Footprint copies{copied_bytes()};

@@ -61,7 +61,7 @@ BeamTable measure_beams(const GraphState& state, uint64_t seed, const Resources&
   Neighbors truth(count, kMeasuredK + 1, resources);
   Neighbors found(count, kMeasuredK + 1, resources);
   const SearchParams exact{.k = kMeasuredK + 1};
-  if (only_counts(resources)) {
+  if (counts_only(resources)) {
     state.store()->search(queries.view(), truth.view(), exact, resources);
     return {};
   }

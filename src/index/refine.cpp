@@ -31,7 +31,7 @@ class RowComparer {
         cols_(cols),
         scratch_(resources.threads() * floats_for(cols), "vectors to refine with", resources),
         places_(kBlock, "vectors to refine with", resources) {
-    if (only_counts(resources)) return;
+    if (counts_only(resources)) return;
     std::iota(places_.begin(), places_.end(), 0u);
   }
 
@@ -97,7 +97,7 @@ void search_and_refine(const RefineTask& task, const RefineVectors& vectors, con
   if (out.queries == 0) return;
   const int64_t candidates = task.coarse.k;
   const auto each = [&] { return footprint_of<Neighbors>(resources, int64_t{1}, candidates).host; };
-  if (only_counts(resources)) {
+  if (counts_only(resources)) {
     const NeighborsView some{out.ids, out.distances, out.queries, candidates};
     const Footprint first = footprint_of_call(
         resources, [&](const Resources& used) { task.first.search(rows.view(), some, task.coarse, used); });

@@ -44,7 +44,7 @@ class QueriesOnDevice {
     MatrixBuffer wide;
     if (some.dtype() != DType::f32) {
       wide = MatrixBuffer(DType::f32, count, some.cols(), "queries as f32", resources_);
-      if (only_counts(resources_)) return loaded;
+      if (counts_only(resources_)) return loaded;
       for (int64_t i = 0; i < count; ++i) widen_row(from, i, typed_row<float>(wide.mutable_view(), i));
       from = wide.view();
     }
@@ -89,13 +89,13 @@ void search_and_refine_on_gpu(const RefineTask& task, const GpuCodes& codes, con
   const int64_t each = footprint_of<Neighbors>(resources, int64_t{1}, candidates + out.k).host +
                        QueriesOnDevice::bytes_for_each(queries);
   const int64_t room = device_memory_left(device, resources) / kDeviceShare;
-  const int64_t together = only_counts(resources) ? 1 : std::clamp<int64_t>(room / each, 1, out.queries);
+  const int64_t together = counts_only(resources) ? 1 : std::clamp<int64_t>(room / each, 1, out.queries);
   const QueriesOnDevice there(device, queries, together, resources);
   const GraphOutput found({together, candidates, MemorySpace::cuda(device)}, resources);
   const bool to_host = out.space.host_readable();
   const GraphOutput refined({to_host ? together : 0, out.k, MemorySpace::cuda(device)}, resources);
   ProgressMeter meter("refine", out.queries, resources);
-  for (int64_t first = 0; first < (only_counts(resources) ? 1 : out.queries); first += together) {
+  for (int64_t first = 0; first < (counts_only(resources) ? 1 : out.queries); first += together) {
     resources.check_cancelled();
     const int64_t count = std::min(together, out.queries - first);
     const MatrixView some = there.load(first, count);

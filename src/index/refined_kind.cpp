@@ -213,7 +213,7 @@ class RefinedState final : public IndexState {
 
   void search(const MatrixView& queries, const NeighborsView& out, const SearchParams& params,
               const Resources& resources) const override {
-    const bool counts = only_counts(resources);
+    const bool counts = counts_only(resources);
     // Checks all queries here, so that the error has the query's own number: the first search gets them in batches.
     if (params_.check_finite && queries.space().host_readable() && !counts) {
       refuse_not_finite("query", queries, {0}, resources);
@@ -240,16 +240,17 @@ class RefinedState final : public IndexState {
     const HostRows on_host(queries, resources);
     const HostNeighbors results(out, resources);
     MatrixBuffer floats(DType::f32, queries.rows(), queries.cols(), "the queries as float32", resources);
-    for (int64_t i = 0; i < queries.rows() && !only_counts(resources); ++i) {
+    for (int64_t i = 0; i < queries.rows() && !counts_only(resources); ++i) {
       widen_row(on_host.view(), i, typed_row<float>(floats.mutable_view(), i));
     }
     StoredSource base(vectors_);
     SearchShape shape = check_knn(RowsInfo(floats.view()), base.info(), {params.k, params_.metric});
     shape.base_checked = true;
-    const SearchWish wish{.k = params.k, .check_finite = params_.check_finite};
-    if (only_counts(resources)) return count_work(search_footprint(shape, wish, params.filter, resources), resources);
+    const SearchRequest request{.k = params.k, .check_finite = params_.check_finite};
+    if (counts_only(resources))
+      return count_work(search_footprint(shape, request, params.filter, resources), resources);
     ViewSource query_rows(floats.view());
-    search_knn(shape, wish, {query_rows, base, params.filter}, results.view(), resources);
+    search_knn(shape, request, {query_rows, base, params.filter}, results.view(), resources);
     results.deliver(resources);
   }
   int64_t compared(const MatrixView& queries, const SearchParams& params, const Resources& resources) const override {
@@ -264,7 +265,7 @@ class RefinedState final : public IndexState {
     to_host.result_space = MemorySpace::host();
     to_host.allocate = {};
     const auto first = [&](const Resources& used) { return inner_->range_search(on_host.view(), to_host, used); };
-    if (only_counts(resources)) {  // the results of both searches
+    if (counts_only(resources)) {  // the results of both searches
       count_work(footprint_of_call(resources, first).times(2), resources);
       return {};
     }
@@ -274,7 +275,7 @@ class RefinedState final : public IndexState {
 
   void reconstruct(const uint32_t* rows, const MutableMatrixView& out, const Resources& resources) const override {
     const StoredVectors stored(vectors_);
-    for (int64_t i = 0; i < out.rows() && !only_counts(resources); ++i) {
+    for (int64_t i = 0; i < out.rows() && !counts_only(resources); ++i) {
       const int64_t row = rows[i];
       stored.fetch(&row, 1, typed_row<float>(out, i));
     }
@@ -292,7 +293,7 @@ class RefinedState final : public IndexState {
   }
   void give_parts(IndexParts& parts, const Resources& resources) const override {
     const auto inner = [&](const Resources& used) { inner_->give_parts(parts, used); };
-    if (only_counts(resources)) {
+    if (counts_only(resources)) {
       return count_work(footprint_of_call(resources, inner).beside({vectors_.bytes()}), resources);
     }
     inner(resources);

@@ -39,7 +39,7 @@ class RowsInPlace {
     }
     const int64_t bytes = rows.rows() * rows.cols() * size_of(rows.dtype());
     on_device_ = allocate_on_device(bytes, kPurpose, place.device, resources);
-    if (!only_counts(resources)) copy_to_device(rows, on_device_.get(), place.device, resources);
+    if (!counts_only(resources)) copy_to_device(rows, on_device_.get(), place.device, resources);
     view_ = MatrixView(on_device_.get(), rows.dtype(), {rows.rows(), rows.cols(), rows.cols()}, place);
   }
 

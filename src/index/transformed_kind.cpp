@@ -182,7 +182,7 @@ class TransformedState final : public IndexState {
   }
 
   int64_t compared(const MatrixView& queries, const SearchParams& params, const Resources& resources) const override {
-    if (only_counts(resources)) {
+    if (counts_only(resources)) {
       count_work(chain_->footprint(RowsInfo(queries), resources), resources);
       return inner_->compared(counted_queries(queries.rows(), {}), params, resources);
     }
@@ -204,7 +204,7 @@ class TransformedState final : public IndexState {
                  [&](const Resources& used) { (void)inner_->range_search(counted_queries(count, {}), to_host, used); })
           .then(chain_->footprint({count, queries.cols(), DType::f32}, resources));
     };
-    if (only_counts(resources)) {  // a query at a time, and the fixed part of its results
+    if (counts_only(resources)) {  // a query at a time, and the fixed part of its results
       Footprint needed = behind(1);
       needed.device = std::max(needed.device, behind(queries.rows()).device);  // by which nothing gets smaller
       count_work(
@@ -223,7 +223,7 @@ class TransformedState final : public IndexState {
   void reconstruct(const uint32_t* rows, const MutableMatrixView& out, const Resources& resources) const override {
     MatrixBuffer inner(DType::f32, out.rows(), chain_->out(), "reconstructed vectors", resources);
     inner_->reconstruct(rows, inner.mutable_view(), resources);
-    if (only_counts(resources)) {
+    if (counts_only(resources)) {
       return count_work(array_footprint<float>(out.rows(), 2 * chain_->widest())
                             .beside(chain_->footprint({out.rows(), chain_->out(), DType::f32}, resources)),
                         resources);
@@ -253,7 +253,7 @@ class TransformedState final : public IndexState {
   template <typename Search>
   void search_behind(const MatrixView& queries, const NeighborsView& out, const Resources& resources,
                      const Search& search) const {
-    if (only_counts(resources)) {
+    if (counts_only(resources)) {
       const Footprint behind = footprint_of_call(resources, [&](const Resources& used) {
         search(counted_queries(queries.rows(), queries.space()), out, used);
       });

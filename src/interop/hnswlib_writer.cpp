@@ -56,9 +56,9 @@ HostArray<float> rows_of(const IndexParts& parts, const Resources& resources) {
   return rows;
 }
 
-IndexEdges joined(const MatrixView& rows, const WalkGraphWish& wish, const Resources& resources) {
-  const auto graph = build_walk_graph(rows, wish, resources);
-  return edges_between_rows(graph->order.view(), graph->edges.flat(), wish.degree, rows.rows(), resources);
+IndexEdges joined(const MatrixView& rows, const WalkGraphParams& params, const Resources& resources) {
+  const auto graph = build_walk_graph(rows, params, resources);
+  return edges_between_rows(graph->order.view(), graph->edges.flat(), params.degree, rows.rows(), resources);
 }
 
 // The rows of a level, ascending, and their edges, which count them.
@@ -89,14 +89,14 @@ void write_hnswlib(const Index& index, const std::string& path, const Resources&
   const int64_t degree = index.info().degree;
   const HostArray<float> vectors = rows_of(parts, resources);
   const MatrixView rows(vectors.data(), parts.rows, parts.cols);
-  const WalkGraphWish wish{.metric = parts.metric, .degree = degree, .seed = parts.seed};
+  const WalkGraphParams params{.metric = parts.metric, .degree = degree, .seed = parts.seed};
   // Rows that came after the graph was built are to be found too.
   const bool whole = parts.graph && parts.graph->rows == parts.rows;
   IndexEdges lowest;
   if (whole) {
     lowest = edges_between_rows(*parts.graph, parts.rows, resources);
   } else if (parts.rows > 0) {
-    lowest = joined(rows, wish, resources);
+    lowest = joined(rows, params, resources);
   }
   HnswlibHeader header;
   header.capacity = header.count = static_cast<uint64_t>(parts.rows);
@@ -129,7 +129,7 @@ void write_hnswlib(const Index& index, const std::string& path, const Resources&
       std::memcpy(some.mutable_view().row(static_cast<int64_t>(i)), rows.row(level.rows[i]),
                   static_cast<size_t>(parts.cols) * sizeof(float));
     }
-    WalkGraphWish above = wish;
+    WalkGraphParams above = params;
     above.degree = degree_for(degree / 2);
     level.edges = joined(some.view(), above, resources);
     levels.push_back(std::move(level));

@@ -181,7 +181,7 @@ MergeTree boruvka(BoruvkaBackend& backend, int64_t rows, const Resources& resour
   ProgressMeter meter("join rows", parts, resources);
   while (parts > 0) {
     MergeLevel level(parts, resources);
-    if (only_counts(resources)) {  // at least halved
+    if (counts_only(resources)) {  // at least halved
       backend.count_round(level);
       parts /= 2;
       levels.push_back(std::move(level));

@@ -49,7 +49,7 @@ Gathered count_edges(const KnnGraph& graph, const HostArray<uint32_t>& own, int6
   const int64_t rows = graph.rows();
   const int64_t blocks = divide_up(rows, kRowBlock);
   Gathered gathered{{blocks + 1, "blocks of edges", resources}, {blocks, "blocks of edges", resources}, {}, {}};
-  if (only_counts(resources)) {
+  if (counts_only(resources)) {
     gathered.before = HostArray<int64_t>(blocks + 1, "blocks of edges", resources);
     gathered.places = HostArray<uint16_t>(edges, "which rows edges are to", resources);
     return gathered;
@@ -166,7 +166,7 @@ EdgeLists::EdgeLists(const KnnGraph& graph, std::span<const float> core, const R
   check_row_count(rows);
   starts_ = HostArray<uint64_t>(rows, "where the rows' edges begin", resources);
   lengths_ = HostArray<uint32_t>(rows, "how many edges the rows have", resources);
-  if (only_counts(resources)) {
+  if (counts_only(resources)) {
     const CountedEdges counted(graph);
     const Gathered gathered = count_edges(graph, lengths_, counted.all, resources);
     edges_ = HostArray<uint64_t>(2 * counted.all, "edges both ways", resources);

@@ -56,7 +56,7 @@ bool are_one_set(const RowSets& sets, int64_t rows) {
 void join_all(const MatrixView& x, const NearDuplicateParams& params, const RowSets& sets, const Resources& resources) {
   const RangeParams wanted{.radius = params.radius, .metric = params.metric, .check_finite = false};
   const Resources quiet = resources.with_progress({});
-  int64_t most = only_counts(resources) ? kLeastBlockRows : kMostBlockRows;
+  int64_t most = counts_only(resources) ? kLeastBlockRows : kMostBlockRows;
   for (int64_t first = 0; first < x.rows();) {
     const int64_t count = std::min(most, x.rows() - first);
     RangeNeighbors found;
@@ -83,7 +83,7 @@ void join_all(const MatrixView& x, const NearDuplicateParams& params, const RowS
 
 void join_exactly(const MatrixView& x, const NearDuplicateParams& params, const RowSets& sets,
                   const Resources& resources) {
-  if (params.check_finite && !only_counts(resources)) {
+  if (params.check_finite && !counts_only(resources)) {
     refuse_not_finite("x", x, {0}, resources.with_progress({}));
     const bool is_large = x.rows() >= kCellRows;
     if (is_large && join_in_cells(x, {params.radius, params.metric, params.seed}, sets, resources)) return;

@@ -47,7 +47,7 @@ struct Members {
 
   Members(const RowLabels& parts, const Resources& resources)
       : rows(parts.rows, "the parts' rows", resources), offsets(parts.sets + 1, "the parts' rows", resources) {
-    if (only_counts(resources)) return;
+    if (counts_only(resources)) return;
     std::fill(offsets.begin(), offsets.end(), 0);
     for (const int64_t part : parts) ++offsets[part];
     std::partial_sum(offsets.begin(), offsets.end(), offsets.begin());  // where parts end, and then where they begin
@@ -77,7 +77,7 @@ class PartSearch {
     for (int64_t first = 0; first < count; first += kRowsAtOnce) {
       const int64_t some = std::min(kRowsAtOnce, count - first);
       MatrixBuffer queries(x_.dtype(), some, x_.cols(), "rows of parts", resources_);
-      if (only_counts(resources_)) {
+      if (counts_only(resources_)) {
         return count_call(resources_, [&](const Resources& used) { (void)knn(queries.view(), x_, params, used); });
       }
       for (int64_t i = 0; i < some; ++i) {
@@ -118,7 +118,7 @@ HostArray<ForestEdge> least_edges(const RowLabels& parts, const MatrixView& x, M
   const Members members(parts, resources);
   PartSearch search(parts, x, metric, resources);
   const HostArray<uint32_t> small(parts.rows, "rows of small parts", resources);
-  if (only_counts(resources)) {  // all rows in small parts, or in large ones
+  if (counts_only(resources)) {  // all rows in small parts, or in large ones
     search.search(small.data(), parts.rows, kSmallPart + 1, RowFilter());
     const HostArray<uint8_t> outside(parts.rows, "rows outside a part", resources);
     search.search(small.data(), parts.rows, 1, RowFilter::mask(outside.data(), parts.rows));
@@ -158,7 +158,7 @@ std::vector<ForestEdge> join_parts(RowLabels parts, const MatrixView& x, Metric 
   const Resources quiet = resources.with_progress({});  // of many small searches
   std::vector<ForestEdge> joins;
   const RowSets sets(parts.rows, resources);
-  if (only_counts(resources)) {
+  if (counts_only(resources)) {
     parts.sets = parts.rows;  // at most
     (void)least_edges(parts, x, metric, quiet);
     return joins;
@@ -193,7 +193,7 @@ HostArray<float> core_distances(const KnnGraph& graph, const SpanningTreeParams&
                     samples, graph.k()));
   }
   HostArray<float> core(graph.rows(), "core distances", resources);
-  if (only_counts(resources)) return core;
+  if (counts_only(resources)) return core;
   for (int64_t row = 0; row < graph.rows(); ++row) {
     if (graph.ids(row)[samples - 1] < 0) {
       throw InvalidArgument(
@@ -239,7 +239,7 @@ SpanningTree make_tree(const KnnGraph& graph, const MatrixView* x, const Spannin
           "nearest, which searches the vectors for the shortest edges between parts",
           tree.parts()));
     }
-    if (!only_counts(resources)) tree.each_edge([&](const ForestEdge& edge) { edges.push_back(edge); });
+    if (!counts_only(resources)) tree.each_edge([&](const ForestEdge& edge) { edges.push_back(edge); });
   }
   if (static_cast<int64_t>(edges.size()) + 1 < graph.rows()) {
     RowLabels parts = parts_of(edges, graph.rows(), resources);
@@ -335,7 +335,7 @@ HostBuffer SpanningTree::single_linkage(const Resources& given) const {
     // For each cluster, rows first: the one that it was joined into, and its rows.
     const HostArray<uint32_t> parent(2 * rows_, "clusters", resources);
     const HostArray<uint32_t> counts(2 * rows_, "clusters", resources);
-    if (only_counts(resources)) return result;
+    if (counts_only(resources)) return result;
     std::iota(parent.begin(), parent.end(), 0u);
     std::fill(counts.begin(), counts.end(), 1u);
     const auto find = [&](uint32_t cluster) {

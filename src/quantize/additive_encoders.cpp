@@ -120,7 +120,7 @@ class AdditiveEncoder : public CodeEncoder {
   static void through_whole_codes(const Codebooks& books, const EncodeTask& task, const Resources& resources,
                                   const Find& find) {
     const HostArray<uint8_t> whole(task.codes.rows() * books.books, "codes", resources);
-    const int64_t there = only_counts(resources) ? 0 : task.codes.rows();
+    const int64_t there = counts_only(resources) ? 0 : task.codes.rows();
     if (task.how != nullptr && task.how->start == CodeStart::given) {
       refuse_unused_bits(task.codes, task.codec.format, resources);
       for (int64_t i = 0; i < there; ++i) {

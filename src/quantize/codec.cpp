@@ -127,14 +127,14 @@ void Codec::encode(const MatrixView& rows, const MutableMatrixView& codes, const
   const EncodeTask task{tables_, rows, codes, how};
   const CodeEncoder& code = *recipe().code;
   const auto fits = [&](Device gpu) {
-    if (!code.on_gpus() || only_counts(resources)) return false;  // the CPU takes the least memory
+    if (!code.on_gpus() || counts_only(resources)) return false;  // the CPU takes the least memory
     const auto encode_there = [&](const Resources& used) { code.encode_on_gpu(task, gpu.index, used); };
     return !counts_memory(resources) || has_room_for(counted(resources, encode_there), resources);
   };
   dispatch(
       resolve_codec_device(chosen, rows, codes.space(), fits, resources),
       [&] {
-        if (!only_counts(resources)) return code.encode(task, resources);
+        if (!counts_only(resources)) return code.encode(task, resources);
         count_work(encoding_footprint(RowsInfo(rows), resources.with_device(Device::cpu())), resources);
       },
       [&](int device) { code.encode_on_gpu(task, device, resources); });
@@ -167,7 +167,7 @@ void refuse_unused_bits(const MatrixView& codes, const CodeFormat& format, const
     copy_codes_cuda(codes, here, codes.space().device, resources);
     return refuse_unused_bits(here, format, resources);
   }
-  if (only_counts(resources)) return;
+  if (counts_only(resources)) return;
   for (int64_t i = 0; i < codes.rows(); ++i) {
     const auto* const code = typed_row<uint8_t>(codes, i);
     if (code[codes.cols() - 1] >> used == 0) continue;

@@ -56,7 +56,7 @@ void encode_cuda(const EncodeTask& task, int device, const Resources& resources)
   const DeviceArray<uint8_t> made(codes_there ? 0 : piece * format.bytes(), "codes", context, resources);
   const DeviceBuffer scratch(on_device.scratch_bytes(rows.dtype(), piece), "rows to encode", context, resources);
   RowUpload upload(wants_pinned(rows.space(), rows.rows() * row_bytes, resources), resources);
-  if (only_counts(resources)) return;
+  if (counts_only(resources)) return;
   ProgressMeter meter("encode", rows.rows(), resources);
   for (int64_t first = 0; first < rows.rows(); first += piece) {
     const int64_t count = std::min(piece, rows.rows() - first);
@@ -96,7 +96,7 @@ void decode_cuda(const CodecTables& codec, const MatrixView& codes, const Mutabl
   const DeviceBuffer brought(codes_there ? 0 : piece * format.bytes(), "codes", context, resources);
   const DeviceArray<float> made(out_there ? 0 : piece * format.cols, "decoded rows", context, resources);
   RowUpload upload(false, resources);
-  if (only_counts(resources)) return;
+  if (counts_only(resources)) return;
   ProgressMeter meter("decode", codes.rows(), resources);
   for (int64_t first = 0; first < codes.rows(); first += piece) {
     const int64_t count = std::min(piece, codes.rows() - first);
@@ -118,7 +118,7 @@ void decode_cuda(const CodecTables& codec, const MatrixView& codes, const Mutabl
 }
 
 void copy_codes_cuda(const MatrixView& from, const MutableMatrixView& to, int device, const Resources& resources) {
-  if (from.rows() == 0 || only_counts(resources)) return;
+  if (from.rows() == 0 || counts_only(resources)) return;
   const DeviceGuard guard(device);
   const DeviceContext context(device, resources.options().stream);
   context.copy_rows(to, from);

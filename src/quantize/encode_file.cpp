@@ -64,7 +64,7 @@ class FileEncoder {
       const Resources quiet = on.with_progress({});
       ProgressMeter meter("encode", info_.rows, on);
       encode(most, quiet, [&](const auto& use) {
-        if (only_counts(on)) return use(0, RowsInfo(most, info_.cols, info_.dtype).counted_view());
+        if (counts_only(on)) return use(0, RowsInfo(most, info_.cols, info_.dtype).counted_view());
         for (int64_t first = 0; first < info_.rows; first += most) {
           const int64_t count = std::min(most, info_.rows - first);
           use(first, source.fetch(first, count));
@@ -80,7 +80,7 @@ class FileEncoder {
                     const Resources& resources) const {
     const PieceEncoding encoding(*codec_, how_, first);
     const auto call = [&](const Resources& used) { trained_.encode(rows, codes, used, encoding.get()); };
-    if (only_counts(resources)) return count_call(resources, call);
+    if (counts_only(resources)) return count_call(resources, call);
     naming_files({{"data", rows_}}, [&] { naming_rows("data", [&] { call(resources); }, first); });
   }
 
@@ -96,7 +96,7 @@ class FileEncoder {
 
   int64_t rows_at_once(int64_t code_copies, const Resources& resources) const {
     const int64_t fewest = std::min(kFewestPieceRows, std::max<int64_t>(info_.rows, 1));
-    if (only_counts(resources)) return fewest;
+    if (counts_only(resources)) return fewest;
     const int64_t row_bytes = info_.row_bytes() + code_bytes();
     int64_t rows = std::clamp(kMostPieceBytes / std::max<int64_t>(row_bytes, 1), fewest, std::max<int64_t>(info_.rows, 1));
     const auto needed = [&] {
@@ -146,7 +146,7 @@ void encode_file(const TrainedCodec& codec, const VectorFile& rows, const CodesS
     for_pieces([&](int64_t first, const MatrixView& piece) {
       const MutableMatrixView codes = buffers[turn].mutable_view().slice(0, piece.rows());
       encoder.encode_piece(first, piece, codes, quiet);
-      if (only_counts(quiet)) return;
+      if (counts_only(quiet)) return;
       if (given.valid()) given.get();
       given = start_beside([&out, first, view = MatrixView(codes)] { out(first, view); });
       turn = 1 - turn;

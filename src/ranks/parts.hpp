@@ -22,7 +22,7 @@
 namespace kith {
 
 // Whether a call with these resources divides its work. Counting does not: a part needs no more than one device.
-inline bool is_shared(const Resources& resources) { return resources.parts() > 1 && !only_counts(resources); }
+inline bool is_shared(const Resources& resources) { return resources.parts() > 1 && !counts_only(resources); }
 
 // Whether parts divide work on data in such memory: data in a GPU's memory is processed there.
 bool is_divided(const MemorySpace& space, const Resources& resources);

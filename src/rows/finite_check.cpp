@@ -22,7 +22,7 @@ int64_t find_first(int64_t rows, const RowNumbers& numbers, const Resources& res
   const auto counts = [&](int64_t i) { return numbers.kept == nullptr || keeps(numbers.kept, numbers[i]); };
   constexpr int64_t kRowsPerTask = 1024;
   const int64_t tasks = divide_up(rows, kRowsPerTask);
-  if (tasks == 1 && !only_counts(resources)) {  // few queries: nothing is made for them
+  if (tasks == 1 && !counts_only(resources)) {  // few queries: nothing is made for them
     int64_t i = all_are_good(0, rows) ? rows : 0;
     while (i < rows && !(counts(i) && is_bad(i))) ++i;
     return i < rows ? i : -1;

@@ -24,7 +24,7 @@ class HostRows {
     copy_ = MatrixBuffer(rows.dtype(), rows.rows(), rows.cols(), purpose, resources);
     const MutableMatrixView to = copy_.mutable_view();
     view_ = to;
-    if (only_counts(resources)) return;
+    if (counts_only(resources)) return;
     const int64_t row_bytes = rows.cols() * size_of(rows.dtype());
     wait_for_stream(device, resources);
     if (rows.row_stride() == rows.cols()) {

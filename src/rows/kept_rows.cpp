@@ -64,7 +64,7 @@ KeptRows::KeptRows(const RowFilter& filter, int64_t rows, const Resources& resou
     throw InvalidArgument(
         fmt::format("the filter is for {} rows and the base has {}; they must be the same", filter.size(), rows));
   }
-  if (only_counts(resources)) {
+  if (counts_only(resources)) {
     bits_ = HostBuffer(footprint(filter, rows).host, "the filter", resources);
     count_ = std::max<int64_t>(0, rows - 1);  // so that it leaves some out
   } else if (listed) {

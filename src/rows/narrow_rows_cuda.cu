@@ -42,7 +42,7 @@ __global__ void __launch_bounds__(kThreads)
 // Fills `out` where it is not null.
 NarrowingFound narrow_on(const std::shared_ptr<const DeviceContext>& context, const MatrixView& rows,
                          const double* offset, float* out, const Resources& resources) {
-  const bool may_shift = offset != nullptr || context->only_counts();  // nobody knows yet what is subtracted
+  const bool may_shift = offset != nullptr || context->counts_only();  // nobody knows yet what is subtracted
   const DeviceArray<double> shift(may_shift ? rows.cols() : 0, "the offset", context, resources);
   if (offset != nullptr) context->copy_values(shift.data(), offset, rows.cols());
   const DeviceArray<NarrowingFound> found(1, "a check of rows", context, resources);

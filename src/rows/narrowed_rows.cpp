@@ -187,7 +187,7 @@ Survey survey_of(const MatrixView& sample, int64_t all_rows, const Offset& given
 
 Survey survey_rows(const MatrixView& rows, const Offset& given, bool shifts, const Resources& resources) {
   const RowsSample sample(rows, resources);
-  if (only_counts(resources)) return {given};
+  if (counts_only(resources)) return {given};
   return visit_numbers(rows.dtype(), [&](auto stored) {
     return survey_of<typename decltype(stored)::type>(sample.view(), rows.rows(), given, shifts);
   });

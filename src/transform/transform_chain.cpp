@@ -180,7 +180,7 @@ class PieceSteps {
     if (const std::optional<int> device = device_of_rows(rows, out)) {
       return transform_cuda({steps_.begin(), steps_.end()}, rows, out, *device, resources);
     }
-    if (only_counts(resources)) return count_work(footprint(RowsInfo(rows), resources), resources);
+    if (counts_only(resources)) return count_work(footprint(RowsInfo(rows), resources), resources);
     const Resources quiet = resources.with_progress({});
     const int64_t piece = piece_of(RowsInfo(rows), quiet);
     MatrixBuffer between[2];

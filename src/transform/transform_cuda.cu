@@ -82,7 +82,7 @@ Pass map_pass(int64_t from, int64_t to, float sign, const std::vector<float>* of
   Pass pass{.in = from, .out = to, .map = {.in = std::min(from, to), .out = to, .sign = sign}};
   if (offset != nullptr) {
     pass.shift = HostArray<float>(to, "an offset", resources);
-    if (!only_counts(resources)) std::copy(offset->begin(), offset->end(), pass.shift.begin());
+    if (!counts_only(resources)) std::copy(offset->begin(), offset->end(), pass.shift.begin());
   }
   return pass;
 }
@@ -106,7 +106,7 @@ void add_passes(const TransformRun& run, std::vector<Pass>& all, const Resources
   }
   const int64_t cols = from + (has_offset && run.forward ? 1 : 0);
   Pass product{.in = cols, .out = to, .matrix = HostArray<float>(cols * to, "a transform", resources)};
-  for (int64_t j = 0; j < to && !only_counts(resources); ++j) {
+  for (int64_t j = 0; j < to && !counts_only(resources); ++j) {
     for (int64_t i = 0; i < from; ++i) {
       product.matrix[j * cols + i] =
           parts.matrix[static_cast<size_t>(run.forward ? j * parts.in + i : i * parts.in + j)];
@@ -158,7 +158,7 @@ class PieceRun {
   }
 
   void run() {
-    const int64_t all = only_counts(resources_) ? piece_ : rows_.rows();  // each piece takes the same
+    const int64_t all = counts_only(resources_) ? piece_ : rows_.rows();  // each piece takes the same
     ProgressMeter meter("transform", all, resources_);
     for (int64_t first = 0; first < all; first += piece_) {
       const int64_t count = std::min(piece_, all - first);

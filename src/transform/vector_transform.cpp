@@ -21,7 +21,7 @@ constexpr int64_t kFileRows = 4096;  // read at a time
 
 void check_finite(const MatrixView& rows, const Resources& resources) {
   if (!rows.space().host_readable()) return refuse_not_finite_cuda("x", rows, resources);
-  if (!only_counts(resources)) refuse_not_finite("x", rows, {0}, resources);  // narrowed rows are not there then
+  if (!counts_only(resources)) refuse_not_finite("x", rows, {0}, resources);  // narrowed rows are not there then
 }
 
 }  // namespace

@@ -122,12 +122,12 @@ def test_refused(kith, data, graph, tmp_path):
 def test_build_to_a_recall(kith, data, tmp_path, method):
     ids, distances = tmp_path / "i.npy", tmp_path / "d.npy"
     arguments = ["graph", "build", "--data", data[1], "-k", 5, "--out-ids", ids, "--out-distances", distances]
-    wish = ["--method", method, "--recall", 0.97, "--seed", 3]
-    report = kith.ok(*arguments, *wish, "--json").json["result"]["report"]
+    options = ["--method", method, "--recall", 0.97, "--seed", 3]
+    report = kith.ok(*arguments, *options, "--json").json["result"]["report"]
     assert report["method"] == method and report["recall"] >= 0.97 and report["reached"] and len(report["rounds"]) > 0
     assert report["forecast_probes"] > 0 and report["forecast_comparisons"] > 0
     assert report["parameters"]["recall"] == 0.97 and report["parameters"]["seed"] == 3
-    assert f"method {method}, recall" in kith.ok(*arguments, *wish).out
+    assert f"method {method}, recall" in kith.ok(*arguments, *options).out
 
 
 def test_parameters_of_methods(kith, data, tmp_path):
@@ -135,8 +135,8 @@ def test_parameters_of_methods(kith, data, tmp_path):
                  tmp_path / "d.npy"]  # fmt: skip
     cells = kith.ok(*arguments, "--method", "cells", "--cells", 9, "--probes", 9, "--json").json["result"]["report"]
     assert cells["parameters"]["cells"] == 9 and cells["recall"] >= 0.99
-    wish = ["--start", "random", "--samples", 16, "--list-length", 40, "--iterations", 12, "--delta", 0, "--update", "all"]
-    found = kith.ok(*arguments, "--method", "nn_descent", *wish, "--json").json["result"]["report"]
+    options = ["--start", "random", "--samples", 16, "--list-length", 40, "--iterations", 12, "--delta", 0, "--update", "all"]
+    found = kith.ok(*arguments, "--method", "nn_descent", *options, "--json").json["result"]["report"]
     assert found["parameters"]["list_length"] == 40 and found["parameters"]["start"] == "random"
     assert "method cells" in kith.fails(2, *arguments, "--probes", 3)
     assert "recall = 2" in kith.fails(2, *arguments, "--recall", 2)

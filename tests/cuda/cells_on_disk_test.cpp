@@ -40,12 +40,12 @@ void expect_bytes_of_the_cpu(const MatrixView& rows, const KnnGraphParams& param
   write_vectors(directory.path("x.npy"), rows);
   const VectorFile x(directory.path("x.npy"));
   const KnnGraph truth = knn_graph(rows, params, on_cpu());
-  const CellsWish wish = cells_wish(x.rows(), params);
+  const CellsParams cells = cells_params(x.rows(), params);
   for (const int64_t most_rows : {int64_t{100}, int64_t{900}, int64_t{INT64_MAX}}) {
     SCOPED_TRACE(most_rows);
     SimulatedDisk disk;
     KeptGraph found;
-    const auto report = cells_on_disk(x, wish, true, {disk, "w", false, most_rows}, found, on_cuda());
+    const auto report = cells_on_disk(x, cells, true, {disk, "w", false, most_rows}, found, on_cuda());
     found.expect(truth);
     EXPECT_EQ(report->recall->recall, truth.report().recall->recall);
   }
@@ -80,7 +80,7 @@ TEST_F(CudaCellsOnDiskSmall, FewRows) {
   const VectorFile x(directory.path("x.npy"));
   SimulatedDisk disk;
   KeptGraph found;
-  (void)cells_on_disk(x, cells_wish(x.rows(), params), true, {disk, "w", false, 90}, found, on_cuda());
+  (void)cells_on_disk(x, cells_params(x.rows(), params), true, {disk, "w", false, 90}, found, on_cuda());
   found.expect(truth);
 }
 
@@ -124,7 +124,7 @@ TEST_F(CudaCellsOnDisk, BeginsOnOneDeviceAndEndsOnTheOther) {
   for (; !done && turns < 200; ++turns) {
     disk.set_fault({.at = 3, .code = 0, .kind = testing::DiskCall::rename});
     try {
-      (void)cells_on_disk(x, cells_wish(x.rows(), params), true, {disk, "w", false, 400}, found,
+      (void)cells_on_disk(x, cells_params(x.rows(), params), true, {disk, "w", false, 400}, found,
                           turns % 2 == 0 ? on_cuda() : on_cpu());
       done = true;
     } catch (const testing::Crash&) {
@@ -147,7 +147,7 @@ TEST_F(CudaCellsOnDisk, MoreCellsThanAreRanked) {
   for (const int64_t most_rows : {int64_t{4000}, int64_t{INT64_MAX}}) {
     SimulatedDisk disk;
     KeptGraph found;
-    (void)cells_on_disk(x, cells_wish(x.rows(), params), true, {disk, "w", false, most_rows}, found, on_cuda());
+    (void)cells_on_disk(x, cells_params(x.rows(), params), true, {disk, "w", false, most_rows}, found, on_cuda());
     found.expect(truth);
   }
 }

@@ -32,9 +32,9 @@ void expect_same(const T* made, const T* expected, int64_t count, const std::str
   EXPECT_EQ(differ, 0) << "of " << count << ": " << what;
 }
 
-void expect_built_alike(const MatrixView& rows, const WalkGraphWish& wish, const std::string& what) {
-  const auto expected = build_walk_graph(rows, wish, on_cpu());
-  const auto made = build_walk_graph(rows, wish, on_cuda());
+void expect_built_alike(const MatrixView& rows, const WalkGraphParams& params, const std::string& what) {
+  const auto expected = build_walk_graph(rows, params, on_cpu());
+  const auto made = build_walk_graph(rows, params, on_cuda());
   ASSERT_EQ(made->order.places(), expected->order.places()) << what;
   ASSERT_EQ(made->cells, expected->cells) << what;
   ASSERT_EQ(made->entries.size(), expected->entries.size()) << what;
@@ -46,13 +46,13 @@ void expect_built_alike(const MatrixView& rows, const WalkGraphWish& wish, const
   expect_same(made->order.offsets().data(), expected->order.offsets().data(), places + 1, what + ": places");
   expect_same(made->codes.data(), expected->codes.data(), expected->codes.size(), what + ": codes");
   expect_same(made->centres.data(), expected->centres.data(), expected->centres.size(), what + ": centres");
-  expect_same(made->edges.flat(), expected->edges.flat(), places * wish.degree, what + ": edges");
+  expect_same(made->edges.flat(), expected->edges.flat(), places * params.degree, what + ": edges");
   expect_same(made->entry_offsets.data(), expected->entry_offsets.data(), expected->cells + 1,
               what + ": cells of entries");
   expect_same(made->entries.data(), expected->entries.data(), expected->entries.size(), what + ": entries");
-  EXPECT_EQ(made->facts.clipped, expected->facts.clipped) << what;
-  EXPECT_EQ(made->facts.parts, expected->facts.parts) << what;
-  EXPECT_EQ(made->facts.lost, expected->facts.lost) << what;
+  EXPECT_EQ(made->counts.clipped, expected->counts.clipped) << what;
+  EXPECT_EQ(made->counts.parts, expected->counts.parts) << what;
+  EXPECT_EQ(made->counts.lost, expected->counts.lost) << what;
 }
 
 TEST_F(CudaGraphBuild, MetricsAndDegrees) {
@@ -163,8 +163,8 @@ void expect_grown_alike(const MatrixView& rows, int64_t first, int64_t degree, c
     differ += std::equal(made->edges.of(place), made->edges.of(place) + degree, expected->edges.of(place)) ? 0 : 1;
   }
   EXPECT_EQ(differ, 0) << "lists of " << places << ": " << what;
-  EXPECT_EQ(made->facts.lost, expected->facts.lost) << what;
-  EXPECT_EQ(made->facts.clipped, expected->facts.clipped) << what;
+  EXPECT_EQ(made->counts.lost, expected->counts.lost) << what;
+  EXPECT_EQ(made->counts.clipped, expected->counts.clipped) << what;
 }
 
 TEST_F(CudaGraphBuild, Growth) {
@@ -224,7 +224,7 @@ TEST_F(CudaGraphBuild, ArraysThatStay) {
       here = extend_walk_graph(*here, more.data(), 1000, 0, 0, on_cpu());
       there = extend_walk_graph(*there, more.data(), 1000, 0, 0, on_cuda(), &arrays);
     }
-    EXPECT_EQ(there->facts.lost, here->facts.lost);
+    EXPECT_EQ(there->counts.lost, here->counts.lost);
   }
 }
 

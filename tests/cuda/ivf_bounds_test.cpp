@@ -84,7 +84,7 @@ class Model {
       operand.push_back(value * query_scale_ - (key.has_centred() ? centre_[i] * scale_ : 0.0));
     }
     rounded_query_ = rounded(operand);
-    ListFacts list{0, 0, 0};
+    ListMaxima list{0, 0, 0};
     for (const std::vector<double>& stored : stored_) {
       std::vector<double> difference;
       for (size_t i = 0; i < cols; ++i) difference.push_back((stored[i] - centre_[i]) * scale_);
@@ -104,13 +104,13 @@ class Model {
         list.factor = std::max(list.factor, factor(stored));
       }
     }
-    PairFacts facts{rounded_query_.squared_norm, rounded_query_.residual, 0, 0};
-    if (key.unit) facts.residual += scale_ * kUnitMoved;
+    RoundedQuery rounded{rounded_query_.squared_norm, rounded_query_.residual, 0, 0};
+    if (key.unit) rounded.residual += scale_ * kUnitMoved;
     if (!key.has_centred()) {
-      facts.offset = product(query_, centre_) * scale_ * query_scale_;
-      facts.inverse_norm = 1 / (std::sqrt(product(query_, query_)) * query_scale_);
+      rounded.offset = product(query_, centre_) * scale_ * query_scale_;
+      rounded.inverse_norm = 1 / (std::sqrt(product(query_, query_)) * query_scale_);
     }
-    bounds_ = pair_bounds(key, static_cast<int64_t>(cols), list, facts);
+    bounds_ = pair_bounds(key, static_cast<int64_t>(cols), list, rounded);
   }
 
   void check() const {
@@ -281,8 +281,8 @@ TEST(IvfBounds, SumsOfLookupsHold) {
           }
           value += -entry;
         }
-        const ListFacts list{static_cast<float>(std::sqrt(halves.squared_norm) * 1.0001),
-                             static_cast<float>(halves.residual * 1.0001), 2 * std::abs(term)};
+        const ListMaxima list{static_cast<float>(std::sqrt(halves.squared_norm) * 1.0001),
+                              static_cast<float>(halves.residual * 1.0001), 2 * std::abs(term)};
         const double query_square = product(query, query);
         const PairBounds bounds =
             sum_bounds(key, static_cast<int64_t>(cols), static_cast<int64_t>(books), list, {query_square, longest});
@@ -299,16 +299,16 @@ TEST(IvfBounds, SumsOfLookupsHold) {
 // A vector or a query without halves leaves nothing sure.
 TEST(IvfBounds, SayNothingWhereNothingIsKnown) {
   for (const ListKey& kind : kKeys) {
-    const ListFacts good{4, 0.01f, 0.1f};
-    const PairFacts query{9, 0.01, 2, 0.1};
+    const ListMaxima good{4, 0.01f, 0.1f};
+    const RoundedQuery query{9, 0.01, 2, 0.1};
     EXPECT_TRUE(pair_bounds(kind, 32, good, query).sure());
     for (const double bad : {static_cast<double>(INFINITY), static_cast<double>(NAN), 1e35}) {
-      ListFacts list = good;
+      ListMaxima list = good;
       list.residual = static_cast<float>(bad);
       EXPECT_FALSE(pair_bounds(kind, 32, list, query).sure());
-      PairFacts facts = query;
-      facts.residual = bad;
-      EXPECT_FALSE(pair_bounds(kind, 32, good, facts).sure());
+      RoundedQuery rounded = query;
+      rounded.residual = bad;
+      EXPECT_FALSE(pair_bounds(kind, 32, good, rounded).sure());
     }
   }
 }

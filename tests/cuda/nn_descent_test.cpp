@@ -98,33 +98,35 @@ struct Descent {
 };
 
 // Lists of a merge begin with the rows that follow each in its set, which are OLD.
-void begin_with_own_sets(const RowsThere& rows, const Descent& wish, int64_t boundary, const PairRows& pairs,
-                         WorkingLists& lists, const ListsThere& there, const std::shared_ptr<const DeviceContext>& context) {
-  const int64_t k = wish.length / 3;
+void begin_with_own_sets(const RowsThere& rows, const Descent& params, int64_t boundary, const PairRows& pairs,
+                         WorkingLists& lists, const ListsThere& there,
+                         const std::shared_ptr<const DeviceContext>& context) {
+  const int64_t k = params.length / 3;
   const std::vector<int64_t> ids = reference::own_set_ids(lists.rows(), boundary, k);
   const NamedRows named{ids.data(), lists.rows(), k, k};
   add_named_rows(pairs, named, lists, on_cpu());
   add_named_rows_cuda(rows.rows(), named, there.ref(), context, on_cuda());
-  survey_lists(lists, 1, wish.metric, Flags::set, on_cpu());
+  survey_lists(lists, 1, params.metric, Flags::set, on_cpu());
   const DeviceBytes parts(static_cast<size_t>(survey_parts(lists.rows())) * sizeof(ListSurvey));
-  launch_survey_lists(there.ref(), 1, wish.metric, Flags::set, static_cast<ListSurvey*>(parts.data()), context->stream());
+  launch_survey_lists(there.ref(), 1, params.metric, Flags::set, static_cast<ListSurvey*>(parts.data()),
+                      context->stream());
   context->synchronize();
 }
 
-void expect_same_descent(const MatrixView& x, const Descent& wish, const DescentRules& rules,
+void expect_same_descent(const MatrixView& x, const Descent& params, const DescentRules& rules,
                          const uint32_t* order = nullptr) {
   SCOPED_TRACE(::testing::Message() << x.rows() << " x " << x.cols() << " " << name_of(x.dtype()) << " "
-                                  << name_of(wish.metric) << ", lists of " << wish.length << ", samples "
-                                  << rules.samples << (rules.all_pairs ? ", all pairs" : "") << ", boundary "
-                                  << rules.boundary);
+                                    << name_of(params.metric) << ", lists of " << params.length << ", samples "
+                                    << rules.samples << (rules.all_pairs ? ", all pairs" : "") << ", boundary "
+                                    << rules.boundary);
   const Resources cpu = on_cpu();
   const Resources cuda = on_cuda();
-  const PairRows pairs(x, key_kind(wish.metric), cpu);
-  WorkingLists lists(x.rows(), wish.length, cpu);
+  const PairRows pairs(x, key_kind(params.metric), cpu);
+  WorkingLists lists(x.rows(), params.length, cpu);
   const auto context = std::make_shared<const DeviceContext>(0);
-  const RowsThere rows(x, wish.metric);
-  const ListsThere there(x.rows(), wish.length);
-  if (rules.boundary > 0) begin_with_own_sets(rows, wish, rules.boundary, pairs, lists, there, context);
+  const RowsThere rows(x, params.metric);
+  const ListsThere there(x.rows(), params.length);
+  if (rules.boundary > 0) begin_with_own_sets(rows, params, rules.boundary, pairs, lists, there, context);
   add_random_rows(pairs, rules.boundary, rules.seed, lists, cpu);
   add_random_rows_cuda(rows.rows(), rules.boundary, rules.seed, there.ref(), context, cuda);
   ASSERT_EQ(reference::difference(there.read(), reference::lists_of(lists)), "") << "at the start";
@@ -137,9 +139,10 @@ void expect_same_descent(const MatrixView& x, const Descent& wish, const Descent
     ordered.order = static_cast<const uint32_t*>(device_order->data());
   }
   const auto steps = make_descent_steps_cpu(pairs, rules, lists, cpu);
-  const auto steps_there = make_descent_steps_cuda(rows.rows(), ordered, there.ref().entries, wish.length, context, cuda);
+  const auto steps_there =
+      make_descent_steps_cuda(rows.rows(), ordered, there.ref().entries, params.length, context, cuda);
   ProgressMeter meter("descend", 1, cpu);
-  for (int64_t round = 0; round < wish.rounds; ++round) {
+  for (int64_t round = 0; round < params.rounds; ++round) {
     steps->sample(round, meter);
     steps_there->sample(round, meter);
     ASSERT_EQ(reference::difference(there.read(), reference::lists_of(lists)), "") << "sampled in round " << round;

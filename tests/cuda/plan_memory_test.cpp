@@ -15,7 +15,7 @@ TEST(CudaPlanMemory, TheWorkspacePartsDoNotOverlap) {
   SearchTask problem = million();
   problem.shape.metric = Metric::cosine;
   problem.shape.base_dtype = DType::u8;
-  problem.k = problem.wish.k = 100;
+  problem.k = problem.request.k = 100;
   const KnnCudaPlan plan = plan_within(problem, 138 * kGiB);
   const KnnWorkspace layout(problem, plan);
   const int64_t batch = plan.product->queries;

@@ -55,7 +55,7 @@ TEST(CudaPlan, FitsEveryBudgetDownToTheSmallest) {
     for (const int64_t k : {1, 10, 1000, 2048, 8192, 1000000}) {
       SearchTask problem = million();
       problem.shape.metric = metric;
-      problem.k = problem.wish.k = k;
+      problem.k = problem.request.k = k;
       const int64_t smallest = plan_within(problem, 0).device_bytes;
       EXPECT_GT(smallest, k * 8);
       for (int64_t budget = 138 * kGiB; budget >= smallest; budget = budget * 2 / 3) {
@@ -99,7 +99,7 @@ TEST(CudaPlan, AVeryLargeKFitsOrSaysSo) {
         SearchTask problem = million();
         problem.shape.queries = queries;
         problem.shape.rows = problem.rows = 2147483647;
-        problem.k = problem.wish.k = k;
+        problem.k = problem.request.k = k;
         SCOPED_TRACE(::testing::Message() << queries << " queries, k = " << k << " in " << room);
         const KnnCudaPlan plan = plan_within(problem, room);
         if (plan.device_bytes <= room) {
@@ -188,13 +188,13 @@ TEST(CudaPlan, FewQueriesOfRowsOnTheDeviceNeedNoOperands) {
 
 TEST(CudaPlan, FewQueriesOfARangeThatStaysOnTheDeviceNeedNoOperands) {
   SearchTask problem = million();
-  problem.wish.what = Wanted::within;
+  problem.request.what = Wanted::within;
   problem.k = 256;
-  problem.wish.k = 0;
+  problem.request.k = 0;
   problem.shape.queries = 16;
   problem.shape.base_space = MemorySpace::cuda(0);
   EXPECT_EQ(plan_within(problem, 138 * kGiB).engine(), CudaEngine::product);  // for the host
-  problem.wish.result_space = MemorySpace::cuda(0);
+  problem.request.result_space = MemorySpace::cuda(0);
   const KnnCudaPlan plan = plan_within(problem, 138 * kGiB);
   EXPECT_EQ(plan.engine(), CudaEngine::direct);
   EXPECT_EQ(plan.row_tile, problem.rows);  // one tile, so that nothing is put together
@@ -244,11 +244,11 @@ TEST(CudaPlan, FewQueriesOfWideRowsAreMultipliedAsTheyLie) {
 
 TEST(CudaPlan, DistancesOnTheDeviceAreWrittenInPlace) {
   SearchTask problem = million();
-  problem.wish.what = Wanted::all_keys;
-  problem.wish.k = problem.k = 0;
+  problem.request.what = Wanted::all_keys;
+  problem.request.k = problem.k = 0;
   problem.shape.base_space = problem.shape.query_space = MemorySpace::cuda(0);
   const KnnCudaPlan staged = plan_within(problem, 138 * kGiB);
-  problem.wish.result_space = MemorySpace::cuda(0);
+  problem.request.result_space = MemorySpace::cuda(0);
   const KnnCudaPlan in_place = plan_within(problem, 138 * kGiB);
   expect_sound(problem, in_place);
   EXPECT_EQ(in_place.row_tile, problem.shape.rows);
@@ -260,10 +260,10 @@ TEST(CudaPlan, SmallKTakesWholeGroupsAndLargeKASecondProduct) {
   SearchTask problem = million();
   const KnnCudaPlan small = plan_within(problem, 138 * kGiB);
   EXPECT_GT(std::get<GroupedProduct>(small.product->way).selected.count, 10);
-  problem.k = problem.wish.k = 100;
+  problem.k = problem.request.k = 100;
   EXPECT_EQ(second_of(plan_within(problem, 138 * kGiB)).candidates.capacity, 328);
   EXPECT_EQ(second_of(plan_within(problem, 138 * kGiB)).selected->count, 100);
-  problem.k = problem.wish.k = 1000;
+  problem.k = problem.request.k = 1000;
   EXPECT_GE(second_of(plan_within(problem, 138 * kGiB)).candidates.capacity, 2000);
   EXPECT_FALSE(second_of(plan_within(problem, 138 * kGiB)).selected);
 }
@@ -273,7 +273,7 @@ TEST(CudaPlan, FewRowsAndManyQueriesTakeTheCoarsePath) {
     SearchTask problem = million();
     problem.shape.queries = queries;
     problem.shape.rows = problem.rows = rows;
-    problem.k = problem.wish.k = k;
+    problem.k = problem.request.k = k;
     const KnnCudaPlan plan = plan_within(problem, 138 * kGiB);
     expect_sound(problem, plan);
     return plan;
@@ -308,7 +308,7 @@ TEST(CudaPlan, CandidatesAreReRankedByTilesOfRowsWhereEachHasSome) {
     problem.shape.rows = problem.rows = rows;
     problem.shape.cols = cols;
     problem.shape.query_dtype = problem.shape.base_dtype = dtype;
-    problem.k = problem.wish.k = k;
+    problem.k = problem.request.k = k;
     const KnnCudaPlan plan = plan_within(problem, 138 * kGiB);
     expect_sound(problem, plan);
     EXPECT_TRUE(is_coarse(plan));
@@ -331,7 +331,7 @@ TEST(CudaPlan, TheCoarsePathFitsSmallBudgets) {
   problem.shape.queries = 700;
   problem.shape.rows = problem.rows = 20000;
   problem.shape.cols = 32;
-  problem.k = problem.wish.k = 25;
+  problem.k = problem.request.k = 25;
   for (const Metric metric : {Metric::l2, Metric::cosine}) {
     problem.shape.metric = metric;
     for (const int64_t budget : {int64_t{12} << 20, int64_t{24} << 20, int64_t{96} << 20}) {
@@ -346,7 +346,7 @@ TEST(CudaPlan, TheCoarsePathFitsSmallBudgets) {
 TEST(CudaPlan, ProductsForLargeKWhereGroupsAndSharedMemorySuffice) {
   const auto engine = [](int64_t k, int64_t rows, int compute_capability = 90, int64_t cols = 128) {
     SearchTask problem = million();
-    problem.k = problem.wish.k = k;
+    problem.k = problem.request.k = k;
     problem.shape.rows = problem.rows = rows;
     problem.shape.cols = cols;
     DeviceInfo device = h200();
@@ -372,7 +372,7 @@ TEST(CudaPlan, SmallerGroupsWhereKIsLargeBesideTheRows) {
   problem.shape.queries = 2000;
   problem.shape.rows = problem.rows = 100000;
   const auto planned = [&](int64_t k) {
-    problem.k = problem.wish.k = k;
+    problem.k = problem.request.k = k;
     const KnnCudaPlan plan = plan_within(problem, 138 * kGiB);
     expect_sound(problem, plan);
     return plan;
@@ -389,16 +389,16 @@ TEST(CudaPlan, SmallerGroupsWhereKIsLargeBesideTheRows) {
 
 TEST(CudaPlan, TwoBlocksShareAMultiprocessorWhereThatIsEnough) {
   SearchTask problem = million();
-  problem.k = problem.wish.k = 8192;
+  problem.k = problem.request.k = 8192;
   const KnnCudaPlan plan = plan_within(problem, 138 * kGiB);
   const CandidateRoom candidates = second_of(plan).candidates;
   EXPECT_GT(candidates.capacity, 16384);
   EXPECT_LE(2 * (rerank_bytes(candidates.room, 128) + 1024), 228 << 10);
   EXPECT_GT(candidates.room, 1.2 * rows_below_kth(8192, group_count(1000000, 1)));
   EXPECT_GT(plan.product->retry.room, 28000);
-  problem.k = problem.wish.k = 2048;
+  problem.k = problem.request.k = 2048;
   EXPECT_EQ(second_of(plan_within(problem, 138 * kGiB)).candidates.room, 2 * 2048 + 128);
-  problem.k = problem.wish.k = 16384;
+  problem.k = problem.request.k = 16384;
   EXPECT_GT(second_of(plan_within(problem, 138 * kGiB)).candidates.room, 28000);
 }
 
@@ -406,7 +406,7 @@ TEST(CudaPlan, PiecesAreEqualSoThatNoneHasTooFewGroups) {
   for (const int64_t rows : {1048577, 1100000, 2500000, 5000000}) {
     SearchTask problem = million();
     problem.shape.rows = problem.rows = rows;
-    problem.k = problem.wish.k = 4096;
+    problem.k = problem.request.k = 4096;
     const KnnCudaPlan plan = plan_within(problem, 138 * kGiB);
     expect_sound(problem, plan);
     EXPECT_EQ(plan.engine(), CudaEngine::product);
@@ -420,7 +420,7 @@ TEST(CudaPlan, ChunksOfAFileHaveGroupsForALargeK) {
   SearchTask problem = million();
   problem.shape.base_in_memory = false;
   EXPECT_LE(plan_within(problem, 138 * kGiB).base_chunk * 128 * 4, int64_t{64} << 20);
-  problem.k = problem.wish.k = 8192;
+  problem.k = problem.request.k = 8192;
   const KnnCudaPlan plan = plan_within(problem, 138 * kGiB);
   EXPECT_EQ(plan.engine(), CudaEngine::product);
   EXPECT_GE(group_count(plan.base_chunk, 1), 3 * problem.k / 2);
@@ -432,7 +432,7 @@ TEST(CudaPlan, ChunksOfAFileHaveGroupsForALargeK) {
 TEST(CudaPlan, ListsOfVeryManyQueriesLeaveRoomForProducts) {
   SearchTask problem = million();
   problem.shape.queries = 1000000;
-  problem.k = problem.wish.k = 4096;
+  problem.k = problem.request.k = 4096;
   const KnnCudaPlan plan = plan_within(problem, 20 * kGiB);  // the lists alone would take 30.5
   expect_sound(problem, plan);
   EXPECT_LE(plan.device_bytes, 20 * kGiB);
@@ -444,7 +444,7 @@ TEST(CudaPlan, FilesAreReadInChunksWithinTheHostLimit) {
   SearchTask problem = million();
   problem.shape.queries_in_memory = false;
   problem.shape.base_in_memory = false;
-  problem.wish.results_in_memory = false;
+  problem.request.results_in_memory = false;
   for (const int64_t limit : {int64_t{256} << 20, int64_t{16} << 20, int64_t{1} << 20, int64_t{36} << 10}) {
     const KnnCudaPlan plan = plan_within(problem, 138 * kGiB, limit);
     expect_sound(problem, plan);
@@ -462,7 +462,7 @@ TEST(CudaPlan, ExtremeShapes) {
         problem.shape.queries = queries;
         problem.shape.rows = problem.rows = rows;
         problem.shape.cols = cols;
-        problem.k = problem.wish.k = 100;
+        problem.k = problem.request.k = 100;
         problem.shape.query_dtype = DType::u8;
         SCOPED_TRACE(::testing::Message() << queries << " x " << rows << " x " << cols);
         const KnnCudaPlan plan = plan_within(problem, 138 * kGiB);
@@ -477,9 +477,9 @@ TEST(CudaPlan, RangesFitEveryBudgetDownToTheSmallest) {
   for (const Metric metric : {Metric::cosine, Metric::l1}) {
     SearchTask problem = million();
     problem.shape.metric = metric;
-    problem.wish.what = Wanted::within;
+    problem.request.what = Wanted::within;
     problem.k = 256;
-    problem.wish.k = 0;
+    problem.request.k = 0;
     const int64_t smallest = plan_within(problem, 0).device_bytes;
     for (int64_t budget = 138 * kGiB; budget >= smallest; budget = budget * 2 / 3) {
       const KnnCudaPlan plan = plan_within(problem, budget);
@@ -499,7 +499,7 @@ TEST(CudaPlan, RangesFitEveryBudgetDownToTheSmallest) {
 
 TEST(CudaPlan, ACustomMetricIsComputedDirectly) {
   SearchTask problem = million();
-  problem.wish.what = Wanted::all_keys;
+  problem.request.what = Wanted::all_keys;
   EXPECT_EQ(plan_within(problem, 138 * kGiB).engine(), CudaEngine::direct);
 }
 

@@ -22,7 +22,7 @@ inline SearchTask million() {
   problem.shape.queries = 10000;
   problem.shape.rows = problem.rows = 1000000;
   problem.shape.cols = 128;
-  problem.k = problem.wish.k = 10;
+  problem.k = problem.request.k = 10;
   return problem;
 }
 

@@ -14,7 +14,7 @@ SearchTask problem(int64_t queries, int64_t rows, int64_t cols, int64_t k) {
   p.shape.queries = queries;
   p.shape.rows = p.rows = rows;
   p.shape.cols = cols;
-  p.k = p.wish.k = k;
+  p.k = p.request.k = k;
   return p;
 }
 
@@ -27,7 +27,7 @@ RC_GTEST_PROP(KnnPlan, StaysWithinItsBudgetOrSaysWhatItNeeds, ()) {
   p.shape.query_dtype = *rc::gen::element(DType::f32, DType::u8);
   p.shape.base_in_memory = *rc::gen::arbitrary<bool>();
   p.shape.queries_in_memory = *rc::gen::arbitrary<bool>();
-  p.wish.results_in_memory = *rc::gen::arbitrary<bool>();
+  p.request.results_in_memory = *rc::gen::arbitrary<bool>();
   const int threads = *rc::gen::inRange(1, 65);
   const int64_t budget = int64_t{1} << *rc::gen::inRange(14, 40);
   const CpuExtensions cpu =
@@ -177,7 +177,7 @@ TEST(KnnPlan, FloatsAreNotScreenedWhereMostPanelsHoldAnswers) {
   EXPECT_EQ(plan_knn_cpu(problem(1000, 3600, 128, 100), bytes).format, PanelFormat::screened);
   EXPECT_EQ(plan_knn_cpu(problem(1000, 3600, 128, 101), bytes).format, PanelFormat::f32);
   SearchTask within = problem(1000, 3600, 128, 101);
-  within.wish.what = Wanted::within;
+  within.request.what = Wanted::within;
   EXPECT_EQ(plan_knn_cpu(within, bytes).format, PanelFormat::screened);
 }
 

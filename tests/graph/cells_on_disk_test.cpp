@@ -47,13 +47,13 @@ using testing::under_limit;
 struct Task {
   const VectorFile& x;
   KnnGraphParams params;
-  CellsWish wish() const { return cells_wish(x.rows(), params); }
-  int64_t least() const { return cells_on_disk_footprint(x, wish(), under_limit(kNoLimit)).host; }
+  CellsParams cells() const { return cells_params(x.rows(), params); }
+  int64_t least() const { return cells_on_disk_footprint(x, cells(), under_limit(kNoLimit)).host; }
   GraphReport run(SimulatedDisk& disk, GraphSink& sink, int64_t limit, bool keep = false,
                   int64_t most_rows = 100) const {
     DiskWork work{disk, "w", keep, most_rows};
     work.file_bytes = 4000;  // so that most steps have several
-    return cells_on_disk(x, wish(), true, work, sink, under_limit(limit)).value();
+    return cells_on_disk(x, cells(), true, work, sink, under_limit(limit)).value();
   }
 };
 
@@ -355,7 +355,7 @@ struct PartTask {
     try {
       DiskWork work{disk, "w", keep, 100, part, 64};
       work.file_bytes = 4000;
-      cells_on_disk(task.x, task.wish(), true, work, part.number == 1 ? found : others, under_limit(limit));
+      cells_on_disk(task.x, task.cells(), true, work, part.number == 1 ? found : others, under_limit(limit));
       return true;
     } catch (const Unfinished&) {
       return false;
@@ -468,7 +468,7 @@ TEST(CellsOnDisk, APartThatLeadsDoesNotEndWithoutItsGraph) {
     }
     LostGraph lost;
     const auto again = [&] {
-      cells_on_disk(x, task.wish(), true, {disk, "w", keep, 100, {1, 2, false}, 64}, lost, under_limit(kNoLimit));
+      cells_on_disk(x, task.cells(), true, {disk, "w", keep, 100, {1, 2, false}, 64}, lost, under_limit(kNoLimit));
     };
     if (keep) {
       again();
@@ -515,7 +515,7 @@ TEST(CellsOnDisk, PartsSayWhatIsLeftAndWhatIsDamaged) {
   KeptGraph found;
   const auto run_part = [&](int64_t number, int64_t count) {
     return [&, number, count] {
-      cells_on_disk(x, task.wish(), true, {disk, "w", false, 100, {number, count, false}, 64}, found,
+      cells_on_disk(x, task.cells(), true, {disk, "w", false, 100, {number, count, false}, 64}, found,
                     under_limit(kNoLimit));
     };
   };
@@ -603,7 +603,7 @@ TEST(CellsOnDisk, CancelledWorkGoesOn) {
     options.progress = [&](const Progress& progress) {
       if (progress.stage == stage) token.request();
     };
-    EXPECT_THROW(cells_on_disk(x, task.wish(), true, {disk, "w", false, 100}, found, Resources(options)), Cancelled)
+    EXPECT_THROW(cells_on_disk(x, task.cells(), true, {disk, "w", false, 100}, found, Resources(options)), Cancelled)
         << stage;
   }
   task.run(disk, found, task.least());

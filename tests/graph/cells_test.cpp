@@ -22,11 +22,11 @@ namespace {
 using reference::make_floats;
 using reference::Shape;
 
-reference::Lists built(const MatrixView& x, const CellsWish& wish, int64_t length, const Resources& resources) {
-  const PairRows rows(x, key_kind(wish.metric), resources);
+reference::Lists built(const MatrixView& x, const CellsParams& params, int64_t length, const Resources& resources) {
+  const PairRows rows(x, key_kind(params.metric), resources);
   WorkingLists lists(x.rows(), length, resources);
-  GraphListsCpu on_cpu(rows, wish.metric, nullptr, lists, resources);
-  run_cells(*make_cell_steps(on_cpu, wish), on_cpu, wish, resources);
+  GraphListsCpu on_cpu(rows, params.metric, nullptr, lists, resources);
+  run_cells(*make_cell_steps(on_cpu, params), on_cpu, params, resources);
   return reference::lists_of(lists);
 }
 
@@ -35,9 +35,11 @@ TEST(Cells, HoldTheFirstOfAllThatWasComparedByEitherRow) {
     for (const Metric metric : {Metric::l2, Metric::sqeuclidean, Metric::cosine, Metric::inner_product}) {
       SCOPED_TRACE(::testing::Message() << shape << " " << name_of(metric));
       const auto x = make_floats(shape, 300, 19, 3);
-      CellsWish wish{.metric = metric, .k = 5, .cells = 12, .probes = 5, .recall = {}, .seed = 7};
-      const CellPartition cells(x.view(), wish, nullptr, on_cpu());
-      EXPECT_EQ(reference::difference(built(x.view(), wish, 5, on_cpu()), reference::cells_graph(x, metric, cells, wish.probes, 5)), "");
+      CellsParams params{.metric = metric, .k = 5, .cells = 12, .probes = 5, .recall = {}, .seed = 7};
+      const CellPartition cells(x.view(), params, nullptr, on_cpu());
+      EXPECT_EQ(reference::difference(built(x.view(), params, 5, on_cpu()),
+                                      reference::cells_graph(x, metric, cells, params.probes, 5)),
+                "");
     }
   }
 }
@@ -45,19 +47,22 @@ TEST(Cells, HoldTheFirstOfAllThatWasComparedByEitherRow) {
 TEST(Cells, CompareEveryDtypeAlike) {
   const auto bytes = reference::make_bytes(400, 33, 1);
   const auto floats = reference::widened(bytes);
-  const CellsWish wish{.metric = Metric::l2, .k = 6, .cells = 8, .probes = 3, .recall = {}, .seed = 1};
-  EXPECT_EQ(reference::difference(built(bytes.view(), wish, 6, on_cpu()), built(floats.view(), wish, 6, on_cpu())), "");
+  const CellsParams params{.metric = Metric::l2, .k = 6, .cells = 8, .probes = 3, .recall = {}, .seed = 1};
+  EXPECT_EQ(reference::difference(built(bytes.view(), params, 6, on_cpu()), built(floats.view(), params, 6, on_cpu())),
+            "");
   const auto halves = reference::stored_as<Half>(make_floats(Shape::gaussian, 300, 20, 2));
-  EXPECT_EQ(reference::difference(built(halves.view(), wish, 6, on_cpu()), built(reference::widened(halves).view(), wish, 6, on_cpu())), "");
+  EXPECT_EQ(reference::difference(built(halves.view(), params, 6, on_cpu()),
+                                  built(reference::widened(halves).view(), params, 6, on_cpu())),
+            "");
 }
 
 TEST(Cells, DoNotDependOnThreads) {
   const auto x = make_floats(Shape::near_duplicates, reference::fewer_if_sanitized(3000, 1100), 24, 5);
   for (const Metric metric : {Metric::l2, Metric::cosine, Metric::inner_product}) {
-    const CellsWish wish{.metric = metric, .k = 10, .cells = 40, .probes = 9, .recall = {}, .seed = 1};
-    const reference::Lists one = built(x.view(), wish, 10, on_cpu(1));
-    EXPECT_EQ(reference::difference(one, built(x.view(), wish, 10, on_cpu(3))), "");
-    EXPECT_EQ(reference::difference(one, built(x.view(), wish, 10, on_cpu(8))), "");
+    const CellsParams params{.metric = metric, .k = 10, .cells = 40, .probes = 9, .recall = {}, .seed = 1};
+    const reference::Lists one = built(x.view(), params, 10, on_cpu(1));
+    EXPECT_EQ(reference::difference(one, built(x.view(), params, 10, on_cpu(3))), "");
+    EXPECT_EQ(reference::difference(one, built(x.view(), params, 10, on_cpu(8))), "");
   }
 }
 
@@ -67,12 +72,12 @@ TEST(Cells, DoNotDependOnTheInstructionSet) {
   const auto floats = reference::without_sign(make_floats(Shape::gaussian, 1500, 128, 2));
   const auto odd = reference::without_sign(make_floats(Shape::near_duplicates, 1300, 37, 2));
   for (const Metric metric : {Metric::l2, Metric::chi_square}) {
-    const CellsWish wish{.metric = metric, .k = 15, .cells = 5, .probes = 3, .recall = {}, .seed = 1};
+    const CellsParams params{.metric = metric, .k = 15, .cells = 5, .probes = 3, .recall = {}, .seed = 1};
     for (const MatrixView& x : {bytes.view(), floats.view(), odd.view()}) {
       std::optional<reference::Lists> first;
       for (const std::string& target : cpu_targets()) {
         const ForcedTarget forced(target);
-        const reference::Lists lists = built(x, wish, 15, on_cpu(2));
+        const reference::Lists lists = built(x, params, 15, on_cpu(2));
         if (!first) first = lists;
         EXPECT_EQ(reference::difference(lists, *first), "") << target << " " << name_of(metric) << " " << x.cols();
       }
@@ -83,12 +88,14 @@ TEST(Cells, DoNotDependOnTheInstructionSet) {
 TEST(Cells, OneHugeCellAndEmptyOnes) {
   auto x = make_floats(Shape::gaussian, 2500, 8, 5);
   for (int64_t i = 0; i < 2400; ++i) std::fill_n(x.row(i), 8, 1.0f);
-  const CellsWish wish{.metric = Metric::l2, .k = 4, .cells = 20, .probes = 2, .recall = {}, .seed = 1};
-  const CellPartition cells(x.view(), wish, nullptr, on_cpu());
+  const CellsParams params{.metric = Metric::l2, .k = 4, .cells = 20, .probes = 2, .recall = {}, .seed = 1};
+  const CellPartition cells(x.view(), params, nullptr, on_cpu());
   int64_t largest = 0;
   for (int64_t cell = 0; cell < cells.cells(); ++cell) largest = std::max(largest, cells.size(cell));
   EXPECT_GE(largest, 2000);
-  EXPECT_EQ(reference::difference(built(x.view(), wish, 4, on_cpu()), reference::cells_graph(x, wish.metric, cells, wish.probes, 4)), "");
+  EXPECT_EQ(reference::difference(built(x.view(), params, 4, on_cpu()),
+                                  reference::cells_graph(x, params.metric, cells, params.probes, 4)),
+            "");
 }
 
 TEST(Cells, PartitionHoldsEveryRowOnceAndRanksItsOwnCellFirst) {
@@ -116,9 +123,9 @@ TEST(Cells, AreRankedByDistanceWhereverRankingBegins) {
     for (const Metric metric : {Metric::l2, Metric::cosine, Metric::inner_product}) {
       SCOPED_TRACE(::testing::Message() << shape << " " << name_of(metric));
       const auto x = make_floats(shape, 400, 6, 5);
-      const CellsWish wish{.metric = metric, .cells = 90, .probes = 90, .seed = 3};
-      const CellPartition whole(x.view(), wish, nullptr, on_cpu());
-      CellPartition parts(x.view(), wish, nullptr, on_cpu());
+      const CellsParams params{.metric = metric, .cells = 90, .probes = 90, .seed = 3};
+      const CellPartition whole(x.view(), params, nullptr, on_cpu());
+      CellPartition parts(x.view(), params, nullptr, on_cpu());
       for (const int64_t first : {1, 37, 0, 80}) {
         parts.rank({first, 10});
         for (int64_t row = 0; row < 400; ++row) {

@@ -70,7 +70,7 @@ class GraphWorkFolder : public ::testing::Test {
       if (params.method == GraphMethod::exact) exact_on_disk(x, params, left, sink, resources);
       if (params.method == GraphMethod::ggm) merge_on_disk(ggm_work(x, params), left, sink, resources);
       if (params.method == GraphMethod::cells) {
-        cells_on_disk(x, cells_wish(x.rows(), params), true, left, sink, resources);
+        cells_on_disk(x, cells_params(x.rows(), params), true, left, sink, resources);
       }
     };
     EXPECT_THROW(begin(), Stopped);

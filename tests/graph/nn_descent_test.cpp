@@ -19,10 +19,10 @@
 namespace kith {
 namespace {
 
-BuildOutcome descend(const PairRows& rows, const DescentWish& wish, const ControlRows& control, WorkingLists& lists,
+BuildOutcome descend(const PairRows& rows, const DescentParams& params, const ControlRows& control, WorkingLists& lists,
                      const Resources& resources) {
-  GraphListsCpu on_cpu(rows, wish.metric, &control, lists, resources);
-  return run_descent(on_cpu, wish, resources);
+  GraphListsCpu on_cpu(rows, params.metric, &control, lists, resources);
+  return run_descent(on_cpu, params, resources);
 }
 
 using reference::make_floats;
@@ -157,21 +157,21 @@ TEST(NnDescent, ReachesWhatItIsAskedForAndSaysWhenItDoesNot) {
   const Resources resources = on_cpu();
   const PairRows rows(x.view(), KeyKind::l2, resources);
   const ControlRows control(x.view(), Metric::l2, 10, 1, resources);
-  DescentWish wish;
-  wish.k = 10;
-  wish.rules = {.samples = 16, .inbox_slots = 32, .seed = 1};
-  wish.recall = 0.95;
+  DescentParams params;
+  params.k = 10;
+  params.rules = {.samples = 16, .inbox_slots = 32, .seed = 1};
+  params.recall = 0.95;
   WorkingLists lists(2000, 32, resources);
   add_random_rows(rows, 0, 1, lists, resources);
-  const BuildOutcome outcome = descend(rows, wish, control, lists, resources);
+  const BuildOutcome outcome = descend(rows, params, control, lists, resources);
   EXPECT_TRUE(outcome.reached);
   EXPECT_GE(outcome.recall->recall, 0.95);
   for (size_t i = 1; i < outcome.rounds.size(); ++i) EXPECT_LE(outcome.rounds[i].phi, outcome.rounds[i - 1].phi);
 
   WorkingLists others(2000, 32, resources);
   add_random_rows(rows, 0, 1, others, resources);
-  wish.iterations = 1;
-  const BuildOutcome stopped = descend(rows, wish, control, others, resources);
+  params.iterations = 1;
+  const BuildOutcome stopped = descend(rows, params, control, others, resources);
   EXPECT_FALSE(stopped.reached);
   EXPECT_EQ(stopped.rounds.size(), 1u);
 }

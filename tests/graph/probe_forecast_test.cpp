@@ -25,13 +25,13 @@ using reference::Shape;
 constexpr int64_t kLength = 8;
 
 // The recall of control rows after so many probes.
-double recall_after(int64_t probes, const MatrixView& x, CellsWish wish, const ControlRows& control) {
-  wish.probes = probes;
-  wish.recall = {};
-  const PairRows rows(x, key_kind(wish.metric), on_cpu());
+double recall_after(int64_t probes, const MatrixView& x, CellsParams params, const ControlRows& control) {
+  params.probes = probes;
+  params.recall = {};
+  const PairRows rows(x, key_kind(params.metric), on_cpu());
   WorkingLists lists(x.rows(), kLength, on_cpu());
-  GraphListsCpu graph(rows, wish.metric, nullptr, lists, on_cpu());
-  run_cells(*make_cell_steps(graph, wish), graph, wish, on_cpu());
+  GraphListsCpu graph(rows, params.metric, nullptr, lists, on_cpu());
+  run_cells(*make_cell_steps(graph, params), graph, params, on_cpu());
   return control.measure(lists).recall;
 }
 
@@ -42,11 +42,12 @@ TEST(ProbeForecast, IsTheFewestProbesThatReachTheRecall) {
       const ControlRows control(x.view(), metric, kLength, 5, on_cpu());
       for (const double recall : {0.5, 0.9, 0.99, 1.0}) {
         SCOPED_TRACE(::testing::Message() << name_of(metric) << " " << shape << " " << recall);
-        const CellsWish wish{.metric = metric, .k = kLength, .cells = 30, .probes = 30, .recall = recall, .seed = 3};
-        const int64_t needed = CellPartition(x.view(), wish, &control, on_cpu()).forecast().needed;
-        EXPECT_GE(recall_after(needed, x.view(), wish, control), recall);
+        const CellsParams params{
+            .metric = metric, .k = kLength, .cells = 30, .probes = 30, .recall = recall, .seed = 3};
+        const int64_t needed = CellPartition(x.view(), params, &control, on_cpu()).forecast().needed;
+        EXPECT_GE(recall_after(needed, x.view(), params, control), recall);
         if (needed > 1) {
-          EXPECT_LT(recall_after(needed - 1, x.view(), wish, control), recall);
+          EXPECT_LT(recall_after(needed - 1, x.view(), params, control), recall);
         }
       }
     }
@@ -59,23 +60,23 @@ TEST(ProbeForecast, CountsTies) {
     SCOPED_TRACE(name);
     const auto x = reference::make_kind(name, 3000, 3);
     const ControlRows control(x.view(), Metric::l2, kLength, 5, on_cpu());
-    const CellsWish wish{.metric = Metric::l2, .k = kLength, .cells = 40, .probes = 40, .recall = 0.9, .seed = 3};
-    const ProbeForecast forecast = CellPartition(x.view(), wish, &control, on_cpu()).forecast();
-    const double reached = recall_after(forecast.needed, x.view(), wish, control);
+    const CellsParams params{.metric = Metric::l2, .k = kLength, .cells = 40, .probes = 40, .recall = 0.9, .seed = 3};
+    const ProbeForecast forecast = CellPartition(x.view(), params, &control, on_cpu()).forecast();
+    const double reached = recall_after(forecast.needed, x.view(), params, control);
     EXPECT_GE(reached, 0.88);
     if (forecast.needed > 1) {
-      EXPECT_LT(recall_after(forecast.needed - 1, x.view(), wish, control), 0.92);
+      EXPECT_LT(recall_after(forecast.needed - 1, x.view(), params, control), 0.92);
     }
     EXPECT_LE(forecast.for_descent, forecast.needed);
   }
 }
 
 TEST(ProbeForecast, TellsWhereVeryManyRowsAreAsNear) {
-  const CellsWish wish{.metric = Metric::l2, .k = kLength, .cells = 12, .probes = 12, .recall = 0.9, .seed = 3};
+  const CellsParams params{.metric = Metric::l2, .k = kLength, .cells = 12, .probes = 12, .recall = 0.9, .seed = 3};
   const auto crowded = [&](const char* name) {
     const auto x = reference::make_kind(name, 9000, 3);
     const ControlRows control(x.view(), Metric::l2, kLength, 5, on_cpu());
-    return CellPartition(x.view(), wish, &control, on_cpu()).forecast().crowded;
+    return CellPartition(x.view(), params, &control, on_cpu()).forecast().crowded;
   };
   EXPECT_TRUE(crowded("half_equal"));
   EXPECT_FALSE(crowded("distinct_1000"));

@@ -244,10 +244,10 @@ TEST(FileList, SearchesAndCentresAreThoseOfTheRows) {
       params, Resources(few));
   EXPECT_EQ(differ, 0);
 
-  KMeansParams wish;
-  wish.clusters = 7;
-  KMeans of_files(wish);
-  KMeans of_rows(wish);
+  KMeansParams seven;
+  seven.clusters = 7;
+  KMeans of_files(seven);
+  KMeans of_rows(seven);
   of_files.fit(file);
   of_rows.fit(shards.all());
   EXPECT_TRUE(same_rows(of_files.snapshot().centres, of_rows.snapshot().centres));

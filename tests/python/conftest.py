@@ -123,7 +123,7 @@ def made_up(monkeypatch):
             return None
         return np.full((len(queries), k), 5), np.full((len(queries), k), 0.5, np.float32)
 
-    def knn_graph(x, k, metric, method, finite, wish, options, out, comm):
+    def knn_graph(x, k, metric, method, finite, params, options, out, comm):
         return knn(x, x, k, metric, finite, None, options, out), {"method": "made up"}
 
     def pairwise_distances(x, y, metric, finite, options, out):

@@ -352,22 +352,22 @@ def test_cells_in_parts(tmp_path):
     """Two parts in turns, and two that wait for each other."""
     x = np.random.default_rng(3).standard_normal((3000, 16)).astype(np.float32)
     np.save(tmp_path / "x.npy", x)
-    wish = {"k": 5, "method": "cells", "cells": 20, "recall": 0.7, "device": "cpu", "threads": 1}
-    truth = kith.knn_graph(x, **wish)
+    asked = {"k": 5, "method": "cells", "cells": 20, "recall": 0.7, "device": "cpu", "threads": 1}
+    truth = kith.knn_graph(x, **asked)
     ended: dict[str, kith.KnnGraph] = {}
     with pytest.raises(kith.UnfinishedError, match="has done its share"):
-        kith.knn_graph(tmp_path / "x.npy", out=tmp_path / "g", part="2/2", wait=False, **wish)
+        kith.knn_graph(tmp_path / "x.npy", out=tmp_path / "g", part="2/2", wait=False, **asked)
     for _ in range(10):
         for part in ("1/2", "2/2"):
             try:
-                ended[part] = kith.knn_graph(tmp_path / "x.npy", out=tmp_path / "g", part=part, wait=False, **wish)
+                ended[part] = kith.knn_graph(tmp_path / "x.npy", out=tmp_path / "g", part=part, wait=False, **asked)
             except kith.UnfinishedError:
                 continue
         if len(ended) == 2:
             break
     with ThreadPoolExecutor() as threads:
         calls = [
-            threads.submit(kith.knn_graph, tmp_path / "x.npy", out=tmp_path / "h", part=part, **wish)
+            threads.submit(kith.knn_graph, tmp_path / "x.npy", out=tmp_path / "h", part=part, **asked)
             for part in ("1/2", "2/2")
         ]
         waited = [call.result() for call in calls]
@@ -376,26 +376,26 @@ def test_cells_in_parts(tmp_path):
         assert graph.report.recall == truth.report.recall
     assert not (tmp_path / "g" / "work").exists() and not (tmp_path / "h" / "work").exists()
     with pytest.raises(ValueError, match="wait=False goes with part"):
-        kith.knn_graph(tmp_path / "x.npy", out=tmp_path / "g", wait=False, **wish)
+        kith.knn_graph(tmp_path / "x.npy", out=tmp_path / "g", wait=False, **asked)
 
 
 def test_cells_from_disk(tmp_path):
     """A limit below the vectors gives the graph in memory, and the work folder is gone."""
     x = np.random.default_rng(3).standard_normal((12_000, 160)).astype(np.float32)
     np.save(tmp_path / "x.npy", x)
-    wish = {"k": 5, "method": "cells", "cells": 40, "recall": 0.7, "device": "cpu"}
-    truth = kith.knn_graph(x, **wish)
+    asked = {"k": 5, "method": "cells", "cells": 40, "recall": 0.7, "device": "cpu"}
+    truth = kith.knn_graph(x, **asked)
     for limit in (10 << 20, 1 << 30):
-        graph = kith.knn_graph(tmp_path / "x.npy", out=tmp_path / "g", memory_limit=limit, **wish)
+        graph = kith.knn_graph(tmp_path / "x.npy", out=tmp_path / "g", memory_limit=limit, **asked)
         assert (graph.ids == truth.ids).all() and (graph.distances == truth.distances).all()
         assert graph.report.method == "cells" and graph.report.recall == truth.report.recall
         assert not (tmp_path / "g" / "work").exists()
     again = kith.knn_graph(
-        tmp_path / "x.npy", out=tmp_path / "g", work=tmp_path / "w", keep_work=True, memory_limit=10 << 20, **wish
+        tmp_path / "x.npy", out=tmp_path / "g", work=tmp_path / "w", keep_work=True, memory_limit=10 << 20, **asked
     )
     assert (again.ids == truth.ids).all() and (tmp_path / "w" / "manifest").exists()
     with pytest.raises(ValueError, match="seed is 1, and was 0"):
-        kith.knn_graph(tmp_path / "x.npy", out=tmp_path / "g", work=tmp_path / "w", seed=1, memory_limit=10 << 20, **wish)
+        kith.knn_graph(tmp_path / "x.npy", out=tmp_path / "g", work=tmp_path / "w", seed=1, memory_limit=10 << 20, **asked)
     with pytest.raises(ValueError, match="work, keep_work, int32_ids and part go with out"):
         kith.knn_graph(tmp_path / "x.npy", work=tmp_path / "w")
 

@@ -265,8 +265,8 @@ def test_graphs_of_graphs(kind, vectors):
     x = vectors(1500, 12)
     a, b = x[:700], x[700:]
     of_a, of_b = kith.knn_graph(a, k=6, device="cpu"), kith.knn_graph(b, k=6, device="cpu")
-    wish = {"k": 6, "method": "nn_descent", "start": "random"}
-    same(kind, kith.knn_graph(kind.give(x), **wish), kith.knn_graph(x, device="cpu", **wish))
+    asked = {"k": 6, "method": "nn_descent", "start": "random"}
+    same(kind, kith.knn_graph(kind.give(x), **asked), kith.knn_graph(x, device="cpu", **asked))
 
     def on_host(found, true):
         assert isinstance(found.ids, np.ndarray)
@@ -302,13 +302,13 @@ def test_a_graph_by_cells(kind, vectors):
     x = vectors(4000, 16)
     given = kind.give(x)
     for metric in ("l2", "inner_product"):
-        wish = {"k": 7, "metric": metric, "method": "cells", "cells": 12, "recall": 0.9, "seed": 5}
-        true, found = kith.knn_graph(x, **wish, device="cpu"), kith.knn_graph(given, **wish)
+        asked = {"k": 7, "metric": metric, "method": "cells", "cells": 12, "recall": 0.9, "seed": 5}
+        true, found = kith.knn_graph(x, **asked, device="cpu"), kith.knn_graph(given, **asked)
         same(kind, found, true)
         assert found.report.method == "cells" and found.report.recall == true.report.recall
-        same(kind, kith.knn_graph(given, **wish, device_memory_limit=512 << 20), true)
+        same(kind, kith.knn_graph(given, **asked, device_memory_limit=512 << 20), true)
     with pytest.raises(MemoryError, match="device memory limit of"):
-        kith.knn_graph(given, **wish, device_memory_limit=1000)
+        kith.knn_graph(given, **asked, device_memory_limit=1000)
 
 
 def test_a_graph_as_a_sparse_matrix(kind, vectors):

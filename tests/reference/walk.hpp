@@ -16,7 +16,7 @@ namespace kith::reference {
 using Seen = std::set<std::pair<uint32_t, uint32_t>>;  // (key, place)
 
 // The beam at the end. `key`: of a place; `centre_key`: of a cell.
-inline std::vector<std::pair<uint32_t, uint32_t>> walk(const WalkView& graph, const WalkWish& wish,
+inline std::vector<std::pair<uint32_t, uint32_t>> walk(const WalkView& graph, const WalkParams& params,
                                                        const std::function<uint32_t(uint32_t)>& key,
                                                        const std::function<uint32_t(uint32_t)>& centre_key) {
   Seen cells;
@@ -33,10 +33,10 @@ inline std::vector<std::pair<uint32_t, uint32_t>> walk(const WalkView& graph, co
   for (;;) {
     std::vector<uint32_t> next;
     int64_t number = 0;
-    for (auto at = seen.begin(); at != seen.end() && number < wish.beam; ++at, ++number) {
+    for (auto at = seen.begin(); at != seen.end() && number < params.beam; ++at, ++number) {
       if (opened.contains(at->second)) continue;
       next.push_back(at->second);
-      if (std::ssize(next) == wish.width) break;
+      if (std::ssize(next) == params.width) break;
     }
     if (next.empty()) break;
     for (const uint32_t place : next) {
@@ -50,7 +50,7 @@ inline std::vector<std::pair<uint32_t, uint32_t>> walk(const WalkView& graph, co
   }
   std::vector<std::pair<uint32_t, uint32_t>> beam;
   for (const auto& one : seen) {
-    if (std::ssize(beam) < wish.beam) beam.push_back(one);
+    if (std::ssize(beam) < params.beam) beam.push_back(one);
   }
   return beam;
 }

@@ -46,7 +46,7 @@ int64_t rows_at_once(int64_t k, int64_t bytes_each) {
 
 template <typename Read>
 void read_in_pieces(int64_t rows, int64_t piece, const Resources& resources, const Read& read) {
-  if (only_counts(resources)) return;
+  if (counts_only(resources)) return;
   ProgressMeter meter("read", rows, resources);
   for (int64_t first = 0; first < rows; first += piece) {
     const int64_t count = std::min(piece, rows - first);

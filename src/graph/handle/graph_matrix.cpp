@@ -72,7 +72,7 @@ struct EdgeCounts {
 // counting resources.
 template <typename Counted>
 CsrMatrix sized(HostArray<int64_t>& counts, const KnnGraph& graph, const Resources& resources, const Counted& counted) {
-  if (only_counts(resources)) return CsrMatrix(graph.rows(), counted(EdgeCounts(graph, resources)), resources);
+  if (counts_only(resources)) return CsrMatrix(graph.rows(), counted(EdgeCounts(graph, resources)), resources);
   int64_t entries = 0;
   for (int64_t& count : counts) entries = count += entries;
   CsrMatrix matrix(counts.size(), entries, resources);
@@ -240,7 +240,7 @@ CsrMatrix weighed(const KnnGraph& graph, const Resources& resources) {
   const int64_t rows = graph.rows();
   const int64_t k = graph.k();
   const HostArray<Fall> falls(rows, "how weights fall", resources);
-  if (only_counts(resources)) return both_ways(graph, false, resources);
+  if (counts_only(resources)) return both_ways(graph, false, resources);
   check_full(graph, "connectivities");
   const double mean_of_all = rows == 0 ? 0 : mean_of(graph.distances(), rows * k, rows * (k + 1));
   for_row_blocks("weigh", rows, resources, [&](int64_t first, int64_t end) {

@@ -64,7 +64,7 @@ KnnGraph graph_in(MemorySpace space, const KnnGraph& graph, const Resources& res
 }
 
 void copy_neighbors(const NeighborsView& from, const NeighborsView& to, const Resources& resources) {
-  if (from.queries * from.k == 0 || only_counts(resources)) return;
+  if (from.queries * from.k == 0 || counts_only(resources)) return;
   const Resources quiet = resources.with_progress({});
   copy_array(from.ids, to.ids, from, to, quiet);
   copy_array(from.distances, to.distances, from, to, quiet);

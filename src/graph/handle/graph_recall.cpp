@@ -37,12 +37,12 @@ GraphRecall recall_of(const KnnGraph& graph, const MatrixView& x, const GraphRec
   const std::vector<uint32_t> rows = sample_rows(CounterRng(params.seed, 0), graph.rows(), result.rows, resources);
   MatrixBuffer queries(x.dtype(), result.rows, x.cols(), "rows to look at", resources);
   ViewSource source(x);
-  const KnnParams wish{.k = k + 1, .metric = graph.metric()};
+  const KnnParams search{.k = k + 1, .metric = graph.metric()};
   gather(source, rows, queries.mutable_view(), resources);
   Neighbors found(result.rows, k + 1, resources);
-  call_or_count(resources, [&](const Resources& used) { knn(queries.view(), x, found.view(), wish, used); });
+  call_or_count(resources, [&](const Resources& used) { knn(queries.view(), x, found.view(), search, used); });
   const HostArray<uint64_t> lists = true_lists(x, graph.metric(), rows, GraphAccess::view(graph), resources);
-  if (only_counts(resources)) return result;
+  if (counts_only(resources)) return result;
   const bool larger = larger_is_nearer(graph.metric());
   const int64_t ten = std::min<int64_t>(k, 10);
   std::vector<double> shares;

@@ -52,7 +52,7 @@ class RowSets {
     RowLabels result;
     result.rows = parent_.size();
     result.labels = HostBuffer(array_bytes<int64_t>(result.rows), "the rows' sets", resources);
-    if (only_counts(resources)) return result;
+    if (counts_only(resources)) return result;
     auto* const labels = result.labels.as<int64_t>();
     for (int64_t row = 0; row < result.rows; ++row) {  // the smallest row of a set comes first
       const uint32_t first = find(static_cast<uint32_t>(row));

@@ -40,7 +40,7 @@ HostArray<uint64_t> true_lists(const MatrixView& x, Metric metric, const std::ve
   const int64_t together = rows_together(k);
   MatrixBuffer vectors(x.dtype(), true_lists_rows(count, k), x.cols(), "rows and their neighbours", resources);
   ViewSource source(x);
-  if (only_counts(resources)) {
+  if (counts_only(resources)) {
     gather(source, std::vector<uint32_t>(static_cast<size_t>(vectors.view().rows())), vectors.mutable_view(),
            resources);
     return lists;

@@ -39,7 +39,7 @@ ControlRows::ControlRows(const MatrixView& x, Metric metric, int64_t k, uint64_t
   ViewSource source(x);
   gather(source, rows_, queries.mutable_view(), resources);
   const int64_t most = wanted(all_rows_, k_);
-  if (only_counts(resources)) {
+  if (counts_only(resources)) {
     count_call(resources, [&](const Resources& counting) { (void)search(queries.view(), most, counting); });
     return;
   }

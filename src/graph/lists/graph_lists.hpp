@@ -72,7 +72,7 @@ class GraphLists {
 };
 
 // The options for a collection's rows when a graph of them is built.
-struct GraphRowsWish {
+struct GraphRowsParams {
   Metric metric = Metric::l2;
   int64_t k = 15;
   uint64_t seed = 0;         // of the control rows
@@ -82,14 +82,14 @@ struct GraphRowsWish {
 
 // On a GPU: rows, lists and control rows stay there from the first round to the last. Rows in host memory are copied
 // there. Work is enqueued on the resources' stream.
-// `custom`: a metric of the user's, which must outlive them; the wish's says only that smaller is nearer then.
+// `custom`: a metric of the user's, which must outlive them; the params's says only that smaller is nearer then.
 // InvalidArgument if the metric is not symmetric.
-std::unique_ptr<GraphLists> make_graph_lists_cuda(int device, const MatrixView& x, const GraphRowsWish& wish,
+std::unique_ptr<GraphLists> make_graph_lists_cuda(int device, const MatrixView& x, const GraphRowsParams& params,
                                                   const custom::GraphMetric* custom, const Resources& resources);
 
 // Calls use(lists) with lists on the resources' device, over checked rows and with their control rows; they are
 // destroyed afterwards. The device must not be automatic; it holds the rows or receives a copy.
-void with_graph_lists(const MatrixView& x, const GraphRowsWish& rows, const Resources& resources,
+void with_graph_lists(const MatrixView& x, const GraphRowsParams& rows, const Resources& resources,
                       const std::function<void(GraphLists&)>& use);
 
 }  // namespace kith

@@ -128,7 +128,7 @@ void GraphListsCpu::write(const NeighborsView& out, const RankPart& rows) {
 }
 
 std::optional<RecallEstimate> GraphListsCpu::measure() {
-  if (control_ == nullptr || only_counts(resources_)) return std::nullopt;
+  if (control_ == nullptr || counts_only(resources_)) return std::nullopt;
   return control_->measure(lists_);
 }
 
@@ -136,7 +136,7 @@ int64_t GraphListsCpu::control_rows() const {
   return control_ == nullptr ? 0 : static_cast<int64_t>(control_->rows().size());
 }
 
-void with_graph_lists(const MatrixView& x, const GraphRowsWish& rows, const Resources& resources,
+void with_graph_lists(const MatrixView& x, const GraphRowsParams& rows, const Resources& resources,
                       const std::function<void(GraphLists&)>& use) {
   const auto on_cpu = [&] {
     const Resources quiet = resources.with_progress({});

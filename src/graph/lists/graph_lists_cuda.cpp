@@ -22,25 +22,25 @@ namespace {
 constexpr int64_t kWriteBytes = int64_t{64} << 20;  // of results on their way to the host
 
 // Processes build graphs on GPUs alone.
-const GraphShare* share_of_parts(const GraphRowsWish& wish) {
-  return wish.share != nullptr && wish.share->are_parts() ? wish.share : nullptr;
+const GraphShare* share_of_parts(const GraphRowsParams& params) {
+  return params.share != nullptr && params.share->are_parts() ? params.share : nullptr;
 }
 
 }  // namespace
 
 GraphRowsCuda::GraphRowsCuda(std::shared_ptr<const DeviceContext> context, const MatrixView& x,
-                             const GraphRowsWish& wish, const Resources& resources)
+                             const GraphRowsParams& params, const Resources& resources)
     : view_(x) {
   const int device = context->device();
   check_on_device(x, "base", device);
-  if (!lies_on(x, device)) bring(context, share_of_parts(wish), resources);
+  if (!lies_on(x, device)) bring(context, share_of_parts(params), resources);
   rows_ = device_rows(view_);
 
   RowFindings findings;
   const DeviceArray<uint32_t> first(2, "the first bad row", context, resources);
-  if (wish.check_finite && can_be_infinite(x.dtype())) findings.first_bad = first.data();
-  if (wish.metric == Metric::chi_square) findings.first_negative = first.data() + 1;
-  if (wish.metric == Metric::cosine) {
+  if (params.check_finite && can_be_infinite(x.dtype())) findings.first_bad = first.data();
+  if (params.metric == Metric::chi_square) findings.first_negative = first.data() + 1;
+  if (params.metric == Metric::cosine) {
     norms_ = DeviceArray<double>(x.rows(), "the rows' norms", context, resources);
     findings.inverse_norms = norms_.data();
   }
@@ -77,21 +77,21 @@ void GraphRowsCuda::bring(std::shared_ptr<const DeviceContext> context, const Gr
   view_ = MatrixView(matrix_.data(), x.dtype(), {x.rows(), x.cols(), x.cols()}, MemorySpace::cuda(context->device()));
 }
 
-GraphListsCuda::GraphListsCuda(int device, const MatrixView& x, const GraphRowsWish& wish,
+GraphListsCuda::GraphListsCuda(int device, const MatrixView& x, const GraphRowsParams& params,
                                const custom::GraphMetric* custom, const Resources& resources)
     : custom_(custom),
       guard_(device),
       context_(std::make_shared<const DeviceContext>(device, resources.options().stream)),
       // What is called from here works on the same stream.
       resources_(resources.with_device(Device::cuda(device)).with_stream(context_->stream())),
-      metric_(wish.metric),
-      share_(share_of_parts(wish)),
-      rows_(context_, x, wish, resources_),
-      control_(control_of(wish)),
+      metric_(params.metric),
+      share_(share_of_parts(params)),
+      rows_(context_, x, params, resources_),
+      control_(control_of(params)),
       control_numbers_(control_rows(), "the control rows", context_, resources_) {
   context_->copy_values(control_numbers_.data(), control_.rows().data(), control_rows());
   context_->synchronize();
-  if (custom != nullptr) check_symmetric_cuda(*custom, pairs(), wish.seed, context_, resources_);
+  if (custom != nullptr) check_symmetric_cuda(*custom, pairs(), params.seed, context_, resources_);
 }
 
 void GraphListsCuda::begin(int64_t length) {
@@ -164,7 +164,7 @@ std::optional<RecallEstimate> GraphListsCuda::measure() {
   const HostArray<uint64_t> found(control_rows() * length_, "the control rows' lists", resources_);
   context_->copy_values(found.data(), some.data(), some.size());
   context_->synchronize();
-  if (only_counts(resources_)) return std::nullopt;
+  if (counts_only(resources_)) return std::nullopt;
   return control_.measure(found.data(), length_);
 }
 
@@ -173,23 +173,22 @@ Neighbors GraphListsCuda::search(const MatrixView& queries, int64_t most, const 
   return knn(queries, rows_.view(), {.k = most, .metric = metric_, .check_finite = false}, resources);
 }
 
-ControlRows GraphListsCuda::control_of(const GraphRowsWish& wish) const {
+ControlRows GraphListsCuda::control_of(const GraphRowsParams& params) const {
   if (custom_ == nullptr) {
-    return ControlRows(rows_.view(), wish.metric, wish.k, wish.seed, resources_,
-                       [&](const MatrixView& queries, int64_t most, const Resources& used) {
-                         return search(queries, most, used);
-                       });
+    return ControlRows(
+        rows_.view(), params.metric, params.k, params.seed, resources_,
+        [&](const MatrixView& queries, int64_t most, const Resources& used) { return search(queries, most, used); });
   }
-  return ControlRows(rows_.view(), wish.metric, wish.k, wish.seed, resources_,
+  return ControlRows(rows_.view(), params.metric, params.k, params.seed, resources_,
                      [&](const MatrixView& queries, int64_t most, const Resources& used) {
                        return custom::knn_cuda(custom_->search, queries, rows_.view(),
                                                {.k = most, .check_finite = false}, used);
                      });
 }
 
-std::unique_ptr<GraphLists> make_graph_lists_cuda(int device, const MatrixView& x, const GraphRowsWish& wish,
+std::unique_ptr<GraphLists> make_graph_lists_cuda(int device, const MatrixView& x, const GraphRowsParams& params,
                                                   const custom::GraphMetric* custom, const Resources& resources) {
-  return std::make_unique<GraphListsCuda>(device, x, wish, custom, resources);
+  return std::make_unique<GraphListsCuda>(device, x, params, custom, resources);
 }
 
 }  // namespace kith

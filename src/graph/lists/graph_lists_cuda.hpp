@@ -18,7 +18,7 @@ namespace kith {
 // Memory: cols x size a row where they are copied; 8 bytes a row for cosine.
 class GraphRowsCuda {
  public:
-  GraphRowsCuda(std::shared_ptr<const DeviceContext> context, const MatrixView& x, const GraphRowsWish& wish,
+  GraphRowsCuda(std::shared_ptr<const DeviceContext> context, const MatrixView& x, const GraphRowsParams& params,
                 const Resources& resources);
 
   const DeviceRowsView& rows() const { return rows_; }
@@ -37,8 +37,8 @@ class GraphRowsCuda {
 
 class GraphListsCuda final : public GraphLists {
  public:
-  // `custom`: a metric of the user's in place of the wish's, or null.
-  GraphListsCuda(int device, const MatrixView& x, const GraphRowsWish& wish, const custom::GraphMetric* custom,
+  // `custom`: a metric of the user's in place of the params's, or null.
+  GraphListsCuda(int device, const MatrixView& x, const GraphRowsParams& params, const custom::GraphMetric* custom,
                  const Resources& resources);
 
   Device device() const override { return Device::cuda(context_->device()); }
@@ -66,7 +66,7 @@ class GraphListsCuda final : public GraphLists {
   const Resources& resources() const { return resources_; }
 
  private:
-  ControlRows control_of(const GraphRowsWish& wish) const;
+  ControlRows control_of(const GraphRowsParams& params) const;
   template <typename Use>
   void with_ends(const Use& use) const;
   cudaStream_t stream() const { return context_->stream(); }

@@ -77,8 +77,8 @@ void GpuCentres::nearest(const MatrixView& rows, int64_t count, bool check_finit
 Footprint GpuCentres::nearest_footprint(int64_t rows, DType dtype, const Resources& resources) const {
   SearchShape shape = check_knn({rows, view_.cols(), dtype, view_.space()}, RowsInfo(view_), {1, metric_});
   shape.base_checked = true;
-  const SearchWish wish{.k = 1, .check_finite = false, .result_space = view_.space()};
-  return search_footprint(shape, wish, RowFilter(), resources);
+  const SearchRequest request{.k = 1, .check_finite = false, .result_space = view_.space()};
+  return search_footprint(shape, request, RowFilter(), resources);
 }
 
 GpuModelCuda::GpuModelCuda(int device, const IvfModel& model, const Resources& resources)

@@ -169,7 +169,7 @@ void rank_by_search(Metric metric, const MatrixView& centres, const MatrixView& 
 
 void rank_lists(Metric metric, const MatrixView& centres, const MatrixView& queries, int64_t probes, int32_t* lists,
                 const Resources& resources) {
-  if (ranks_few(metric, queries.rows(), centres.rows()) && probes <= centres.rows() && !only_counts(resources)) {
+  if (ranks_few(metric, queries.rows(), centres.rows()) && probes <= centres.rows() && !counts_only(resources)) {
     const HostArrays<FewRanked> memory("the queries' lists", resources, centres.rows(), centres.cols());
     int64_t done = 0;
     while (done < queries.rows() && rank_one(key_kind(metric), typed_row<float>(queries, done), centres, probes, *memory,
@@ -204,7 +204,7 @@ bool assign_by_products(Metric metric, const MatrixView& centres, const MatrixVi
   const PanelFormat format = centre_format(centres.cols(), cpu_extensions());
   if (format != PanelFormat::rounded || CentreAssigner::has_table(count, centres.cols(), format)) return false;
   if (kind == KeyKind::cosine || rows.rows() < kFewestRows || !rows.space().host_readable()) return false;
-  if (only_counts(resources)) return false;
+  if (counts_only(resources)) return false;
   const SearchTask task = search_of(assign_shape(metric, count, RowsInfo(rows)), {.k = 1, .check_finite = false});
   if (resolve_device(task, resources).kind != DeviceKind::cpu) return false;
   std::vector<float> origin = choose_origin(kind, centres);

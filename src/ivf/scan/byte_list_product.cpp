@@ -69,7 +69,7 @@ class ByteListProduct final : public ListProduct {
         held_("the queries' weights", resources, *this, shape.weight_queries, shape.few_queries) {
     std::fill(held_->unpacked.begin(), held_->unpacked.end(), uint8_t{0});
     std::fill(held_->values.begin(), held_->values.end(), 0.0);
-    if (only_counts(resources)) return;
+    if (counts_only(resources)) return;
     std::fill(held_->owners.begin(), held_->owners.end(), kNoOwner);
     if (stored_) return;
     const auto middle = static_cast<double>(middle_code(codec_.format.bits));

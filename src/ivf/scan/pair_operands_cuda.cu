@@ -86,7 +86,7 @@ class PairValues {
 
 // By a warp. In f32 for up to 1,024 columns at a time: sums of up to eight squares a lane and column, of four columns
 // and of 32 lanes lose no more than 2^-20, which pair_bounds() expects. A difference loses no more than 2^-24 of it.
-__device__ PairFacts measure(const PairValues& values, int cols, bool with_offset) {
+__device__ RoundedQuery measure(const PairValues& values, int cols, bool with_offset) {
   constexpr int kTogether = 1024;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   double square = 0;
@@ -111,19 +111,19 @@ __device__ PairFacts measure(const PairValues& values, int cols, bool with_offse
   }
   square = warp_sum(square);
   moved_square = warp_sum(moved_square);
-  PairFacts facts{square, sqrt(moved_square) * (1 + 0x1p-18) + sqrt(square) * 0x1p-23 + 0x1p-60, 0, 0};
-  if (!with_offset) return facts;
+  RoundedQuery rounded{square, sqrt(moved_square) * (1 + 0x1p-18) + sqrt(square) * 0x1p-23 + 0x1p-60, 0, 0};
+  if (!with_offset) return rounded;
   double offset = 0;
   double norm = 0;
   for (int first = 4 * lane; first < cols; first += kLaneCols) values.add_offset(first, offset, norm);
-  facts.offset = warp_sum(offset);
+  rounded.offset = warp_sum(offset);
   norm = warp_sum(norm);
-  facts.inverse_norm = norm > 0 ? 1 / sqrt(norm) : norm;
-  return facts;
+  rounded.inverse_norm = norm > 0 ? 1 / sqrt(norm) : norm;
+  return rounded;
 }
 
 // Whether |x - c| is larger than the query's reach and the list's radius together: no vector is within reach then.
-__device__ bool is_far(const PairFacts& query, const ListFacts& list, float reach) {
+__device__ bool is_far(const RoundedQuery& query, const ListMaxima& list, float reach) {
   const double norm = sqrt(query.squared_norm) * (1 - 0x1p-18);
   const double nearest = norm - list.norm - (query.residual + list.residual) * (1 + 0x1p-18);
   return nearest > reach;  // not where either is NaN
@@ -142,7 +142,7 @@ __device__ bool is_looked_at(const ScanListsTask& task, int64_t at) {
 
 // What a lane knows of a pair.
 struct LanePair {
-  PairFacts facts;
+  RoundedQuery rounded;
   ProbePair pair;
   int at;       // among first and later pairs of all lists
   float scale;  // of the query
@@ -181,15 +181,15 @@ __global__ void __launch_bounds__(kThreads, 4)
     if (!is_looked_at<kFirst>(task, at)) continue;
     const uint32_t query = __shfl_sync(0xFFFFFFFFu, mine.pair.query, i);
     const float query_scale = differences ? scale : task.query_scales[query];
-    PairFacts facts = measure(values_of(task, query, at / 2, query_scale, scale), cols, with_offset);
-    facts.residual += unit_rounding(task, scale);
-    if (lane == i) mine = {facts, mine.pair, static_cast<int>(at), query_scale, true};
+    RoundedQuery rounded = measure(values_of(task, query, at / 2, query_scale, scale), cols, with_offset);
+    rounded.residual += unit_rounding(task, scale);
+    if (lane == i) mine = {rounded, mine.pair, static_cast<int>(at), query_scale, true};
   }
   const int64_t list = mine.at / 2;
   uint32_t place = begin + static_cast<uint32_t>(lane);
   if (!kFirst && mine.wanted) {
     const bool has_radius = task.lists.key().has_distances();
-    mine.wanted = !has_radius || !is_far(mine.facts, task.prepared.facts[list], task.reaches[mine.pair.query]);
+    mine.wanted = !has_radius || !is_far(mine.rounded, task.prepared.maxima[list], task.reaches[mine.pair.query]);
     if (mine.wanted) {
       const uint32_t middle = task.starts[2 * list + 1];
       const uint32_t before = atomicAdd(task.operands.listed + mine.at, 1u);
@@ -199,7 +199,7 @@ __global__ void __launch_bounds__(kThreads, 4)
   if (mine.wanted) {
     ScanQuery bounded;
     const float limit = bound_products<kFirst>(task, static_cast<uint32_t>(list), round_up(cols, 16),
-                                               {mine.facts, mine.pair.query, mine.pair.slot}, bounded);
+                                               {mine.rounded, mine.pair.query, mine.pair.slot}, bounded);
     task.operands.queries[place] = bounded;
     task.operands.limits[place] = limit;
   }

@@ -137,7 +137,7 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 __global__ void __launch_bounds__(kThreads)
-    facts_kernel(DeviceListsView lists, int64_t code_bytes, PreparedLists prepared) {
+    maxima_kernel(DeviceListsView lists, int64_t code_bytes, PreparedLists prepared) {
   const int cols = static_cast<int>(lists.codec.format.cols);
   const auto half_cols = static_cast<int>(PreparedLists::half_cols(cols));
   const float scale = operand_scale(*prepared.largest);
@@ -192,18 +192,18 @@ __global__ void __launch_bounds__(kThreads)
       const double norm = sqrt(stored_square) * scale;
       factor = norm == 0 ? 0.0 : norm > 1e-30 && norm < 1e30 ? 1 / norm : HUGE_VAL;
     }
-    raise(&prepared.facts[list].norm, static_cast<float>(factor * sqrt(square) * (1 + 0x1p-20)));
-    raise(&prepared.facts[list].residual, static_cast<float>(factor * sqrt(residual) * (1 + 0x1p-20)));
+    raise(&prepared.maxima[list].norm, static_cast<float>(factor * sqrt(square) * (1 + 0x1p-20)));
+    raise(&prepared.maxima[list].residual, static_cast<float>(factor * sqrt(residual) * (1 + 0x1p-20)));
     if (lists.has_factors()) {
       prepared.terms[position] = static_cast<float>(factor);
-      raise(&prepared.facts[list].factor, static_cast<float>(factor));
+      raise(&prepared.maxima[list].factor, static_cast<float>(factor));
     } else if (by_norm) {
       const double norm = code_norm(lists.codec, lists.codes + position * code_bytes);
       const auto term = static_cast<float>((moved_square + (norm - stored_square)) * scale * scale / 2);
       prepared.terms[position] = term;
       // Adds what float64 loses when a norm is far larger than the remaining difference.
       const double largest = 2 * fabs(static_cast<double>(term)) + stored_square * scale * scale * 0x1p-23;
-      raise(&prepared.facts[list].factor, static_cast<float>(largest * (1 + 0x1p-20)));
+      raise(&prepared.maxima[list].factor, static_cast<float>(largest * (1 + 0x1p-20)));
     } else if (prepared.terms != nullptr) {
       prepared.terms[position] = static_cast<float>(square / 2);
       if (prepared.upper_terms == nullptr) return;
@@ -225,7 +225,7 @@ __global__ void __launch_bounds__(kThreads)
   }
   bool is_short = false;
   if (i < lists.count && lists.key().has_distances()) {
-    const float largest = prepared.facts[list_between(lists.offsets, 0, lists.lists - 1, i)].norm;
+    const float largest = prepared.maxima[list_between(lists.offsets, 0, lists.lists - 1, i)].norm;
     is_short = 2 * prepared.terms[i] < kShort * largest * largest;
   }
   const unsigned all = __ballot_sync(0xFFFFFFFFu, is_short);
@@ -441,7 +441,7 @@ __global__ void __launch_bounds__(kThreads)
 void launch_prepare_lists(const DeviceListsView& lists, const PreparedLists& prepared, cudaStream_t stream) {
   const CodeFormat& format = lists.codec.format;
   fill_bytes(prepared.largest, 0, sizeof(float), stream);
-  fill_bytes(prepared.facts, 0, array_bytes<ListFacts>(lists.lists), stream);
+  fill_bytes(prepared.maxima, 0, array_bytes<ListMaxima>(lists.lists), stream);
   const int64_t values = format.copies_codewords() ? format.codewords() * format.cols : 0;
   const int64_t blocks = divide_up(lists.count, kWarps * kWarpVectors);
   constexpr int64_t kMostBlocks = 1024;
@@ -452,7 +452,7 @@ void launch_prepare_lists(const DeviceListsView& lists, const PreparedLists& pre
     const int64_t halves = half_table_values(format);
     launch(table_kernel, Grid::over(halves, kThreads), stream, lists, halves, prepared.largest, prepared.table);
   }
-  launch(facts_kernel, Grid::of(blocks, kThreads), stream, lists, format.bytes(), prepared);
+  launch(maxima_kernel, Grid::of(blocks, kThreads), stream, lists, format.bytes(), prepared);
   if (prepared.inverse_norms == nullptr) return;
   launch_inspect_rows({lists.codes, format.dtype, format.cols, lists.count}, format.cols,
                       {.inverse_norms = prepared.inverse_norms}, stream);
@@ -460,7 +460,7 @@ void launch_prepare_lists(const DeviceListsView& lists, const PreparedLists& pre
 
 void launch_row_terms(const DeviceListsView& lists, const PreparedLists& prepared, cudaStream_t stream) {
   if (prepared.upper_terms == nullptr) return;
-  launch(facts_kernel, Grid::of(divide_up(lists.count, kWarps * kWarpVectors), kThreads), stream, lists,
+  launch(maxima_kernel, Grid::of(divide_up(lists.count, kWarps * kWarpVectors), kThreads), stream, lists,
          lists.codec.format.bytes(), prepared);
 }
 

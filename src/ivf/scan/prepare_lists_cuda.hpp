@@ -19,7 +19,7 @@ struct PreparedListsLayout : WorkspaceLayout {
   PreparedListsLayout(const DeviceListsView& lists, bool with_halves)
       : has_halves(with_halves && PreparedLists::wants_halves(lists.codec.format)) {
     largest = take<float>(1);
-    facts = take<ListFacts>(lists.lists);
+    maxima = take<ListMaxima>(lists.lists);
     terms = take<float>(PreparedLists::has_terms(lists.kind) ? lists.count : 0);
     table = take<uint16_t>(half_table_values(lists.codec.format));
     const bool keeps_norms = takes_unit_vectors(lists.kind) && lists.codec.format.stores_values() && !lists.residual;
@@ -30,7 +30,7 @@ struct PreparedListsLayout : WorkspaceLayout {
   bool takes_unit_vectors(KeyKind kind) const { return kind == KeyKind::cosine && has_halves; }
   PreparedLists in(std::byte* memory, const DeviceListsView& lists) const {
     return {largest.in(memory),
-            facts.in(memory),
+            maxima.in(memory),
             PreparedLists::has_terms(lists.kind) ? terms.in(memory) : nullptr,
             table.count > 0 ? table.in(memory) : nullptr,
             has_halves ? halves.in(memory) : nullptr,
@@ -40,7 +40,7 @@ struct PreparedListsLayout : WorkspaceLayout {
   }
 
   Slot<float> largest;
-  Slot<ListFacts> facts;
+  Slot<ListMaxima> maxima;
   Slot<float> terms;
   Slot<uint16_t> table;
   Slot<uint16_t> halves;

@@ -106,7 +106,7 @@ std::unique_ptr<const PreparedSegmentCuda::Distinct> PreparedSegmentCuda::make_d
     int64_t taken, const std::shared_ptr<const DeviceContext>& memory, const DeviceContext& work,
     const Resources& resources) const {
   constexpr std::string_view kPurpose = "vectors without those that repeat others";
-  if (repeats_.size() == 0 || memory->only_counts()) return nullptr;
+  if (repeats_.size() == 0 || memory->counts_only()) return nullptr;
   const DistinctLists from{view_, repeats_.data(), kLeastRepeats};
   try {
     const HostArray<uint32_t> counts(view_.lists, kPurpose, resources);
@@ -207,7 +207,7 @@ std::shared_ptr<const PreparedSegmentCuda> prepared_segment(int device, const Se
   if (kept == nullptr) {
     auto made =
         std::make_shared<const PreparedSegmentCuda>(segment.on(Device::cuda(device), resources), model, there, resources);
-    if (only_counts(resources)) return made;
+    if (counts_only(resources)) return made;
     kept = segment.prepared().keep(Device::cuda(device), std::move(made), prepared);
   }
   return std::static_pointer_cast<const PreparedSegmentCuda>(kept);

@@ -96,7 +96,7 @@ __device__ LookupPair bound_query(const ScanListsTask& task, const ScanItem& ite
   for (int64_t book = 0; book < format.parts; ++book) longest += books[book];
   const double square = books[format.parts];
   const PairBounds bounds =
-      sum_bounds(task.lists.key(), format.cols, format.parts, task.prepared.facts[item.list], {square, longest});
+      sum_bounds(task.lists.key(), format.cols, format.parts, task.prepared.maxima[item.list], {square, longest});
   return publish_bounds<kFirst>(task, pair.query, pair.slot, bounds);
 }
 

@@ -83,11 +83,11 @@ __device__ inline TableSlot look_at_slot(const ScanListsTask& task, int64_t quer
   square = warp_sum(square);
   found.base = square;
   if (lane != 0) return found;
-  const ListFacts facts = task.prepared.facts[found.list];
-  const PairBounds bounds = table_bounds(cols, format.parts, facts, {square, far_norm});
+  const ListMaxima maxima = task.prepared.maxima[found.list];
+  const PairBounds bounds = table_bounds(cols, format.parts, maxima, {square, far_norm});
   found.pair = publish_bounds<kFirst>(task, query, slot, bounds);
   if constexpr (!kFirst) {
-    const double nearest = sqrt(static_cast<double>(square)) * (1 - 0x1p-18) - facts.norm - bounds.moved;
+    const double nearest = sqrt(static_cast<double>(square)) * (1 - 0x1p-18) - maxima.norm - bounds.moved;
     if (nearest > task.reaches[query] || !(found.pair.limit == found.pair.limit)) found.rows = 0;
   }
   return found;

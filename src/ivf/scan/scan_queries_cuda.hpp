@@ -21,7 +21,7 @@
 namespace kith {
 
 struct LoadedQuery {
-  PairFacts facts;
+  RoundedQuery rounded;
   uint32_t query;
   uint32_t slot;
 };
@@ -131,13 +131,13 @@ __device__ inline void load_query(const ScanListsTask& task, const ProbePair& pa
   }
   squares = warp_sum(squares);
   residuals = warp_sum(residuals);
-  PairFacts facts{squares, sqrt(residuals) * (1 + 0x1p-20) + unit_rounding(task, scale) + 0x1p-100, 0, 0};
+  RoundedQuery rounded{squares, sqrt(residuals) * (1 + 0x1p-20) + unit_rounding(task, scale) + 0x1p-100, 0, 0};
   if (!differences) {
-    facts.offset = warp_sum(offset);
+    rounded.offset = warp_sum(offset);
     norm = warp_sum(norm);
-    facts.inverse_norm = norm > 0 ? 1 / sqrt(norm) : norm;
+    rounded.inverse_norm = norm > 0 ? 1 / sqrt(norm) : norm;
   }
-  if (lane == 0) memory.loaded[place] = {facts, pair.query, pair.slot};
+  if (lane == 0) memory.loaded[place] = {rounded, pair.query, pair.slot};
 }
 
 // This lane's four columns of the list's centre, scaled, without a wait for shared memory.
@@ -164,7 +164,7 @@ __device__ inline void load_near_queries(const ScanListsTask& task, const ScanIt
   const bool has_radius = task.lists.key().has_distances();
   const auto rounding = static_cast<float>(unit_rounding(task, scale) * (1 + 0x1p-20));
   const float4 origin = own_origin(task, item, scale);
-  const ListFacts list = task.prepared.facts[item.list];
+  const ListMaxima list = task.prepared.maxima[item.list];
   for (int first = static_cast<int>(threadIdx.x) / 32; first < item.queries; first += kTogether * warps) {
     ProbePair pairs[kTogether];
     float4 values[kTogether];
@@ -243,7 +243,7 @@ __device__ inline float bound_products(const ScanListsTask& task, uint32_t list,
   query.query = loaded.query;
   query.slot = loaded.slot;
   query.value_start = value_start;
-  query.bounds = pair_bounds(task.lists.key(), cols, task.prepared.facts[list], loaded.facts);
+  query.bounds = pair_bounds(task.lists.key(), cols, task.prepared.maxima[list], loaded.rounded);
   const bool sure = query.bounds.sure();
   if (!sure) task.unsure[loaded.query] = 1;
   raise(&worst->error, so_far.error, query.bounds.error);

@@ -54,7 +54,7 @@ bool prefers_exact_search(const AllListsShape& shape) {
 
 bool search_all_lists(const ListsOnDevice& lists, const MatrixView& queries, const IvfSearch& search,
                       const NeighborsView& out, const Resources& given) {
-  if (only_counts(given) || !suits(lists, queries, search)) return false;
+  if (counts_only(given) || !suits(lists, queries, search)) return false;
   const DeviceGuard guard(lists.device);
   const auto context = std::make_shared<const DeviceContext>(lists.device, given.options().stream);
   const Resources resources = given.with_device(Device::cuda(lists.device)).with_stream(context->stream());

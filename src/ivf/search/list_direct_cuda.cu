@@ -56,8 +56,8 @@ __device__ double origin_distance(const ListRerankTask& task, const double* quer
 
 // Whether a list may have vectors within the query's reach. Yes where anything is NaN or infinite. The slack is for the
 // roundings of the distance.
-__device__ bool may_reach(const ListFacts& facts, double distance, double reach) {
-  const double nearest = distance - static_cast<double>(facts.norm) - facts.residual;
+__device__ bool may_reach(const ListMaxima& maxima, double distance, double reach) {
+  const double nearest = distance - static_cast<double>(maxima.norm) - maxima.residual;
   return !(nearest > reach + distance * 0x1p-30);
 }
 
@@ -172,7 +172,7 @@ __global__ void __launch_bounds__(kThreads) list_direct_kernel(const __grid_cons
           double distance = 0;
           if (number != kSkipped && (bounded || reaches)) {
             distance = origin_distance(task, values, number, scale);
-            if (!may_reach(task.prepared.facts[number], distance, reach)) number = kSkipped;
+            if (!may_reach(task.prepared.maxima[number], distance, reach)) number = kSkipped;
           }
           if (thread % 32 == 0) {
             numbers[next] = number;

@@ -61,7 +61,7 @@ void for_each_batch(const ListSearcher& searcher, const MatrixView& queries, Mem
 // Results of queries with too few vectors are overwritten by a later round.
 void search_lists(const ListSearcher& searcher, const MatrixView& queries, const NeighborsView& out,
                   const Resources& resources) {
-  if (only_counts(resources)) return count_work(searcher.least(first_round(searcher, queries, out.space)), resources);
+  if (counts_only(resources)) return count_work(searcher.least(first_round(searcher, queries, out.space)), resources);
   const ResultExit exit(searcher.metric());
   for_each_batch(searcher, queries, out.space, resources,
                  [&](ListsBackend& backend, std::span<const uint32_t> numbers, uint64_t* packed, ProgressMeter& meter) {
@@ -77,7 +77,7 @@ void search_lists(const ListSearcher& searcher, const MatrixView& queries, const
 
 RangeNeighbors range_search_lists(const ListSearcher& searcher, const MatrixView& queries, const Resources& resources) {
   const auto least = [&] { return searcher.least(first_round(searcher, queries, MemorySpace::host())); };
-  if (only_counts(resources)) {
+  if (counts_only(resources)) {
     count_work(least(), resources);
     return {};
   }

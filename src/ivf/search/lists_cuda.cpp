@@ -189,7 +189,7 @@ class ListsForGpu final : public SearchableLists {
     const auto there = [&](const Resources& used) { all_there(used).search(queries, search, out, used); };
     const auto in_pieces = [&](const Resources& used) { search_pieces(queries, search, out, used); };
     const Footprint whole = counted(resources, there);
-    if (only_counts(resources)) {
+    if (counts_only(resources)) {
       // The choice depends on the memory that is free at that time.
       const Footprint pieces = counted(resources, in_pieces);
       return count_work({std::max(whole.host, pieces.host), std::min(whole.device, pieces.device)}, resources);

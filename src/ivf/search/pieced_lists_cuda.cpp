@@ -376,7 +376,7 @@ void search_in_pieces(const PiecedLists& lists, const MatrixView& queries, const
     const Reservation piece(0, bytes(vectors), counting);
     search_pieces(like_piece(vectors), in_pieces(vectors, nullptr), each, counting);
   };
-  if (only_counts(resources)) return count_piece(longest, resources);
+  if (counts_only(resources)) return count_piece(longest, resources);
 
   for (size_t i = 0, at = 0; i < lists.segments.size(); ++i) {
     if (lists.segments[i]->size() == 0) continue;

@@ -37,7 +37,7 @@ struct PieceMemory {
         scratch(there.codec().scratch_bytes(DType::f32, piece), "the making of codes", context, resources),
         lost(1, "the making of codes", context, resources) {
     if (model.has_centres()) labels.emplace(model, there, piece, rows.dtype, context, resources);
-    if (labels && only_counts(resources)) labels->count_finding();
+    if (labels && counts_only(resources)) labels->count_finding();
   }
 
   DeviceBuffer brought;
@@ -51,9 +51,9 @@ struct PieceMemory {
 
 int64_t rows_coded_together(int device, const IvfModel& model, const MatrixView& rows, const Resources& resources) {
   const int64_t least = std::clamp<int64_t>(rows.rows(), 1, kLeastTogether);
-  if (rows.rows() <= least || only_counts(resources)) return least;
+  if (rows.rows() <= least || counts_only(resources)) return least;
   constexpr int64_t kShare = 2;                                            // of the free memory; the rest is for pieces
-  if (!only_counts(resources)) (void)gpu_model(device, model, resources);  // kept, so not counted every time
+  if (!counts_only(resources)) (void)gpu_model(device, model, resources);  // kept, so not counted every time
   return most_rows(least, rows.rows(), device_memory_left(device, resources) / kShare, [&](int64_t together) {
     const auto code = [&](const Resources& counting) {
       (void)code_rows_cuda(device, model, rows.slice(0, together), 0, counting);
@@ -90,7 +90,7 @@ Segment code_rows_cuda(int device, const IvfModel& model, const MatrixView& rows
     constexpr int64_t kShare = 4;  // of the free memory
     int64_t piece = least;
     Resources beside = resources;
-    if (!only_counts(resources)) {
+    if (!counts_only(resources)) {
       const int64_t room = device_memory_left(device, resources);
       piece = most_rows(least, good, room / kShare, piece_bytes);
       beside = SpareDeviceMemory::with(resources, std::max<int64_t>(0, room - piece_bytes(piece)));
@@ -100,7 +100,7 @@ Segment code_rows_cuda(int device, const IvfModel& model, const MatrixView& rows
     ProgressMeter meter("encode", rows.rows(), given);
     context->fill(memory.lost.data(), 0xFF, 1);
     if (!model.has_centres()) context->fill(labels.data(), 0, labels.size());
-    for (int64_t first = 0; first < rows.rows() && !only_counts(resources); first += piece) {
+    for (int64_t first = 0; first < rows.rows() && !counts_only(resources); first += piece) {
       const int64_t count = std::min(piece, rows.rows() - first);
       MatrixView some = rows.slice(first, count);
       if (!here) {
@@ -148,7 +148,7 @@ Segment code_rows_cuda(int device, const IvfModel& model, const MatrixView& rows
   sort.sorted_codes = segment->to_fill().codes;
   sort.rows = segment->to_fill().rows;
   const DeviceBuffer sorting(sort_lists_bytes(sort.count), "the sort by list", context, resources);
-  if (!only_counts(resources)) launch_sort_lists(sort, sorting.data(), context->stream());
+  if (!counts_only(resources)) launch_sort_lists(sort, sorting.data(), context->stream());
   context->synchronize();
   return segment;
 }
@@ -160,7 +160,7 @@ ListLabels::ListLabels(const IvfModel& model, const GpuModelCuda& there, int64_t
   keys_ = DeviceArray<float>(most, "the rows' lists", context_, resources);
   if (kind == KeyKind::cosine) {
     lists_ = DeviceArray<int64_t>(most, "the rows' lists", context_, resources);
-    if (only_counts(resources)) finding_ = there.centres()->nearest_footprint(most, dtype, resources);
+    if (counts_only(resources)) finding_ = there.centres()->nearest_footprint(most, dtype, resources);
     return;
   }
   CentreSearchShape shape;
@@ -171,14 +171,14 @@ ListLabels::ListLabels(const IvfModel& model, const GpuModelCuda& there, int64_t
   shape.kind = kind;
   const int device = context_->device();
   PlanBudget budget{0, 0, resources.threads()};  // for rows that fall back to exact search
-  if (!only_counts(resources)) {                 // counting assumes the smallest plan, whatever memory is free
+  if (!counts_only(resources)) {                 // counting assumes the smallest plan, whatever memory is free
     budget.host = resources.host_memory()->available();
     budget.device = std::min(device_memory_left(device, resources) / 4, SpareDeviceMemory::of(resources));
   }
   const CentreSearchPlan plan = plan_centre_search(shape, usable_gpu_when_idle(Device::cuda(device)), budget);
   finding_ = {plan.exact.host_bytes, plan.exact.device_bytes};
   memory_ = DeviceBuffer(CentreSearchLayout(shape, plan).bytes, "the search for the rows' lists", context_, resources);
-  if (only_counts(resources)) return;
+  if (counts_only(resources)) return;
   search_.emplace(shape, plan, there.sample(), memory_.data(), context_, resources_);
   search_->set_centres(there.centres()->data(), model.lists());
 }

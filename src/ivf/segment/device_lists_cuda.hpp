@@ -62,7 +62,7 @@ struct ListKey {
 };
 
 // Maxima over all vectors of a list, in scaled units; infinite if a vector cannot be rounded to fp16.
-struct ListFacts {
+struct ListMaxima {
   float norm;      // |b|; cosine: f |b|
   float residual;  // distance by which rounding moved a vector; cosine: f times that
   float factor;    // cosine: f; with norms: the value added to a square
@@ -85,7 +85,7 @@ KITH_HOST_DEVICE inline double row_slack(int64_t cols, double squared_norm, doub
 }
 
 // Properties of a query rounded to fp16 for one list.
-struct PairFacts {
+struct RoundedQuery {
   double squared_norm;  // |a|^2, with a relative error up to 2^-20
   double residual;      // distance by which rounding moved the query
   double offset;        // s t <x, c>, for products and cosine
@@ -104,8 +104,8 @@ struct PairBounds {
   KITH_HOST_DEVICE bool sure() const { return error < HUGE_VALF && moved < HUGE_VALF; }
 };
 
-KITH_HOST_DEVICE inline PairBounds pair_bounds(const ListKey& key, int64_t cols, const ListFacts& list,
-                                               const PairFacts& query) {
+KITH_HOST_DEVICE inline PairBounds pair_bounds(const ListKey& key, int64_t cols, const ListMaxima& list,
+                                               const RoundedQuery& query) {
   constexpr double kRounding = kEstimateRounding;
   const KeyKind kind = key.kind;
   const double norm = sqrt(query.squared_norm) * (1 + 0x1p-20);
@@ -171,12 +171,12 @@ KITH_HOST_DEVICE inline PairBounds with_own_error(const PairBounds& bounds) {
 // to it. Where tables hold products (scan_cut.hpp) the terms are |x - c|^2, that of the vector, |b|^2 + 2 <c, b>, and
 // 2 <x, b>, with the middle subtracted from x and c: |c| is at most |x| + |x - c|, so that none of the sums exceeds
 // `largest`.
-struct TableFacts {
+struct TableNorms {
   double squared_norm;  // of the query minus the list's centre, scaled
   double far_norm;      // of the query minus the middle, scaled; 0 where tables hold distances
 };
-KITH_HOST_DEVICE inline PairBounds table_bounds(int64_t cols, int64_t parts, const ListFacts& list,
-                                                const TableFacts& query) {
+KITH_HOST_DEVICE inline PairBounds table_bounds(int64_t cols, int64_t parts, const ListMaxima& list,
+                                                const TableNorms& query) {
   const double norm = sqrt(query.squared_norm) * (1 + 0x1p-20);
   const double largest = (norm + list.norm) * (norm + list.norm) + 4 * query.far_norm * list.norm;
   const double error = static_cast<double>(cols + parts + 16) * 0x1p-23 * largest;
@@ -188,12 +188,12 @@ KITH_HOST_DEVICE inline PairBounds table_bounds(int64_t cols, int64_t parts, con
 }
 
 // Bounds on sums of looked-up products of a query with codewords, added to the vector's term, all in f32.
-struct SumFacts {
+struct SumNorms {
   double squared_norm;  // of the scaled query
   double longest;       // sum of the largest codeword norm of each book, scaled
 };
-KITH_HOST_DEVICE inline PairBounds sum_bounds(const ListKey& key, int64_t cols, int64_t books, const ListFacts& list,
-                                              const SumFacts& query) {
+KITH_HOST_DEVICE inline PairBounds sum_bounds(const ListKey& key, int64_t cols, int64_t books, const ListMaxima& list,
+                                              const SumNorms& query) {
   const double norm = sqrt(query.squared_norm) * (1 + 0x1p-20);
   const double product = norm * query.longest;
   // The rounding of products, of their sums, and of adding codewords.
@@ -297,7 +297,7 @@ struct DeviceListsView {
 // In device memory; computed by launch_prepare_lists.
 struct PreparedLists {
   float* largest = nullptr;    // of all values that are rounded to fp16: determines their scale
-  ListFacts* facts = nullptr;  // of each list
+  ListMaxima* maxima = nullptr;  // of each list
   float* terms = nullptr;      // of each vector: |b|^2 / 2, adjusted by norms, or cosine's f; null for products
   uint16_t* table = nullptr;   // fp16 codewords, for 8-bit codes (scan_cut.hpp)
   uint16_t* halves = nullptr;  // fp16 of each vector, half_cols() apart: for codes that take long to decode

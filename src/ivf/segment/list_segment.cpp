@@ -196,7 +196,7 @@ void ListSegment::rows_repeat() const {
 void ListSegment::mark_lists(const Resources& resources) {
   marks_ = HostArray<uint32_t>(divide_up(size(), kMarkEvery) + 1, "marks of the lists", resources);
   bytes_ += marks_.bytes();
-  if (only_counts(resources)) return;
+  if (counts_only(resources)) return;
   const int64_t* const begins = offsets();
   if (lists() < 1 || begins[0] != 0 || begins[lists()] != size() || !std::is_sorted(begins, begins + lists() + 1)) {
     throw_not_together();
@@ -240,7 +240,7 @@ void upload(const T* from, int64_t count, T* to, int device, const Resources& re
 template <typename T>
 HostArray<T> download(const T* from, int64_t count, int device, const Resources& resources) {
   HostArray<T> to(count, "the lists", resources);
-  if (count > 0 && !only_counts(resources)) copy_to_host(from, to.bytes(), device, to.data());
+  if (count > 0 && !counts_only(resources)) copy_to_host(from, to.bytes(), device, to.data());
   return to;
 }
 
@@ -326,7 +326,7 @@ Footprint build_segment_footprint(const IvfModel& model, const RowsInfo& rows, c
 Segment merge_segments(const std::vector<Segment>& segments, const Resources& resources) {
   const int64_t lists = segments.front()->lists();
   const int64_t code_bytes = segments.front()->code_bytes();
-  if (only_counts(resources)) {
+  if (counts_only(resources)) {
     int64_t size = 0;
     for (const Segment& segment : segments) size += segment->size();
     return std::make_shared<ListSegment>(HostArray<int64_t>(lists + 1, "the lists' offsets", resources),

@@ -102,7 +102,7 @@ SharedSegment merge_copies(const std::vector<SharedSegment>& segments, const Res
   const Device home = device_at(segments.back()->space());
   const auto merged = std::make_shared<const SegmentCopies>(merged_on(home, segments, resources));
   // Copies on GPUs are optional, so they are not counted.
-  if (home != Device::cpu() || resources.device() == Device::cpu() || only_counts(resources)) return merged;
+  if (home != Device::cpu() || resources.device() == Device::cpu() || counts_only(resources)) return merged;
   for (const Device device : segments.front()->copies().devices()) {
     if (device == home || (resources.device().kind == DeviceKind::cuda && resources.device() != device)) continue;
     try {

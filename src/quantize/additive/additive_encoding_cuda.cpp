@@ -44,7 +44,7 @@ void encode_additive_cuda(const Codebooks& books, const AdditiveEncoding& encodi
   uint8_t* const batch_codes = made.data();
   float* const batch_costs = costs == nullptr ? nullptr : paid.data();
   RowUpload upload(wants_pinned(rows.space(), rows.rows() * row_bytes, resources), resources);
-  if (only_counts(resources)) return;
+  if (counts_only(resources)) return;
   const LocalSearchPlan& plan = encoding.search;
   const int64_t some_rounds = std::max<int64_t>(kLaunchSteps / (plan.sweeps * books.books), 1);
   ProgressMeter meter("encode", rows.rows(), resources);

@@ -118,7 +118,7 @@ BeamOnDevice::BeamOnDevice(const Codebooks& books, int64_t beam, const std::shar
       words_(books.size(), "codebooks", context, resources),
       columns_(books.size(), "codebooks", context, resources) {
   const HostArray<float> columns(books.size(), "codebooks for a GPU", resources);
-  for (int64_t k = 0; !only_counts(resources) && k < books.books; ++k) {
+  for (int64_t k = 0; !counts_only(resources) && k < books.books; ++k) {
     for (int64_t j = 0; j < books.words(); ++j) {
       for (int64_t c = 0; c < books.cols; ++c) columns[(k * books.cols + c) * books.words() + j] = books.word(k, j)[c];
     }

@@ -69,13 +69,13 @@ void expect_reference(const MatrixView& rows, const MatrixView& queries, Metric 
   const WalkView& view = walked.view;
   const WalkCoder& coder = walked.graph->coder;
   HostArray<std::byte> memory(WalkCoder::query_bytes(rows.cols()), "a query", on_cpu());
-  for (const WalkWish& wish : {WalkWish{1, 1}, WalkWish{9, 2}, WalkWish{40, 1}, WalkWish{24, 64}}) {
-    Walk walk(wish, view.degree, on_cpu());
+  for (const WalkParams& params : {WalkParams{1, 1}, WalkParams{9, 2}, WalkParams{40, 1}, WalkParams{24, 64}}) {
+    Walk walk(params, view.degree, on_cpu());
     for (int64_t q = 0; q < queries.rows(); ++q) {
       const WalkQuery query = coder.query(queries, q, WalkCoder::query_room(memory.data(), rows.cols()));
       walk.run(view, query);
       const auto expected = reference::walk(
-          view, wish,
+          view, params,
           [&](uint32_t place) {
             const bool in_tail = place >= view.rows.count();
             return slow_key(in_tail ? view.tail : view.rows, query, in_tail ? place - view.rows.count() : place);
@@ -129,13 +129,13 @@ TEST(Walk, BatchesThreadsAndTurnsChangeNothing) {
   const auto rows = make_floats(Shape::gaussian, reference::fewer_if_sanitized(3000, 600), 24, 1);
   const auto queries = make_floats(Shape::gaussian, 70, 24, 2);
   const Walked walked = built(rows.view(), Metric::l2, 10, on_cpu());
-  const WalkWish wish{20, 2};
+  const WalkParams params{20, 2};
   const auto all = [&](int64_t batch, int threads) {
     std::vector<Found> found(70);
     const Resources resources = on_cpu(kNoLimit, threads);
     for (int64_t first = 0; first < 70; first += batch) {
       const int64_t count = std::min<int64_t>(batch, 70 - first);
-      WalkSearch search(wish, walked.view.degree, WalkCoder::query_bytes(24), count, resources);
+      WalkSearch search(params, walked.view.degree, WalkCoder::query_bytes(24), count, resources);
       ProgressMeter meter("search", count, resources);
       search.run(
           walked.view, count, meter, resources,
@@ -184,9 +184,9 @@ TEST(WalkGraph, ClustersThatNothingJoinsHaveEntriesAndAreFound) {
       for (int64_t c = 0; c < 16; ++c) rows.row(i)[c] += 30 * centres.row(i / size)[c];
     }
     const auto graph = build_walk_graph(rows.view(), {Metric::l2, 32, 0}, on_cpu());
-    EXPECT_EQ(graph->facts.lost, 0);
+    EXPECT_EQ(graph->counts.lost, 0);
     if (size == 100) {  // smaller ones are joined by their 64 candidates
-      EXPECT_GE(graph->facts.parts, count / size / 2);
+      EXPECT_GE(graph->counts.parts, count / size / 2);
     }
   }
 }

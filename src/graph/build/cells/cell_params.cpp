@@ -8,20 +8,20 @@
 
 namespace kith {
 
-KMeansParams cell_training(const CellsWish& wish) {
+KMeansParams cell_training(const CellsParams& params) {
   constexpr int64_t kIterations = 6;
-  KMeansParams params;
-  params.clusters = wish.cells;
-  params.iterations = kIterations;
-  params.init = KMeansInit::random;
-  params.seed = wish.seed;
-  params.compute_labels = false;
-  params.check_finite = false;
-  return params;
+  KMeansParams training;
+  training.clusters = params.cells;
+  training.iterations = kIterations;
+  training.init = KMeansInit::random;
+  training.seed = params.seed;
+  training.compute_labels = false;
+  training.check_finite = false;
+  return training;
 }
 
-KMeans learn_cells(const MatrixView& sample, const CellsWish& wish, const Resources& resources) {
-  KMeans means(cell_training(wish));
+KMeans learn_cells(const MatrixView& sample, const CellsParams& params, const Resources& resources) {
+  KMeans means(cell_training(params));
   try {
     means.fit(sample, {}, resources);
   } catch (const NamedLimit& refused) {  // which speaks of clusters
@@ -30,7 +30,7 @@ KMeans learn_cells(const MatrixView& sample, const CellsWish& wish, const Resour
     throw NamedLimit(refused.which(), refused.bytes_needed(),
                      fmt::format("not enough memory to learn {} cells from {} rows: the {} memory limit leaves {}; "
                                  "raise the limit, or lower cells or the threads",
-                                 wish.cells, sample.rows(), refused.which(), format_bytes(left)));
+                                 params.cells, sample.rows(), refused.which(), format_bytes(left)));
   }
   return means;
 }

@@ -18,7 +18,7 @@ inline constexpr int64_t kCellsRanked = 1024;
 
 class GraphShare;
 
-struct CellsWish {
+struct CellsParams {
   Metric metric = Metric::l2;
   int64_t k = 15;
   int64_t cells = 1;
@@ -31,9 +31,9 @@ struct CellsWish {
 };
 
 // The most probes that a row can have.
-constexpr int64_t ranked_probes(const CellsWish& wish) {
-  const int64_t most = wish.cells > kMostCellsRanked ? kCellsRanked : wish.cells;
-  return wish.probes < most ? wish.probes : most;
+constexpr int64_t ranked_probes(const CellsParams& params) {
+  const int64_t most = params.cells > kMostCellsRanked ? kCellsRanked : params.cells;
+  return params.probes < most ? params.probes : most;
 }
 
 // How many probes per row are ranked at a time: what most graphs need, within a memory bound.
@@ -95,8 +95,8 @@ constexpr int64_t widest_wave(int64_t probes) {
 inline constexpr uint64_t kCellSampleStream = 0xCE115;  // used by no other draw
 inline constexpr int64_t kSampleRowsPerCell = 48;
 
-KMeansParams cell_training(const CellsWish& wish);
+KMeansParams cell_training(const CellsParams& params);
 // Trains on a sample of the rows, on the device that holds it.
-KMeans learn_cells(const MatrixView& sample, const CellsWish& wish, const Resources& resources);
+KMeans learn_cells(const MatrixView& sample, const CellsParams& params, const Resources& resources);
 
 }  // namespace kith

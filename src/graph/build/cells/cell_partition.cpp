@@ -22,51 +22,53 @@ namespace {
 constexpr int64_t kBatch = 16384;
 
 // The centres of cells, learned from some rows.
-MatrixBuffer learn_centres(const CellSpace& space, int64_t rows, const CellsWish& wish, const Resources& resources) {
-  const int64_t count = std::min(rows, wish.cells * kSampleRowsPerCell);
-  const std::vector<uint32_t> sample = sample_rows(CounterRng(wish.seed, kCellSampleStream), rows, count, resources);
+MatrixBuffer learn_centres(const CellSpace& space, int64_t rows, const CellsParams& params,
+                           const Resources& resources) {
+  const int64_t count = std::min(rows, params.cells * kSampleRowsPerCell);
+  const std::vector<uint32_t> sample = sample_rows(CounterRng(params.seed, kCellSampleStream), rows, count, resources);
   const MatrixBuffer vectors = space.listed(sample.data(), count, CellSide::found, resources);
-  if (only_counts(resources)) {
-    count_work(fit_footprint(cell_training(wish), RowsInfo(vectors.view()), resources), resources);
-    return MatrixBuffer(DType::f32, wish.cells, space.cols(), "the cells' centres", resources);
+  if (counts_only(resources)) {
+    count_work(fit_footprint(cell_training(params), RowsInfo(vectors.view()), resources), resources);
+    return MatrixBuffer(DType::f32, params.cells, space.cols(), "the cells' centres", resources);
   }
-  MatrixBuffer centres(DType::f32, wish.cells, space.cols(), "the cells' centres", resources);
+  MatrixBuffer centres(DType::f32, params.cells, space.cols(), "the cells' centres", resources);
   const auto keep = [&](const MatrixView& learned) {
-    for (int64_t i = 0; i < wish.cells; ++i) {
+    for (int64_t i = 0; i < params.cells; ++i) {
       std::copy_n(learned.row(i), space.cols() * 4, centres.mutable_view().row(i));
     }
   };
   // Under a limit one rank learns for all: to share it takes more memory. A limit is each rank's, so they agree.
-  const bool limited = wish.share != nullptr && wish.share->sum(counts_memory(resources) ? 1 : 0) > 0;
-  if (wish.share != nullptr && !limited) {
-    const KMeansSharedByRanks sharing(wish.share->ranks());
-    keep(fit_kmeans(cell_training(wish), rows_of(vectors.view()), {}, resources, &sharing).centres.view());
+  const bool limited = params.share != nullptr && params.share->sum(counts_memory(resources) ? 1 : 0) > 0;
+  if (params.share != nullptr && !limited) {
+    const KMeansSharedByRanks sharing(params.share->ranks());
+    keep(fit_kmeans(cell_training(params), rows_of(vectors.view()), {}, resources, &sharing).centres.view());
     return centres;
   }
-  if (wish.share == nullptr || wish.share->leads()) keep(learn_cells(vectors.view(), wish, resources).snapshot().centres);
-  if (wish.share != nullptr) {
-    wish.share->take_first(static_cast<std::byte*>(centres.mutable_view().row(0)), wish.cells * space.cols() * 4);
+  if (params.share == nullptr || params.share->leads())
+    keep(learn_cells(vectors.view(), params, resources).snapshot().centres);
+  if (params.share != nullptr) {
+    params.share->take_first(static_cast<std::byte*>(centres.mutable_view().row(0)), params.cells * space.cols() * 4);
   }
   return centres;
 }
 
 }  // namespace
 
-CellPartition::CellPartition(const MatrixView& x, const CellsWish& wish, const ControlRows* control,
+CellPartition::CellPartition(const MatrixView& x, const CellsParams& params, const ControlRows* control,
                              const Resources& resources)
-    : cells_(wish.cells),
-      probes_(ranked_probes(wish)),
+    : cells_(params.cells),
+      probes_(ranked_probes(params)),
       likely_(probes_),
-      share_(wish.share),
+      share_(params.share),
       ranked_rows_(share_ == nullptr ? RankPart{0, x.rows()} : share_->rows()),
       resources_(resources),
       quiet_(resources.with_progress({})),
-      space_(x, wish.metric, quiet_),
-      centres_(learn_centres(space_, x.rows(), wish, quiet_)),
+      space_(x, params.metric, quiet_),
+      centres_(learn_centres(space_, x.rows(), params, quiet_)),
       own_(x.rows(), "the rows' cells", resources),
-      offsets_(wish.cells + 1, "the cells", resources),
+      offsets_(params.cells + 1, "the cells", resources),
       members_(x.rows(), "the cells", resources) {
-  if (wish.recall && control != nullptr) foresee(x, wish, *control);
+  if (params.recall && control != nullptr) foresee(x, params, *control);
   if (forecast_.needed > 0) likely_ = std::min(forecast_.needed, probes_);
   const RankWindow first = window_from(0, 1);
   const bool at_once = ranks_all() && !space_.has_two_sides();  // the nearest cell is the own one
@@ -83,18 +85,18 @@ CellPartition::CellPartition(const MatrixView& x, const CellsWish& wish, const C
 
 int64_t CellPartition::batch_rows() const { return std::clamp<int64_t>(ranked_rows_.count, 1, kBatch); }
 
-void CellPartition::foresee(const MatrixView& x, const CellsWish& wish, const ControlRows& control) {
+void CellPartition::foresee(const MatrixView& x, const CellsParams& params, const ControlRows& control) {
   const auto listed = [&](const uint32_t* rows, int64_t count, CellSide side) {
     return space_.listed(rows, count, side, quiet_);
   };
   const auto search = [&](const MatrixView& queries, int64_t most, const Resources& used) {
-    if (share_ != nullptr) return share_->search(queries, x, wish.metric, most, used);
-    return knn(queries, x, {.k = most, .metric = wish.metric, .check_finite = false}, used);
+    if (share_ != nullptr) return share_->search(queries, x, params.metric, most, used);
+    return knn(queries, x, {.k = most, .metric = params.metric, .check_finite = false}, used);
   };
   ViewSource source(x);
-  const ControlTies ties(control, source, wish.metric, search, resources_);
+  const ControlTies ties(control, source, params.metric, search, resources_);
   CentrePlaces places(centres_.view(), listed, kBatch, resources_);
-  forecast_ = foresee_probes(*wish.recall, control, ties, places, resources_);
+  forecast_ = foresee_probes(*params.recall, control, ties, places, resources_);
 }
 
 int64_t CellPartition::pairs(int64_t probes) const {
@@ -117,7 +119,7 @@ void CellPartition::assign() {
     const int64_t count = std::min(kBatch, ranked_rows_.end() - first);
     const Neighbors own =
         nearest_centres(space_.range(first, count, CellSide::found, memory, quiet_), centres_.view(), 1, quiet_);
-    if (only_counts(quiet_)) return;
+    if (counts_only(quiet_)) return;
     for (int64_t i = 0; i < count; ++i) own_[first + i] = static_cast<uint32_t>(own.ids(i)[0]);
     meter.add(count);
     meter.poll();
@@ -174,7 +176,7 @@ void CellPartition::rank_by_cell() {
   const MatrixView all = centres_.view();
   std::vector<uint32_t> numbers(static_cast<size_t>(among));
   MatrixBuffer chosen(DType::f32, among, space_.cols(), "the cells near a cell", quiet_);
-  if (only_counts(quiet_)) {
+  if (counts_only(quiet_)) {
     const Neighbors around = nearest_centres(all.slice(0, 1), all, among, quiet_);
     const MatrixBuffer rows = space_.listed(nullptr, std::min(kBatch, own_.size()), CellSide::looking, quiet_);
     (void)nearest_centres(rows.view(), chosen.view(), std::min(ranked_.end() + 1, among), quiet_);

@@ -31,7 +31,7 @@ namespace kith {
 class CellPartition {
  public:
   // `x` must outlive it. With control rows, forecasts how many probes the recall needs.
-  CellPartition(const MatrixView& x, const CellsWish& wish, const ControlRows* control, const Resources& resources);
+  CellPartition(const MatrixView& x, const CellsParams& params, const ControlRows* control, const Resources& resources);
 
   int64_t cells() const { return cells_; }
   int64_t probes() const { return probes_; }
@@ -64,7 +64,7 @@ class CellPartition {
   bool ranks_all() const { return cells_ <= kMostCellsRanked; }
   int64_t batch_rows() const;
   void assign();
-  void foresee(const MatrixView& x, const CellsWish& wish, const ControlRows& control);
+  void foresee(const MatrixView& x, const CellsParams& params, const ControlRows& control);
   void list_members();
   void make_room(const RankWindow& window);
   void rank_rows();

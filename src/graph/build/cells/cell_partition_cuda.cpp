@@ -64,32 +64,32 @@ NearCells::NearCells(const MatrixView& centres, const uint32_t* own, const std::
   context->synchronize();  // `starts` is on its way
 }
 
-CellPartitionCuda::CellPartitionCuda(const GraphRowsCuda& rows, const CellsWish& wish, const ControlRows& control,
+CellPartitionCuda::CellPartitionCuda(const GraphRowsCuda& rows, const CellsParams& params, const ControlRows& control,
                                      const ControlTies* ties, const GraphShare* share,
                                      std::shared_ptr<const DeviceContext> context, const Resources& resources)
     : rows_(rows),
       context_(std::move(context)),
       resources_(resources.with_progress({}).with_log({})),
-      space_(rows, wish.metric, context_, resources_),
+      space_(rows, params.metric, context_, resources_),
       share_(share),
       ranked_rows_(share_ == nullptr ? RankPart{0, rows.view().rows()} : share_->rows()),
-      cells_(wish.cells),
-      probes_(ranked_probes(wish)),
+      cells_(params.cells),
+      probes_(ranked_probes(params)),
       likely_(probes_),
       own_(rows.view().rows(), "the cells", context_, resources_) {
-  learn_centres(wish);
+  learn_centres(params);
   const bool leads = share_ == nullptr || share_->leads();
-  if (wish.recall && leads) {
-    forecast_ = foresee_probes(*wish.recall, control, *ties, *this, resources.with_log({}));
+  if (params.recall && leads) {
+    forecast_ = foresee_probes(*params.recall, control, *ties, *this, resources.with_log({}));
   }
   if (share_ != nullptr) share_->take_first(&forecast_, 1);
   if (forecast_.needed > 0) likely_ = std::min(forecast_.needed, probes_);
 }
 
 // The first of parts learns for all: their rows of the sample are few, and k-means would exchange much for them.
-void CellPartitionCuda::learn_centres(const CellsWish& wish) {
+void CellPartitionCuda::learn_centres(const CellsParams& params) {
   std::optional<KMeans> means;
-  if (share_ == nullptr || share_->leads()) means = learn_from_sample(wish);
+  if (share_ == nullptr || share_->leads()) means = learn_from_sample(params);
   centre_memory_ = DeviceArray<float>(cells_ * space_.cols(), "the cells' centres", context_, resources_);
   centres_ = MatrixView(centre_memory_.data(), DType::f32, {cells_, space_.cols(), space_.cols()},
                         MemorySpace::cuda(context_->device()));
@@ -101,16 +101,16 @@ void CellPartitionCuda::learn_centres(const CellsWish& wish) {
 }
 
 // None where memory is only counted.
-std::optional<KMeans> CellPartitionCuda::learn_from_sample(const CellsWish& wish) const {
+std::optional<KMeans> CellPartitionCuda::learn_from_sample(const CellsParams& params) const {
   const int64_t all = rows_.view().rows();
-  const int64_t count = std::min(all, wish.cells * kSampleRowsPerCell);
-  const std::vector<uint32_t> sample = sample_rows(CounterRng(wish.seed, kCellSampleStream), all, count, resources_);
+  const int64_t count = std::min(all, params.cells * kSampleRowsPerCell);
+  const std::vector<uint32_t> sample = sample_rows(CounterRng(params.seed, kCellSampleStream), all, count, resources_);
   const DeviceArray<uint32_t> list(count, "a sample of the rows", context_, resources_);
   const DeviceArray<float> vectors(count * space_.cols(), "a sample of the rows", context_, resources_);
   context_->copy_values(list.data(), sample.data(), count);
   const MatrixView seen = space_.listed(list.data(), count, CellSide::found, vectors.data());
   std::optional<KMeans> means;
-  call_or_count(resources_, [&](const Resources& used) { means = learn_cells(seen, wish, used); });
+  call_or_count(resources_, [&](const Resources& used) { means = learn_cells(seen, params, used); });
   return means;
 }
 
@@ -125,10 +125,10 @@ void CellPartitionCuda::put_centres(const MatrixView& learned) const {
 }
 
 void CellPartitionCuda::search(const MatrixView& queries, const MatrixView& centres, int64_t k) const {
-  const KnnParams wish{.k = k, .metric = Metric::l2, .check_finite = false};
+  const KnnParams params{.k = k, .metric = Metric::l2, .check_finite = false};
   const NeighborsView out{found_ids_.data(), found_distances_.data(), queries.rows(), k,
                           MemorySpace::cuda(context_->device())};
-  call_or_count(resources_, [&](const Resources& used) { knn(queries, centres, out, wish, used); });
+  call_or_count(resources_, [&](const Resources& used) { knn(queries, centres, out, params, used); });
 }
 
 void CellPartitionCuda::find_own(std::span<const uint32_t> rows, uint32_t* own) {
@@ -145,7 +145,7 @@ void CellPartitionCuda::find_own(std::span<const uint32_t> rows, uint32_t* own) 
     search(space_.listed(list.data() + first, some, CellSide::found, vectors.data()), centres_, 1);
     context_->copy_values(found.data(), found_ids_.data(), some);
     context_->synchronize();
-    if (!only_counts(resources_)) std::copy_n(found.begin(), some, own + first);
+    if (!counts_only(resources_)) std::copy_n(found.begin(), some, own + first);
   }
   found_ids_ = {};
   found_distances_ = {};
@@ -206,7 +206,7 @@ int64_t CellPartitionCuda::wanted_for(int64_t probes) const {
 // The rows of a batch. Where memory is only counted as many as with few probes: these may come first.
 int64_t CellPartitionCuda::batch_for(int64_t wanted) const {
   const int64_t most = std::clamp<int64_t>(ranked_rows_.count, 1, kDeviceBatch);
-  return only_counts(resources_) ? most : std::clamp<int64_t>(kMostFound / wanted, 1, most);
+  return counts_only(resources_) ? most : std::clamp<int64_t>(kMostFound / wanted, 1, most);
 }
 
 void CellPartitionCuda::rank(const RankWindow& window) {
@@ -334,7 +334,7 @@ std::vector<int64_t> CellPartitionCuda::sizes_among(const RankPart& rows) const 
   std::vector<uint32_t> found(static_cast<size_t>(cells_));
   context_->copy_values(found.data(), counts.data(), cells_);
   context_->synchronize();
-  if (!only_counts(resources_)) return {found.begin(), found.end()};
+  if (!counts_only(resources_)) return {found.begin(), found.end()};
   std::vector<int64_t> most_tiles(static_cast<size_t>(cells_), 1);
   most_tiles.back() = rows.count - cells_ + 1;
   return most_tiles;

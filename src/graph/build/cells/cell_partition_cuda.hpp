@@ -51,7 +51,7 @@ class CellPartitionCuda final : public CellPlaces {
  public:
   // For a requested recall, forecasts the number of probes from the control rows and their ties, which must then be
   // given. `share`: among several parts; null: there are no others.
-  CellPartitionCuda(const GraphRowsCuda& rows, const CellsWish& wish, const ControlRows& control,
+  CellPartitionCuda(const GraphRowsCuda& rows, const CellsParams& params, const ControlRows& control,
                     const ControlTies* ties, const GraphShare* share, std::shared_ptr<const DeviceContext> context,
                     const Resources& resources);
 
@@ -84,8 +84,8 @@ class CellPartitionCuda final : public CellPlaces {
   bool ranks_all() const { return cells_ <= kMostCellsRanked; }
   int64_t wanted_for(int64_t probes) const;
   int64_t batch_for(int64_t wanted) const;
-  void learn_centres(const CellsWish& wish);
-  std::optional<KMeans> learn_from_sample(const CellsWish& wish) const;
+  void learn_centres(const CellsParams& params);
+  std::optional<KMeans> learn_from_sample(const CellsParams& params) const;
   void put_centres(const MatrixView& learned) const;
   void rank_all();
   void rank_near();

@@ -34,7 +34,7 @@ PanelFormat rank_format(int64_t cols) {
 // An origin of whole numbers, if centres are so far from it that rounding it hardly matters: differences of bytes and
 // such an origin fit in a single bf16, so that tiles need only one of their two products.
 std::vector<float> rank_origin(const MatrixView& centres, const Resources& resources) {
-  if (only_counts(resources)) return std::vector<float>(static_cast<size_t>(centres.cols()));
+  if (counts_only(resources)) return std::vector<float>(static_cast<size_t>(centres.cols()));
   constexpr double kFarColumn = 8;
   std::vector<float> origin = choose_origin(KeyKind::l2, centres);
   double squares = 0;

@@ -31,14 +31,14 @@ struct CellTask {
 
 class CellStepsCpu final : public CellSteps {
  public:
-  CellStepsCpu(const PairRows& rows, const CellsWish& wish, const ControlRows* control, WorkingLists& lists,
+  CellStepsCpu(const PairRows& rows, const CellsParams& params, const ControlRows* control, WorkingLists& lists,
                const Resources& resources)
-      : cells_(rows.view(), wish, control, resources),
+      : cells_(rows.view(), params, control, resources),
         rows_(rows, cells_.order().data(), resources),
         lists_(lists),
-        share_(wish.share),
+        share_(params.share),
         resources_(resources),
-        joined_(wish.joined_room, "the ranks' lists", resources) {
+        joined_(params.joined_room, "the ranks' lists", resources) {
     for (int slot = 0; slot < resources.threads(); ++slot) {
       workers_.push_back(std::make_unique<CellWorker>(rows_, nullptr, lists, resources));
     }
@@ -180,11 +180,11 @@ class CellStepsCpu final : public CellSteps {
 
 }  // namespace
 
-std::unique_ptr<CellSteps> make_cell_steps_cpu(GraphListsCpu& lists, const CellsWish& wish) {
-  if (wish.keeps_order) lists.order = HostArray<uint32_t>(lists.rows(), "the order of rows", lists.resources());
-  auto steps = std::make_unique<CellStepsCpu>(lists.pairs(), wish, lists.control(), lists.lists(), lists.resources());
+std::unique_ptr<CellSteps> make_cell_steps_cpu(GraphListsCpu& lists, const CellsParams& params) {
+  if (params.keeps_order) lists.order = HostArray<uint32_t>(lists.rows(), "the order of rows", lists.resources());
+  auto steps = std::make_unique<CellStepsCpu>(lists.pairs(), params, lists.control(), lists.lists(), lists.resources());
   const HostArray<uint32_t>& order = steps->cells().order();
-  if (wish.keeps_order) std::copy(order.begin(), order.end(), lists.order.begin());
+  if (params.keeps_order) std::copy(order.begin(), order.end(), lists.order.begin());
   return steps;
 }
 

@@ -32,13 +32,13 @@ namespace {
 
 class CellStepsCuda final : public CellSteps {
  public:
-  CellStepsCuda(const GraphListsCuda& lists, const CellsWish& wish)
+  CellStepsCuda(const GraphListsCuda& lists, const CellsParams& params)
       : rows_(lists.collection()),
         lists_(lists.lists()),
         context_(lists.context()),
         resources_(lists.resources()),
-        metric_(wish.metric),
-        wish_(wish),
+        metric_(params.metric),
+        params_(params),
         control_(lists.control()),
         share_(lists.share()),
         compare_(context_, resources_) {
@@ -48,7 +48,7 @@ class CellStepsCuda final : public CellSteps {
     operands_.cols = rows_.cols();
     operands_.chunks = operand_chunks(operands_.cols, operand_value_bytes(operands_.type));
     look_at_control_rows();
-    if (!wish.recall) return;
+    if (!params.recall) return;
     ViewSource source(rows_.view());
     const auto search = [&](const MatrixView& queries, int64_t most, const Resources& used) {
       return lists.search(queries, most, used);
@@ -60,7 +60,7 @@ class CellStepsCuda final : public CellSteps {
 
   void learn() override {
     if (cells_) return;
-    cells_.emplace(rows_, wish_, control_, ties_ ? &*ties_ : nullptr, share_, context_, resources_);
+    cells_.emplace(rows_, params_, control_, ties_ ? &*ties_ : nullptr, share_, context_, resources_);
     forecast_ = cells_->forecast();
     ties_.reset();
   }
@@ -75,7 +75,7 @@ class CellStepsCuda final : public CellSteps {
     make_space();
   }
 
-  int64_t probes() const override { return ranked_probes(wish_); }
+  int64_t probes() const override { return ranked_probes(params_); }
   const ProbeForecast& forecast() const override { return forecast_; }
   int64_t pairs(int64_t probes) const override { return cells_->pairs(probes); }
   double blur() const override { return blur_; }
@@ -104,7 +104,7 @@ class CellStepsCuda final : public CellSteps {
 
   // For pieces of waves, as large as there is memory to spare for: half of it, and a quarter for slots.
   void make_space() {
-    const int64_t largest = context_->only_counts() ? lists_.rows : largest_cell();
+    const int64_t largest = context_->counts_only() ? lists_.rows : largest_cell();
     const int64_t spare = std::min(SpareDeviceMemory::of(resources_), idle_bytes() / parts());
     compare_.take_space({lists_.rows, lists_.length, operands_.chunks, layout_->cells(), largest}, spare / 2);
     most_slots_ = std::min(compare_.space().slots, own_rows() + spare / 4 / array_bytes<uint32_t>(1));
@@ -222,7 +222,7 @@ class CellStepsCuda final : public CellSteps {
   double blur_of(const OperandBounds& rows, float sample_largest) const {
     constexpr double kAllBlurred = 0.15;  // of the squared distance
     const bool exact_products = operands_.type == OperandType::bytes || operands_.kind == KeyKind::inner_product;
-    if (exact_products || context_->only_counts()) return 0;
+    if (exact_products || context_->counts_only()) return 0;
     const WindowProblem problem{operands_.kind, false, operands_.cols, operand_scale(sample_largest)};
     const double norm = rows.norm;
     const double error = value_error(problem, {rows, norm * norm, 0}, rows);
@@ -275,7 +275,7 @@ class CellStepsCuda final : public CellSteps {
   std::shared_ptr<const DeviceContext> context_;
   const Resources resources_;
   const Metric metric_;
-  const CellsWish wish_;
+  const CellsParams params_;
   const ControlRows& control_;
   const GraphShare* const share_;
   std::optional<ControlTies> ties_;
@@ -298,7 +298,7 @@ class CellStepsCuda final : public CellSteps {
 // rows, the lists, and what the CPU's steps take.
 class CellStepsOnHost final : public CellSteps {
  public:
-  CellStepsOnHost(const GraphListsCuda& lists, const CellsWish& wish)
+  CellStepsOnHost(const GraphListsCuda& lists, const CellsParams& params)
       : there_(lists.lists()),
         context_(lists.context()),
         resources_(lists.resources().with_device(Device::cpu())),
@@ -307,14 +307,14 @@ class CellStepsOnHost final : public CellSteps {
     const MatrixView& x = lists.view();
     const auto row_bytes = static_cast<size_t>(x.cols() * size_of(x.dtype()));
     const auto pitch = static_cast<size_t>(x.row_stride() * size_of(x.dtype()));
-    if (!context_->only_counts()) {
+    if (!context_->counts_only()) {
       KITH_CUDA_CHECK(cudaMemcpy2DAsync(matrix_.mutable_view().row(0), row_bytes, x.data(), pitch, row_bytes,
                                         static_cast<size_t>(x.rows()), cudaMemcpyDeviceToHost, context_->stream()));
     }
     context_->synchronize();
-    pairs_.emplace(matrix_.view(), key_kind(wish.metric), resources_);
-    lists_.emplace(*pairs_, wish.metric, &lists.control(), working_, resources_);
-    CellsWish here = wish;
+    pairs_.emplace(matrix_.view(), key_kind(params.metric), resources_);
+    lists_.emplace(*pairs_, params.metric, &lists.control(), working_, resources_);
+    CellsParams here = params;
     here.keeps_order = false;  // nobody would look at it
     steps_ = make_cell_steps_cpu(*lists_, here);
   }
@@ -347,10 +347,10 @@ class CellStepsOnHost final : public CellSteps {
 
 }  // namespace
 
-std::unique_ptr<CellSteps> make_cell_steps_cuda(GraphLists& lists, const CellsWish& wish) {
+std::unique_ptr<CellSteps> make_cell_steps_cuda(GraphLists& lists, const CellsParams& params) {
   auto& there = static_cast<GraphListsCuda&>(lists);
-  if (!is_product(there.pairs().kind)) return std::make_unique<CellStepsOnHost>(there, wish);
-  return std::make_unique<CellStepsCuda>(there, wish);
+  if (!is_product(there.pairs().kind)) return std::make_unique<CellStepsOnHost>(there, params);
+  return std::make_unique<CellStepsCuda>(there, params);
 }
 
 }  // namespace kith

@@ -8,35 +8,35 @@
 
 namespace kith {
 
-std::unique_ptr<CellSteps> make_cell_steps(GraphLists& lists, const CellsWish& wish) {
+std::unique_ptr<CellSteps> make_cell_steps(GraphLists& lists, const CellsParams& params) {
   return dispatch_lists(
-      lists, [&](GraphListsCpu& on_cpu) { return make_cell_steps_cpu(on_cpu, wish); },
-      [&] { return make_cell_steps_cuda(lists, wish); });
+      lists, [&](GraphListsCpu& on_cpu) { return make_cell_steps_cpu(on_cpu, params); },
+      [&] { return make_cell_steps_cuda(lists, params); });
 }
 
-BuildOutcome run_cells(CellSteps& steps, GraphLists& lists, const CellsWish& wish, const Resources& resources) {
+BuildOutcome run_cells(CellSteps& steps, GraphLists& lists, const CellsParams& params, const Resources& resources) {
   using Clock = std::chrono::steady_clock;
   BuildOutcome outcome;
-  outcome.reached = !wish.recall;
+  outcome.reached = !params.recall;
   steps.cut();
-  if (only_counts(resources)) {
-    steps.count_waves(widest_wave(wish.probes));
-    lists.survey(wish.k, Flags::keep);
+  if (counts_only(resources)) {
+    steps.count_waves(widest_wave(params.probes));
+    lists.survey(params.k, Flags::keep);
     lists.measure();
     return outcome;
   }
-  const int64_t most = std::min(steps.probes(), wish.probes);
+  const int64_t most = std::min(steps.probes(), params.probes);
   const int64_t foreseen = steps.forecast().needed;
   const int64_t needed = foreseen > 0 ? std::min(foreseen, most) : most;
-  const int64_t own_rows = wish.share == nullptr ? lists.rows() : wish.share->rows().count;
+  const int64_t own_rows = params.share == nullptr ? lists.rows() : params.share->rows().count;
   ProgressMeter meter("compare", own_rows * needed, resources);
   Clock::time_point began = steps.began();
-  for (int64_t probe = 0; probe < most && !(wish.recall && outcome.reached);) {
+  for (int64_t probe = 0; probe < most && !(params.recall && outcome.reached);) {
     // Where less was found than foreseen, more probes follow.
     const int64_t end = wave_end(probe, probe < needed ? needed : most);
     GraphRound round;
     round.comparisons = steps.wave(probe, end, meter);
-    const ListSurvey survey = lists.survey(wish.k, Flags::set);
+    const ListSurvey survey = lists.survey(params.k, Flags::set);
     round.phi = survey.phi;
     round.updates = survey.updates;
     outcome.recall = lists.measure();
@@ -45,9 +45,9 @@ BuildOutcome run_cells(CellSteps& steps, GraphLists& lists, const CellsWish& wis
     began = Clock::now();
     outcome.rounds.push_back(round);
     outcome.probes = probe = end;
-    if (wish.recall && outcome.recall && end >= needed) outcome.reached = outcome.recall->recall >= *wish.recall;
+    if (params.recall && outcome.recall && end >= needed) outcome.reached = outcome.recall->recall >= *params.recall;
   }
-  lists.survey(wish.k, Flags::clear);
+  lists.survey(params.k, Flags::clear);
   meter.finish();
   return outcome;
 }

@@ -56,14 +56,14 @@ class CellSteps {
 };
 
 // CPU backend. Waves write the lists, which must outlive it.
-std::unique_ptr<CellSteps> make_cell_steps_cpu(GraphListsCpu& lists, const CellsWish& wish);
+std::unique_ptr<CellSteps> make_cell_steps_cpu(GraphListsCpu& lists, const CellsParams& params);
 // GPU backend, with lists on the GPU. Metrics that are no products are compared on the CPU.
-std::unique_ptr<CellSteps> make_cell_steps_cuda(GraphLists& lists, const CellsWish& wish);
+std::unique_ptr<CellSteps> make_cell_steps_cuda(GraphLists& lists, const CellsParams& params);
 // The backend for the device.
-std::unique_ptr<CellSteps> make_cell_steps(GraphLists& lists, const CellsWish& wish);
+std::unique_ptr<CellSteps> make_cell_steps(GraphLists& lists, const CellsParams& params);
 
 // Fills the empty lists with as many probes as the recall needs, at most those of the
 // parameters.
-BuildOutcome run_cells(CellSteps& steps, GraphLists& lists, const CellsWish& wish, const Resources& resources);
+BuildOutcome run_cells(CellSteps& steps, GraphLists& lists, const CellsParams& params, const Resources& resources);
 
 }  // namespace kith

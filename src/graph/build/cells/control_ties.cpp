@@ -44,7 +44,7 @@ void ControlTies::look(const ControlRows& control, RowSource& x, const ControlRo
                        const Resources& resources) {
   if (control_rows_ == 0) return;
   const Resources quiet = resources.with_progress({});
-  if (only_counts(resources)) return count_memory(x.info(), search, quiet);
+  if (counts_only(resources)) return count_memory(x.info(), search, quiet);
   for (int64_t i = 0; i < control_rows_; ++i) {
     if (control.has_ties(i)) tied_.push_back(static_cast<uint32_t>(i));
   }

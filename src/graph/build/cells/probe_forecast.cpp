@@ -202,7 +202,7 @@ ProbeForecast foresee_probes(double recall, const ControlRows& control, const Co
   constexpr double kMostOfThem = 0.8;
   if (control.rows().empty()) return {};
   Forecast forecast(control, ties, places, resources);
-  if (only_counts(resources)) {
+  if (counts_only(resources)) {
     forecast.count_memory();
     return {};
   }

@@ -82,7 +82,7 @@ struct BlockMemoryCuda {
     const int64_t most = compare_bytes(shape.rows);
     compare.take_space({shape.rows, shape.k, chunks, shape.cells, shape.largest_cell}, most);
     // With smaller cells it may take more than was counted for the largest; and rows are read.
-    if (only_counts(resources)) {
+    if (counts_only(resources)) {
       slack.emplace(kReadBytes * resources.threads(), std::max<int64_t>(0, most - compare.space().bytes), resources);
     }
   }

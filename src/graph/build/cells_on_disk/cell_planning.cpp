@@ -43,10 +43,10 @@ struct StoredForecast {
 
 }  // namespace
 
-CellPlanning::CellPlanning(const VectorFile& x, const CellsWish& wish, bool check_finite, WorkFolder* folder,
+CellPlanning::CellPlanning(const VectorFile& x, const CellsParams& params, bool check_finite, WorkFolder* folder,
                            const Resources& resources)
     : x_(x),
-      wish_(wish),
+      params_(params),
       check_finite_(check_finite),
       folder_(folder),
       resources_(resources),
@@ -55,11 +55,12 @@ CellPlanning::CellPlanning(const VectorFile& x, const CellsWish& wish, bool chec
 void CellPlanning::count() {
   take_survey();
   learn();
-  centres_ = MatrixBuffer(DType::f32, wish_.cells, cell_cols(x_.cols(), wish_.metric), "the cells' centres", quiet_);
+  centres_ =
+      MatrixBuffer(DType::f32, params_.cells, cell_cols(x_.cols(), params_.metric), "the cells' centres", quiet_);
   (void)search_control();
-  const std::vector<uint32_t> rows = ControlRows::draw(x_.rows(), wish_.seed, quiet_);
-  const Neighbors truth(static_cast<int64_t>(rows.size()), ControlRows::wanted(x_.rows(), wish_.k), quiet_);
-  (void)foresee(ControlRows(x_.rows(), wish_.metric, wish_.k, rows, Neighbors()));
+  const std::vector<uint32_t> rows = ControlRows::draw(x_.rows(), params_.seed, quiet_);
+  const Neighbors truth(static_cast<int64_t>(rows.size()), ControlRows::wanted(x_.rows(), params_.k), quiet_);
+  (void)foresee(ControlRows(x_.rows(), params_.metric, params_.k, rows, Neighbors()));
 }
 
 CellPlanning::Plan CellPlanning::find(bool keep) {
@@ -95,9 +96,9 @@ PassBatch CellPlanning::pass_batch() const {
 void CellPlanning::take_survey() {
   const HostArray<std::byte> section(kSampleSection * row_bytes(), "the cells' sample", quiet_);
   const std::vector<uint32_t> sample =
-      sample_rows(CounterRng(wish_.seed, kCellSampleStream), x_.rows(), sample_count(), quiet_);
+      sample_rows(CounterRng(params_.seed, kCellSampleStream), x_.rows(), sample_count(), quiet_);
   const PassBatch batch = pass_batch();
-  if (only_counts(resources_)) {
+  if (counts_only(resources_)) {
     const HostArray<float> longest(resources_.threads() * x_.cols(), "the longest row", quiet_);
     (void)pass_over(x_, "survey", batch, nullptr, resources_, {});
     return;
@@ -110,7 +111,7 @@ void CellPlanning::take_survey() {
   auto next = sample.begin();
   const auto look = [&](int64_t first, const MatrixView& rows) {
     if (check_finite_) refuse_not_finite("x", rows, {first}, quiet_);
-    survey_.longest = std::max(survey_.longest, longest_row(rows, wish_.metric, quiet_));
+    survey_.longest = std::max(survey_.longest, longest_row(rows, params_.metric, quiet_));
     for (; next != sample.end() && *next < first + rows.rows(); ++next) {
       std::memcpy(section.data() + filled * row_bytes(), rows.row(*next - first), static_cast<size_t>(row_bytes()));
       if (++filled == kSampleSection) end_section();
@@ -135,32 +136,32 @@ void CellPlanning::verify_source() const {
 }
 
 MatrixBuffer CellPlanning::learn() {
-  const int64_t cols = cell_cols(x_.cols(), wish_.metric);
-  if (only_counts(resources_)) {
+  const int64_t cols = cell_cols(x_.cols(), params_.metric);
+  if (counts_only(resources_)) {
     RowsInfo sample(sample_count(), cols, DType::f32);
     sample.in_memory = false;
-    count_work(fit_footprint(cell_training(wish_), sample, quiet_), quiet_);
+    count_work(fit_footprint(cell_training(params_), sample, quiet_), quiet_);
     return {};
   }
   std::optional<StepFile> step = folder_->find("sample");
   if (!step) throw DamagedStep(folder_->path() + "/sample", "survey", 0, "the sample is not there");
   const VectorFile sample(std::make_shared<const CellSample>(std::move(*step), sample_count(), x_.cols(), x_.dtype(),
-                                                             wish_.metric, survey_.longest));
-  KMeans means(cell_training(wish_));
+                                                             params_.metric, survey_.longest));
+  KMeans means(cell_training(params_));
   means.fit(sample, {}, quiet_);
   const KMeansSnapshot fitted = means.snapshot();
-  MatrixBuffer centres(DType::f32, wish_.cells, cols, "the cells' centres", quiet_);
-  for (int64_t i = 0; i < wish_.cells; ++i) {
+  MatrixBuffer centres(DType::f32, params_.cells, cols, "the cells' centres", quiet_);
+  for (int64_t i = 0; i < params_.cells; ++i) {
     std::memcpy(centres.mutable_view().row(i), fitted.centres.row(i), static_cast<size_t>(cols * 4));
   }
   return centres;
 }
 
 MatrixBuffer CellPlanning::find_centres() {
-  const int64_t cols = cell_cols(x_.cols(), wish_.metric);
-  const int64_t bytes = wish_.cells * cols * 4;
+  const int64_t cols = cell_cols(x_.cols(), params_.metric);
+  const int64_t bytes = params_.cells * cols * 4;
   if (const std::optional<StepFile> step = folder_->find("centres")) {
-    MatrixBuffer centres(DType::f32, wish_.cells, cols, "the cells' centres", quiet_);
+    MatrixBuffer centres(DType::f32, params_.cells, cols, "the cells' centres", quiet_);
     if (step->bytes(0) != bytes) throw DamagedStep(step->name(), step->name(), 0, "the step is of other cells");
     step->read(0, centres.mutable_view().row(0));
     order_ = step->values<uint32_t>(1);
@@ -176,29 +177,29 @@ MatrixBuffer CellPlanning::find_centres() {
 }
 
 Neighbors CellPlanning::search_control() const {
-  return search_control_rows(x_, {wish_.metric, wish_.k, wish_.seed}, resources_);
+  return search_control_rows(x_, {params_.metric, params_.k, params_.seed}, resources_);
 }
 
 ProbeForecast CellPlanning::foresee(const ControlRows& control) const {
   const ReadMemory memory = x_.reserve_memory(quiet_);
   FileSource source(x_);
   const auto search = [&](const MatrixView& queries, int64_t k, const Resources& used) {
-    return search_file(queries, x_, wish_.metric, k, used);
+    return search_file(queries, x_, params_.metric, k, used);
   };
-  const ControlTies ties(control, source, wish_.metric, search, resources_);
+  const ControlTies ties(control, source, params_.metric, search, resources_);
   const auto listed = [&](const uint32_t* rows, int64_t count, CellSide side) {
     MatrixBuffer stored(x_.dtype(), count, x_.cols(), "rows near the control rows", quiet_);
-    if (!only_counts(quiet_)) gather(source, {rows, rows + count}, stored.mutable_view(), quiet_);
+    if (!counts_only(quiet_)) gather(source, {rows, rows + count}, stored.mutable_view(), quiet_);
     const std::vector<uint32_t> places = row_numbers(0, count);
-    return CellSpace(stored.view(), wish_.metric, survey_.longest).listed(places.data(), count, side, quiet_);
+    return CellSpace(stored.view(), params_.metric, survey_.longest).listed(places.data(), count, side, quiet_);
   };
   CentrePlaces places(centres(), listed, kPlaceBatch, quiet_);
-  return foresee_probes(*wish_.recall, control, ties, places, resources_);
+  return foresee_probes(*params_.recall, control, ties, places, resources_);
 }
 
 CellPlanning::Plan CellPlanning::find_plan() const {
-  const std::vector<uint32_t> rows = ControlRows::draw(x_.rows(), wish_.seed, quiet_);
-  const int64_t wanted = ControlRows::wanted(x_.rows(), wish_.k);
+  const std::vector<uint32_t> rows = ControlRows::draw(x_.rows(), params_.seed, quiet_);
+  const int64_t wanted = ControlRows::wanted(x_.rows(), params_.k);
   const auto count = static_cast<int64_t>(rows.size());
   folder_->await({"plan"});
   if (const std::optional<StepFile> step = folder_->find("plan")) {
@@ -210,14 +211,14 @@ CellPlanning::Plan CellPlanning::find_plan() const {
     step->read(1, truth.view().distances);
     StoredForecast stored;
     step->read(2, &stored);
-    return {ControlRows(x_.rows(), wish_.metric, wish_.k, rows, truth),
+    return {ControlRows(x_.rows(), params_.metric, params_.k, rows, truth),
             {stored.needed, stored.for_descent, stored.mean_near, stored.crowded != 0}};
   }
   Neighbors truth = search_control();
-  ControlRows control(x_.rows(), wish_.metric, wish_.k, rows, truth);
+  ControlRows control(x_.rows(), params_.metric, params_.k, rows, truth);
   const ProbeForecast forecast = foresee(control);
   resources_.log(LogLevel::info, fmt::format("graph of {} rows from disk: {} of {} cells are probed by each row",
-                                             x_.rows(), forecast.needed, wish_.cells));
+                                             x_.rows(), forecast.needed, params_.cells));
   StepWriter writer(*folder_, "plan");
   writer.add({reinterpret_cast<const std::byte*>(truth.ids()), static_cast<size_t>(count * wanted * 8)});
   writer.add({reinterpret_cast<const std::byte*>(truth.distances()), static_cast<size_t>(count * wanted * 4)});

@@ -33,7 +33,7 @@ class CellPlanning {
   };
 
   // Without a folder where memory is only counted.
-  CellPlanning(const VectorFile& x, const CellsWish& wish, bool check_finite, WorkFolder* folder,
+  CellPlanning(const VectorFile& x, const CellsParams& params, bool check_finite, WorkFolder* folder,
                const Resources& resources);
 
   // What each phase takes at least; the centres stay.
@@ -54,7 +54,7 @@ class CellPlanning {
     std::vector<uint64_t> hashes;
   };
 
-  int64_t sample_count() const { return std::min(x_.rows(), wish_.cells * kSampleRowsPerCell); }
+  int64_t sample_count() const { return std::min(x_.rows(), params_.cells * kSampleRowsPerCell); }
   int64_t row_bytes() const { return RowsInfo(x_).row_bytes(); }
   bool find_survey();
   PassBatch pass_batch() const;
@@ -67,7 +67,7 @@ class CellPlanning {
   Plan find_plan() const;
 
   const VectorFile& x_;
-  const CellsWish wish_;
+  const CellsParams params_;
   const bool check_finite_;
   WorkFolder* const folder_;
   const Resources& resources_;

@@ -85,7 +85,7 @@ int64_t staging_bytes(const SourceRanking& task, const StagingPlan& plan) {
 
 // Small pieces need large tables, large ones much memory.
 StagingPlan plan_staging(const SourceRanking& task, const Resources& resources) {
-  const int64_t left = only_counts(resources) ? 0 : resources.host_memory()->available();
+  const int64_t left = counts_only(resources) ? 0 : resources.host_memory()->available();
   const int64_t fewest_cells = divide_up(task.cells(), kMostPasses);
   std::optional<StagingPlan> large;  // the largest pieces that fit well
   std::optional<StagingPlan> small;  // what takes least in one pass
@@ -273,7 +273,7 @@ void write_found(WorkFolder* folder, const ProbeSteps& steps, const StepRange& r
   });
   const int64_t batch = std::min(each, divide_up(in_step, divide_up(in_step, sections)) * per_section);
   ranks.take_memory(batch);
-  if (only_counts(resources)) {
+  if (counts_only(resources)) {
     (void)pass_over(task.x, "cells", {batch}, nullptr, resources, {});
     return;
   }
@@ -415,7 +415,7 @@ void write_rows(WorkFolder* folder, const StoreNames& names, const ProbeSteps& s
   const int64_t batch = rows_that_fit(kFewestPassRows, most_pass_rows(task.x), on_host,
                                       [&](int64_t rows) { return pass_with(rows, at_once); });
   const HostArray<std::byte> probes(batch * found.all_probes_bytes(), "probes", resources);
-  if (only_counts(resources)) {
+  if (counts_only(resources)) {
     const Reservation staging(slot_bytes(task, {per_piece, at_once}), 0, resources);
     (void)pass_over(task.x, "order", {batch}, nullptr, resources, {});
     return;
@@ -502,7 +502,7 @@ void write_near(WorkFolder* folder, const StoreNames& names, const SourceRanking
     some = HostArray<std::byte>(batch * record.all_probes_bytes(), "probes", resources);
   }
   ranks.take_memory(batch);
-  if (only_counts(resources)) return;
+  if (counts_only(resources)) return;
   const CellStore store(folder->open(names.rows), std::nullopt, order, record, resources);
   const PieceLayout& layout = store.layout();
   StepWriter writer(*folder, names.near);
@@ -630,7 +630,7 @@ int64_t CellStore::count_pairs(int64_t counted, const Resources& resources) cons
   const int64_t cells = static_cast<int64_t>(layout_.cells());
   const HostArray<int64_t> probing(cells, "the cells", resources);
   const HostArray<std::byte> some(layout_.rows_per_piece() * record_.all_probes_bytes(), "probes", resources);
-  if (only_counts(resources)) return 0;
+  if (counts_only(resources)) return 0;
   std::fill(probing.begin(), probing.end(), int64_t{0});
   for (int64_t piece = 0; piece < layout_.pieces(); ++piece) {
     read_near(piece, piece + 1, some.data());

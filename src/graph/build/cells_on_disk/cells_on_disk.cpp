@@ -24,16 +24,16 @@
 namespace kith {
 namespace {
 
-WorkManifest manifest_of(const VectorFile& x, const CellsWish& wish, bool chosen) {
+WorkManifest manifest_of(const VectorFile& x, const CellsParams& params, bool chosen) {
   WorkManifest manifest;
   manifest.set("work", chosen ? "a graph by the method that takes least time" : "a graph by cells");
   put_source(x, manifest);
-  manifest.set("k", wish.k);
-  manifest.set("metric", name_of(wish.metric));
-  manifest.set("recall", fmt::format("{}", *wish.recall));
-  manifest.set("seed", fmt::format("{}", wish.seed));
-  manifest.set("cells", wish.cells);
-  manifest.set("probes", wish.probes);
+  manifest.set("k", params.k);
+  manifest.set("metric", name_of(params.metric));
+  manifest.set("recall", fmt::format("{}", *params.recall));
+  manifest.set("seed", fmt::format("{}", params.seed));
+  manifest.set("cells", params.cells);
+  manifest.set("probes", params.probes);
   return manifest;
 }
 
@@ -42,16 +42,16 @@ struct Wave {
   int64_t probes = 0;
   int64_t pairs = 0;  // that were compared
   RecallEstimate recall;
-  bool reached(const CellsWish& wish) const { return recall.recall >= *wish.recall; }
+  bool reached(const CellsParams& params) const { return recall.recall >= *params.recall; }
 };
 
 class CellsOnDisk {
  public:
   // Without a folder where memory is only counted.
-  CellsOnDisk(const VectorFile& x, const CellsWish& wish, bool check_finite, WorkFolder* folder, const DiskWork* work,
-              const Resources& resources)
+  CellsOnDisk(const VectorFile& x, const CellsParams& params, bool check_finite, WorkFolder* folder,
+              const DiskWork* work, const Resources& resources)
       : x_(x),
-        wish_(wish),
+        params_(params),
         folder_(folder),
         keep_(work != nullptr && work->keep),
         most_rows_(work == nullptr ? INT64_MAX : work->most_rows),
@@ -59,12 +59,12 @@ class CellsOnDisk {
         goes_on_(work == nullptr ? nullptr : work->goes_on),
         resources_(resources),
         quiet_(resources.with_progress({})),
-        planning_(x, wish, check_finite, folder, resources) {}
+        planning_(x, params, check_finite, folder, resources) {}
 
   // What every phase takes at least, one after the other.
   void count() {
     planning_.count();
-    const int64_t most_probes = ranked_probes(wish_);
+    const int64_t most_probes = ranked_probes(params_);
     for (const int64_t probes : {int64_t{1}, std::min(SourceRanks::kFewWanted, most_probes), most_probes}) {
       const SourceRanking task = source_ranking(probes);
       const ProbeSteps steps(x_, probes, step_rows_);
@@ -79,10 +79,9 @@ class CellsOnDisk {
       count_work(blocks, quiet_);
     }
     // Lists are written with a section and a batch of results.
-    const Reservation written(
-        ListChain::section_bytes(wish_.k) * resources_.threads() + 2 * 64 * 12 * wish_.k + 8 * wish_.k * kControlRows +
-            StepFile::table_bytes(x_.rows() / 256 + 1),
-        0, quiet_);
+    const Reservation written(ListChain::section_bytes(params_.k) * resources_.threads() + 2 * 64 * 12 * params_.k +
+                                  8 * params_.k * kControlRows + StepFile::table_bytes(x_.rows() / 256 + 1),
+                              0, quiet_);
   }
 
   // The waves of a build, and what they came to.
@@ -96,7 +95,7 @@ class CellsOnDisk {
   std::optional<Course> run(GraphSink& sink) {
     graph_bytes_ = folder_->leads() ? sink.bytes_beside(folder_->path()) : 0;
     const auto [control, forecast] = planning_.find(keep_);
-    const int64_t most = ranked_probes(wish_);
+    const int64_t most = ranked_probes(params_);
     Course course{forecast.needed > 0 ? std::min(forecast.needed, most) : most,
                   static_cast<int64_t>(control.rows().size()), {}};
     if (goes_on_ && !goes_on_(forecast, std::nullopt)) return std::nullopt;
@@ -104,22 +103,22 @@ class CellsOnDisk {
       const bool asks = goes_on_ && probes == course.needed && !is_begun(probes);
       if (asks && !goes_on_(forecast, count_pairs(probes))) return std::nullopt;
       course.waves.push_back(find_wave(probes, control));
-      if (course.waves.back().reached(wish_) || probes == most) break;
+      if (course.waves.back().reached(params_) || probes == most) break;
       // As in memory: where less was found than foreseen, more probes follow.
-      if (!keep_ && folder_->leads()) ListChain(*folder_, probes, wish_.k, x_.rows()).remove();
+      if (!keep_ && folder_->leads()) ListChain(*folder_, probes, params_.k, x_.rows()).remove();
     }
     if (!folder_->leads()) return course;
     sink.begin();
-    ListChain(*folder_, course.waves.back().probes, wish_.k, x_.rows())
-        .write(wish_.metric, resources_, [&](const NeighborsView& part) { sink.append(part); });
+    ListChain(*folder_, course.waves.back().probes, params_.k, x_.rows())
+        .write(params_.metric, resources_, [&](const NeighborsView& part) { sink.append(part); });
     return course;
   }
 
   GraphReport report_of(const Course& course) const {
     GraphReport report;
     report.method = name_of(GraphMethod::cells);
-    report.parameters.push_back({"recall", *wish_.recall});
-    report.parameters.push_back({"seed", static_cast<int64_t>(wish_.seed)});
+    report.parameters.push_back({"recall", *params_.recall});
+    report.parameters.push_back({"seed", static_cast<int64_t>(params_.seed)});
     for (const Wave& wave : course.waves) {
       GraphRound round;
       round.comparisons = wave.pairs;
@@ -127,9 +126,9 @@ class CellsOnDisk {
       report.rounds.push_back(round);
     }
     const Wave& last = course.waves.back();
-    report.reached = last.reached(wish_);
+    report.reached = last.reached(params_);
     report.forecast = {course.needed, last.pairs};
-    report.parameters.push_back({"cells", wish_.cells});
+    report.parameters.push_back({"cells", params_.cells});
     report.parameters.push_back({"probes", last.probes});
     report.recall = GraphRecall{.recall = last.recall.recall,
                                 .recall_at_10 = last.recall.recall_at_10,
@@ -159,9 +158,11 @@ class CellsOnDisk {
 
  private:
   int64_t row_bytes() const { return RowsInfo(x_).row_bytes(); }
-  SourceRanking source_ranking(int64_t probes) const { return {x_, planning_.centres(), wish_.metric, planning_.longest(), probes}; }
+  SourceRanking source_ranking(int64_t probes) const {
+    return {x_, planning_.centres(), params_.metric, planning_.longest(), probes};
+  }
   BlockShape block_shape(int64_t probes, int64_t largest_cell) const {
-    return {x_.cols(), x_.dtype(), wish_.metric, wish_.k, wish_.cells, probes, x_.rows(), largest_cell};
+    return {x_.cols(), x_.dtype(), params_.metric, params_.k, params_.cells, probes, x_.rows(), largest_cell};
   }
 
   // Compares what is not compared yet, and measures it.
@@ -169,9 +170,9 @@ class CellsOnDisk {
     const std::string measured = measured_name(probes);
     std::optional<Wave> wave = read_wave(measured);
     // Lists that fell short are not looked at again, and those that are written are whole.
-    const bool written = wave && (wave->reached(wish_) || probes == ranked_probes(wish_));
+    const bool written = wave && (wave->reached(params_) || probes == ranked_probes(params_));
     if (wave && !(written && folder_->leads())) return *wave;
-    ListChain chain(*folder_, probes, wish_.k, x_.rows());
+    ListChain chain(*folder_, probes, params_.k, x_.rows());
     if (!chain.complete()) compare(probes, chain);
     if (!wave) {
       folder_->await({measured});
@@ -199,7 +200,7 @@ class CellsOnDisk {
   }
   bool is_begun(int64_t probes) {
     return read_wave(measured_name(probes)) ||
-           ListChain(*folder_, probes, wish_.k, x_.rows()).done({0, x_.rows()}) > 0;
+           ListChain(*folder_, probes, params_.k, x_.rows()).done({0, x_.rows()}) > 0;
   }
 
   // Stores all rows in the order of their cells, with their probes. Each part ranks the cells near its share of the
@@ -233,11 +234,11 @@ class CellsOnDisk {
     int64_t graph = 0;
   };
   Room room_for(int64_t probes) const {
-    const StoredRecord record(row_bytes(), probes, wish_.cells);
+    const StoredRecord record(row_bytes(), probes, params_.cells);
     const int64_t rows = x_.rows();
     const int64_t found = source_ranking(probes).ranks_all() ? record.all_probes_bytes() : record.probe_bytes;
-    const int64_t counts = ProbeSteps(x_, probes, step_rows_).count() * wish_.cells * int64_t{sizeof(int64_t)};
-    return {rows * found + counts, rows * record.bytes(), rows * (4 + 8 * wish_.k), graph_bytes_};
+    const int64_t counts = ProbeSteps(x_, probes, step_rows_).count() * params_.cells * int64_t{sizeof(int64_t)};
+    return {rows * found + counts, rows * record.bytes(), rows * (4 + 8 * params_.k), graph_bytes_};
   }
   void require_room(int64_t probes, bool with_cells) const {
     const Room room = room_for(probes);
@@ -291,7 +292,7 @@ class CellsOnDisk {
       std::optional<StepFile> rows = folder_->find(names.rows);
       std::optional<StepFile> near = folder_->find(names.near);
       if (rows && near) {
-        const StoredRecord record(row_bytes(), probes, wish_.cells);
+        const StoredRecord record(row_bytes(), probes, params_.cells);
         return CellStore(std::move(*rows), std::move(*near), planning_.order(), record, resources_);
       }
       const std::string& gone = rows ? names.near : names.rows;
@@ -365,7 +366,7 @@ class CellsOnDisk {
   }
 
   const VectorFile& x_;
-  const CellsWish wish_;
+  const CellsParams params_;
   WorkFolder* const folder_;
   const bool keep_;
   const int64_t most_rows_;
@@ -379,19 +380,19 @@ class CellsOnDisk {
 
 }  // namespace
 
-Footprint cells_on_disk_footprint(const VectorFile& x, const CellsWish& wish, const Resources& resources) {
+Footprint cells_on_disk_footprint(const VectorFile& x, const CellsParams& params, const Resources& resources) {
   return counted(resources,
-                 [&](const Resources& counting) { CellsOnDisk(x, wish, false, nullptr, nullptr, counting).count(); });
+                 [&](const Resources& counting) { CellsOnDisk(x, params, false, nullptr, nullptr, counting).count(); });
 }
 
-std::optional<GraphReport> cells_on_disk(const VectorFile& x, const CellsWish& wish, bool check_finite,
+std::optional<GraphReport> cells_on_disk(const VectorFile& x, const CellsParams& params, bool check_finite,
                                          const DiskWork& work, GraphSink& sink, const Resources& resources) {
-  const auto least = [&] { return cells_on_disk_footprint(x, wish, resources); };
+  const auto least = [&] { return cells_on_disk_footprint(x, params, resources); };
   return within_limits("the graph", resources, least, [&]() -> std::optional<GraphReport> {
-    WorkFolder folder(work.disk, work.folder, manifest_of(x, wish, work.goes_on != nullptr), resources, work.part);
+    WorkFolder folder(work.disk, work.folder, manifest_of(x, params, work.goes_on != nullptr), resources, work.part);
     if (work.file_bytes > 0) folder.divide_steps_by(work.file_bytes);
     const auto make = [&]() -> std::optional<GraphReport> {
-      CellsOnDisk build(x, wish, check_finite, &folder, &work, resources);
+      CellsOnDisk build(x, params, check_finite, &folder, &work, resources);
       const std::optional<StepFile> done = folder.done();
       // The part that leads has written the graph before it says that all is done; somebody may have removed it since.
       const bool writes = folder.leads() && (!done || !sink.is_there());

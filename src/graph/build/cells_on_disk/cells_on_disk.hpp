@@ -68,9 +68,9 @@ class GraphSink {
 };
 
 // On the device of the resources, which must not be automatic. Empty if goes_on() ended it; the steps are deleted then.
-std::optional<GraphReport> cells_on_disk(const VectorFile& x, const CellsWish& wish, bool check_finite,
+std::optional<GraphReport> cells_on_disk(const VectorFile& x, const CellsParams& params, bool check_finite,
                                          const DiskWork& work, GraphSink& sink, const Resources& resources);
 // The least memory of cells_on_disk().
-Footprint cells_on_disk_footprint(const VectorFile& x, const CellsWish& wish, const Resources& resources);
+Footprint cells_on_disk_footprint(const VectorFile& x, const CellsParams& params, const Resources& resources);
 
 }  // namespace kith

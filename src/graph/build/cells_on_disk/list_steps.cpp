@@ -177,7 +177,7 @@ RecallEstimate ListChain::measure(const ControlRows& control, const Resources& r
   const auto& rows = control.rows();
   const HostArray<std::byte> memory(resources.threads() * section_bytes(k_), "lists", resources);
   const HostArray<uint64_t> lists(static_cast<int64_t>(rows.size()) * k_, "the control rows' lists", resources);
-  if (only_counts(resources)) return {};
+  if (counts_only(resources)) return {};
   std::fill(lists.begin(), lists.end(), kPadding);
   for (const ListBlock& block : blocks_) {
     const StepFile step = open(block);

@@ -35,7 +35,7 @@ Footprint NearRanks::footprint(int64_t rows) const {
 
 void NearRanks::take_memory(int64_t rows) {
   found_ = HostArray<uint32_t>(rows * task_.probes, "the cells near each row", resources_);
-  if (only_counts(resources_)) return count_work(footprint(rows), resources_);
+  if (counts_only(resources_)) return count_work(footprint(rows), resources_);
   if (on_gpu()) {
     device_ = make_near_ranks_cuda(task_, rows, resources_);
     return;

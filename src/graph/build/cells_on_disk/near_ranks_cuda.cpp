@@ -57,8 +57,8 @@ class NearRanksCuda final : public NearRanks::Device {
                        .workspace_bytes,
                    "the cells near some rows", context_, resources_),
         tables_on_host_(8 * rows + 4 * kRuns * cols_, 0, resources_),
-        upload_(goes_through_pinned(task, rows) && !only_counts(resources_), resources_) {
-    if (only_counts(resources_)) {
+        upload_(goes_through_pinned(task, rows) && !counts_only(resources_), resources_) {
+    if (counts_only(resources_)) {
       search_near(kRuns);
       return;
     }
@@ -90,9 +90,9 @@ class NearRanksCuda final : public NearRanks::Device {
   // The cells near those whose centres are listed.
   void search_near(int64_t count) const {
     const NeighborsView out{ids_.data(), distances_.data(), count, near_, here()};
-    const KnnParams wish{.k = near_, .metric = Metric::l2, .check_finite = false};
+    const KnnParams params{.k = near_, .metric = Metric::l2, .check_finite = false};
     call_or_count(resources_, [&](const Resources& used) {
-      knn(centres(some_centres_, count), centres(centres_, task_.centres.rows()), out, wish, used);
+      knn(centres(some_centres_, count), centres(centres_, task_.centres.rows()), out, params, used);
     });
   }
 

@@ -16,7 +16,7 @@ namespace kith {
 template <typename FootprintOf>
 int64_t rows_that_fit(int64_t fewest, int64_t most, const Resources& resources, const FootprintOf& footprint_of) {
   most = std::max(most, fewest);
-  if (only_counts(resources)) return fewest;
+  if (counts_only(resources)) return fewest;
   const auto needed = [&](int64_t rows) { return Footprint(footprint_of(rows)); };
   const Footprint least = needed(fewest);
   const bool on_gpu = resources.device().kind == DeviceKind::cuda;

@@ -143,7 +143,7 @@ std::vector<uint64_t> pass_over(const VectorFile& x, std::string_view stage, con
   const VectorFile threaded = read_by_threads(x, resources);
   FileSource source(threaded);
   source.open(batch.most, resources);
-  if (only_counts(resources)) return {};
+  if (counts_only(resources)) return {};
   SourceHasher hasher(x);
   ProgressMeter meter(stage, x.rows(), resources);
   const int64_t row_bytes = RowsInfo(x).row_bytes();

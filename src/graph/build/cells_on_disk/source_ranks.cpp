@@ -49,7 +49,7 @@ void SourceRanks::take_memory(int64_t rows) {
   for (HostArray<uint32_t>& found : found_) {
     found = HostArray<uint32_t>(rows * task_.probes, "the cells near each row", resources_);
   }
-  if (only_counts(resources_)) return count_work(footprint(rows), resources_);
+  if (counts_only(resources_)) return count_work(footprint(rows), resources_);
   if (on_gpu()) device_ = make_source_ranks_cuda(task_, wanted_, rows, resources_);
 }
 

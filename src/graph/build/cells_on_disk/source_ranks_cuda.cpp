@@ -34,8 +34,8 @@ class SourceRanksCuda final : public SourceRanks::Device {
         distances_(rows * wanted, "the cells near each row", context_, resources_),
         own_(rows, "the rows' cells", context_, resources_),
         ranks_(task.probes > 1 ? rows * task.probes : 0, "the cells near each row", context_, resources_),
-        upload_(goes_through_pinned(task, rows) && !only_counts(resources_), resources_) {
-    if (only_counts(resources_)) {
+        upload_(goes_through_pinned(task, rows) && !counts_only(resources_), resources_) {
+    if (counts_only(resources_)) {
       const MatrixView looking(rows_.data(), shape_.is_identity() ? task.dtype : DType::f32, {rows, cols_, cols_}, here());
       search(looking, wanted_);
       return;
@@ -86,8 +86,8 @@ class SourceRanksCuda final : public SourceRanks::Device {
   void search(const MatrixView& rows, int64_t k) const {
     const MatrixView centres(centres_.data(), DType::f32, {task_.centres.rows(), cols_, cols_}, here());
     const NeighborsView out{ids_.data(), distances_.data(), rows.rows(), k, here()};
-    const KnnParams wish{.k = k, .metric = Metric::l2, .check_finite = false};
-    call_or_count(resources_, [&](const Resources& used) { knn(rows, centres, out, wish, used); });
+    const KnnParams params{.k = k, .metric = Metric::l2, .check_finite = false};
+    call_or_count(resources_, [&](const Resources& used) { knn(rows, centres, out, params, used); });
   }
 
   const CellRanking task_;

@@ -3,7 +3,7 @@
 #include <kith/error.hpp>
 
 #include "core/within_limits.hpp"
-#include "graph/build/custom/custom_wish.hpp"
+#include "graph/build/custom/custom_descent_params.hpp"
 #include "graph/build/exact/without_self.hpp"
 #include "graph/build/nn_descent/nn_descent.hpp"
 #include "graph/lists/graph_lists_cpu.hpp"
@@ -78,12 +78,12 @@ CustomGraph knn_graph(const PanelMetric& metric, const MatrixView& x, const Cust
       return call_or_count(
           resources, [&](const Resources& used) { put_without_self(search(metric, x, x, params.k, used), 0, out); });
     }
-    const DescentWish wish = custom_wish(params, report);
+    const DescentParams rounds = custom_descent_params(params, report);
     const ControlRows control = control_of(metric, x, params.k, params.seed, resources);
     WorkingLists working(x.rows(), length, resources);
     GraphListsCpu lists(rows, kLikeCustom, &control, working, resources);
     lists.add_random_rows(params.seed, 0);
-    put_outcome(run_descent(lists, wish, resources), lists.control_rows(), report);
+    put_outcome(run_descent(lists, rounds, resources), lists.control_rows(), report);
     warn_if_missed(report, params.recall, kCustomAdvice, resources);
     lists.write_all(out);
   };

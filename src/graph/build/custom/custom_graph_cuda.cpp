@@ -2,7 +2,7 @@
 #include <kith/custom_metric_cuda.hpp>
 
 #include "exact/custom_device.hpp"
-#include "graph/build/custom/custom_wish.hpp"
+#include "graph/build/custom/custom_descent_params.hpp"
 #include "graph/build/exact/without_self.hpp"
 #include "graph/build/nn_descent/descent_workspace.hpp"
 #include "graph/build/nn_descent/nn_descent.hpp"
@@ -13,17 +13,17 @@ namespace kith::custom {
 
 namespace {
 
-void build(const GraphMetric& metric, const MatrixView& x, const CustomGraphParams& params, const DescentWish& wish,
+void build(const GraphMetric& metric, const MatrixView& x, const CustomGraphParams& params, const DescentParams& rounds,
            const NeighborsView& out, GraphReport& report, const Resources& resources) {
   const int64_t length = custom_list_length(params);
   const bool exact = x.rows() - 1 <= length;
   if (x.rows() > 0) {
-    const GraphRowsWish rows{kLikeCustom, params.k, params.seed, params.check_finite};
+    const GraphRowsParams rows{kLikeCustom, params.k, params.seed, params.check_finite};
     const auto lists = make_graph_lists_cuda(resources.device().index, x, rows, &metric, resources);
     if (!exact) {
       lists->begin(length);
       lists->add_random_rows(params.seed, 0);
-      put_outcome(run_descent(*lists, wish, resources), lists->control_rows(), report);
+      put_outcome(run_descent(*lists, rounds, resources), lists->control_rows(), report);
       lists->write_all(out);
       warn_if_missed(report, params.recall, kCustomAdvice, resources);
     }
@@ -44,13 +44,13 @@ CustomGraph knn_graph_cuda(const GraphMetric& metric, const MatrixView& x, const
   const Resources resources = given.with_device(device);
   const bool exact = x.rows() - 1 <= custom_list_length(params);
   GraphReport parameters;
-  const DescentWish wish = exact ? DescentWish{} : custom_wish(params, parameters);
-  if (!exact) check_descent(wish.rules, custom_list_length(params), device);
+  const DescentParams rounds = exact ? DescentParams{} : custom_descent_params(params, parameters);
+  if (!exact) check_descent(rounds.rules, custom_list_length(params), device);
   return within_limits("the graph", resources, [&](const Resources& used) {
     return measured_custom(x, params, used,
                            [&](const NeighborsView& out, GraphReport& report, const Resources& counted) {
                              report.parameters = parameters.parameters;
-                             naming_rows("x", [&] { build(metric, x, params, wish, out, report, counted); });
+                             naming_rows("x", [&] { build(metric, x, params, rounds, out, report, counted); });
                            });
   });
 }

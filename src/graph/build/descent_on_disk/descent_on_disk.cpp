@@ -143,29 +143,29 @@ void DescentOnDisk::for_rows(int64_t block, const Body& body) const {
 }
 
 void DescentOnDisk::count() {
-  (void)search_control_rows(task_.x, {task_.wish.metric, task_.wish.k, task_.wish.rules.seed}, quiet_);
+  (void)search_control_rows(task_.x, {task_.params.metric, task_.params.k, task_.params.rules.seed}, quiet_);
   const HostArray<uint32_t> thresholds(rows(), "the ends of lists", quiet_);
   const int64_t tables = StepFile::table_bytes(divide_up(block_rows_, section_rows_) + 1) +
-                         StepFile::table_bytes(
-                             blocks_ * (1 + most_offers(task_.wish.rules) * block_rows_ / spilled_offers(block_rows_, task_.wish.rules)));
+                         StepFile::table_bytes(blocks_ * (1 + most_offers(task_.params.rules) * block_rows_ /
+                                                                  spilled_offers(block_rows_, task_.params.rules)));
   const Reservation kept(2 * tables, 0, quiet_);
   const ReadMemory reading = task_.x.reserve_memory(quiet_);
   {
     const WorkingLists lists(block_rows_, task_.length, quiet_);
-    const HostArray<int64_t> ids(block_rows_ * task_.wish.k, "the graphs' neighbours", quiet_);
+    const HostArray<int64_t> ids(block_rows_ * task_.params.k, "the graphs' neighbours", quiet_);
     const GatheredRows gathered(task_.x, std::min(task_.length + 1, rows()), quiet_);
   }
   {
-    const JoinMemory memory(rows(), block_rows_, task_.wish.rules, quiet_);
+    const JoinMemory memory(rows(), block_rows_, task_.params.rules, quiet_);
     {
       const WorkingLists lists(block_rows_, task_.length, quiet_);
-      const RecordSpill<Name> names(spilled_names(block_rows_, task_.wish.rules), rows(), block_rows_, quiet_);
+      const RecordSpill<Name> names(spilled_names(block_rows_, task_.params.rules), rows(), block_rows_, quiet_);
     }
     count_work(join_footprint(least_joined()), quiet_);
   }
   const WorkingLists lists(block_rows_, task_.length, quiet_);
-  const Inbox inbox(block_rows_, task_.wish.rules.inbox_slots, quiet_);
-  const HostArray<Offer> offers(spilled_offers(block_rows_, task_.wish.rules), "offers", quiet_);
+  const Inbox inbox(block_rows_, task_.params.rules.inbox_slots, quiet_);
+  const HostArray<Offer> offers(spilled_offers(block_rows_, task_.params.rules), "offers", quiet_);
   const HostArray<uint32_t> scratch(quiet_.threads() * 2 * samples(), "samples", quiet_);
   const HostArray<uint64_t> control(kControlRows * task_.length, "the control rows' lists", quiet_);
 }
@@ -173,7 +173,8 @@ void DescentOnDisk::count() {
 int64_t DescentOnDisk::disk_bytes() const {
   const int64_t lists = 2 * rows() * (8 * task_.length + 8);
   const int64_t named = rows() * 2 * samples() * static_cast<int64_t>(sizeof(Name));
-  const int64_t offered = rows() * (task_.wish.rules.boundary == 0 ? 6 : 4) * samples() * static_cast<int64_t>(sizeof(Offer));
+  const int64_t offered =
+      rows() * (task_.params.rules.boundary == 0 ? 6 : 4) * samples() * static_cast<int64_t>(sizeof(Offer));
   const int64_t tables = 6 * blocks_ * StepFile::end_bytes(blocks_ + divide_up(block_rows_, section_rows_));
   return lists + named + offered + tables;
 }
@@ -189,23 +190,23 @@ BuildOutcome DescentOnDisk::run() {
   }
   last_round_ = done.value_or(0);
   constexpr int64_t kPasses = 3;  // over all blocks in a round
-  ProgressMeter meter("descend", task_.wish.iterations * kPasses * blocks_, resources_);
+  ProgressMeter meter("descend", task_.params.iterations * kPasses * blocks_, resources_);
   meter.add(last_round_ * kPasses * blocks_);
   while (!is_over()) descend(meter);
   meter.finish();
   BuildOutcome outcome;
   // What the graphs know beyond the half that the rounds began with.
-  ends_whole_ = task_.wish.k > task_.length / 2;
+  ends_whole_ = task_.params.k > task_.length / 2;
   if (ends_whole_) put_back();
   outcome.recall = measure();
-  outcome.reached = !task_.wish.recall || outcome.recall->recall >= *task_.wish.recall;
+  outcome.reached = !task_.params.recall || outcome.recall->recall >= *task_.params.recall;
   return outcome;
 }
 
 void DescentOnDisk::find_control() {
-  const std::vector<uint32_t> drawn = ControlRows::draw(rows(), task_.wish.rules.seed, quiet_);
+  const std::vector<uint32_t> drawn = ControlRows::draw(rows(), task_.params.rules.seed, quiet_);
   const auto count = static_cast<int64_t>(drawn.size());
-  const int64_t wanted = ControlRows::wanted(rows(), task_.wish.k);
+  const int64_t wanted = ControlRows::wanted(rows(), task_.params.k);
   const std::string name = task_.prefix + "control";
   const int64_t places = count * wanted;
   if (const std::optional<StepFile> step = folder_->find(name)) {
@@ -215,16 +216,16 @@ void DescentOnDisk::find_control() {
     Neighbors truth(count, wanted, quiet_);
     step->read(0, truth.view().ids);
     step->read(1, truth.view().distances);
-    control_.emplace(rows(), task_.wish.metric, task_.wish.k, drawn, truth);
+    control_.emplace(rows(), task_.params.metric, task_.params.k, drawn, truth);
     return;
   }
   const Neighbors truth =
-      search_control_rows(task_.x, {task_.wish.metric, task_.wish.k, task_.wish.rules.seed}, quiet_);
+      search_control_rows(task_.x, {task_.params.metric, task_.params.k, task_.params.rules.seed}, quiet_);
   StepWriter writer(*folder_, name);
   writer.add(std::as_bytes(std::span(truth.ids(), static_cast<size_t>(places))));
   writer.add(std::as_bytes(std::span(truth.distances(), static_cast<size_t>(places))));
   writer.commit();
-  control_.emplace(rows(), task_.wish.metric, task_.wish.k, drawn, truth);
+  control_.emplace(rows(), task_.params.metric, task_.params.k, drawn, truth);
 }
 
 std::optional<int64_t> DescentOnDisk::rounds_done() {
@@ -247,9 +248,9 @@ std::optional<int64_t> DescentOnDisk::rounds_done() {
 }
 
 bool DescentOnDisk::is_over() const {
-  if (task_.wish.recall && recall_.recall >= *task_.wish.recall) return true;
-  if (last_round_ == task_.wish.iterations) return true;
-  const double little = task_.wish.delta * static_cast<double>(rows()) * static_cast<double>(task_.wish.k);
+  if (task_.params.recall && recall_.recall >= *task_.params.recall) return true;
+  if (last_round_ == task_.params.iterations) return true;
+  const double little = task_.params.delta * static_cast<double>(rows()) * static_cast<double>(task_.params.k);
   return last_round_ > 0 && static_cast<double>(updates_) <= little;
 }
 
@@ -297,7 +298,7 @@ void DescentOnDisk::name_samples(int64_t round, int64_t block) {
   if (folder_->find(name)) return;
   quiet_.check_cancelled();
   const HostArray<uint32_t> forward(2 * samples() * rows_of(block), "samples", quiet_);
-  RecordSpill<Name> names(spilled_names(block_rows_, task_.wish.rules), rows(), block_rows_, quiet_);
+  RecordSpill<Name> names(spilled_names(block_rows_, task_.params.rules), rows(), block_rows_, quiet_);
   {
     WorkingLists lists(block_rows_, task_.length, quiet_);
     read_block(lists_name(round, block), block, lists);
@@ -318,10 +319,10 @@ void DescentOnDisk::name_samples(int64_t round, int64_t block) {
 
 // Whoever has sampled the rows of a block, as reverse samples of these.
 void DescentOnDisk::read_names(int64_t round, int64_t block, uint32_t* reverse) const {
-  const uint64_t salt = round_salt(task_.wish.rules.seed, round);
+  const uint64_t salt = round_salt(task_.params.rules.seed, round);
   const int64_t p = samples();
   std::fill_n(reverse, 2 * p * rows_of(block), kNobody);
-  const HostArray<Name> names(spilled_names(block_rows_, task_.wish.rules), "samples", quiet_);
+  const HostArray<Name> names(spilled_names(block_rows_, task_.params.rules), "samples", quiet_);
   for (int64_t from = 0; from < blocks_; ++from) {
     const StepFile step = folder_->open(step_name("names", round, from));
     for (int64_t section = block; section < step.sections(); section += blocks_) {
@@ -348,7 +349,7 @@ int64_t DescentOnDisk::least_joined() const { return std::min(4 * samples(), row
 Footprint DescentOnDisk::join_footprint(int64_t gathered_rows) const {
   return counted(quiet_, [&](const Resources& counting) {
     const GatheredRows gathered(task_.x, gathered_rows, counting);
-    const PairRows pairs(gathered.room(), key_kind(task_.wish.metric), counting);
+    const PairRows pairs(gathered.room(), key_kind(task_.params.metric), counting);
     std::vector<std::unique_ptr<PairScan>> scans;
     for (int slot = 0; slot < quiet_.threads(); ++slot) {
       scans.push_back(make_pair_scan(pairs, 2 * samples(), 2 * samples(), counting,
@@ -363,7 +364,7 @@ void DescentOnDisk::join(int64_t round, int64_t block) {
   if (folder_->find(name)) return;
   quiet_.check_cancelled();
   const int64_t p = samples();
-  DescentRules rules = task_.wish.rules;
+  DescentRules rules = task_.params.rules;
   rules.random_lists = true;
   JoinMemory memory(rows(), block_rows_, rules, quiet_);
   {
@@ -394,7 +395,7 @@ void DescentOnDisk::join(int64_t round, int64_t block) {
     }
     if (gathered.view().rows() == 0) break;
     gathered.load();
-    const PairRows rows(gathered.view(), key_kind(task_.wish.metric), quiet_);
+    const PairRows rows(gathered.view(), key_kind(task_.params.metric), quiet_);
     std::vector<std::unique_ptr<JoinWorker<SpillTarget<Offer>>>> workers;
     for (int slot = 0; slot < quiet_.threads(); ++slot) {
       workers.push_back(std::make_unique<JoinWorker<SpillTarget<Offer>>>(rows, rules, target, quiet_));
@@ -431,17 +432,17 @@ int64_t DescentOnDisk::merge(int64_t round, int64_t block) {
     return step->values<int64_t>(0).at(0);
   }
   quiet_.check_cancelled();
-  const uint64_t salt = round_salt(task_.wish.rules.seed, round);
-  const Inbox inbox(block_rows_, task_.wish.rules.inbox_slots, quiet_);
+  const uint64_t salt = round_salt(task_.params.rules.seed, round);
+  const Inbox inbox(block_rows_, task_.params.rules.inbox_slots, quiet_);
   read_block(lists_name(round, block), block, lists);
   {
     const HostArray<uint32_t> samples_of(quiet_.threads() * 2 * samples(), "samples", quiet_);
     for_rows(block, [&](int64_t i, int slot) {
-      draw_samples(task_.wish.rules, first_of(block) + i, lists.list(i), task_.length,
+      draw_samples(task_.params.rules, first_of(block) + i, lists.list(i), task_.length,
                    samples_of.data() + slot * 2 * samples());
     });
   }
-  const HostArray<Offer> offers(spilled_offers(block_rows_, task_.wish.rules), "offers", quiet_);
+  const HostArray<Offer> offers(spilled_offers(block_rows_, task_.params.rules), "offers", quiet_);
   for (int64_t from = 0; from < blocks_; ++from) {
     const StepFile step = folder_->open(step_name("offers", round, from));
     for (int64_t section = block; section < step.sections(); section += blocks_) {
@@ -489,7 +490,7 @@ void DescentOnDisk::put_back() {
     quiet_.check_cancelled();
     WorkingLists lists(block_rows_, task_.length, quiet_);
     read_block(lists_name(last_round_, block), block, lists);
-    offer_graphs(block, task_.wish.k, lists);
+    offer_graphs(block, task_.params.k, lists);
     write_block(name, block, 0, lists);
   }
 }
@@ -518,7 +519,7 @@ RecallEstimate DescentOnDisk::measure() const {
 }
 
 void DescentOnDisk::offer_graphs(int64_t block, int64_t most, WorkingLists& lists) {
-  const int64_t k = task_.wish.k;
+  const int64_t k = task_.params.k;
   const HostArray<int64_t> ids(rows_of(block) * k, "the graphs' neighbours", quiet_);
   task_.graphs(first_of(block), rows_of(block), ids.data());
   offer_rows(block, std::min(most, k), [&](int64_t i, std::vector<uint32_t>& named) {
@@ -528,7 +529,7 @@ void DescentOnDisk::offer_graphs(int64_t block, int64_t most, WorkingLists& list
 }
 
 void DescentOnDisk::offer_random(int64_t block, WorkingLists& lists) {
-  const CounterRng rng(task_.wish.rules.seed, kStartStream);
+  const CounterRng rng(task_.params.rules.seed, kStartStream);
   // Room as it was before any of them came: each row is asked for twice.
   const HostArray<int32_t> room(rows_of(block), "random rows", quiet_);
   for_rows(block, [&](int64_t i, int) {
@@ -537,7 +538,7 @@ void DescentOnDisk::offer_random(int64_t block, WorkingLists& lists) {
   });
   offer_rows(block, task_.length, [&](int64_t i, std::vector<uint32_t>& drawn) {
     std::vector<uint32_t> of_row;
-    draw_start_rows(rng, first_of(block) + i, {rows(), task_.wish.rules.boundary}, room[i], of_row);
+    draw_start_rows(rng, first_of(block) + i, {rows(), task_.params.rules.boundary}, room[i], of_row);
     drawn.insert(drawn.end(), of_row.begin(), of_row.end());
   }, lists);
 }
@@ -566,7 +567,7 @@ void DescentOnDisk::offer_rows(int64_t block, int64_t most,
       std::vector<float> found;
     };
     std::vector<Worker> workers(static_cast<size_t>(quiet_.threads()),
-                                {PairKeys(gathered.view(), key_kind(task_.wish.metric)), {}, {}});
+                                {PairKeys(gathered.view(), key_kind(task_.params.metric)), {}, {}});
     for_row_blocks("start", end - first, quiet_, [&](int64_t begin, int64_t stop, int slot) {
       Worker& mine = workers[static_cast<size_t>(slot)];
       for (int64_t i = first + begin; i < first + stop; ++i) {
@@ -633,12 +634,12 @@ void DescentOnDisk::keep_thresholds(int64_t block, const WorkingLists& lists) {
 
 void DescentOnDisk::draw(int64_t block, WorkingLists& lists, uint32_t* samples_of) const {
   for_rows(block, [&](int64_t i, int) {
-    draw_samples(task_.wish.rules, first_of(block) + i, lists.list(i), task_.length, samples_of + 2 * samples() * i);
+    draw_samples(task_.params.rules, first_of(block) + i, lists.list(i), task_.length, samples_of + 2 * samples() * i);
   });
 }
 
 void DescentOnDisk::read(int64_t first, int64_t count, uint64_t* lists, uint64_t* scratch) const {
-  const int64_t k = task_.wish.k;
+  const int64_t k = task_.params.k;
   for (int64_t row = first; row < first + count;) {
     const int64_t block = row / block_rows_;
     const StepFile step = folder_->open(present_name(block));

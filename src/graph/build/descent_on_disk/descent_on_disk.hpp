@@ -42,8 +42,8 @@ namespace kith {
 class GatheredRows;
 
 struct DescentTask {
-  const VectorFile& x;   // the rows of both sets; those before wish.rules.boundary are the first
-  DescentWish wish;
+  const VectorFile& x;  // the rows of both sets; those before params.rules.boundary are the first
+  DescentParams params;
   int64_t length = 64;   // of the lists
   // The graphs' k neighbours of rows first .. first + count - 1, by their rows in x, each row's -1 at its end.
   std::function<void(int64_t first, int64_t count, int64_t* ids)> graphs;
@@ -76,7 +76,7 @@ class DescentOnDisk {
   struct JoinMemory;
 
   int64_t rows() const { return task_.x.rows(); }
-  int64_t samples() const { return task_.wish.rules.samples; }
+  int64_t samples() const { return task_.params.rules.samples; }
   int64_t first_of(int64_t block) const { return block * block_rows_; }
   int64_t rows_of(int64_t block) const { return std::min(block_rows_, rows() - first_of(block)); }
   int64_t sections_of(int64_t block) const { return divide_up(rows_of(block), section_rows_); }

@@ -61,16 +61,16 @@ void exact_graph(const MatrixView& x, const NeighborsView& out, const KnnGraphPa
   check_graph_size(x.rows(), params.k);
   const SearchShape shape = check_knn(RowsInfo(x), RowsInfo(x), {params.k, params.metric});
   check_output(out, x.rows(), params.k);
-  const SearchWish wish{
+  const SearchRequest request{
       .k = params.k, .without_self = true, .check_finite = params.check_finite, .result_space = out.space};
-  if (only_counts(resources)) return count_work(search_footprint(shape, wish, RowFilter(), resources), resources);
+  if (counts_only(resources)) return count_work(search_footprint(shape, request, RowFilter(), resources), resources);
   if (is_divided(x.space(), resources) && is_divided(out.space, resources)) {
     wait_for_caller(resources, x.space(), out.space);
     return exact_graph_on_parts(x, out, params, resources);
   }
   ViewSource queries(x);
   ViewSource base(x);
-  search_knn(shape, wish, {queries, base, RowFilter()}, out, resources);
+  search_knn(shape, request, {queries, base, RowFilter()}, out, resources);
 }
 
 void exact_graph(const MatrixView& x, const NeighborsView& out, const KnnGraphParams& params, const GraphShare& share,

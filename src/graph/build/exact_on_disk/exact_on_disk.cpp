@@ -55,7 +55,8 @@ class ExactOnDisk {
     count_survey(x_, params_.check_finite, quiet_);
     blocks_.count(most_rows_);
     const Reservation section(blocks_.section_bytes(), 0, quiet_);
-    count_work(Footprint{2 * x_.memory_bytes()}.beside(search_footprint(shape(x_), wish(), RowFilter(), quiet_)), quiet_);
+    count_work(Footprint{2 * x_.memory_bytes()}.beside(search_footprint(shape(x_), request(), RowFilter(), quiet_)),
+               quiet_);
   }
 
   void run(GraphSink& sink) {
@@ -84,7 +85,7 @@ class ExactOnDisk {
   SearchShape shape(const VectorFile& queries) const {
     return check_knn(RowsInfo(queries), RowsInfo(x_), {params_.k + 1, params_.metric});
   }
-  SearchWish wish() const { return {.k = params_.k + 1, .check_finite = false, .results_in_memory = false}; }
+  SearchRequest request() const { return {.k = params_.k + 1, .check_finite = false, .results_in_memory = false}; }
 
   // The neighbours of the rows of a block among all.
   void search(const RowBlock& block) {
@@ -98,9 +99,9 @@ class ExactOnDisk {
       }
     };
     const SearchShape searched = shape(queries);
-    const auto least = [&] { return search_footprint(searched, wish(), RowFilter(), quiet_); };
+    const auto least = [&] { return search_footprint(searched, request(), RowFilter(), quiet_); };
     search_files(queries, x_, quiet_, least, [&](RowSource& query_rows, RowSource& base) {
-      search_knn(searched, wish(), {query_rows, base, RowFilter()}, put, quiet_);
+      search_knn(searched, request(), {query_rows, base, RowFilter()}, put, quiet_);
     });
     writer.commit();
   }

@@ -447,13 +447,14 @@ class MergeOnDisk {
           x_(std::make_shared<ShardPair>(merge.source(a), merge.source(b))),
           section_(kShardSectionRows * merge.k_, "lists", merge.quiet_) {
       const int64_t length = merge_list_length(merge.work_.merges, merge.k_);
-      task_.emplace(DescentTask{.x = x_,
-                                .wish = descent_wish(merge.work_.merges, merge.metric_, merge.k_, length),
-                                .length = length,
-                                .graphs = [this](int64_t first, int64_t count, int64_t* ids) { read(first, count, ids); },
-                                .prefix = join_prefix(a, b),
-                                .most_rows = merge.most_rows_});
-      task_->wish.rules.boundary = merge.size(a);
+      task_.emplace(
+          DescentTask{.x = x_,
+                      .params = descent_params(merge.work_.merges, merge.metric_, merge.k_, length),
+                      .length = length,
+                      .graphs = [this](int64_t first, int64_t count, int64_t* ids) { read(first, count, ids); },
+                      .prefix = join_prefix(a, b),
+                      .most_rows = merge.most_rows_});
+      task_->params.rules.boundary = merge.size(a);
     }
     PairDescent(const PairDescent&) = delete;
     PairDescent& operator=(const PairDescent&) = delete;

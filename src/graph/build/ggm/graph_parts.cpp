@@ -72,7 +72,7 @@ void check_edges(const KnnGraph& graph, RowSource& x, std::string_view what, boo
   const Metric metric = graph.metric();
   const std::vector<Edge> edges = some_edges(graph, resources);
   const MatrixBuffer ends = ends_of(x, edges, resources);
-  if (only_counts(resources)) return;
+  if (counts_only(resources)) return;
   PairKeys keys(ends.view(), key_kind(metric));
   for (size_t i = 0; i < edges.size(); ++i) {
     const auto [row, other, told] = edges[i];

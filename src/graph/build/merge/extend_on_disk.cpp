@@ -144,7 +144,7 @@ class ExtendOnDisk {
       if (queries.rows() == 0 || base.rows() == 0) return Footprint();
       const SearchShape shape = check_knn(RowsInfo(queries), RowsInfo(base), {neighbors, graph_.metric()});
       return Footprint{queries.memory_bytes() + base.memory_bytes()}.beside(
-          search_footprint(shape, wish(neighbors), RowFilter(), quiet_));
+          search_footprint(shape, request(neighbors), RowFilter(), quiet_));
     };
     return of(x_, fresh_, k()).then(of(fresh_, x_, k())).then(of(fresh_, fresh_, k() + 1));
   }
@@ -157,7 +157,7 @@ class ExtendOnDisk {
                          [&](int64_t rows) { return Footprint{rows * 12 * k()}.beside(beside); });
   }
 
-  static SearchWish wish(int64_t neighbors) {
+  static SearchRequest request(int64_t neighbors) {
     return {.k = neighbors, .check_finite = false, .results_in_memory = false};
   }
 
@@ -170,12 +170,12 @@ class ExtendOnDisk {
       return;
     }
     const SearchShape shape = check_knn(RowsInfo(queries), RowsInfo(base), {neighbors, graph_.metric()});
-    const auto least = [&] { return search_footprint(shape, wish(neighbors), RowFilter(), quiet_); };
+    const auto least = [&] { return search_footprint(shape, request(neighbors), RowFilter(), quiet_); };
     const auto put_all = [&](int64_t first, const NeighborsView& part) {
       for (int64_t i = 0; i < part.queries; ++i) put(first + i, part.ids + i * part.k, part.distances + i * part.k);
     };
     search_files(queries, base, quiet_, least, [&](RowSource& query_rows, RowSource& base_rows) {
-      search_knn(shape, wish(neighbors), {query_rows, base_rows, RowFilter()}, put_all, quiet_);
+      search_knn(shape, request(neighbors), {query_rows, base_rows, RowFilter()}, put_all, quiet_);
     });
   }
 

@@ -81,9 +81,9 @@ struct GraphWork {
     exact_graph(x, out, {.k = out.k, .metric = metric, .check_finite = check_finite}, resources);
     report.recall = exact_recall(x.rows());
   }
-  void put_parameters(const DescentWish& wish, int64_t list_length) {
-    report.parameters = {{"recall", *wish.recall}, {"seed", static_cast<int64_t>(wish.rules.seed)}};
-    put_rounds(wish, list_length, report);
+  void put_parameters(const DescentParams& rounds, int64_t list_length) {
+    report.parameters = {{"recall", *rounds.recall}, {"seed", static_cast<int64_t>(rounds.rules.seed)}};
+    put_rounds(rounds, list_length, report);
   }
 };
 
@@ -99,20 +99,21 @@ void add_all(GraphLists& lists, const MergeInput& input, int64_t most) {
   lists.add_rows(named_by(input.second, input.boundary, most));
 }
 
-// GGM: fills empty lists from those of two sets of rows. The rules of `wish` get the boundary.
-BuildOutcome merge_by_rounds(GraphLists& lists, const MergeInput& input, DescentWish wish, const Resources& resources) {
+// GGM: fills empty lists from those of two sets of rows. The rules of `rounds` get the boundary.
+BuildOutcome merge_by_rounds(GraphLists& lists, const MergeInput& input, DescentParams rounds,
+                             const Resources& resources) {
   // The near halves of the lists, which the sets have settled among themselves.
   const int64_t half = lists.length() / 2;
   add_all(lists, input, half);
-  lists.survey(wish.k, Flags::set);
-  wish.rules.boundary = input.boundary;
-  lists.add_random_rows(wish.rules.seed, input.boundary);
+  lists.survey(rounds.k, Flags::set);
+  rounds.rules.boundary = input.boundary;
+  lists.add_random_rows(rounds.rules.seed, input.boundary);
   // Recall is asked for with what is set aside put back; until then it is measured of what the rounds have found.
-  BuildOutcome outcome = run_descent(lists, wish, resources);
+  BuildOutcome outcome = run_descent(lists, rounds, resources);
   // What was set aside comes back.
   if (input.first.k() > half) add_all(lists, input, input.first.k());
   outcome.recall = lists.measure();
-  if (wish.recall && outcome.recall) outcome.reached = outcome.recall->recall >= *wish.recall;
+  if (rounds.recall && outcome.recall) outcome.reached = outcome.recall->recall >= *rounds.recall;
   return outcome;
 }
 
@@ -120,14 +121,15 @@ BuildOutcome merge_by_rounds(GraphLists& lists, const MergeInput& input, Descent
 void add_nearest(GraphLists& lists, Metric metric, const MatrixView& rows, int64_t first_row, const MatrixView& others,
                  int64_t first_other, int64_t k, const Resources& resources) {
   constexpr int64_t kBatch = 16384;
-  const KnnParams wish{.k = std::min(k, others.rows()), .metric = metric, .check_finite = false};
+  const KnnParams search{.k = std::min(k, others.rows()), .metric = metric, .check_finite = false};
   const Resources quiet = resources.with_progress({});
-  const GraphOutput memory({std::min(kBatch, rows.rows()), wish.k, rows.space()}, resources);
+  const GraphOutput memory({std::min(kBatch, rows.rows()), search.k, rows.space()}, resources);
   for (int64_t at = 0; at < rows.rows(); at += kBatch) {
     NeighborsView found = memory.view();
     found.queries = std::min(kBatch, rows.rows() - at);
-    call_or_count(quiet, [&](const Resources& used) { knn(rows.slice(at, found.queries), others, found, wish, used); });
-    lists.add_rows({found.ids, found.queries, wish.k, wish.k, first_row + at, first_other, found.space});
+    call_or_count(quiet,
+                  [&](const Resources& used) { knn(rows.slice(at, found.queries), others, found, search, used); });
+    lists.add_rows({found.ids, found.queries, search.k, search.k, first_row + at, first_other, found.space});
   }
 }
 
@@ -153,7 +155,7 @@ void merge_two(GraphWork& work, const GraphPart& a, const GraphPart& b, const Gr
   const JoinedRows both(a.x, b.x, resources.device(), resources);
   const MatrixView& x = both.view();
   if (x.rows() - 1 <= length) return work.fill_exactly(x, metric, params.check_finite);
-  if (!exactly) check_descent(descent_wish(params, metric, k, length).rules, length, resources.device());
+  if (!exactly) check_descent(descent_params(params, metric, k, length).rules, length, resources.device());
   const MergeInput input{a.graph, b.graph, a.x.rows()};
   with_graph_lists(x, {metric, k, params.seed, params.check_finite}, resources, [&](GraphLists& lists) {
     BuildOutcome outcome;
@@ -163,9 +165,9 @@ void merge_two(GraphWork& work, const GraphPart& a, const GraphPart& b, const Gr
       outcome.recall = lists.measure();
       outcome.reached = outcome.recall && outcome.recall->recall >= params.recall;
     } else {
-      const DescentWish wish = descent_wish(params, metric, k, length);
-      work.put_parameters(wish, length);
-      outcome = merge_by_rounds(lists, input, wish, resources);
+      const DescentParams rounds = descent_params(params, metric, k, length);
+      work.put_parameters(rounds, length);
+      outcome = merge_by_rounds(lists, input, rounds, resources);
     }
     put_outcome(outcome, lists.control_rows(), work.report);
     lists.write_all(work.out);
@@ -321,14 +323,14 @@ GraphReport refine(const GraphPart& given, const NeighborsView& out, const Graph
     work.fill_exactly(part.x, metric, params.check_finite);
     return std::move(work.report);
   }
-  const DescentWish wish = descent_wish(params, metric, k, length);
-  check_descent(wish.rules, length, work.resources.device());
-  work.put_parameters(wish, length);
+  const DescentParams rounds = descent_params(params, metric, k, length);
+  check_descent(rounds.rules, length, work.resources.device());
+  work.put_parameters(rounds, length);
   with_graph_lists(part.x, {metric, k, params.seed, params.check_finite}, work.resources, [&](GraphLists& lists) {
     lists.begin(length);
     lists.add_rows(named_by(part.graph, 0, k));
     lists.add_random_rows(params.seed, 0);
-    put_outcome(run_descent(lists, wish, work.resources), lists.control_rows(), work.report);
+    put_outcome(run_descent(lists, rounds, work.resources), lists.control_rows(), work.report);
     lists.write_all(work.out);
   });
   warn_if_missed(work.report, params.recall, "allow longer lists, more samples or iterations, or use exact",

@@ -59,9 +59,9 @@ struct GraphRanks {
   const GraphShare* share = nullptr;
   int64_t joined_room = 0;
 
-  void take_part(CellsWish& wish) const {
-    wish.share = share;
-    wish.joined_room = joined_room;
+  void take_part(CellsParams& cells) const {
+    cells.share = share;
+    cells.joined_room = joined_room;
   }
   bool are_parts() const { return share != nullptr && share->are_parts(); }
 };
@@ -71,15 +71,15 @@ GraphProblem problem_of(const MatrixView& x, const KnnGraphParams& params) {
 }
 
 // The cells that NN-Descent begins with.
-CellsWish start_wish(const MatrixView& x, const KnnGraphParams& params) {
-  CellsWish wish = cells_wish(x.rows(), params);
-  wish.probes = start_probes(problem_of(x, params), wish.cells);
-  wish.keeps_order = true;
-  return wish;
+CellsParams start_params(const MatrixView& x, const KnnGraphParams& params) {
+  CellsParams cells = cells_params(x.rows(), params);
+  cells.probes = start_probes(problem_of(x, params), cells.cells);
+  cells.keeps_order = true;
+  return cells;
 }
 
-DescentWish descent_wish(const KnnGraphParams& params, int64_t list_length) {
-  return descent_wish(params, params.metric, params.k, list_length);
+DescentParams descent_params(const KnnGraphParams& params, int64_t list_length) {
+  return descent_params(params, params.metric, params.k, list_length);
 }
 
 int64_t length_of(const KnnGraphParams& params) {
@@ -91,10 +91,10 @@ GraphStart start_of(const KnnGraphParams& params) {
   return start == GraphStart::automatic ? default_start(params.metric) : start;
 }
 
-void put_descent(const DescentWish& wish, GraphStart start, int64_t length, const KnnGraphParams& params,
+void put_descent(const DescentParams& rounds, GraphStart start, int64_t length, const KnnGraphParams& params,
                  GraphReport& report) {
   report.parameters.push_back({"start", std::string(name_of(start))});
-  put_rounds(wish, length, report);
+  put_rounds(rounds, length, report);
   report.parameters.push_back({"update", std::string(name_of(params.update.value_or(GraphUpdate::selective)))});
 }
 
@@ -105,12 +105,12 @@ void put_forecast(const CellSteps& steps, GraphReport& report) {
 
 // Rounds of NN-Descent over the lists of k that were begun with, made long for them. Of parts the first does them, and
 // the others are told how they ended.
-BuildOutcome descend(GraphLists& lists, const DescentWish& wish, int64_t length, const BuildOutcome& begun,
+BuildOutcome descend(GraphLists& lists, const DescentParams& rounds, int64_t length, const BuildOutcome& begun,
                      const GraphRanks& by) {
   BuildOutcome outcome;
   if (!by.are_parts() || by.share->leads()) {
     lists.resize(length);
-    outcome = run_descent(lists, wish, by.resources);
+    outcome = run_descent(lists, rounds, by.resources);
     outcome.rounds.insert(outcome.rounds.begin(), begun.rounds.begin(), begun.rounds.end());
   }
   if (!by.are_parts()) return outcome;
@@ -119,11 +119,11 @@ BuildOutcome descend(GraphLists& lists, const DescentWish& wish, int64_t length,
   return outcome;
 }
 
-// The lists are begun by cells, with the probes of the wish at most.
-BuildOutcome begin_by_cells(CellSteps& steps, GraphLists& lists, const CellsWish& wish, GraphReport& report,
+// The lists are begun by cells, with those probes at most.
+BuildOutcome begin_by_cells(CellSteps& steps, GraphLists& lists, const CellsParams& cells, GraphReport& report,
                             const Resources& resources) {
-  const BuildOutcome outcome = run_cells(steps, lists, wish, resources);
-  report.parameters.push_back({"cells", wish.cells});
+  const BuildOutcome outcome = run_cells(steps, lists, cells, resources);
+  report.parameters.push_back({"cells", cells.cells});
   report.parameters.push_back({"probes", outcome.probes});
   return outcome;
 }
@@ -131,13 +131,13 @@ BuildOutcome begin_by_cells(CellSteps& steps, GraphLists& lists, const CellsWish
 BuildOutcome build_cells(GraphLists& lists, const MatrixView& x, const KnnGraphParams& params, GraphReport& report,
                          const GraphRanks& by) {
   const Resources& resources = by.resources;
-  CellsWish wish = cells_wish(x.rows(), params);
-  by.take_part(wish);
+  CellsParams cells = cells_params(x.rows(), params);
+  by.take_part(cells);
   lists.begin(params.k);
-  const std::unique_ptr<CellSteps> steps = make_cell_steps(lists, wish);
+  const std::unique_ptr<CellSteps> steps = make_cell_steps(lists, cells);
   steps->cut();
   put_forecast(*steps, report);
-  return begin_by_cells(*steps, lists, wish, report, resources);
+  return begin_by_cells(*steps, lists, cells, report, resources);
 }
 
 BuildOutcome build_descent(GraphLists& lists, const MatrixView& x, const KnnGraphParams& params, GraphReport& report,
@@ -145,23 +145,23 @@ BuildOutcome build_descent(GraphLists& lists, const MatrixView& x, const KnnGrap
   const Resources& resources = by.resources;
   const GraphStart start = start_of(params);
   const int64_t length = length_of(params);
-  const DescentWish wish = descent_wish(params, length);
-  put_descent(wish, start, length, params, report);
+  const DescentParams rounds = descent_params(params, length);
+  put_descent(rounds, start, length, params, report);
   if (start == GraphStart::random) {
     lists.begin(length);
     lists.add_random_rows(params.seed, 0);
-    return run_descent(lists, wish, resources);
+    return run_descent(lists, rounds, resources);
   }
   // Lists of k neighbours by cells, which are fast to keep; long ones where rounds are to follow.
   lists.begin(params.k);
-  CellsWish begins = start_wish(x, params);
+  CellsParams begins = start_params(x, params);
   by.take_part(begins);
   std::unique_ptr<CellSteps> steps = make_cell_steps(lists, begins);
   steps->cut();
   put_forecast(*steps, report);
   const BuildOutcome begun = begin_by_cells(*steps, lists, begins, report, resources);
   steps.reset();  // rounds take memory of their own
-  return begun.reached ? begun : descend(lists, wish, length, begun, by);
+  return begun.reached ? begun : descend(lists, rounds, length, begun, by);
 }
 
 // Learns cells of the rows and, by what is foreseen then, goes on with what is soonest on these rows. None: that is
@@ -174,14 +174,14 @@ std::optional<BuildOutcome> build_soonest(GraphLists& lists, const MatrixView& x
   const Resources& resources = by.resources;
   const SoonestMethod choice(problem, params, resources.device().kind);
   const bool may_descend = choice.may_descend();
-  CellsWish wish = choice.wish();
-  by.take_part(wish);
+  CellsParams cells = choice.params();
+  by.take_part(cells);
   const int64_t length = default_list_length(params.k);
-  const DescentWish rounds = descent_wish(params, length);
+  const DescentParams rounds = descent_params(params, length);
   lists.begin(params.k);
-  std::unique_ptr<CellSteps> steps = make_cell_steps(lists, wish);
-  if (only_counts(resources)) {
-    const BuildOutcome counted = run_cells(*steps, lists, wish, resources);
+  std::unique_ptr<CellSteps> steps = make_cell_steps(lists, cells);
+  if (counts_only(resources)) {
+    const BuildOutcome counted = run_cells(*steps, lists, cells, resources);
     steps.reset();
     return may_descend ? descend(lists, rounds, length, counted, by) : counted;
   }
@@ -207,9 +207,9 @@ std::optional<BuildOutcome> build_soonest(GraphLists& lists, const MatrixView& x
                                             name_of(resources.device()), name_of(method), params.recall, by_cells));
   report.method = name_of(method);
   if (method == GraphMethod::exact) return std::nullopt;
-  if (method == GraphMethod::cells) return begin_by_cells(*steps, lists, wish, report, resources);
-  wish.probes = choice.begins();
-  const BuildOutcome begun = begin_by_cells(*steps, lists, wish, report, resources);
+  if (method == GraphMethod::cells) return begin_by_cells(*steps, lists, cells, report, resources);
+  cells.probes = choice.begins();
+  const BuildOutcome begun = begin_by_cells(*steps, lists, cells, report, resources);
   steps.reset();  // rounds take memory of their own
   put_descent(rounds, GraphStart::cells, length, params, report);
   return begun.reached ? begun : descend(lists, rounds, length, begun, by);
@@ -231,7 +231,7 @@ GraphReport approximate_graph(const MatrixView& x, const NeighborsView& out, con
   report.method = name_of(params.method);
   report.parameters.push_back({"recall", params.recall});
   report.parameters.push_back({"seed", static_cast<int64_t>(params.seed)});
-  const GraphRowsWish rows{params.metric, params.k, params.seed, params.check_finite, by.share};
+  const GraphRowsParams rows{params.metric, params.k, params.seed, params.check_finite, by.share};
   with_graph_lists(x, rows, by.resources, [&](GraphLists& lists) {
     const std::optional<BuildOutcome> outcome = build(lists, report);
     report.reached = false;
@@ -251,7 +251,7 @@ GraphReport cells_report(const MatrixView& x, const NeighborsView& out, const Kn
 
 GraphReport descent_report(const MatrixView& x, const NeighborsView& out, const KnnGraphParams& params,
                            const GraphRanks& by) {
-  check_descent(descent_wish(params, length_of(params)).rules, length_of(params), by.resources.device());
+  check_descent(descent_params(params, length_of(params)).rules, length_of(params), by.resources.device());
   return approximate_graph(x, out, params, by, [&](GraphLists& lists, GraphReport& report) {
     return build_descent(lists, x, params, report, by);
   });
@@ -365,12 +365,12 @@ SoonestMethod::SoonestMethod(const GraphProblem& problem, const KnnGraphParams& 
     : problem_(problem),
       device_(problem.most.judge(builds)),
       blurs_(device_ == builds),
-      wish_(cells_wish(problem.rows, params)),
-      begins_(start_probes(problem, wish_.cells)) {
+      params_(cells_params(problem.rows, params)),
+      begins_(start_probes(problem, params_.cells)) {
   const GraphCosts costs = predict_graph_costs(problem, likely_work(problem), device_);
   may_descend_ = exact_is_refused() ? std::isfinite(costs.nn_descent) : costs.nn_descent < costs.exact;
-  wish_.probes = std::max(affordable_probes(problem, wish_.cells, device_), may_descend_ ? begins_ : 1);
-  wish_.keeps_order = may_descend_;
+  params_.probes = std::max(affordable_probes(problem, params_.cells, device_), may_descend_ ? begins_ : 1);
+  params_.keeps_order = may_descend_;
 }
 
 bool SoonestMethod::exact_is_refused() const { return is_refused(problem_, problem_.pairs(), device_); }
@@ -394,7 +394,7 @@ GraphMethod SoonestMethod::soonest(const ProbeForecast& forecast, CellsWork work
   if (forecast.crowded) work.blur = 1;
   const bool descends =
       may_descend_ && forecast.for_descent <= start_probes(problem_, default_cells(problem_.rows, problem_.k));
-  const bool enough = forecast.needed <= ranked_probes(wish_);
+  const bool enough = forecast.needed <= ranked_probes(params_);
   GraphMethod method = enough ? choose_graph_method(problem_, work, descends, device_) : GraphMethod::exact;
   // Where all else is refused, rounds make the best of it, or cells where there can be none.
   if (method == GraphMethod::exact && exact_is_refused()) method = GraphMethod::nn_descent;
@@ -406,15 +406,15 @@ Device graph_device(const RowsInfo& x, const KnnGraphParams& params, const Resou
   return device_of(rows, {nullptr, nullptr, x.rows, params.k, {}}, problem_of(rows, params), params.method, resources);
 }
 
-CellsWish cells_wish(int64_t rows, const KnnGraphParams& params) {
-  CellsWish wish;
-  wish.metric = params.metric;
-  wish.k = params.k;
-  wish.cells = std::min(params.cells.value_or(default_cells(rows, params.k)), rows);
-  wish.probes = std::min(params.probes.value_or(wish.cells), wish.cells);
-  wish.recall = params.recall;
-  wish.seed = params.seed;
-  return wish;
+CellsParams cells_params(int64_t rows, const KnnGraphParams& params) {
+  CellsParams cells;
+  cells.metric = params.metric;
+  cells.k = params.k;
+  cells.cells = std::min(params.cells.value_or(default_cells(rows, params.k)), rows);
+  cells.probes = std::min(params.probes.value_or(cells.cells), cells.cells);
+  cells.recall = params.recall;
+  cells.seed = params.seed;
+  return cells;
 }
 
 Counts graph_counts(const std::vector<MatrixView>& rows, double products) {
@@ -429,7 +429,7 @@ Counts graph_counts(const std::vector<MatrixView>& rows, double products) {
 GraphReport build_graph(const MatrixView& x, const NeighborsView& out, const KnnGraphParams& params,
                         const Resources& resources, const GraphBounds& most, const GraphShare* share) {
   const int64_t joined_room = share == nullptr ? 0 : share->room_for(params.k);
-  if (only_counts(resources)) share = nullptr;
+  if (counts_only(resources)) share = nullptr;
   GraphProblem problem = problem_of(x, params);
   problem.most = most;
   const SettledGraph settled_graph = settled(x, out, params, problem, resources);

@@ -32,7 +32,7 @@ class SoonestMethod {
   SoonestMethod(const GraphProblem& problem, const KnnGraphParams& params, DeviceKind builds);
 
   // Cells with the largest number of probes allowed.
-  const CellsWish& wish() const { return wish_; }
+  const CellsParams& params() const { return params_; }
   // Whether NN-Descent may be fastest, and the number of probes that it starts with.
   bool may_descend() const { return may_descend_; }
   int64_t begins() const { return begins_; }
@@ -51,7 +51,7 @@ class SoonestMethod {
   const GraphProblem problem_;
   const DeviceKind device_;  // the device whose costs are compared
   const bool blurs_;         // false: products are assumed to be exact
-  CellsWish wish_;
+  CellsParams params_;
   const int64_t begins_;
   bool may_descend_ = false;
 };
@@ -60,7 +60,7 @@ class SoonestMethod {
 Device graph_device(const RowsInfo& x, const KnnGraphParams& params, const Resources& resources);
 
 // The settings of the method cells for these parameters and number of rows.
-CellsWish cells_wish(int64_t rows, const KnnGraphParams& params);
+CellsParams cells_params(int64_t rows, const KnnGraphParams& params);
 
 // The cost of that many products, including copying the rows to a GPU.
 Counts graph_counts(const std::vector<MatrixView>& rows, double products);

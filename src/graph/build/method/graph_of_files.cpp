@@ -39,7 +39,7 @@ auto with_rows(const VectorFile& x, const KnnGraphParams& params, const Resource
   params.validate();
   check_search(RowsInfo(x), RowsInfo(x), params.metric);
   return within_limits("the graph", resources, [&](const Resources& used) {
-    if (only_counts(used)) {
+    if (counts_only(used)) {
       const ReadMemory chunks = x.reserve_memory(used);
       const MatrixBuffer counted(x.dtype(), x.rows(), x.cols(), "the vectors", used);
       return build(counted.view(), used);
@@ -68,7 +68,7 @@ Footprint needed_in_memory(const VectorFile& x, const KnnGraphParams& params, co
 struct DiskCells {
   Device device;
   std::optional<SoonestMethod> choice;
-  CellsWish wish;
+  CellsParams params;
 };
 
 // None for another method, and where there are so few rows that cells from disk would need more than `in_memory`, if
@@ -79,14 +79,14 @@ std::optional<DiskCells> cells_from_disk(const VectorFile& x, const KnnGraphPara
   if (!left_to_us && params.method != GraphMethod::cells) return std::nullopt;
   if (x.rows() - 1 <= params.k || params.recall == 1) return std::nullopt;
   const GraphProblem problem{x.rows(), x.cols(), params.k, params.metric, params.recall};
-  DiskCells cells{graph_device(RowsInfo(x), params, resources), {}, cells_wish(x.rows(), params)};
+  DiskCells cells{graph_device(RowsInfo(x), params, resources), {}, cells_params(x.rows(), params)};
   if (left_to_us) {
     if (first_method(problem, cells.device.kind) != GraphMethod::cells) return std::nullopt;
     cells.choice.emplace(problem, params, cells.device.kind);
-    cells.wish = cells.choice->wish();
+    cells.params = cells.choice->params();
   }
   if (!in_memory) return cells;
-  const Footprint from_disk = cells_on_disk_footprint(x, cells.wish, resources.with_device(cells.device));
+  const Footprint from_disk = cells_on_disk_footprint(x, cells.params, resources.with_device(cells.device));
   if (from_disk.host >= in_memory->host && from_disk.device >= in_memory->device) return std::nullopt;
   return cells;
 }
@@ -169,7 +169,7 @@ GraphReport cells_to_folder(const VectorFile& x, const std::string& folder, cons
                   cells.choice && !cells.choice->exact_is_refused());
   GraphReport report = measured(resources.with_device(cells.device), [&](const Resources& counted) {
     return naming_files({{"x", x}}, [&] {
-      return cells_on_disk(x, cells.wish, params.check_finite, kept, sink, counted).value_or(GraphReport());
+      return cells_on_disk(x, cells.params, params.check_finite, kept, sink, counted).value_or(GraphReport());
     });
   });
   remove_own_folder(work, kept.folder);
@@ -236,7 +236,7 @@ Footprint graph_folder_footprint(const VectorFile& x, const KnnGraphParams& para
     return from_disk.host < in_memory.host ? from_disk : in_memory;
   }
   const std::optional<DiskCells> cells = cells_from_disk(x, params, in_memory, resources);
-  return cells ? cells_on_disk_footprint(x, cells->wish, resources.with_device(cells->device)) : in_memory;
+  return cells ? cells_on_disk_footprint(x, cells->params, resources.with_device(cells->device)) : in_memory;
 }
 
 bool keeps_graph_steps(const std::string& folder, const GraphWork& work) {
@@ -259,7 +259,7 @@ GraphReport knn_graph_folder(const VectorFile& x, const std::string& folder, con
     return cells_on_devices(x, folder, params, work, resources);
   }
   if (!work.part.alone()) {
-    const DiskCells cells{graph_device(RowsInfo(x), params, resources), {}, cells_wish(x.rows(), params)};
+    const DiskCells cells{graph_device(RowsInfo(x), params, resources), {}, cells_params(x.rows(), params)};
     return graph_from_disk(x, folder, cells, params, work, resources);
   }
   const bool keeps = keeps_graph_steps(folder, work);

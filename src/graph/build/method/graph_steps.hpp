@@ -37,7 +37,7 @@ inline void remove_own_folder(const GraphWork& work, const std::string& folder) 
 
 // Reads all rows into memory, or counts that memory.
 inline MatrixBuffer all_rows(const VectorFile& x, const Resources& resources) {
-  if (!only_counts(resources)) return read_rows(x, {}, x.dtype(), resources);
+  if (!counts_only(resources)) return read_rows(x, {}, x.dtype(), resources);
   const ReadMemory chunks = x.reserve_memory(resources);
   return MatrixBuffer(x.dtype(), x.rows(), x.cols(), "the vectors", resources);
 }

@@ -17,40 +17,40 @@ std::unique_ptr<DescentSteps> make_steps(GraphLists& lists, const DescentRules& 
 
 }  // namespace
 
-void put_rounds(const DescentWish& wish, int64_t list_length, GraphReport& report) {
-  report.parameters.push_back({"samples", wish.rules.samples});
+void put_rounds(const DescentParams& params, int64_t list_length, GraphReport& report) {
+  report.parameters.push_back({"samples", params.rules.samples});
   report.parameters.push_back({"list_length", list_length});
-  report.parameters.push_back({"iterations", wish.iterations});
-  report.parameters.push_back({"delta", wish.delta});
+  report.parameters.push_back({"iterations", params.iterations});
+  report.parameters.push_back({"delta", params.delta});
 }
 
-BuildOutcome run_descent(GraphLists& lists, const DescentWish& wish, const Resources& resources) {
+BuildOutcome run_descent(GraphLists& lists, const DescentParams& params, const Resources& resources) {
   using Clock = std::chrono::steady_clock;
   Clock::time_point began = Clock::now();
   BuildOutcome outcome;
-  outcome.reached = !wish.recall;
+  outcome.reached = !params.recall;
   const auto measure = [&] {
     outcome.recall = lists.measure();
-    if (wish.recall && outcome.recall && outcome.recall->recall >= *wish.recall) outcome.reached = true;
+    if (params.recall && outcome.recall && outcome.recall->recall >= *params.recall) outcome.reached = true;
   };
   measure();
-  if (wish.recall && outcome.reached) return outcome;
-  const std::unique_ptr<DescentSteps> steps = make_steps(lists, wish.rules);
-  const double little = wish.delta * static_cast<double>(lists.rows()) * static_cast<double>(wish.k);
+  if (params.recall && outcome.reached) return outcome;
+  const std::unique_ptr<DescentSteps> steps = make_steps(lists, params.rules);
+  const double little = params.delta * static_cast<double>(lists.rows()) * static_cast<double>(params.k);
   constexpr int64_t kPasses = 4;  // over all rows in a round
-  ProgressMeter meter("descend", wish.iterations * kPasses * lists.rows(), resources);
-  for (int64_t number = 0; number < wish.iterations; ++number) {
+  ProgressMeter meter("descend", params.iterations * kPasses * lists.rows(), resources);
+  for (int64_t number = 0; number < params.iterations; ++number) {
     GraphRound round;
     steps->sample(number, meter);
     round.comparisons = steps->join(number, meter);
     round.updates = steps->merge(meter);
-    round.phi = lists.survey(wish.k, Flags::keep).phi;
+    round.phi = lists.survey(params.k, Flags::keep).phi;
     measure();
     if (outcome.recall) round.recall = outcome.recall->recall;
     round.seconds = std::chrono::duration<double>(Clock::now() - began).count();
     began = Clock::now();
     outcome.rounds.push_back(round);
-    if ((wish.recall && outcome.reached) || static_cast<double>(round.updates) <= little) break;
+    if ((params.recall && outcome.reached) || static_cast<double>(round.updates) <= little) break;
   }
   meter.finish();
   return outcome;

@@ -51,7 +51,7 @@ std::unique_ptr<DescentSteps> make_descent_steps_cpu(const PairRows& rows, const
 // The lists must be in GPU memory.
 std::unique_ptr<DescentSteps> make_descent_steps_cuda(GraphLists& lists, const DescentRules& rules);
 
-struct DescentWish {
+struct DescentParams {
   Metric metric = Metric::l2;
   int64_t k = 15;
   DescentRules rules;
@@ -60,7 +60,7 @@ struct DescentWish {
   std::optional<double> recall = {};  // ends the rounds when reached; empty: until they converge
 };
 
-// The wish of a call by its parameters: what is not given has its default, the same for graphs that are built, merged
+// The rounds of a call by its parameters: what is not given has its default, the same for graphs that are built, merged
 // and of a metric of the user's.
 
 // More than k, so that there are many neighbours of neighbours.
@@ -72,24 +72,24 @@ inline constexpr int64_t kInboxSlots = 32;
 
 // `Params`: KnnGraphParams, GraphMergeParams.
 template <typename Params>
-DescentWish descent_wish(const Params& params, Metric metric, int64_t k, int64_t list_length) {
-  DescentWish wish;
-  wish.metric = metric;
-  wish.k = k;
-  wish.rules.samples = params.samples.value_or(default_samples(list_length));
-  wish.rules.inbox_slots = kInboxSlots;
-  wish.rules.seed = params.seed;
-  if constexpr (requires { params.update; }) wish.rules.all_pairs = params.update == GraphUpdate::all;
-  wish.iterations = params.iterations.value_or(kDefaultIterations);
-  wish.delta = params.delta.value_or(kDefaultDelta);
-  wish.recall = params.recall;
-  return wish;
+DescentParams descent_params(const Params& params, Metric metric, int64_t k, int64_t list_length) {
+  DescentParams rounds;
+  rounds.metric = metric;
+  rounds.k = k;
+  rounds.rules.samples = params.samples.value_or(default_samples(list_length));
+  rounds.rules.inbox_slots = kInboxSlots;
+  rounds.rules.seed = params.seed;
+  if constexpr (requires { params.update; }) rounds.rules.all_pairs = params.update == GraphUpdate::all;
+  rounds.iterations = params.iterations.value_or(kDefaultIterations);
+  rounds.delta = params.delta.value_or(kDefaultDelta);
+  rounds.recall = params.recall;
+  return rounds;
 }
 
 // Writes the settings of rounds to a report.
-void put_rounds(const DescentWish& wish, int64_t list_length, GraphReport& report);
+void put_rounds(const DescentParams& params, int64_t list_length, GraphReport& report);
 
 // Improves lists that are not empty.
-BuildOutcome run_descent(GraphLists& lists, const DescentWish& wish, const Resources& resources);
+BuildOutcome run_descent(GraphLists& lists, const DescentParams& params, const Resources& resources);
 
 }  // namespace kith

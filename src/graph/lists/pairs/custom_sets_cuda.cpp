@@ -31,7 +31,7 @@ CustomSetsCuda::CustomSetsCuda(const custom::GraphMetric& metric, const PairKeyR
       ref_{numbers_.data(), counts_.data(), distances_.data(), most_queries, most_rows} {}
 
 void CustomSetsCuda::compute(int64_t sets) const {
-  if (context_->only_counts()) return;
+  if (context_->counts_only()) return;
   const DeviceRowsView& rows = rows_.rows;
   metric_.distances(metric_.search.metric,
                     {.rows = {rows.data, rows.dtype, rows.stride, rows.count},

@@ -67,7 +67,7 @@ PairRows::PairRows(const MatrixView& x, KeyKind kind, Later, const Resources& re
 }
 
 void PairRows::prepare(int64_t first_row, int64_t count, const Resources& resources) {
-  if (first_row == 0 && !only_counts(resources)) origin_ = choose_origin(kind_, x_.slice(0, count));
+  if (first_row == 0 && !counts_only(resources)) origin_ = choose_origin(kind_, x_.slice(0, count));
   const bool rounds = format_ == PanelFormat::rounded;
   const bool sums = format_ == PanelFormat::u8 || format_ == PanelFormat::i8;
   if (!rounds && !sums) return;

@@ -43,7 +43,7 @@ class BuildRows {
     const int64_t cols = walked.values.cols();
     own_ = HostArray<float>(walked.count() * cols, "the rows of a graph as it is built", resources);
     rows_ = {WalkKind::canonical, KeyKind::squared_l2, MatrixView(own_.data(), walked.count(), cols)};
-    if (!only_counts(resources)) fill(coder, walked.values, form);
+    if (!counts_only(resources)) fill(coder, walked.values, form);
   }
 
   const WalkRows& rows() const { return rows_; }
@@ -115,7 +115,7 @@ int64_t candidate_count(int64_t places, int64_t degree) {
 
 HostArray<uint32_t> places_of_rows(const PlaceOrder& order, const Resources& resources) {
   HostArray<uint32_t> place_of(order.row_count(), "the places of rows", resources);
-  if (only_counts(resources)) return place_of;
+  if (counts_only(resources)) return place_of;
   const PlaceRows rows = order.view();
   for_all_places(order, resources, [&](int64_t place) {
     rows.visit(static_cast<uint32_t>(place), [&](uint32_t row) { place_of[row] = static_cast<uint32_t>(place); });
@@ -150,7 +150,7 @@ HostArray<uint32_t> placed_edges(const PlaceOrder& order, const uint32_t* of_row
                                  const Resources& resources) {
   HostArray<uint32_t> edges(order.places() * degree, "the graph's edges", resources);
   const HostArray<uint32_t> place_of = places_of_rows(order, resources);
-  if (only_counts(resources)) return edges;
+  if (counts_only(resources)) return edges;
   const PlaceRows rows = order.view();
   for (int64_t place = 0; place < order.places(); ++place) {
     uint32_t* const list = edges.data() + place * degree;
@@ -174,7 +174,7 @@ HostArray<std::byte> walked_centres(WalkCells&& cells, const WalkCoder& coder, c
   const MatrixView built = cells.centres().values;
   const int64_t cols = coder.cols();
   HostArray<std::byte> centres(cells.count() * coder.place_bytes(), "the centres of a graph's cells", resources);
-  if (only_counts(resources)) return centres;
+  if (counts_only(resources)) return centres;
   std::fill(centres.begin(), centres.end(), std::byte{0});
   std::vector<double> directions(static_cast<size_t>(cells.count() * cols));
   std::vector<double> mean(static_cast<size_t>(cols), 0.0);
@@ -205,7 +205,7 @@ HostArray<std::byte> walked_centres(WalkCells&& cells, const WalkCoder& coder, c
 HostArray<std::byte> recoded_centres(const HostArray<std::byte>& centres, int64_t count, const WalkCoder& from,
                                      const WalkCoder& to, const Resources& resources) {
   HostArray<std::byte> recoded(count * to.centre_bytes(), "the centres of a graph's cells", resources);
-  if (only_counts(resources)) return recoded;
+  if (counts_only(resources)) return recoded;
   std::fill(recoded.begin(), recoded.end(), std::byte{0});
   for (int64_t i = 0; i < count; ++i) {
     const auto* const code = reinterpret_cast<const int8_t*>(centres.data() + i * from.centre_bytes());
@@ -228,7 +228,7 @@ HostArray<std::byte> recoded_centres(const HostArray<std::byte>& centres, int64_
 HostArray<std::byte> unpacked_codes(const WalkCoder& coder, const HostArray<std::byte>& codes, const PlaceOrder& order,
                                     const Resources& resources) {
   HostArray<std::byte> bytes(order.places() * coder.centre_bytes(), "the graph's codes", resources);
-  if (only_counts(resources)) return bytes;
+  if (counts_only(resources)) return bytes;
   for_all_places(order, resources, [&](int64_t place) {
     unpack_nibbles(reinterpret_cast<const int8_t*>(codes.data() + place * coder.place_bytes()), coder.code_columns(),
                    reinterpret_cast<int8_t*>(bytes.data() + place * coder.centre_bytes()));
@@ -247,22 +247,22 @@ bool on_gpu(const WalkRows& places, int64_t degree, const Resources& resources) 
 // Where memory is only counted it is not known yet whether floats have codes (WalkCoder::choose): what a GPU takes if
 // they do, beside what a CPU takes if they do not.
 void count_gpu_build(const WalkCoder& coder, const HostArray<std::byte>& memory, int64_t count, int64_t cells,
-                     const WalkGraphWish& wish, const Resources& asked, const Resources& resources) {
+                     const WalkGraphParams& params, const Resources& asked, const Resources& resources) {
   const int64_t stride = code_stride(coder.cols());
   const auto codes_of = [&](int64_t rows) {
     return WalkRows{WalkKind::squares, KeyKind::squared_l2, {memory.data(), DType::i8, {rows, coder.cols(), stride}}};
   };
   WalkView view;
   view.rows = codes_of(count);
-  view.degree = wish.degree;
+  view.degree = params.degree;
   view.centres = codes_of(cells);
-  if (coder.has_codes() || !only_counts(resources) || !on_gpu(view.rows, wish.degree, asked)) return;
-  if (wish.metric != Metric::l2 && wish.metric != Metric::sqeuclidean) return;
-  const std::unique_ptr<WalkBuildGpu> gpu = make_walk_build_gpu(view.rows, wish.degree, asked);
+  if (coder.has_codes() || !counts_only(resources) || !on_gpu(view.rows, params.degree, asked)) return;
+  if (params.metric != Metric::l2 && params.metric != Metric::sqeuclidean) return;
+  const std::unique_ptr<WalkBuildGpu> gpu = make_walk_build_gpu(view.rows, params.degree, asked);
   const HostArray<uint32_t> edges = gpu->link(
-      view.rows, candidate_count(count, wish.degree),
+      view.rows, candidate_count(count, params.degree),
       [&](const MatrixView& on_device, const NeighborsView& out, const Resources& used) {
-        find_candidates(on_device, Metric::sqeuclidean, wish.seed, out, used);
+        find_candidates(on_device, Metric::sqeuclidean, params.seed, out, used);
       },
       resources);
   (void)gpu->parts(view, resources);
@@ -284,7 +284,7 @@ void find_candidates(const MatrixView& rows, Metric metric, uint64_t seed, const
 
 int64_t wanted_candidates(int64_t degree) { return std::max(2 * degree, kFewestCandidates); }
 
-std::shared_ptr<const WalkGraph> build_walk_graph(const MatrixView& rows, const WalkGraphWish& wish,
+std::shared_ptr<const WalkGraph> build_walk_graph(const MatrixView& rows, const WalkGraphParams& params,
                                                   const Resources& given, WalkArraysOnGpu* arrays) {
   const Resources resources = given.with_device(Device::cpu()).with_progress({});
   // Who learns cells and puts rows into them.
@@ -292,17 +292,17 @@ std::shared_ptr<const WalkGraph> build_walk_graph(const MatrixView& rows, const 
   StageTimes times;
   const int64_t count = rows.rows();
   // The coder used to build the lists; walks may use another with 4 bits.
-  const WalkCoder built_by = WalkCoder::choose(rows, wish.metric, wish.seed, resources);
-  const bool four = wish.bits == WalkBits::four && built_by.has_codes();
-  const WalkCoder coder = four ? built_by.with_four_bits(rows, wish.seed, resources) : built_by;
-  WalkFacts facts;
+  const WalkCoder built_by = WalkCoder::choose(rows, params.metric, params.seed, resources);
+  const bool four = params.bits == WalkBits::four && built_by.has_codes();
+  const WalkCoder coder = four ? built_by.with_four_bits(rows, params.seed, resources) : built_by;
+  WalkGraphCounts counts;
   HostArray<std::byte> of_rows(count * built_by.place_bytes(), "the graph's codes", resources);
-  facts.clipped = built_by.encode_all(rows, of_rows.data(), resources);
+  counts.clipped = built_by.encode_all(rows, of_rows.data(), resources);
   HostArray<std::byte> packed_rows(four ? count * coder.place_bytes() : 0, "the graph's codes", resources);
-  if (four) facts.clipped = coder.encode_all(rows, packed_rows.data(), resources);
+  if (four) counts.clipped = coder.encode_all(rows, packed_rows.data(), resources);
   times.done("codes");
   auto in_cells = std::make_unique<BuildRows>(built_by, of_rows.data(), count, ProductForm::directions, resources);
-  WalkCells cells(in_cells->rows(), wish.seed, asked);
+  WalkCells cells(in_cells->rows(), params.seed, asked);
   times.done("cells");
   PlaceOrder order(four ? packed_rows.data() : of_rows.data(), coder.place_bytes(), count, cells.labels(), resources);
   HostArray<std::byte> codes = in_order(order, of_rows.data(), built_by.place_bytes(), resources);
@@ -315,34 +315,34 @@ std::shared_ptr<const WalkGraph> build_walk_graph(const MatrixView& rows, const 
   of_rows = {};
   packed_rows = {};
   times.done("places");
-  count_gpu_build(built_by, codes, count, cell_count, wish, asked, resources);
+  count_gpu_build(built_by, codes, count, cell_count, params, asked, resources);
   WalkRows walked = built_by.rows_of(codes.data(), order.places());
   std::unique_ptr<WalkBuildGpu> gpu =
-      on_gpu(walked, wish.degree, asked) ? make_walk_build_gpu(walked, wish.degree, asked) : nullptr;
+      on_gpu(walked, params.degree, asked) ? make_walk_build_gpu(walked, params.degree, asked) : nullptr;
   HostArray<uint32_t> edges;
-  if (wish.start != nullptr) {
-    edges = placed_edges(order, wish.start, wish.degree, resources);
+  if (params.start != nullptr) {
+    edges = placed_edges(order, params.start, params.degree, resources);
     if (gpu != nullptr) gpu->take_edges(edges.data());
   } else {
     const BuildRows built(built_by, codes.data(), order.places(), ProductForm::inverted, resources);
     const WalkRows& places = built.rows();
-    const int64_t count_each = candidate_count(order.places(), wish.degree);
+    const int64_t count_each = candidate_count(order.places(), params.degree);
     const Metric metric = metric_of(places);
-    if (wish.candidates.queries > 0) {
-      Neighbors candidates = placed_candidates(order, wish.candidates, count_each, resources);
-      edges = link_places(places, candidates.view(), wish.degree, resources);
+    if (params.candidates.queries > 0) {
+      Neighbors candidates = placed_candidates(order, params.candidates, count_each, resources);
+      edges = link_places(places, candidates.view(), params.degree, resources);
       if (gpu != nullptr) gpu->take_edges(edges.data());
     } else if (gpu != nullptr) {
       edges = gpu->link(
           places, count_each,
           [&](const MatrixView& on_device, const NeighborsView& out, const Resources& used) {
-            find_candidates(on_device, metric, wish.seed, out, used);
+            find_candidates(on_device, metric, params.seed, out, used);
           },
           resources);
     } else {
       Neighbors candidates(order.places(), count_each, resources);
-      find_candidates(places.values, metric, wish.seed, candidates.view(), resources);
-      edges = link_places(places, candidates.view(), wish.degree, resources);
+      find_candidates(places.values, metric, params.seed, candidates.view(), resources);
+      edges = link_places(places, candidates.view(), params.degree, resources);
     }
   }
   times.done("lists");
@@ -356,7 +356,7 @@ std::shared_ptr<const WalkGraph> build_walk_graph(const MatrixView& rows, const 
     if (again) {
       bytes = unpacked_codes(coder, codes, order, resources);
       walked = coder.centres_of(bytes.data(), order.places());
-      gpu = make_walk_build_gpu(walked, wish.degree, asked);
+      gpu = make_walk_build_gpu(walked, params.degree, asked);
       gpu->take_edges(edges.data());
     }
   }
@@ -364,7 +364,7 @@ std::shared_ptr<const WalkGraph> build_walk_graph(const MatrixView& rows, const 
   view.rows = walked;
   view.tail = walked.with(walked.values.slice(0, 0));
   view.edges = edges.data();
-  view.degree = wish.degree;
+  view.degree = params.degree;
   view.centres = coder.centres_of(centres.data(), cell_count);
   const std::unique_ptr<PlaceSearch> threads = gpu == nullptr ? make_place_search_cpu() : nullptr;
   PlaceSearch& search = gpu == nullptr ? *threads : *gpu;
@@ -372,12 +372,12 @@ std::shared_ptr<const WalkGraph> build_walk_graph(const MatrixView& rows, const 
   if (arrays != nullptr && gpu != nullptr && !four && !counts_memory(given)) *arrays = gpu->give(order.places());
   times.done("entries");
   times.tell("graph", given);
-  facts.parts = entries.parts;
-  facts.lost = entries.lost;
-  WalkLists lists(std::move(edges), order.places(), wish.degree);
-  return std::make_shared<const WalkGraph>(WalkGraph{coder, wish.degree, std::move(order), std::move(codes),
+  counts.parts = entries.parts;
+  counts.lost = entries.lost;
+  WalkLists lists(std::move(edges), order.places(), params.degree);
+  return std::make_shared<const WalkGraph>(WalkGraph{coder, params.degree, std::move(order), std::move(codes),
                                                      std::move(lists), cell_count, std::move(centres),
-                                                     std::move(entries.offsets), std::move(entries.places), facts});
+                                                     std::move(entries.offsets), std::move(entries.places), counts});
 }
 
 }  // namespace kith

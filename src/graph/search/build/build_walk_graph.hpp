@@ -27,7 +27,7 @@
 
 namespace kith {
 
-struct WalkGraphWish {
+struct WalkGraphParams {
   Metric metric = Metric::l2;
   int64_t degree = 32;
   uint64_t seed = 0;
@@ -50,7 +50,7 @@ void find_candidates(const MatrixView& rows, Metric metric, uint64_t seed, const
 
 // Builds from at least one row in host memory. When memory is only counted, the result only has sizes. `arrays`: are
 // kept there if a GPU built the graph, has searches of it in the same form, and no memory limit is set.
-std::shared_ptr<const WalkGraph> build_walk_graph(const MatrixView& rows, const WalkGraphWish& wish,
+std::shared_ptr<const WalkGraph> build_walk_graph(const MatrixView& rows, const WalkGraphParams& params,
                                                   const Resources& resources, WalkArraysOnGpu* arrays = nullptr);
 
 }  // namespace kith

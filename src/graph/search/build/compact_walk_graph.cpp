@@ -173,10 +173,10 @@ std::shared_ptr<const WalkGraph> compact_walk_graph(const WalkGraph& graph, cons
   view.pages = nullptr;
   std::vector<uint32_t> sought(static_cast<size_t>(count));
   std::iota(sought.begin(), sought.end(), 0U);
-  WalkFacts facts = graph.facts;
+  WalkGraphCounts counts = graph.counts;
   // It is not known which rows had them: keeps their share.
-  facts.clipped = static_cast<int64_t>(static_cast<double>(facts.clipped) * static_cast<double>(place_of.size()) /
-                                       static_cast<double>(graph.rows()));
+  counts.clipped = static_cast<int64_t>(static_cast<double>(counts.clipped) * static_cast<double>(place_of.size()) /
+                                        static_cast<double>(graph.rows()));
   const auto show = [&] {
     flatten(cells, entries, resources);
     view.entry_offsets = entries.offsets.data();
@@ -190,11 +190,11 @@ std::shared_ptr<const WalkGraph> compact_walk_graph(const WalkGraph& graph, cons
                                   std::vector<uint32_t>& own = cells[nearest_cell(view, place)];
                                   if (std::find(own.begin(), own.end(), place) == own.end()) own.push_back(place);
                                 }};
-  facts.lost = mend_places(mended, std::move(sought), *make_place_search_cpu(), resources);
+  counts.lost = mend_places(mended, std::move(sought), *make_place_search_cpu(), resources);
   return std::make_shared<const WalkGraph>(
       WalkGraph{graph.coder, graph.degree, PlaceOrder::from_places(place_of, count, resources), std::move(codes),
                 WalkLists(std::move(edges), count, graph.degree), graph.cells, graph.centres,
-                std::move(entries.offsets), std::move(entries.places), facts});
+                std::move(entries.offsets), std::move(entries.places), counts});
 }
 
 }  // namespace kith

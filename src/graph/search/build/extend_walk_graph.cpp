@@ -30,7 +30,7 @@ namespace {
 constexpr int64_t kMostNewShare = 4;  // at most one of this many rows may be new
 constexpr int64_t kMostRowsPerCell = 2 * kRowsPerWalkCell;
 constexpr int64_t kNearNew = 32;  // candidates among the new rows
-constexpr WalkWish kLinkWalk{.beam = 64, .width = 2};
+constexpr WalkParams kLinkWalk{.beam = 64, .width = 2};
 constexpr int64_t kTaskTargets = 64;
 
 // A GPU extends the graph if copying it there, at this many bytes a second, takes less time than the CPU's threads, at
@@ -156,7 +156,7 @@ class ComparedRows {
     const int64_t columns = rows.code_columns();
     bytes_ = HostArray<int8_t>(rows.count() * columns, "the codes of new rows", resources);
     rows_ = {rows.kind, rows.key, {bytes_.data(), DType::i8, {rows.count(), columns, columns}}};
-    for (int64_t i = 0; i < rows.count() && !only_counts(resources); ++i) {
+    for (int64_t i = 0; i < rows.count() && !counts_only(resources); ++i) {
       unpack_nibbles(reinterpret_cast<const int8_t*>(rows.values.row(i)), columns, bytes_.data() + i * columns);
     }
   }
@@ -379,8 +379,8 @@ std::shared_ptr<const WalkGraph> extend_walk_graph(const WalkGraph& graph, const
   } else {
     copy();
   }
-  WalkFacts facts = graph.facts;
-  facts.clipped += clipped;
+  WalkGraphCounts counts = graph.counts;
+  counts.clipped += clipped;
   times.done("copies");
   if (fresh > 0) {
     // Rows that are all new are together already.
@@ -427,7 +427,7 @@ std::shared_ptr<const WalkGraph> extend_walk_graph(const WalkGraph& graph, const
     const std::unique_ptr<PlaceSearch> threads = gpu == nullptr ? make_place_search_cpu() : nullptr;
     PlaceSearch& search = gpu == nullptr ? *threads : *gpu;
     const PlacesToMend mended{.view = view, .list_of = [&](uint32_t place) { return lists.change(place); }};
-    facts.lost += mend_places(mended, std::move(sought), search, resources);
+    counts.lost += mend_places(mended, std::move(sought), search, resources);
     times.done("mended");
   }
   if (copied.valid()) copied.get();
@@ -435,7 +435,7 @@ std::shared_ptr<const WalkGraph> extend_walk_graph(const WalkGraph& graph, const
   times.tell("rows linked into a graph", given);
   return std::make_shared<const WalkGraph>(WalkGraph{graph.coder, graph.degree, std::move(order), all_codes,
                                                      std::move(lists).take(), graph.cells, graph.centres,
-                                                     graph.entry_offsets, graph.entries, facts});
+                                                     graph.entry_offsets, graph.entries, counts});
 } catch (const OutOfMemory&) {
   // Threads make the same, with memory that was counted.
   if (given.device().kind != DeviceKind::cuda) throw;

@@ -30,7 +30,7 @@ class Offers {
  public:
   Offers(const Choices& choices, int64_t places, int64_t degree, const Resources& resources)
       : ends_(places + 1, "edges by target", resources), sources_(places * degree, "edges by target", resources) {
-    if (only_counts(resources)) return;
+    if (counts_only(resources)) return;
     std::fill(ends_.begin(), ends_.end(), int64_t{0});
     for (int64_t place = 0; place < places; ++place) {
       visit(choices, place, [&](uint64_t edge) { ++ends_[row_of(edge) + 1]; });

@@ -75,7 +75,7 @@ class WalkBuildCuda final : public WalkBuildGpu {
   }
   // Others may take the memory then.
   ~WalkBuildCuda() override {
-    if (!context_->only_counts()) (void)cudaStreamSynchronize(context_->stream());
+    if (!context_->counts_only()) (void)cudaStreamSynchronize(context_->stream());
   }
   WalkBuildCuda(const WalkBuildCuda&) = delete;
   WalkBuildCuda& operator=(const WalkBuildCuda&) = delete;
@@ -103,7 +103,7 @@ class WalkBuildCuda final : public WalkBuildGpu {
     }
     const LinkLayoutCuda layout(places, places, degree_);
     const DeviceArray<std::byte> memory(layout.bytes, kPurpose, context_, resources_);
-    if (context_->only_counts()) return edges;
+    if (context_->counts_only()) return edges;
     context_->synchronize();
     times.done("candidates");
     LinkTaskCuda task;
@@ -136,12 +136,12 @@ class WalkBuildCuda final : public WalkBuildGpu {
            codes_.data() + graph.rows.count() * bytes);
   }
 
-  HostArray<uint32_t> near_more(const WalkView& graph, int64_t count, const WalkWish& wish,
+  HostArray<uint32_t> near_more(const WalkView& graph, int64_t count, const WalkParams& params,
                                 const Resources& host) override {
-    HostArray<uint32_t> near(count * wish.beam, "places near new ones", host);
+    HostArray<uint32_t> near(count * params.beam, "places near new ones", host);
     const HostArray<uint32_t> counts(count, "places near new ones", host);
     if (!layout_) begin_search(graph, host);
-    if (context_->only_counts()) return near;
+    if (context_->counts_only()) return near;
     take_entries(graph);
     for (int64_t first = 0; first < count; first += layout_->together) {
       resources_.check_cancelled();
@@ -149,16 +149,16 @@ class WalkBuildCuda final : public WalkBuildGpu {
       WalkTaskCuda task = walk_task(graph, 0, some);
       task.queries.list = nullptr;
       task.queries.data = code_data() + (graph.rows.count() + first) * task.stride;
-      task.beam = static_cast<int>(wish.beam);
-      task.width = static_cast<int>(wish.width);
-      task.most = wish.beam;
+      task.beam = static_cast<int>(params.beam);
+      task.width = static_cast<int>(params.width);
+      task.most = params.beam;
       launch_walks(task, {}, walk_form(task, multiprocessors_), context_->stream());
-      context_->copy_values(near.data() + first * wish.beam, at(layout_->found), some * wish.beam);
+      context_->copy_values(near.data() + first * params.beam, at(layout_->found), some * params.beam);
       context_->copy_values(counts.data() + first, at(layout_->found_count), some);
       context_->synchronize();
     }
     for (int64_t i = 0; i < count; ++i) {
-      std::fill(near.data() + i * wish.beam + counts[i], near.data() + (i + 1) * wish.beam, kNoWalkPlace);
+      std::fill(near.data() + i * params.beam + counts[i], near.data() + (i + 1) * params.beam, kNoWalkPlace);
     }
     return near;
   }
@@ -170,7 +170,7 @@ class WalkBuildCuda final : public WalkBuildGpu {
     const LinkLayoutCuda layout(places, count, degree_);
     const DeviceArray<std::byte> memory(layout.bytes, kPurpose, context_, resources_);
     const DeviceArray<uint32_t> changed(count * (degree_ + 1) + 1, kPurpose, context_, resources_);
-    if (context_->only_counts()) return {};
+    if (context_->counts_only()) return {};
     upload({candidates.data(), DType::u8, {1, candidates.bytes(), candidates.bytes()}},
            reinterpret_cast<std::byte*>(ids.data()));
     times.done("candidates there");
@@ -220,7 +220,7 @@ class WalkBuildCuda final : public WalkBuildGpu {
                                  const Resources& host) override {
     std::vector<LostPlace> lost;
     if (!layout_) begin_search(graph, host);
-    if (context_->only_counts()) return lost;
+    if (context_->counts_only()) return lost;
     const auto total = static_cast<int64_t>(sought.size());
     take_entries(graph);
     context_->copy_values(at(layout_->sought), sought.data(), total);
@@ -273,7 +273,7 @@ class WalkBuildCuda final : public WalkBuildGpu {
 
   // Rows with what lies between them.
   void upload(const MatrixView& rows, std::byte* to) const {
-    if (context_->only_counts()) return;
+    if (context_->counts_only()) return;
     const int64_t bytes = rows.rows() * rows.row_stride() * size_of(rows.dtype());
     copy_to_device({rows.data(), DType::u8, {1, bytes, bytes}}, to, context_->device(), resources_.with_progress({}));
   }
@@ -291,7 +291,7 @@ class WalkBuildCuda final : public WalkBuildGpu {
     layout_.emplace(most_places_, cells, degree_, stride);
     search_memory_ = DeviceArray<std::byte>(layout_->bytes, kPurpose, context_, resources_);
     const HostArray<uint32_t> norms(cells, kPurpose, host);
-    if (context_->only_counts()) return;
+    if (context_->counts_only()) return;
     for (int64_t cell = 0; cell < cells; ++cell) norms[cell] = squared_code_norm(graph.centres, cell);
     context_->copy_values(at(layout_->centres), static_cast<const int8_t*>(graph.centres.values.data()),
                           cells * stride);

@@ -40,9 +40,9 @@ class WalkBuildGpu : public PlaceSearch {
 
   // Takes codes that follow those of the graph's places; they are kept on the device.
   virtual void take_more(const WalkView& graph, const std::byte* codes, int64_t count) = 0;
-  // The beams of walks over the graph to the codes that were taken: wish.beam places for each, padded with
+  // The beams of walks over the graph to the codes that were taken: params.beam places for each, padded with
   // kNoWalkPlace.
-  virtual HostArray<uint32_t> near_more(const WalkView& graph, int64_t count, const WalkWish& wish,
+  virtual HostArray<uint32_t> near_more(const WalkView& graph, int64_t count, const WalkParams& params,
                                         const Resources& resources) = 0;
   // Links the last `count` of `places` into the lists of the others; returns theirs and those that have changed.
   // `candidates`: the same number for each new place, padded with -1.

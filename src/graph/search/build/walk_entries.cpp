@@ -24,7 +24,7 @@ class ConnectedParts {
  public:
   ConnectedParts(const WalkView& graph, const Resources& resources)
       : parents_(graph.rows.count(), "the connected parts of a graph", resources) {
-    if (only_counts(resources)) return;
+    if (counts_only(resources)) return;
     std::iota(parents_.begin(), parents_.end(), 0U);
     for (int64_t place = 0; place < graph.rows.count(); ++place) {
       const uint32_t* const list = graph.list_of(static_cast<uint32_t>(place));
@@ -67,7 +67,7 @@ CellLists nearest_of_parts(const WalkView& graph, const uint32_t* cells, const u
   HostArray<PartPlace> sorted(count, "the entries of cells", resources);
   HostArray<float> floats(resources.threads() * cols, "the entries of cells", resources);
   CellLists entries(static_cast<size_t>(cell_count));
-  if (only_counts(resources)) return entries;
+  if (counts_only(resources)) return entries;
   std::iota(places.begin(), places.end(), 0U);
   ProgressMeter meter("entries", cell_count, resources);
   parallel_for(cell_count, meter, resources, [&](int64_t cell, int slot) {
@@ -171,7 +171,7 @@ void flatten(const CellLists& lists, WalkEntries& entries, const Resources& reso
   for (const auto& list : lists) total += std::ssize(list);
   entries.offsets = HostArray<uint32_t>(std::ssize(lists) + 1, "the entries of cells", resources);
   entries.places = HostArray<uint32_t>(total, "the entries of cells", resources);
-  if (only_counts(resources)) return;
+  if (counts_only(resources)) return;
   uint32_t at = 0;
   for (size_t cell = 0; cell < lists.size(); ++cell) {
     entries.offsets[static_cast<int64_t>(cell)] = at;
@@ -207,7 +207,7 @@ WalkEntries find_entries(const WalkView& graph, const uint32_t* cells, uint32_t*
   {
     const HostArray<uint32_t> parts = search.parts(graph, resources);
     lists = nearest_of_parts(graph, cells, parts.data(), resources);
-    for (int64_t place = 0; place < count && !only_counts(resources); ++place) {
+    for (int64_t place = 0; place < count && !counts_only(resources); ++place) {
       entries.parts += parts[place] == static_cast<uint32_t>(place) ? 1 : 0;
     }
   }

@@ -37,7 +37,7 @@ void flatten(const CellLists& lists, WalkEntries& entries, const Resources& reso
 
 inline constexpr int64_t kNearLost = 12;  // number of places checked for room in their lists
 // The parameters of the walk to every place.
-inline constexpr WalkWish kSelfWalk{.beam = 16, .width = 2};
+inline constexpr WalkParams kSelfWalk{.beam = 16, .width = 2};
 
 // A place not found by a walk to it, and the nearest places that the walk visited.
 struct LostPlace {

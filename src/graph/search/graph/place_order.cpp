@@ -86,7 +86,7 @@ PlaceOrder::PlaceOrder(const std::byte* rows, int64_t row_bytes, int64_t count, 
   HostArray<uint32_t> in_order(count, "the places of rows", resources);
   HostArray<uint32_t> firsts(count, "the order of rows", resources);
   HostArray<uint64_t> tables(table_slots(count), "the order of rows", resources);
-  if (only_counts(resources)) {
+  if (counts_only(resources)) {
     offsets_ = std::move(offsets);
     rows_ = std::move(in_order);
     return;
@@ -154,7 +154,7 @@ PlaceOrder PlaceOrder::by_first_row(const std::byte* rows, int64_t row_bytes, in
       for (int64_t i = task * kTaskRows; i < std::min((task + 1) * kTaskRows, count); ++i) work(i);
     });
   };
-  const bool works = !only_counts(resources);
+  const bool works = !counts_only(resources);
   if (works) {
     for_rows(
         [&](int64_t i) { numbers[i] = static_cast<uint32_t>(hash_of(rows + i * row_bytes, row_bytes)) % kHashCells; });

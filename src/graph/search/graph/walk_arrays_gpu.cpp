@@ -11,7 +11,7 @@ GpuBytes::GpuBytes(int64_t bytes, int device, const Resources& resources) : byte
 
 GpuBytes::GpuBytes(const void* data, int64_t bytes, int device, const Resources& resources)
     : GpuBytes(bytes, device, resources) {
-  if (bytes == 0 || only_counts(resources)) return;
+  if (bytes == 0 || counts_only(resources)) return;
   copy_to_device({data, DType::u8, {1, bytes, bytes}}, memory_.get(), device, resources.with_progress({}));
 }
 

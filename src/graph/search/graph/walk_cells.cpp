@@ -75,21 +75,21 @@ void WalkCells::learn(uint64_t seed, const Resources& resources) {
   const auto row_bytes = static_cast<size_t>(values.cols() * size_of(values.dtype()));
   std::fill(centres_.begin(), centres_.end(), std::byte{0});
   if (!has_means(rows_)) {
-    for (int64_t i = 0; i < count_ && !only_counts(resources); ++i) {
+    for (int64_t i = 0; i < count_ && !counts_only(resources); ++i) {
       std::memcpy(centres_.data() + i * rows_.row_bytes(), values.row(drawn[static_cast<size_t>(i)]), row_bytes);
     }
     return;
   }
   MatrixBuffer sample(values.dtype(), static_cast<int64_t>(drawn.size()), values.cols(), "a sample for cells",
                       resources);
-  const CellsWish wish{.cells = count_, .seed = seed};
-  if (only_counts(resources)) {
-    return count_call(resources, [&](const Resources& used) { (void)learn_cells(sample.view(), wish, used); });
+  const CellsParams training{.cells = count_, .seed = seed};
+  if (counts_only(resources)) {
+    return count_call(resources, [&](const Resources& used) { (void)learn_cells(sample.view(), training, used); });
   }
   for_rows(sample.rows(), resources, [&](int64_t i) {
     std::memcpy(sample.mutable_view().row(i), values.row(drawn[static_cast<size_t>(i)]), row_bytes);
   });
-  const KMeansSnapshot cells = learn_cells(sample.view(), wish, resources).snapshot();
+  const KMeansSnapshot cells = learn_cells(sample.view(), training, resources).snapshot();
   for (int64_t i = 0; i < count_; ++i) {
     const auto* const from = typed_row<float>(cells.centres, i);
     std::byte* const to = centres_.data() + i * rows_.row_bytes();
@@ -109,7 +109,7 @@ void WalkCells::assign(const Resources& resources) {
   const KnnParams params{.k = 1, .metric = metric_of(rows_), .check_finite = false};
   call_or_count(resources,
                 [&](const Resources& used) { knn(rows_.values, centres().values, nearest.view(), params, used); });
-  if (only_counts(resources)) return;
+  if (counts_only(resources)) return;
   for_rows(rows_.count(), resources, [&](int64_t i) { labels_[i] = static_cast<uint32_t>(*nearest.ids(i)); });
 }
 

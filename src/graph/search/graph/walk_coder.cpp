@@ -100,7 +100,7 @@ struct WalkCoder::Sample {
         count(static_cast<int64_t>(numbers.size())),
         values(count * rows.cols(), "a sample for the codes of a graph", resources),
         apart(count * rows.cols(), "a sample for the codes of a graph", resources) {
-    if (only_counts(resources)) return;
+    if (counts_only(resources)) return;
     for (int64_t i = 0; i < count; ++i) {
       coder.load(rows, numbers[static_cast<size_t>(i)], values.data() + i * rows.cols());
     }
@@ -129,10 +129,10 @@ WalkCoder WalkCoder::choose(const MatrixView& rows, Metric metric, uint64_t seed
   if (!coder.has_codes()) return without;
   if (coder.takes_values()) return coder;
   const Sample sample(coder, rows, seed, resources);
-  if (!only_counts(resources)) coder.fit(rows, sample);
+  if (!counts_only(resources)) coder.fit(rows, sample);
   if (!coder.may_have_none()) return coder;
   // Where memory is only counted it is not known yet which it will be.
-  return coder.tells_apart(rows, resources) && !only_counts(resources) ? coder : without;
+  return coder.tells_apart(rows, resources) && !counts_only(resources) ? coder : without;
 }
 
 WalkCoder WalkCoder::with_four_bits(const MatrixView& rows, uint64_t seed, const Resources& resources) const {
@@ -140,7 +140,7 @@ WalkCoder WalkCoder::with_four_bits(const MatrixView& rows, uint64_t seed, const
   form.bits = WalkBits::four;
   WalkCoder coder(form, 1, offsets_);
   const Sample sample(coder, rows, seed, resources);
-  if (!only_counts(resources)) coder.fit(rows, sample);
+  if (!counts_only(resources)) coder.fit(rows, sample);
   return coder;
 }
 
@@ -197,14 +197,14 @@ bool WalkCoder::tells_apart(const MatrixView& rows, const Resources& resources) 
   const HostArray<uint32_t> least(judged * first, kPurpose, resources);  // the first keys of each so far
   const HostArray<uint32_t> keys(slots * (block + first), kPurpose, resources);
   Neighbors nearest(judged, near, resources);
-  for (int64_t i = 0; i < judged && !only_counts(resources); ++i) {
+  for (int64_t i = 0; i < judged && !counts_only(resources); ++i) {
     load(rows, i * count / judged, floats.data() + i * form_.cols);
   }
   const KnnParams params{.k = near, .metric = Metric::sqeuclidean, .check_finite = false};
   const MatrixView asked(floats.data(), judged, form_.cols);
   call_or_count(resources, [&](const Resources& used) { knn(asked, rows, nearest.view(), params, used); });
   const HostArray<float> room(row_room(), kPurpose, resources);
-  if (only_counts(resources)) return true;
+  if (counts_only(resources)) return true;
   for (int64_t i = 0; i < judged; ++i) {
     encode(rows, i * count / judged, asked_codes.data() + i * place_bytes(), room.data());
   }

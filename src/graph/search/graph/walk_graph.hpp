@@ -20,7 +20,7 @@ namespace kith {
 inline constexpr int64_t kDegreeStep = 16;
 inline constexpr int64_t kMostDegree = 128;
 
-struct WalkFacts {
+struct WalkGraphCounts {
   int64_t clipped = 0;  // number of clipped values of rows
   int64_t parts = 0;    // connected components, with edges in both directions
   int64_t lost = 0;     // places not found by a small walk to them
@@ -36,7 +36,7 @@ struct WalkGraph {
   GrowingArray<std::byte> centres;
   GrowingArray<uint32_t> entry_offsets;
   GrowingArray<uint32_t> entries;
-  WalkFacts facts;
+  WalkGraphCounts counts;
 
   int64_t rows() const { return order.row_count(); }
   int64_t bytes() const {

@@ -40,22 +40,22 @@ void visit_near(const uint32_t* keys, int64_t count, uint32_t largest, const Use
 
 }  // namespace
 
-Walk::Walk(const WalkWish& wish, int64_t degree, const Resources& resources)
-    : wish_(wish),
-      beam_memory_(wish.beam, "the beam of a walk", resources),
-      seen_memory_(SeenPlaces::slots_for(wish.beam, degree), "the seen places of a walk", resources),
+Walk::Walk(const WalkParams& params, int64_t degree, const Resources& resources)
+    : params_(params),
+      beam_memory_(params.beam, "the beam of a walk", resources),
+      seen_memory_(SeenPlaces::slots_for(params.beam, degree), "the seen places of a walk", resources),
       places_(kTogether, "the places of a walk", resources),
       keys_(kTogether, "the places of a walk", resources),
       numbers_(kTogether, "the places of a walk", resources),
-      beam_(beam_memory_.data(), wish.beam),
-      seen_(seen_memory_.data(), only_counts(resources) ? 0 : seen_memory_.size()) {
+      beam_(beam_memory_.data(), params.beam),
+      seen_(seen_memory_.data(), counts_only(resources) ? 0 : seen_memory_.size()) {
   std::iota(numbers_.begin(), numbers_.end(), 0U);
 }
 
 void Walk::begin(const WalkView& view, const WalkQuery& query) {
   view_ = &view;
   query_ = &query;
-  beam_ = Beam(beam_memory_.data(), wish_.beam);
+  beam_ = Beam(beam_memory_.data(), params_.beam);
   seen_.clear();
   collected_ = 0;
   compared_ = view.centres.count() + view.tail.count();
@@ -119,7 +119,7 @@ void Walk::offer_all(const uint32_t* places, int64_t count) {
   visit_near(keys, count, beam_.largest_key(), [&](int64_t i, uint32_t key) {
     const int64_t entered = beam_.offer(key, places[i]);
     // Likely to be opened soon: later finds are seldom nearer.
-    if (entered >= 0 && entered < beam_.first_unopened() + 16 * wish_.width) prefetch_list(*view_, places[i]);
+    if (entered >= 0 && entered < beam_.first_unopened() + 16 * params_.width) prefetch_list(*view_, places[i]);
   });
 }
 
@@ -127,7 +127,7 @@ bool Walk::open() {
   // Chooses all places of the step before any neighbour is compared.
   uint32_t opened[kWidestStep];
   int64_t count = 0;
-  for (; count < wish_.width; ++count) {
+  for (; count < params_.width; ++count) {
     opened[count] = beam_.open_next();
     if (opened[count] == kNoWalkPlace) break;
   }

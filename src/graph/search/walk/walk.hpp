@@ -25,7 +25,7 @@ namespace kith {
 inline constexpr int64_t kWidestBeam = int64_t{1} << 20;
 inline constexpr int64_t kWidestStep = 64;
 
-struct WalkWish {
+struct WalkParams {
   int64_t beam = 32;
   int64_t width = 2;
   // On a GPU the best so many places that a filter keeps are collected beside the beam, 0: there is no filter; threads
@@ -35,7 +35,7 @@ struct WalkWish {
 
 class Walk {
  public:
-  Walk(const WalkWish& wish, int64_t degree, const Resources& resources);
+  Walk(const WalkParams& params, int64_t degree, const Resources& resources);
 
   // Starts over; both must outlive the walk.
   void begin(const WalkView& view, const WalkQuery& query);
@@ -58,7 +58,7 @@ class Walk {
   void begin_with_cells();
   void begin_with_tail();
 
-  WalkWish wish_;
+  WalkParams params_;
   HostArray<uint64_t> beam_memory_;
   HostArray<uint32_t> seen_memory_;
   HostArray<uint32_t> places_;  // to compare next

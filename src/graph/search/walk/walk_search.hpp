@@ -18,7 +18,8 @@ namespace kith {
 class WalkSearch {
  public:
   // Memory for the walks of this many queries; `query_bytes`: scratch memory per query.
-  WalkSearch(const WalkWish& wish, int64_t degree, int64_t query_bytes, int64_t queries, const Resources& resources);
+  WalkSearch(const WalkParams& params, int64_t degree, int64_t query_bytes, int64_t queries,
+             const Resources& resources);
 
   // make(query, memory) returns a WalkQuery, which may refer to that memory; done(query, walk, slot) is called when a
   // walk has ended. Both run on any thread; slot < slots().
@@ -38,8 +39,8 @@ class WalkSearch {
   static constexpr int64_t kTurns = 4;  // interleaved walks per thread
 
   struct Turn {
-    Turn(const WalkWish& wish, int64_t degree, int64_t query_bytes, const Resources& resources)
-        : walk(wish, degree, resources), memory(query_bytes, "the query of a walk", resources) {}
+    Turn(const WalkParams& params, int64_t degree, int64_t query_bytes, const Resources& resources)
+        : walk(params, degree, resources), memory(query_bytes, "the query of a walk", resources) {}
 
     Walk walk;
     HostArray<std::byte> memory;

@@ -177,7 +177,7 @@ struct WalkTaskCuda {
   int64_t cols = 0;
   int beam = 0;
   int width = 0;
-  int kept = 0;                         // as WalkWish has it
+  int kept = 0;                         // as WalkParams has it
   const uint64_t* kept_bits = nullptr;  // of rows; null where there is no filter
   const uint32_t* hidden = nullptr;     // per query: a place that its walk skips; null: none
   // The kNearCells nearest cells of each query, found by an earlier kernel if there are many queries; null, or

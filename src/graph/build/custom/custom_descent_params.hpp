@@ -32,13 +32,13 @@ inline void check_custom_graph(const MatrixView& x, const CustomGraphParams& par
 }
 
 // Also writes the parameters to the report.
-inline DescentWish custom_wish(const CustomGraphParams& params, GraphReport& report) {
+inline DescentParams custom_descent_params(const CustomGraphParams& params, GraphReport& report) {
   const int64_t length = custom_list_length(params);
-  const DescentWish wish = descent_wish(params, kLikeCustom, params.k, length);
+  const DescentParams rounds = descent_params(params, kLikeCustom, params.k, length);
   report.parameters = {{"recall", params.recall}, {"seed", static_cast<int64_t>(params.seed)}};
-  put_rounds(wish, length, report);
+  put_rounds(rounds, length, report);
   report.parameters.push_back({"update", std::string(name_of(params.update))});
-  return wish;
+  return rounds;
 }
 
 // fill(view, report, resources) builds the graph and its report; time and memory are measured here.
