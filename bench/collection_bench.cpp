@@ -1,13 +1,18 @@
 // Collections beside what bounds them, in the same run and folder: the disk's sequential writing, plain SQLite with the
 // same vectors as blobs, an Index of the same rows, exact search.
 //
-//   collection_bench FOLDER [PART...]   parts: writes searches segments filters tenants upserts open; the folder is filled and emptied
+//   collection_bench --folder DIR [--parts writes,searches,segments,filters,tenants,upserts,open] [--rows 1000000]
+//                    [--cols 128] [--graph 0|1] [--out FILE]
 //
-// Both sides take turns, and the least of their turns is shown: wall seconds, and behind them processor seconds of all
-// threads, which a busy machine does not stretch. KITH_BENCH_ROWS: rows of filters and open (1,000,000).
+// The folder is filled and emptied. Both sides take turns, and the least of their turns counts: wall time, and the
+// processor time of all threads, which a busy machine does not stretch. --rows: of filters, tenants and open; --cols: of
+// open; --graph: searches have a graph index, too. A program of its own, since collections are a library of their own.
 #include <kith/collection.hpp>
 #include <kith/index.hpp>
 #include <kith/knn.hpp>
+
+#include "driver/benchmark.hpp"
+#include "driver/timing.hpp"
 
 #include <sqlite3.h>
 
@@ -15,11 +20,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
+#include <cmath>
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
-#include <ctime>
 #include <filesystem>
 #include <functional>
 #include <optional>
@@ -27,46 +29,64 @@
 #include <set>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace {
 
-struct Took {
-  double wall = 1e300;
-  double processor = 1e300;
+using kith::bench::Seconds;
+using kith::bench::seconds_of;
 
-  void least(const Took& other) {
-    wall = std::min(wall, other.wall);
-    processor = std::min(processor, other.processor);
-  }
+struct Settings {
+  std::string folder;
+  int64_t rows = 1'000'000;
+  int64_t cols = 128;
+  bool graph = false;
 };
 
-double processor_seconds() {
-  timespec time{};
-  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+Seconds least_of(const Seconds& a, const Seconds& b) {
+  return {std::min(a.wall, b.wall), std::min(a.processor, b.processor)};
 }
+const Seconds kNotMeasured{HUGE_VAL, HUGE_VAL};
 
-Took took(const std::function<void()>& work) {
-  const auto begin = std::chrono::steady_clock::now();
-  const double processor = processor_seconds();
-  work();
-  return {std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(), processor_seconds() - processor};
-}
+class Bench {
+ public:
+  Bench(Settings settings, kith::bench::Report& report) : settings_(std::move(settings)), report_(report) {}
 
-// Ours and what it stands beside, in turns.
-void beside(const std::string& what, const char* peer, int turns, const std::function<void()>& ours,
-            const std::function<void()>& other) {
-  Took a;
-  Took b;
-  for (int i = 0; i < turns; ++i) {
-    b.least(took(other));
-    a.least(took(ours));
+  void run(const std::string& parts);
+
+ private:
+  void writes() const;
+  void searches() const;
+  void segments() const;
+  void filters() const;
+  void tenants() const;
+  void upserts() const;
+  void open() const;
+
+  // Ours and what it stands beside, in turns.
+  void beside(const std::string& what, const std::string& peer, int turns, const std::function<void()>& ours,
+              const std::function<void()>& other) const {
+    Seconds a = kNotMeasured;
+    Seconds b = kNotMeasured;
+    for (int i = 0; i < turns; ++i) {
+      b = least_of(b, seconds_of(other));
+      a = least_of(a, seconds_of(ours));
+    }
+    report_.row({.name = what + ", beside " + peer,
+                 .ms = 1e3 * a.wall,
+                 .runs = turns,
+                 .clock = "wall",
+                 .peers = {{peer, 1e3 * b.wall}},
+                 .figures = {{"ratio", a.wall / b.wall},
+                             {"processor_ms", 1e3 * a.processor},
+                             {"peer_processor_ms", 1e3 * b.processor},
+                             {"processor_ratio", a.processor / b.processor}}});
   }
-  std::printf("%-52s %10.3f ms %10.3f ms  x %5.2f   processor %10.3f ms %10.3f ms  x %5.2f   %s\n", what.c_str(), a.wall * 1e3,
-              b.wall * 1e3, a.wall / b.wall, a.processor * 1e3, b.processor * 1e3, a.processor / b.processor, peer);
-  std::fflush(stdout);
-}
+
+  Settings settings_;
+  kith::bench::Report& report_;
+};
 
 std::vector<float> random_rows(int64_t rows, int64_t cols, uint64_t seed = 1) {
   std::mt19937_64 random(seed);
@@ -74,11 +94,6 @@ std::vector<float> random_rows(int64_t rows, int64_t cols, uint64_t seed = 1) {
   std::vector<float> out(static_cast<size_t>(rows * cols));
   for (float& value : out) value = values(random);
   return out;
-}
-
-int64_t wished_rows() {
-  const char* const given = std::getenv("KITH_BENCH_ROWS");
-  return given == nullptr ? 1'000'000 : std::atoll(given);
 }
 
 // Plain SQLite: an id and a blob.
@@ -140,14 +155,14 @@ void add(kith::Collection& c, const float* rows, int64_t count, int64_t cols, in
   c.add(items);
 }
 
-void writes(const std::string& folder) {
+void Bench::writes() const {
   {
     constexpr int64_t kCols = 768;
     constexpr int64_t kRows = 34'000;  // 104 MB
     const std::vector<float> rows = random_rows(kRows, kCols);
-    kith::Collection c = made(folder + "/large", kCols);
+    kith::Collection c = made(settings_.folder + "/large", kCols);
     beside("add 104 MB, rows of 3 KB", "write + fsync", 5, [&] { add(c, rows.data(), kRows, kCols); }, [&] {
-      const std::string path = folder + "/sequential";
+      const std::string path = settings_.folder + "/sequential";
       const int file = ::open(path.c_str(), O_CREAT | O_TRUNC | O_WRONLY, 0644);
       const auto size = static_cast<ssize_t>(rows.size() * sizeof(float));
       if (::write(file, rows.data(), static_cast<size_t>(size)) != size || ::fsync(file) != 0) throw std::runtime_error("write");
@@ -156,15 +171,15 @@ void writes(const std::string& folder) {
   }
   constexpr int64_t kCols = 384;
   const std::vector<float> rows = random_rows(10'000, kCols);
-  kith::Collection one = made(folder + "/one", kCols);
-  PlainSqlite plain(folder + "/one.sqlite");
+  kith::Collection one = made(settings_.folder + "/one", kCols);
+  PlainSqlite plain(settings_.folder + "/one.sqlite");
   beside("100 rows, one a call, 384 f32, synced", "plain SQLite", 5, [&] {
     for (int64_t i = 0; i < 100; ++i) add(one, &rows[static_cast<size_t>(i * kCols)], 1, kCols);
   }, [&] {
     for (int64_t i = 0; i < 100; ++i) plain.add(&rows[static_cast<size_t>(i * kCols)], 1, kCols);
   });
-  kith::Collection many = made(folder + "/many", kCols);
-  PlainSqlite plain_many(folder + "/many.sqlite");
+  kith::Collection many = made(settings_.folder + "/many", kCols);
+  PlainSqlite plain_many(settings_.folder + "/many.sqlite");
   beside("10,000 rows, 1,000 a call, 384 f32, synced", "plain SQLite", 5, [&] {
     for (int64_t i = 0; i < 10'000; i += 1000) add(many, &rows[static_cast<size_t>(i * kCols)], 1000, kCols);
   }, [&] {
@@ -172,7 +187,7 @@ void writes(const std::string& folder) {
   });
 }
 
-void searches(const std::string& folder) {
+void Bench::searches() const {
   constexpr int64_t kCols = 128;
   constexpr int64_t kPart = 65536;
   constexpr int64_t kRows = 8 * kPart;
@@ -184,8 +199,8 @@ void searches(const std::string& folder) {
   kith::IndexParams index_params;
   index_params.metric = kith::Metric::sqeuclidean;
   for (const char* factory : {"IVF1024,SQ8", "IVF1024,Flat", "Graph16"}) {
-    if (std::string(factory) == "Graph16" && std::getenv("KITH_BENCH_GRAPH") == nullptr) continue;
-    const std::string path = folder + "/" + factory;
+    if (std::string(factory) == "Graph16" && !settings_.graph) continue;
+    const std::string path = settings_.folder + "/" + factory;
     {
       kith::Collection c = made(path, kCols, factory);
       add(c, data.data(), kRows, kCols);
@@ -198,10 +213,9 @@ void searches(const std::string& folder) {
     beside(name + ", 100 queries", "the same Index in memory", 9, [&] { (void)c.search(asked); }, [&] { (void)index.search(asked); });
     beside(name + ", one query", "the same Index in memory", 21, [&] { (void)c.search(one); }, [&] { (void)index.search(one); });
   }
-
 }
 
-void segments(const std::string& folder) {
+void Bench::segments() const {
   constexpr int64_t kCols = 384;  // so that a part is 100 MB, and a segment at once
   constexpr int64_t kPart = 65536;
   constexpr int64_t kParts = 8;
@@ -209,21 +223,21 @@ void segments(const std::string& folder) {
   const std::vector<float> queries = random_rows(100, kCols, 2);
   const kith::MatrixView asked(queries.data(), 100, kCols);
   const kith::MatrixView one(queries.data(), 1, kCols);
-  kith::Collection segments = made(folder + "/segments", kCols);
+  kith::Collection segments = made(settings_.folder + "/segments", kCols);
   for (int64_t p = 0; p < kParts; ++p) add(segments, &data[static_cast<size_t>(p * kPart * kCols)], kPart, kCols, p * kPart);
-  std::printf("segments: %zu\n", segments.info().segments.size());
+  report_.note(std::to_string(segments.info().segments.size()) + " segments");
   kith::Index flat("Flat", kith::IndexParams{.metric = kith::Metric::sqeuclidean});
   flat.add(kith::MatrixView(data.data(), kParts * kPart, kCols));
   beside("exact, no index, 100 queries", "Flat of these rows", 9, [&] { (void)segments.search(asked); }, [&] { (void)flat.search(asked); });
   beside("exact, no index, one query", "Flat of these rows", 21, [&] { (void)segments.search(one); }, [&] { (void)flat.search(one); });
 }
 
-void filters(const std::string& folder) {
+void Bench::filters() const {
   constexpr int64_t kCols = 384;
   constexpr int64_t kParts = 10'000;
-  const int64_t rows = wished_rows();
+  const int64_t rows = settings_.rows;
   constexpr int64_t kBatch = 100'000;
-  kith::Collection c = made(folder + "/filters", kCols, "Flat", true);
+  kith::Collection c = made(settings_.folder + "/filters", kCols, "Flat", true);
   for (int64_t first = 0; first < rows; first += kBatch) {
     const std::vector<float> data = random_rows(std::min(kBatch, rows - first), kCols, static_cast<uint64_t>(first));
     add(c, data.data(), static_cast<int64_t>(data.size()) / kCols, kCols, first, kParts);
@@ -252,11 +266,11 @@ void filters(const std::string& folder) {
   }
 }
 
-void tenants(const std::string& folder) {
+void Bench::tenants() const {
   constexpr int64_t kCols = 128;
   constexpr int64_t kTenants = 1000;
-  const int64_t rows = wished_rows();
-  kith::Collection c = made(folder + "/tenants", kCols, "Flat", true);
+  const int64_t rows = settings_.rows;
+  kith::Collection c = made(settings_.folder + "/tenants", kCols, "Flat", true);
   constexpr int64_t kBatch = 250'000;
   for (int64_t first = 0; first < rows; first += kBatch) {
     const std::vector<float> data = random_rows(std::min(kBatch, rows - first), kCols, static_cast<uint64_t>(first));
@@ -293,7 +307,7 @@ void tenants(const std::string& folder) {
   beside("1,000 queries of 1,000 tenants", "their rows read once, in their order", 5, [&] { (void)c.search(asked, each); }, [&] {
     for (int64_t row = 0; row < rows; ++row) look_at(row);
   });
-  if (sum == 0.5f) std::printf("%f\n", static_cast<double>(sum));  // so that they are read
+  if (sum == 0.5f) report_.note("a sum of one half");  // so that they are read
   kith::CollectionSearchParams loop;
   loop.filter.where = each.filter.where;
   beside("1,000 queries of 1,000 tenants", "1,000 calls of one query", 3, [&] { (void)c.search(asked, each); }, [&] {
@@ -313,18 +327,18 @@ int64_t disk_bytes(const std::string& folder) {
   return bytes;
 }
 
-void upserts(const std::string& folder) {
+void Bench::upserts() const {
   constexpr int64_t kCols = 128;
   constexpr int64_t kIds = 100'000;
   constexpr int64_t kUpserts = 1'000'000;
   const std::vector<float> rows = random_rows(1000, kCols);
-  const std::string path = folder + "/upserts";
+  const std::string path = settings_.folder + "/upserts";
   kith::Collection c = made(path, kCols, "Flat", false, kith::SyncMode::later);
   std::mt19937_64 random(3);
   std::set<int64_t> known;
   double worst = 0;
   int64_t most = 0;
-  const Took all = took([&] {
+  const Seconds all = seconds_of([&] {
     for (int64_t i = 0; i < kUpserts; ++i) {
       kith::Items items;
       items.vectors = kith::MatrixView(&rows[static_cast<size_t>(i % 1000 * kCols)], 1, kCols);
@@ -339,17 +353,26 @@ void upserts(const std::string& folder) {
   const int64_t live = c.size() * (kCols * 4 + 8);
   const int64_t before = disk_bytes(path);
   c.compact();
-  std::printf("1M upserts of 100,000 ids: %.1f us each (processor %.1f); disk at most %.1f MB, %.2f x the live vectors; at the end "
-              "%.1f MB, after compact %.1f MB, %.2f x the live vectors and ids\n",
-              all.wall, all.processor, static_cast<double>(most) / 1e6, worst, static_cast<double>(before) / 1e6,
-              static_cast<double>(disk_bytes(path)) / 1e6, static_cast<double>(disk_bytes(path)) / static_cast<double>(live));
+  const int64_t after = disk_bytes(path);
+  const auto megabytes = [](int64_t bytes) { return static_cast<double>(bytes) / 1e6; };
+  report_.row({.name = "1M upserts of 100,000 ids",
+               .shape = std::to_string(kUpserts) + " x " + std::to_string(kCols),
+               .ms = 1e3 * all.wall,
+               .runs = 1,
+               .clock = "wall",
+               .figures = {{"us_each", 1e6 * all.wall / static_cast<double>(kUpserts)},
+                           {"processor_us_each", 1e6 * all.processor / static_cast<double>(kUpserts)},
+                           {"most_disk_mb", megabytes(most)},
+                           {"most_over_live_vectors", worst},
+                           {"disk_mb", megabytes(before)},
+                           {"compacted_mb", megabytes(after)},
+                           {"compacted_over_live", static_cast<double>(after) / static_cast<double>(live)}}});
 }
 
-void open(const std::string& folder) {
-  const int64_t rows = wished_rows();
-  const char* const cols_given = std::getenv("KITH_BENCH_COLS");
-  const int64_t cols = cols_given == nullptr ? 128 : std::atoll(cols_given);
-  const std::string path = folder + "/open";
+void Bench::open() const {
+  const int64_t rows = settings_.rows;
+  const int64_t cols = settings_.cols;
+  const std::string path = settings_.folder + "/open";
   {
     kith::Collection c = made(path, cols, "IVF1024,SQ8");
     const int64_t batch = 250'000;
@@ -361,33 +384,56 @@ void open(const std::string& folder) {
   }
   const std::vector<float> query = random_rows(1, cols, 2);
   const kith::MatrixView one(query.data(), 1, cols);
-  Took opened;
-  Took searched;
-  for (int i = 0; i < 9; ++i) {
+  constexpr int kTurns = 9;
+  Seconds opened = kNotMeasured;
+  Seconds searched = kNotMeasured;
+  for (int i = 0; i < kTurns; ++i) {
     std::optional<kith::Collection> c;
-    opened.least(took([&] { c = kith::Collection::open(path, {.mode = kith::OpenMode::read}); }));
-    searched.least(took([&] { (void)c->search(one); }));
+    opened = least_of(
+        opened, seconds_of([&] { c = kith::Collection::open(path, {.mode = kith::OpenMode::read}); }));
+    searched = least_of(searched, seconds_of([&] { (void)c->search(one); }));
   }
-  std::printf("%lld x %lld, IVF1024,SQ8: open %.2f ms, first search %.2f ms (processor %.2f and %.2f)\n", static_cast<long long>(rows),
-              static_cast<long long>(cols), opened.wall * 1e3, searched.wall * 1e3, opened.processor * 1e3, searched.processor * 1e3);
+  const std::string shape = std::to_string(rows) + " x " + std::to_string(cols);
+  for (const auto& [name, took] : {std::pair{"open", opened}, std::pair{"first search", searched}}) {
+    report_.row({.name = std::string("IVF1024,SQ8, ") + name,
+                 .shape = shape,
+                 .ms = 1e3 * took.wall,
+                 .runs = kTurns,
+                 .clock = "wall",
+                 .figures = {{"processor_ms", 1e3 * took.processor}}});
+  }
 }
+
+void Bench::run(const std::string& wanted) {
+  const std::vector<std::pair<std::string, void (Bench::*)() const>> parts{
+      {"writes", &Bench::writes},   {"searches", &Bench::searches}, {"segments", &Bench::segments},
+      {"filters", &Bench::filters}, {"tenants", &Bench::tenants},   {"upserts", &Bench::upserts},
+      {"open", &Bench::open}};
+  settings_.folder += "/kith-collection-bench";
+  for (const auto& [name, part] : parts) {
+    if (!wanted.empty() && ("," + wanted + ",").find("," + name + ",") == std::string::npos) continue;
+    std::filesystem::remove_all(settings_.folder);
+    std::filesystem::create_directories(settings_.folder);
+    (this->*part)();
+    std::filesystem::remove_all(settings_.folder);
+  }
+}
+
+void run(const kith::bench::Options& options, kith::bench::Report& report) {
+  Settings settings;
+  settings.folder = options.text("--folder");
+  if (settings.folder.empty()) throw kith::InvalidArgument("--folder DIR says where collections are made");
+  settings.rows = options.number("--rows", settings.rows);
+  settings.cols = options.number("--cols", settings.cols);
+  settings.graph = options.number("--graph", 0) != 0;
+  Bench(settings, report).run(options.text("--parts"));
+}
+
+const kith::bench::Registered known({
+    .name = "collection",
+    .about = "collections beside what bounds them",
+    .options = {"--folder", "--parts", "--rows", "--cols", "--graph"},
+    .run = run,
+});
 
 }  // namespace
-
-int main(int count, char** arguments) {
-  const std::vector<std::pair<std::string, void (*)(const std::string&)>> parts{
-      {"writes", writes}, {"searches", searches}, {"segments", segments}, {"filters", filters}, {"tenants", tenants}, {"upserts", upserts}, {"open", open}};
-  if (count < 2) {
-    std::fprintf(stderr, "usage: collection_bench FOLDER [writes|searches|segments|filters|tenants|upserts|open ...]\n");
-    return 2;
-  }
-  const std::set<std::string> wished(arguments + 2, arguments + count);
-  for (const auto& [name, part] : parts) {
-    if (!wished.empty() && !wished.contains(name)) continue;
-    const std::string folder = std::string(arguments[1]) + "/kith-collection-bench";
-    std::filesystem::remove_all(folder);
-    std::filesystem::create_directories(folder);
-    part(folder);
-    std::filesystem::remove_all(folder);
-  }
-}

@@ -3,7 +3,9 @@
 // kernel, the walk alone, the search. And how long walks of 1 to 1,000 queries take in every form that suits them
 // (walk_task_cuda.hpp), for widths of 2, 4 and 8: walk_form() should choose the least.
 //
-//   walk_parts_cuda_bench [--rows 1000000] [--cols 128] [--beam 48] [--width 2] [--queries 400]
+//   walk_parts_cuda_bench [--rows 1000000] [--cols 128] [--beam 48] [--width 2] [--queries 400] [--out FILE]
+//
+// A program of its own, since it defines a macro that the library's headers read.
 #define KITH_WALK_PART_ENDS(part) kith::bench::part_ends(kith::WalkPart::part);
 
 #include "graph/search/walk/walk_parts_cuda.hpp"
@@ -35,11 +37,14 @@ __device__ inline void part_ends(WalkPart part) {
 
 }  // namespace kith::bench
 
+#include "driver/benchmark.hpp"
 #include "graph_rows.hpp"
 
+#include <kith/device.hpp>
 #include <kith/index.hpp>
 
 #include "cuda/device_memory.hpp"
+#include "cuda/error.hpp"
 #include "cuda/launch.hpp"
 #include "cuda/shared_memory.hpp"
 #include "graph/search/build/build_walk_graph.hpp"
@@ -50,7 +55,6 @@ __device__ inline void part_ends(WalkPart part) {
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -108,8 +112,9 @@ double median_of(int64_t calls, const Call& call) {
   return times[times.size() / 2];
 }
 
-// Microseconds of walks in each form that suits them, `queries` lying on the device.
-void time_forms(WalkTaskCuda task, const std::byte* queries, int multiprocessors, cudaStream_t stream) {
+// Walks in each form that suits them; `queries` are on the device.
+void time_forms(bench::Report& report, const std::string& shape, WalkTaskCuda task, const std::byte* queries,
+                int multiprocessors, cudaStream_t stream) {
   static constexpr WalkForm kForms[] = {{16, false}, {8, true}, {8, false}, {4, true},
                                         {4, false},  {2, true}, {2, false}};
   constexpr int64_t kCalls = 40;
@@ -120,7 +125,6 @@ void time_forms(WalkTaskCuda task, const std::byte* queries, int multiprocessors
       task.queries.count = count;
       task.near_cells = count >= kFewestRanked ? near_cells : nullptr;
       task.rank_slices = rank_slices(count);
-      std::printf("width %d, %4ld queries, us by warps (a: ahead):", width, static_cast<long>(count));
       const WalkForm chosen = walk_form(task, multiprocessors);
       for (const WalkForm& form : kForms) {
         if (!form.suits(task) || count * form.warps > int64_t{multiprocessors} * 64) continue;
@@ -130,30 +134,26 @@ void time_forms(WalkTaskCuda task, const std::byte* queries, int multiprocessors
           cudaStreamSynchronize(stream);
         });
         const bool is_chosen = form.warps == chosen.warps && form.ahead == chosen.ahead;
-        std::printf(" %d%s %.1f%s", form.warps, form.ahead ? "a" : "", time, is_chosen ? "*" : "");
+        report.row({.name = "width " + std::to_string(width) + ", " + std::to_string(count) + " queries, " +
+                            std::to_string(form.warps) + " warps" + (form.ahead ? " ahead" : ""),
+                    .shape = shape,
+                    .median_ms = 1e-3 * time,
+                    .runs = kCalls,
+                    .clock = "wall",
+                    .labels = {{"chosen", is_chosen ? "yes" : "no"}}});
       }
-      std::printf("\n");
     }
   }
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  int64_t count = 1000000;
-  int64_t cols = 128;
-  int64_t beam = 48;
-  int64_t width = 2;
-  int64_t calls = 400;
-  for (int i = 1; i + 1 < argc; i += 2) {
-    const std::string name = argv[i];
-    const int64_t value = std::stoll(argv[i + 1]);
-    if (name == "--rows") count = value;
-    if (name == "--cols") cols = value;
-    if (name == "--beam") beam = value;
-    if (name == "--width") width = value;
-    if (name == "--queries") calls = value;
-  }
+void run(const bench::Options& given_options, bench::Report& report) {
+  const int64_t count = given_options.number("--rows", 1'000'000);
+  const int64_t cols = given_options.number("--cols", 128);
+  const int64_t beam = given_options.number("--beam", 48);
+  const int64_t width = given_options.number("--width", 2);
+  const int64_t calls = given_options.number("--queries", 400);
+  const std::string shape = std::to_string(count) + " x " + std::to_string(cols) + " u8";
+  report.note(cuda_devices().front().name);
   ResourceOptions options;
   options.device = Device::cuda(0);
   const Resources gpu(options);
@@ -193,8 +193,7 @@ int main(int argc, char** argv) {
                        : beam <= 64 ? timed_kernel<kWalkAheadWarps, WalkAhead<kWalkAheadWarps, 2>>
                                     : timed_kernel<kWalkAheadWarps, WalkAhead<kWalkAheadWarps, 4>>;
   if (form.warps != (form.ahead ? kWalkAheadWarps : kWalkMostWarps)) {
-    std::printf("no parts are known of such a walk\n");
-    return 1;
+    throw Unsupported("no clocks for a walk of " + std::to_string(form.warps) + " warps; choose another --beam or --width");
   }
   allow_all_shared_memory(kernel);
   std::vector<bench::WalkTicks> all;
@@ -209,7 +208,7 @@ int main(int argc, char** argv) {
     timed_call(i);
     cudaMemcpy(&all.emplace_back(), ticks.data(), sizeof(bench::WalkTicks), cudaMemcpyDeviceToHost);
   }
-  if (cudaGetLastError() != cudaSuccess) std::printf("a CUDA call has failed\n");
+  KITH_CUDA_CHECK(cudaGetLastError());
   const double empty = median_of(calls, [&](int64_t) {
     empty_kernel<<<1, 32, 0, stream>>>();
     cudaStreamSynchronize(stream);
@@ -251,10 +250,16 @@ int main(int argc, char** argv) {
   Neighbors out(1, 10, gpu);
   const double searched = median_of(
       calls, [&](int64_t i) { (void)search_graph_on_gpu(0, search, queries.view().slice(i, 1), out.view(), gpu); });
-  std::printf(
-      "calls, us: an empty kernel %.1f, two %.1f, one with a walk's arguments %.1f, one that tells the host %.1f\n",
-      empty, two, with_arguments, polled);
-  std::printf("calls, us: a walk %.1f (with clocks %.1f), its search %.1f\n", walk, whole_timed, searched);
+  const auto call = [&](const char* name, double microseconds) {
+    report.row({.name = name, .shape = shape, .median_ms = 1e-3 * microseconds, .runs = calls, .clock = "wall"});
+  };
+  call("an empty kernel", empty);
+  call("two empty kernels", two);
+  call("an empty kernel with a walk's arguments", with_arguments);
+  call("a kernel that tells the host", polled);
+  call("a walk", walk);
+  call("a walk with clocks", whole_timed);
+  call("a search", searched);
 
   static const char* const kNames[kWalkParts] = {"code",    "cell keys", "nearest cells", "entries", "begin", "choose",
                                                  "collect", "enter",     "ask",           "wait",    "lists", "write"};
@@ -265,9 +270,13 @@ int main(int argc, char** argv) {
     for (const long long ticks_of : one.ticks) cycles += static_cast<double>(ticks_of);
   }
   const auto queries_timed = static_cast<double>(all.size());
-  std::printf("beam %ld, a walk of %d warps%s: %.1f us in the kernel, %.0f cycles in all parts (%.2f a nanosecond)\n",
-              static_cast<long>(beam), form.warps, form.ahead ? " ahead" : "", nanoseconds / queries_timed / 1e3,
-              cycles / queries_timed, cycles / nanoseconds);
+  const std::string of_walk = "beam " + std::to_string(beam) + ", " + std::to_string(form.warps) + " warps" + (form.ahead ? " ahead" : "");
+  report.row({.name = of_walk + ", in the kernel",
+              .shape = shape,
+              .runs = calls,
+              .figures = {{"mean_us", 1e-3 * nanoseconds / queries_timed},
+                          {"cycles", cycles / queries_timed},
+                          {"cycles_a_nanosecond", cycles / nanoseconds}}});
   for (int part = 0; part < kWalkParts; ++part) {
     double sum = 0;
     double times = 0;
@@ -275,8 +284,12 @@ int main(int argc, char** argv) {
       sum += static_cast<double>(one.ticks[part]);
       times += one.times[part];
     }
-    std::printf("  %-13s %5.1f x %6.0f cycles = %6.2f us\n", kNames[part], times / queries_timed,
-                times > 0 ? sum / times : 0.0, sum / queries_timed * nanoseconds / cycles / 1e3);
+    report.row({.name = of_walk + ", part: " + kNames[part],
+                .shape = shape,
+                .runs = calls,
+                .figures = {{"mean_us", 1e-3 * sum / queries_timed * nanoseconds / cycles},
+                            {"times", times / queries_timed},
+                            {"cycles_each", times > 0 ? sum / times : 0.0}}});
   }
 
   constexpr int64_t kMostQueries = 1000;
@@ -291,6 +304,13 @@ int main(int argc, char** argv) {
   task.results.failed = reinterpret_cast<uint8_t*>(failed.data());
   task.results.k = task.results.fewest_rows = out.k();
   task.results.candidates = plan.candidates;
-  time_forms(task, asked.data(), device.multiProcessorCount, stream);
-  return 0;
+  time_forms(report, shape, task, asked.data(), device.multiProcessorCount, stream);
 }
+
+const bench::Registered known({.name = "walk_parts_cuda",
+                               .about = "where the time of a graph index's walk on a GPU goes",
+                               .options = {"--rows", "--cols", "--beam", "--width", "--queries"},
+                               .needs_gpu = true,
+                               .run = run});
+
+}  // namespace

@@ -3,7 +3,7 @@
 //   kith_bench                         their names
 //   kith_bench NAME --help             what NAME measures, and its options
 //   kith_bench NAME [--option VALUE]   runs it; with --out FILE results are written there, too, as lines of JSON
-//   NAME_bench [...]                   the same, by a link; the benchmarks of a GPU have one
+//   NAME_bench [...]                   the same, by a link, which the benchmarks of a GPU have, or as a program of its own
 //
 // Benchmarks of cases, and `compare` where no name is given, take these options instead:
 //
@@ -144,8 +144,8 @@ void explain(const Benchmark& benchmark) {
   std::puts("");
 }
 
-std::string command_line(const std::string& name, const std::vector<std::string>& arguments) {
-  std::string line = "kith_bench " + name;
+std::string command_line(const std::string& program, const std::vector<std::string>& arguments) {
+  std::string line = program;
   for (const std::string& one : arguments) line += " " + one;
   return line;
 }
@@ -157,24 +157,27 @@ std::string today() {
   return text;
 }
 
-// NAME if the program was started by a link called NAME_bench and there is such a benchmark; otherwise empty.
-std::string name_of_link(const std::string& started_as) {
-  const std::string file = started_as.substr(started_as.rfind('/') + 1);
+// NAME if the program is called NAME_bench and there is such a benchmark; otherwise empty.
+std::string benchmark_called(const std::string& program) {
   for (const Benchmark& one : registry()) {
-    if (file == one.name + "_bench") return one.name;
+    if (program == one.name + "_bench") return one.name;
   }
   return "";
 }
 
-int run(std::vector<std::string> arguments) {
-  if (arguments.empty() || arguments[0] == "--help") {
+int run(const std::string& program, std::vector<std::string> arguments) {
+  std::string name = benchmark_called(program);
+  const bool is_link = !name.empty();
+  if (!is_link && (arguments.empty() || arguments[0] == "--help")) {
     for (const Benchmark& one : benchmarks()) std::printf("%-20s %s\n", one.name.c_str(), one.about.c_str());
     return 0;
   }
-  std::string name = "compare";
-  if (arguments[0].rfind("--", 0) != 0) {
-    name = arguments[0];
-    arguments.erase(arguments.begin());
+  if (!is_link) {
+    name = "compare";
+    if (arguments[0].rfind("--", 0) != 0) {
+      name = arguments[0];
+      arguments.erase(arguments.begin());
+    }
   }
   const std::vector<Benchmark> all = benchmarks();
   const auto found = std::find_if(all.begin(), all.end(), [&](const Benchmark& one) { return one.name == name; });
@@ -192,7 +195,7 @@ int run(std::vector<std::string> arguments) {
   const Options options(arguments, known);
   if (found->needs_gpu) require_gpu();
   Report report(name, options.text("--out"));
-  report.note(command_line(name, arguments) + "; " + today() + ", " + cpu_info().name);
+  report.note(command_line(is_link ? program : program + " " + name, arguments) + "; " + today() + ", " + cpu_info().name);
   found->run(options, report);
   return 0;
 }
@@ -214,13 +217,12 @@ void require_gpu() {
 }  // namespace kith::bench
 
 int main(int argc, char** argv) {
+  const std::string started_as = argc > 0 ? argv[0] : "kith_bench";
+  const std::string program = started_as.substr(started_as.rfind('/') + 1);
   try {
-    std::vector<std::string> arguments(argv + 1, argv + argc);
-    const std::string name = argc > 0 ? kith::bench::name_of_link(argv[0]) : "";
-    if (!name.empty()) arguments.insert(arguments.begin(), name);
-    return kith::bench::run(std::move(arguments));
+    return kith::bench::run(program, {argv + 1, argv + argc});
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "kith_bench: %s\n", error.what());
+    std::fprintf(stderr, "%s: %s\n", program.c_str(), error.what());
     return 1;
   }
 }

@@ -1,24 +1,24 @@
 // Recall and time of a graph index's walks: one query at a time and in batches of 100, by beam, on one thread.
 //
-//   graph_walk_bench --base FILE --queries FILE [--index FILE] [--factory Graph32] [--metric l2] [--dtype f32]
-//                    [--rows N] [--count 1000] [--rounds 3] [--beams 16,32,48,64,96,128] [--width 2]
+//   kith_bench graph_walk --base FILE --queries FILE [--index FILE] [--factory Graph32] [--metric l2] [--dtype f32]
+//                         [--rows N] [--count 1000] [--rounds 3] [--beams 16,32,48,64,96,128] [--width 2] [--out FILE]
 //
-// --index: is read where it is there, else the index is built and written to it, so that two builds of the library can
-// be timed on one graph; the last column is a hash of their answers. Times are of the processor, the least of the
-// rounds; beams take turns.
+// --index: the file is read if it exists; otherwise the index is built and saved to it, so that two builds of the
+// library can be timed on one graph. `answers` is a hash of what was found. Times are of the processor, for all queries,
+// the least of the rounds; beams take turns.
 #include <kith/kith.hpp>
 
-#include "driver/options.hpp"
+#include "driver/benchmark.hpp"
+#include "driver/timing.hpp"
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstdint>
 #include <cstdio>
-#include <ctime>
-#include <exception>
 #include <filesystem>
-#include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -27,12 +27,6 @@ using namespace kith;
 
 constexpr int64_t kNeighbors = 10;
 constexpr int64_t kBatch = 100;
-
-double processor_seconds() {
-  timespec now{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
-}
 
 double recall_of(const Neighbors& found, const Neighbors& truth, int64_t count) {
   int64_t right = 0;
@@ -62,19 +56,21 @@ struct Point {
   int64_t beam = 0;
   double recall = 0;
   uint64_t hash = 0;
-  double one = 1e9;
-  double batch = 1e9;
+  double one = HUGE_VAL;  // seconds
+  double batch = HUGE_VAL;
 };
 
-Index read_or_build(const bench::Options& given, const MatrixView& base) {
+std::string factory_of(const bench::Options& given) { return given.text("--factory", "Graph32"); }
+std::string shape_of(const MatrixView& base) { return std::to_string(base.rows()) + " x " + std::to_string(base.cols()); }
+
+Index read_or_build(const bench::Options& given, const MatrixView& base, bench::Report& report) {
   const std::string path = given.text("--index");
   if (!path.empty() && std::filesystem::exists(path)) return Index::load(path);
   IndexParams params;
   params.metric = parse_metric(given.text("--metric", "l2"));
-  Index index(given.text("--factory", "Graph32"), params);
-  const double start = processor_seconds();
-  index.add(base);
-  std::printf("built in %.1f processor s\n", processor_seconds() - start);
+  Index index(factory_of(given), params);
+  const bench::Seconds took = bench::seconds_of([&] { index.add(base); });
+  report.row({.name = factory_of(given) + ", build", .shape = shape_of(base), .ms = 1e3 * took.processor, .clock = "processor"});
   if (!path.empty()) index.save(path);
   return index;
 }
@@ -86,16 +82,18 @@ MatrixBuffer read_rows(const bench::Options& given, const char* name, int64_t ro
   return read_vectors(given.text(name), range, parse_dtype(dtype));
 }
 
-void run(const bench::Options& given) {
+void run(const bench::Options& given, bench::Report& report) {
   const MatrixBuffer base = read_rows(given, "--base", given.number("--rows", 0));
   const MatrixBuffer all = read_rows(given, "--queries", given.number("--count", 1000));
   const MatrixView queries = all.view();
   const int64_t count = queries.rows();
-  const Index index = read_or_build(given, base.view());
+  const Index index = read_or_build(given, base.view(), report);
   const IndexInfo info = index.info();
-  std::printf("%s, %lld rows, lost %lld, clipped %lld, default beam %lld\n", given.text("--factory", "Graph32").c_str(),
-              static_cast<long long>(base.rows()), static_cast<long long>(info.lost),
-              static_cast<long long>(info.clipped), static_cast<long long>(info.beam));
+  report.row({.name = factory_of(given),
+              .shape = shape_of(base.view()),
+              .figures = {{"lost", static_cast<double>(info.lost)},
+                          {"clipped", static_cast<double>(info.clipped)},
+                          {"default_beam", static_cast<double>(info.beam)}}});
   KnnParams exact;
   exact.k = kNeighbors;
   exact.metric = parse_metric(given.text("--metric", "l2"));
@@ -106,15 +104,14 @@ void run(const bench::Options& given) {
   options.threads = 1;
   const Resources resources(options);
   std::vector<Point> points;
-  std::stringstream beams(given.text("--beams", "16,32,48,64,96,128"));
-  for (std::string beam; std::getline(beams, beam, ',');) points.push_back({.beam = std::stoll(beam)});
+  for (const int64_t beam : given.numbers("--beams", {16, 32, 48, 64, 96, 128})) points.push_back({.beam = beam});
   Neighbors found(count, kNeighbors, resources);
-  const auto search = [&](Point& point, int64_t together) {
+  const auto search = [&](const Point& point, int64_t together) {
     SearchParams params;
     params.k = kNeighbors;
     params.beam = point.beam;
     params.width = given.number("--width", 2);
-    const double start = processor_seconds();
+    const bench::Watch watch;
     for (int64_t i = 0; i < count; i += together) {
       const int64_t some = std::min(together, count - i);
       NeighborsView out = found.view();
@@ -123,9 +120,10 @@ void run(const bench::Options& given) {
       out.queries = some;
       index.search(queries.slice(i, some), out, params, resources);
     }
-    return (processor_seconds() - start) * 1e6 / static_cast<double>(count);
+    return watch.seconds().processor;
   };
-  for (int64_t round = 0; round < given.number("--rounds", 3); ++round) {
+  const int64_t rounds = given.number("--rounds", 3);
+  for (int64_t round = 0; round < rounds; ++round) {
     for (Point& point : points) {
       point.one = std::min(point.one, search(point, 1));
       point.recall = recall_of(found, truth, count);
@@ -134,21 +132,27 @@ void run(const bench::Options& given) {
     }
   }
   for (const Point& point : points) {
-    std::printf("beam %4lld  recall %.4f  one %6.1f us  batch %6.1f us  %016llx\n", static_cast<long long>(point.beam),
-                point.recall, point.one, point.batch, static_cast<unsigned long long>(point.hash));
+    char answers[17];
+    std::snprintf(answers, sizeof answers, "%016llx", static_cast<unsigned long long>(point.hash));
+    for (const auto& [batch, seconds] : {std::pair{int64_t{1}, point.one}, std::pair{kBatch, point.batch}}) {
+      report.row({.name = factory_of(given) + ", beam " + std::to_string(point.beam) + ", " +
+                          (batch == 1 ? "one query at a time" : "batches of " + std::to_string(batch)),
+                  .shape = shape_of(base.view()) + ", " + std::to_string(count) + " queries",
+                  .ms = 1e3 * seconds,
+                  .runs = rounds,
+                  .clock = "processor",
+                  .figures = {{"recall", point.recall}, {"us_a_query", 1e6 * seconds / static_cast<double>(count)}},
+                  .labels = {{"answers", answers}}});
+    }
   }
 }
+
+const bench::Registered known({
+    .name = "graph_walk",
+    .about = "recall and time of a graph index's walks on the CPU, by beam",
+    .options = {"--base", "--queries", "--index", "--factory", "--metric", "--dtype", "--rows", "--count", "--rounds",
+                "--beams", "--width"},
+    .run = run,
+});
 
 }  // namespace
-
-int main(int argc, char** argv) {
-  try {
-    run({{argv + 1, argv + argc},
-         {"--base", "--queries", "--index", "--factory", "--metric", "--dtype", "--rows", "--count", "--rounds",
-          "--beams", "--width"}});
-    return 0;
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "graph_walk_bench: %s\n", error.what());
-    return 1;
-  }
-}

@@ -1,18 +1,18 @@
 // Lists larger than a GPU's memory limit, searched in pieces: milliseconds beside bytes / rate of the bus, and beside lists
 // that lie on the GPU, whose bytes must be the same. lists_in_pieces.py does the same with files.
 //
-//   lists_in_pieces_bench [--rows 100000000] [--cols 96] [--factory IVF4096,PQ32] [--times 4] [--queries 10000] [--probes 32] [--k 10]
+//   kith_bench lists_in_pieces [--rows 100000000] [--cols 96] [--factory IVF4096,PQ32] [--times 4] [--queries 10000]
+//                              [--probes 32] [--k 10] [--out FILE]
 //
-// Rows are of the mixture of mixture.hpp, as bytes; the limit is the bytes of the lists divided by --times, the floor these bytes at
-// 55 GB/s.
+// Rows are of the mixture of mixture.hpp, as bytes. The limit is the bytes of the lists divided by --times; the floor is
+// these bytes at 55 GB/s.
 #include <kith/kith.hpp>
 
-#include "driver/options.hpp"
+#include "driver/benchmark.hpp"
+#include "driver/timing.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
-#include <cstdio>
 #include <cstring>
 #include <random>
 #include <string>
@@ -24,21 +24,7 @@ namespace {
 using namespace kith;
 
 constexpr double kBus = 55e9;
-
-double seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-template <typename Call>
-double best_of(int runs, const Call& call) {
-  double best = 1e9;
-  for (int run = 0; run < runs; ++run) {
-    const double began = seconds();
-    call();
-    best = std::min(best, seconds() - began);
-  }
-  return best;
-}
+constexpr int64_t kRuns = 5;
 
 // The mixture of mixture.hpp, with normal numbers from a table of their quantiles: a row in a third of a microsecond.
 class FastMixture {
@@ -115,28 +101,28 @@ Resources within(int64_t device_limit) {
   return Resources(options);
 }
 
-}  // namespace
-
-int main(int argc, char** argv) try {
-  const bench::Options options({argv + 1, argv + argc},
-                               {"--rows", "--cols", "--factory", "--times", "--queries", "--probes", "--k"});
+void run(const bench::Options& options, bench::Report& report) {
   const int64_t rows = options.number("--rows", 100'000'000);
   const int64_t cols = options.number("--cols", 96);
   const int64_t count = options.number("--queries", 10'000);
   const SearchParams params{.k = options.number("--k", 10), .probes = options.number("--probes", 32)};
   const std::string factory = options.text("--factory", "IVF4096,PQ32");
-  double began = seconds();
+  report.note(cuda_devices().front().name);
+  const bench::Watch making;
   const std::vector<uint8_t> base = FastMixture(cols).rows(rows);
   const MatrixView x(base.data(), DType::u8, {rows, cols, cols});
-  std::printf("%lld x %lld made in %.1f s\n", static_cast<long long>(rows), static_cast<long long>(cols), seconds() - began);
-  std::fflush(stdout);
-  began = seconds();
+  const double made = making.seconds().wall;
+  const std::string shape = std::to_string(rows) + " x " + std::to_string(cols);
+  const bench::Watch building;
   Index index(factory);
   index.train(x.slice(0, std::min<int64_t>(rows, 500'000)), within(0));
   index.add(x, Ownership::copy, within(0));
   const int64_t size = index.info().bytes.host;
-  std::printf("%s built in %.1f s\n", factory.c_str(), seconds() - began);
-  std::fflush(stdout);
+  report.row({.name = factory + ", build",
+              .shape = shape,
+              .ms = 1e3 * building.seconds().wall,
+              .clock = "wall",
+              .figures = {{"rows_made_s", made}}});
   std::vector<float> queries(static_cast<size_t>(count * cols));
   for (int64_t i = 0; i < count * cols; ++i) {
     const int64_t row = 7 + i / cols * ((rows - 7) / count);
@@ -145,18 +131,31 @@ int main(int argc, char** argv) try {
   const MatrixView asked(queries.data(), count, cols);
   const int64_t limit = size / options.number("--times", 4);
   Neighbors found = index.search(asked, params, within(limit));
-  const double spent = best_of(5, [&] { found = index.search(asked, params, within(limit)); });
+  const double spent = bench::best_seconds(kRuns, [&] { found = index.search(asked, params, within(limit)); }).wall;
   const Neighbors truth = index.search(asked, params, within(0));  // which brings the lists to the GPU, to stay
-  const double resident = best_of(5, [&] { (void)index.search(asked, params, within(0)); });
+  const double resident = bench::best_seconds(kRuns, [&] { (void)index.search(asked, params, within(0)); }).wall;
   const auto values = static_cast<size_t>(count * params.k);
   const bool same = std::memcmp(found.ids(), truth.ids(), values * sizeof(int64_t)) == 0 &&
                     std::memcmp(found.distances(), truth.distances(), values * sizeof(float)) == 0;
   const double floor = static_cast<double>(size) / kBus;
-  std::printf("lists of %.2f GB under %.2f GB: %.1f ms; floor %.1f ms, %.2f x; resident %.1f ms; %s\n",
-              static_cast<double>(size) * 1e-9, static_cast<double>(limit) * 1e-9, 1e3 * spent, 1e3 * floor, spent / floor,
-              1e3 * resident, same ? "the same bytes" : "OTHER BYTES");
-  return same ? 0 : 1;
-} catch (const kith::Error& error) {
-  std::fprintf(stderr, "%s\n", error.what());
-  return 2;
+  report.row({.name = factory + ", lists in pieces",
+              .shape = shape + ", " + std::to_string(count) + " queries, " + std::to_string(params.probes) + " probes, k = " +
+                       std::to_string(params.k),
+              .ms = 1e3 * spent,
+              .runs = kRuns,
+              .clock = "wall",
+              .floor_ms = 1e3 * floor,
+              .peers = {{"resident", 1e3 * resident}},
+              .figures = {{"lists_gb", static_cast<double>(size) * 1e-9}, {"limit_gb", static_cast<double>(limit) * 1e-9}},
+              .labels = {{"results", same ? "the same bytes" : "OTHER BYTES"}}});
 }
+
+const bench::Registered known({
+    .name = "lists_in_pieces",
+    .about = "lists larger than a GPU's memory limit, searched in pieces",
+    .options = {"--rows", "--cols", "--factory", "--times", "--queries", "--probes", "--k"},
+    .needs_gpu = true,
+    .run = run,
+});
+
+}  // namespace
