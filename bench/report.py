@@ -115,10 +115,11 @@ def _measured_on(on_gpu: bool) -> dict[str, str]:
     machine = {"machine": platform.machine(), "cpu": str(info["cpu"]), "instruction_set": str(info["instruction_set"])}
     devices: Any = info["cuda_devices"] if on_gpu else []
     gpu = {"gpu": str(devices[0]["name"])} if devices else {}
-    return {"command": command, "commit": _commit(), **machine, **gpu, "kith": kith.__version__}
+    return {"command": command, "commit": commit_here(), **machine, **gpu, "kith": kith.__version__}
 
 
-def _commit() -> str:
+def commit_here() -> str:
+    """The commit of this tree, short."""
     git = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"]
     try:
         return subprocess.run(git, capture_output=True, text=True, check=True).stdout.strip()

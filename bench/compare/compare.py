@@ -21,6 +21,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from report import commit_here  # noqa: E402
+
 ALLOWED_PERCENT = {"cpu": 10.0, "cuda": 5.0}
 LEAST_MS = {"cpu": 0.005, "cuda": 0.005}
 """Differences below this are the clock's, not the library's."""
@@ -90,14 +93,6 @@ def cpu_name() -> str:
         return "unknown"
     names = [line.split(":", 1)[1].strip() for line in asked.stdout.split("\n") if line.startswith("Model name:")]
     return names[0] if names else "unknown"
-
-
-def commit_here() -> str:
-    asked = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"]
-    try:
-        return subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
-    except (OSError, subprocess.CalledProcessError):
-        return "unknown"
 
 
 def name_of(line: Line) -> str:
