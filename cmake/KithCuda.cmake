@@ -19,7 +19,12 @@ if(NOT KITH_CUDA STREQUAL "OFF")
       message(FATAL_ERROR "KITH_CUDA_RUNTIME is ${KITH_CUDA_RUNTIME}; it may be STATIC or SHARED")
     endif()
     enable_language(CUDA)
+    # CMake 3.25 calls nvToolsExt deprecated without looking whether the toolkit has it, which CUDA 13 has not, and fails; but only
+    # for projects that ask for CMake 3.25.
+    set(kith_minimum ${CMAKE_MINIMUM_REQUIRED_VERSION})
+    set(CMAKE_MINIMUM_REQUIRED_VERSION 3.24)
     find_package(CUDAToolkit QUIET)
+    set(CMAKE_MINIMUM_REQUIRED_VERSION ${kith_minimum})
     if(CUDAToolkit_FOUND AND CUDAToolkit_VERSION VERSION_GREATER_EQUAL 12.0)
       set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")
       set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION "-std=c++20")
