@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Recall of compressed indexes beside FAISS's for the same string, and a drawing of recall over time for all kinds.
 
-    index_recall.py --data DIR [--sets sift1m,glove100,manifold,mixture] [--rows 100000] [--queries 500] [--threads 1] [--alone] [--write]
+    index_recall.py --data DIR [--sets sift1m,glove100,manifold,mixture] [--rows 100000] [--queries 500] [--lists 256] [--train 20000]
+                    [--strings PQ16] [--threads 1] [--alone] [--device cuda:0] [--write]
     index_recall.py --data DIR --paired 5 [--sets sift1m] [--lists 1024] [--train 100000] [--rows 1000000] [--queries 10000]
                     [--probes 1,8,32] [--strings OPQ] [--first-seed 3]
     index_recall.py --draw [--results FILE] [--picture docs/images/recall_over_time.png]
@@ -10,7 +11,8 @@ DIR holds sift1m_{base,learn,query}.u8bin and glove100_{base,query}.f16bin. The 
 glove100 cosine, as inner products of rows of length 1); the truth is Kith's exact search of them. manifold and mixture are
 made here, of 128 columns: 30 tanh(z W / 5) V of 24 numbers z, which partitions find hard, and 2,000 clusters. For each string and number
 of probes: 1-recall@1/10/100 of FAISS, of Kith with FAISS's trained file, and of Kith's own training from the same rows, and
-the processor time of a query in batches. --draw draws what --write has kept.
+the processor time of a query in batches. --device: Kith's time there, on the wall, queries and results in host memory.
+--draw draws what --write has kept.
 
 --paired N trains both with N seeds, each time on the same rows in another order; a case is the difference of recall over
 the same queries, in points: its mean over the seeds and that mean's standard error. FAISS's file is filled and searched by
@@ -42,7 +44,6 @@ STRINGS = {
     "glove100": ("IVF256,Flat", "IVF256,SQ8", "IVF256,PQ20", "OPQ20,IVF256,PQ20", "IVF256,PQ50x4"),
 }
 STRINGS["manifold"] = STRINGS["mixture"] = ("IVF256,Flat", "IVF256,PQ16", "OPQ16,IVF256,PQ16", "IVF256,PQ32x4")
-TRAINED_ON = 20_000
 
 
 def unit(rows: np.ndarray) -> np.ndarray:
@@ -52,16 +53,17 @@ def unit(rows: np.ndarray) -> np.ndarray:
 MADE = {"manifold": manifold, "mixture": mixture}
 
 
-def load(data: Path, name: str, rows: int, queries: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, str]:
+def load(name: str, options: argparse.Namespace) -> tuple[np.ndarray, np.ndarray, np.ndarray, str]:
     """Rows, training rows and queries as f32, and the metric."""
+    rows, queries, train = options.rows, options.queries, options.train
     if name in MADE:
         make = MADE[name]
-        return make(rows, seed=3), make(TRAINED_ON, seed=4), make(queries, seed=5), "sqeuclidean"
+        return make(rows, seed=3), make(train, seed=4), make(queries, seed=5), "sqeuclidean"
     if name == "sift1m":
-        base, learn, asked = (read_bin(data / f"sift1m_{part}.u8bin", np.uint8) for part in ("base", "learn", "query"))
-        return (*(part.astype(np.float32) for part in (base[:rows], learn[:TRAINED_ON], asked[:queries])), "sqeuclidean")
-    base, asked = (unit(read_bin(data / f"{name}_{part}.f16bin", np.float16).astype(np.float32)) for part in ("base", "query"))
-    return base[:rows], base[:TRAINED_ON], asked[:queries], "inner_product"
+        base, learn, asked = (read_bin(options.data / f"sift1m_{part}.u8bin", np.uint8) for part in ("base", "learn", "query"))
+        return (*(part.astype(np.float32) for part in (base[:rows], learn[:train], asked[:queries])), "sqeuclidean")
+    base, asked = (unit(read_bin(options.data / f"{name}_{part}.f16bin", np.float16).astype(np.float32)) for part in ("base", "query"))
+    return base[:rows], base[:train], asked[:queries], "inner_product"
 
 
 def train_faiss(string: str, metric: str, learn: np.ndarray, base: np.ndarray) -> tuple[Any, Any]:
@@ -79,9 +81,9 @@ def train_faiss(string: str, metric: str, learn: np.ndarray, base: np.ndarray) -
 
 def measure(name: str, string: str, options: argparse.Namespace, report: Report) -> float:
     """How much its own training loses beside FAISS's, at worst; 0 where FAISS was not asked."""
-    base, learn, queries, metric = load(options.data, name, options.rows, options.queries)
+    base, learn, queries, metric = load(name, options)
     truth = kith.knn(queries, base, 1, metric, device="cpu").ids
-    own = kith.Index(string, metric=metric, device="cpu")
+    own = kith.Index(string, metric=metric, device=options.device)
     own.train(learn)
     own.add(base)
     theirs, loaded = (None, None) if options.alone else train_faiss(string, metric, learn, base)
@@ -93,7 +95,8 @@ def measure(name: str, string: str, options: argparse.Namespace, report: Report)
 
             faiss.extract_index_ivf(theirs).nprobe = probes
             runs["faiss"] = lambda: theirs.search(queries, 100)[1]
-        times = best_in_turn(1, runs, clock_for(options.threads))
+        on_cpu = options.device == "cpu"
+        times = best_in_turn(1 if on_cpu else 5, runs, clock_for(options.threads if on_cpu else 0))
         found = {who: run() for who, run in runs.items()}
         if loaded is not None:
             found["kith, FAISS's file"] = loaded.search(queries, 100, probes=probes).ids
@@ -109,8 +112,8 @@ def measure(name: str, string: str, options: argparse.Namespace, report: Report)
             f"{name}, {string}, {probes} probes",
             shape=f"{len(base)} x {base.shape[1]}, {metric}, {len(queries)} queries together",
             ms=ms.pop("kith"),
-            runs=1,
-            clock=clock_name(options.threads),
+            runs=1 if on_cpu else 5,
+            clock=clock_name(options.threads if on_cpu else 0),
             peers_ms=ms,
             figures=figures,
             labels={"set": name, "string": string, "probes": str(probes)},
@@ -149,7 +152,7 @@ def searched_by_faiss(index: Any, queries: np.ndarray, probes: int) -> Any:
 
 
 def paired(name: str, string: str, options: argparse.Namespace, report: Report) -> None:
-    base, learn, queries, metric = load(options.data, name, options.rows, options.queries)
+    base, learn, queries, metric = load(name, options)
     truth = kith.knn(queries, base, 1, metric, device="cpu", threads=options.threads).ids
     asked = tuple(int(probes) for probes in options.probes.split(","))
     runs = []
@@ -238,9 +241,10 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--paired", type=int, default=0, metavar="SEEDS")
     parser.add_argument("--first-seed", type=int, default=0, help="of paired runs: goes on with a run that was ended")
-    parser.add_argument("--lists", type=int, default=256)
+    parser.add_argument("--lists", type=int, default=256, help="in place of the strings' 256")
     parser.add_argument("--probes", default=",".join(map(str, PROBES)), help="of paired runs")
-    parser.add_argument("--train", type=int, default=TRAINED_ON)
+    parser.add_argument("--train", type=int, default=20_000, help="rows to train with")
+    parser.add_argument("--device", default="cpu")
     parser.add_argument("--alone", action="store_true", help="without FAISS, whose training takes most of the time")
     parser.add_argument("--strings", default="", help="only those that hold this")
     parser.add_argument("--draw", action="store_true")
@@ -257,10 +261,9 @@ def main() -> None:
         report = report_of(NAME if options.paired == 0 else f"{NAME}_paired", options, **versions)
         worst = 0.0
         for name in options.sets.split(","):
-            for string in (one for one in STRINGS[name] if options.strings in one):
+            for string in (of_lists(one, options.lists) for one in STRINGS[name] if options.strings in one):
                 if options.paired > 0:
-                    globals()["TRAINED_ON"] = options.train
-                    paired(name, of_lists(string, options.lists), options, report)
+                    paired(name, string, options, report)
                 else:
                     worst = min(worst, measure(name, string, options, report))
         if not options.alone and options.paired == 0:

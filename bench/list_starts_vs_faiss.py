@@ -81,9 +81,8 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=4)
     options = parser.parse_args()
     report = report_of("list_starts_vs_faiss", options, faiss=faiss.__version__)
-    index_recall.TRAINED_ON = options.train
     for name in options.sets.split(","):
-        base, learn, queries, metric = index_recall.load(options.data, name, options.rows, options.queries)
+        base, learn, queries, metric = index_recall.load(name, options)
         truth = np.asarray(kith.knn(queries, base, 1, metric, device="cpu").ids)[:, 0]
         spherical = metric == "inner_product"
         shape = f"{name}: {len(base)} rows in {options.lists} lists trained on {len(learn)}, {len(queries)} queries"

@@ -295,7 +295,7 @@ __device__ inline int load_queries(const ScanListsTask& task, const ScanItem& it
   // This barrier of the whole block stands between what was written above and every read of it, the one before an item
   // and the one above between such reads and the next item's writes. (racecheck reports memory.queries all the same in
   // kernels whose warpgroups have barriers of their own, for their staged tiles: what is read after such a barrier it
-  // no longer knows to be ordered by the block's. bench/results/h200/racecheck.txt has a kernel of twenty lines that
+  // no longer knows to be ordered by the block's. bench/results/h200/racecheck.jsonl has a kernel of twenty lines that
   // shows it.)
   __syncthreads();
   if (threadIdx.x == 0) *memory.listed = 0;  // all have read it

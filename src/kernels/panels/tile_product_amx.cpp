@@ -4,7 +4,7 @@
 //
 // A product takes as long as comparing the one before it, which is done meanwhile: sums are compared only when those of
 // the next block are on their way, and would otherwise be waited for. Of bytes of up to 128 columns a panel of rows
-// stays in registers, and comparisons come between products: half the time (bench/results/cpu/graph_sift1m_x86_64.txt).
+// stays in registers, and comparisons come between products: half the time (bench/results/cpu/graph_sift1m_x86_64.jsonl).
 //
 // Bytes are multiplied exactly. Floats rounded to bytes (rounded_panels.hpp) are too, and scaled afterwards. Other
 // floats come as two bf16 parts each (panel_format.hpp): the product of the high parts alone rules most blocks out;
