@@ -1,317 +1,296 @@
 #!/usr/bin/env python3
 """`Graph32` beside faiss HNSW32, usearch, hnswlib, VSAG (HGraph) and SVS (Vamana over LVQ codes), as far as they are installed:
-recall of the 10 nearest over processor time, one thread, one query at a time and in batches of 100. VSAG's Python package
-takes queries one by one alone, so its batches are loops.
+builds, and the time of one query at a recall of the 10 nearest, one thread, one query at a time.
 
-    graph_index.py [--data sift sift_u8 glove mixture] [--folder DATA] [--rows 100000] [--queries 1000] [--rounds 3]
-                   [--factory Graph32] [--with kith faiss ... | --without faiss ...] [--efforts 16 24 ...] [--keep FOLDER] [--write | --out FILE]
+    graph_index.py [--data sift glove mixture] [--folder DATA] [--rows 100000] [--queries 500] [--rounds 3] [--efforts 10 12 16 ...]
+                   [--with kith hnswlib_16 ... | --without faiss_hnsw32 ...] [--threads N] [--build-effort 200] [--own-effort NAME=N ...]
+                   [--alone kith hnswlib_16 ...] [--cores 0 3 6 9] [--build-seconds S] [--seconds S] [--write | --out FILE]
 
 DATA holds sift1m_base.u8bin, sift1m_query.u8bin, glove100_base.f16bin and glove100_query.f16bin; `mixture` is made: rank 48 in
-768 columns, of length 1. Builds are timed by processor time on all threads. Each peer searches with its own effort (ef,
-expansion), each effort in turn with all others, and the shortest of the rounds counts. --keep: indexes are kept there, each with
-the time of its build, and a run that finds one does not build it; --efforts without a number: builds alone. SVS's are not kept.
+768 columns, of length 1. `kith_bytes` has the bytes of SIFT as they are, all others its vectors as f32 (usearch_i8: moved by 128).
+
+Each index lives in a process of its own, none of which sees the others' threads. They are built in the order of `--with`, by so many
+threads: those of `--alone` one after the other, the others two at a time. No build begins after --build-seconds, and one that is not
+done then is ended. Then all measure their recall by effort, each on one core. At last the efforts on both sides of the wanted
+recalls are timed: one round with as many processes at once as there are --cores, then rounds in which one process works
+alone, turn by turn, as long as --seconds from the start allow. The shortest round alone counts. Times are of the processor, with
+Python's call; a build's are those of all its threads, and beside them the time on the wall. --efforts without a number: builds alone.
 """
 
 from __future__ import annotations
 
-import json
+import multiprocessing
+import multiprocessing.connection
+import os
 import tempfile
 import time
+import traceback
+from collections.abc import Iterator
+from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import Any
 
-import kith
 import numpy as np
-import turns
-from report import parser_of, report_of
+from graph_peers import K, MAKERS, data_of
+from report import Report, parser_of, report_of
 
-_EFFORTS = (16, 24, 32, 48, 64, 96, 128, 192, 256, 384)
-_K = 10
-_FEW_ROWS = 1000
-
-
-def read(path: Path, rows: int) -> np.ndarray:
-    return np.asarray(kith.read_vectors(path, 0, rows))
+_EFFORTS = (10, 12, 16, 20, 24, 32, 40, 48, 64, 80, 96, 128, 160, 192, 256, 320, 384, 512, 768, 1024)
+_WANTED = (0.90, 0.95, 0.98, 0.99)
+_ENOUGH = 0.992  # higher efforts are not tried
+_DEFAULT = ["kith", "kith_bytes", "hnswlib_16", "faiss_hnsw32", "usearch_f32", "usearch_i8", "vsag_sq8", "svs_lvq8", "hnswlib_32"]
 
 
-def low_rank(rows: int, queries: int) -> tuple[np.ndarray, np.ndarray]:
-    rng = np.random.default_rng(0)
-    basis = rng.standard_normal((48, 768), dtype=np.float32)
-    centres = rng.standard_normal((200, 48), dtype=np.float32)
-    points = centres[rng.integers(200, size=rows + queries)] + rng.standard_normal((rows + queries, 48), dtype=np.float32)
-    x = points @ basis
-    x /= np.linalg.norm(x, axis=1, keepdims=True)
-    return x[:rows], x[rows:]
+def recall_of(ids: Any, truth: Any) -> float:
+    return float(np.mean([len(np.intersect1d(a, b)) / K for a, b in zip(np.asarray(ids).astype(np.int64), truth)]))
 
 
-def data_of(name: str, folder: Path, rows: int, queries: int) -> tuple[np.ndarray, np.ndarray, str]:
-    if name == "mixture":
-        return *low_rank(rows, queries), "l2"
-    if name == "glove":
-        base, query = read(folder / "glove100_base.f16bin", rows), read(folder / "glove100_query.f16bin", queries)
-        return base.astype(np.float32), query.astype(np.float32), "cosine"
-    base, query = read(folder / "sift1m_base.u8bin", rows), read(folder / "sift1m_query.u8bin", queries)
-    if name == "sift":
-        base, query = base.astype(np.float32), query.astype(np.float32)
-    return base, query, "l2"
-
-
-class KithGraph:
-    def __init__(self, x, metric, factory):
-        self.index = kith.Index(factory, metric=metric)
-        self.index.add(x)
-
-    def save(self, path):
-        self.index.save(path)
-
-    def load(self, path):
-        self.index = kith.load(path)
-
-    def search(self, queries, effort):
-        return self.index.search(queries, k=_K, beam=effort, threads=1).ids
-
-
-class FaissHnsw:
-    def __init__(self, x, metric):
-        import faiss
-
-        x = x.astype(np.float32)
-        self.unit = metric == "cosine"
-        if self.unit:
-            x = x / np.linalg.norm(x, axis=1, keepdims=True)
-        self.index = faiss.IndexHNSWFlat(x.shape[1], 32)
-        self.index.hnsw.efConstruction = 200
-        self.index.add(x)
-        faiss.omp_set_num_threads(1)
-
-    def save(self, path):
-        import faiss
-
-        faiss.write_index(self.index, path)
-
-    def load(self, path):
-        import faiss
-
-        self.index = faiss.read_index(path)
-        faiss.omp_set_num_threads(1)
-
-    def prepared(self, queries):
-        queries = queries.astype(np.float32)
-        return queries / np.linalg.norm(queries, axis=1, keepdims=True) if self.unit else queries
-
-    def search(self, queries, effort):
-        self.index.hnsw.efSearch = effort
-        return self.index.search(queries, _K)[1]
-
-
-class Usearch:
-    def __init__(self, x, metric, dtype):
-        from usearch.index import Index
-
-        self.index = Index(ndim=x.shape[1], metric="cos" if metric == "cosine" else "l2sq", dtype=dtype, connectivity=16,
-                           expansion_add=200)
-        self.index.add(np.arange(len(x)), x.astype(np.float32))
-
-    def save(self, path):
-        self.index.save(path)
-
-    def load(self, path):
-        self.index.load(path)
-
-    def prepared(self, queries):
-        return queries.astype(np.float32)
-
-    def search(self, queries, effort):
-        self.index.expansion_search = effort
-        return self.index.search(queries, _K, threads=1).keys
-
-
-class Hnswlib:
-    def __init__(self, x, metric, connectivity):
-        import hnswlib
-
-        self.index = hnswlib.Index(space="cosine" if metric == "cosine" else "l2", dim=x.shape[1])
-        self.index.init_index(max_elements=len(x), ef_construction=200, M=connectivity)
-        self.index.add_items(x.astype(np.float32))
-        self.index.set_num_threads(1)
-
-    def save(self, path):
-        self.index.save_index(path)
-
-    def load(self, path):
-        self.index.load_index(path)
-        self.index.set_num_threads(1)
-
-    def prepared(self, queries):
-        return queries.astype(np.float32)
-
-    def search(self, queries, effort):
-        self.index.set_ef(max(effort, _K))
-        return self.index.knn_query(queries, k=_K)[0]
-
-
-class Vsag:
-    """Codes of one byte for the walk, vectors for the order of what it finds, as VSAG's documentation has it for speed."""
-
-    def __init__(self, x, metric):
-        import pyvsag
-
-        codes = {"base_quantization_type": "sq8_uniform", "use_reorder": True, "precise_quantization_type": "fp32"}
-        pyvsag.set_logger_off()
-        cols = x.shape[1]
-        settings = {"dtype": "float32", "metric_type": "cosine" if metric == "cosine" else "l2", "dim": cols}
-        settings["index_param"] = codes | {"max_degree": 32, "ef_construction": 200}
-        self.index = pyvsag.Index("hgraph", json.dumps(settings))
-        self.index.build(vectors=x.astype(np.float32), ids=np.arange(len(x)), num_elements=len(x), dim=cols)
-
-    def save(self, path):
-        self.index.save(path)
-
-    def load(self, path):
-        self.index.load(path)
-
-    def prepared(self, queries):
-        return queries.astype(np.float32)
-
-    def search(self, queries, effort):
-        settings = json.dumps({"hgraph": {"ef_search": effort}})
-        return np.stack([self.index.knn_search(vector=q, k=_K, parameters=settings)[0] for q in queries])
-
-
-class Svs:
-    """Codes of one byte, or of four bits and eight more for the second look."""
-
-    def __init__(self, x, metric, bits, more_bits):
-        import svs
-
-        self.unit = metric == "cosine"
-        x = self.prepared(x)
-        distance = svs.DistanceType.MIP if self.unit else svs.DistanceType.L2
-        settings = svs.VamanaBuildParameters(graph_max_degree=32, window_size=200, alpha=0.95 if self.unit else 1.2)
-        with tempfile.TemporaryDirectory() as folder:
-            svs.write_vecs(x, f"{folder}/x.fvecs")
-            vectors = svs.VectorDataLoader(f"{folder}/x.fvecs", svs.DataType.float32, x.shape[1])
-            codes = svs.LVQLoader(vectors, primary=bits, residual=more_bits, padding=32)
-            self.index = svs.Vamana.build(settings, codes, distance, num_threads=2)
-        self.index.num_threads = 1
-
-    def prepared(self, queries):
-        queries = queries.astype(np.float32)
-        return queries / np.linalg.norm(queries, axis=1, keepdims=True) if self.unit else queries
-
-    def search(self, queries, effort):
-        self.index.search_window_size = max(effort, _K)
-        return self.index.search(queries, _K)[0]
-
-
-def built(name, make, kept: Path | None):
-    """An index, and the processor seconds of its build; from a file where it was kept, which then is loaded into one of few rows."""
-    seconds = kept.with_suffix(".seconds") if kept else None
+def work(pipe: Connection, name: str, folder: str, metric: str) -> None:
+    """The life of one index: what comes through the pipe is a word and its arguments."""
     try:
-        if kept and seconds.exists():
-            index = make(_FEW_ROWS)
-            index.load(str(kept))
-            return index, float(seconds.read_text())
-        start = time.process_time()
-        index = make(None)
-    except ImportError:
-        print(f"{name}: not installed")
-        return None, 0.0
-    taken = time.process_time() - start
-    if kept and hasattr(index, "save"):
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        index.save(str(kept))
-        seconds.write_text(f"{taken:.2f}")
-    return index, taken
-
-
-def recall_of(ids, truth) -> float:
-    return float(np.mean([len(np.intersect1d(a, b)) / _K for a, b in zip(ids, truth)]))
-
-
-def measure(report, shape, indexes, queries, truth, rounds, efforts):
-    """For each index and effort: recall, and microseconds of processor time a query, alone and in batches."""
-    rows = []
-    for effort in efforts:
-        runs, recalls = {}, {}
-        for name, index in indexes.items():
-            own = index.prepared(queries) if hasattr(index, "prepared") else queries
-
-            def alone(index=index, own=own):
+        threads, effort = pipe.recv()
+        x, queries, truth = (np.load(Path(folder) / f"{part}.npy", mmap_mode="r") for part in ("x", "queries", "truth"))
+        wall, processor = time.perf_counter(), time.process_time()
+        index = MAKERS[name](np.ascontiguousarray(x), metric, threads, effort)
+        pipe.send({"wall": time.perf_counter() - wall, "processor": time.process_time() - processor})
+        own = np.ascontiguousarray(index.prepared(np.asarray(queries)))
+        while True:
+            word, effort, core = pipe.recv()
+            if core is not None:
+                os.sched_setaffinity(0, {core})
+            if word == "recall":
+                pipe.send(recall_of(index.search(own, effort), truth))
+            else:
+                begin = time.process_time()
                 for i in range(len(own)):
                     index.search(own[i : i + 1], effort)
-
-            def batches(index=index, own=own):
-                for i in range(0, len(own), 100):
-                    index.search(own[i : i + 100], effort)
-
-            runs[name, "one"], runs[name, "batch"] = alone, batches
-            recalls[name] = recall_of(np.asarray(index.search(own, effort)).astype(np.int64), truth)
-        best = turns.best_in_turn(rounds, runs, time.process_time)
-        for name in indexes:
-            one, batch = (best[name, kind] / len(queries) * 1e6 for kind in ("one", "batch"))
-            rows.append({"index": name, "effort": effort, "recall": recalls[name], "one_us": one, "batch_us": batch})
-            figures = {"recall": recalls[name], "batch_us": batch}
-            case = f"{shape}, {name}, effort {effort}"
-            report.row(case, shape=shape, ms=one / 1e3, runs=rounds, clock="processor", figures=figures)
-    return rows
+                pipe.send((time.process_time() - begin) / len(own) * 1e6)
+    except EOFError:
+        pass
+    except BaseException as error:  # a peer's fault is its own
+        traceback.print_exc()
+        pipe.send({"error": f"{type(error).__name__}: {error}"})
 
 
-def at_recall(rows, name, wanted, kind):
-    """The time at a recall, between the two efforts around it."""
-    points = sorted((r["recall"], r[kind]) for r in rows if r["index"] == name)
+class Worker:
+    def __init__(self, name: str, folder: str, metric: str) -> None:
+        context = multiprocessing.get_context("spawn")
+        self.name = name
+        self.pipe, theirs = context.Pipe()
+        self.process = context.Process(target=work, args=(theirs, name, folder, metric), daemon=True)
+        self.process.start()
+        theirs.close()
+        self.recalls: dict[int, float] = {}
+        self.first_us: dict[int, float] = {}
+        self.best_us: dict[int, float] = {}
+
+    def answer(self, until: float) -> Any:
+        """What it sends, or an error where it takes until then, or ends."""
+        try:
+            if not self.pipe.poll(max(0.0, until - time.monotonic())):
+                return {"error": "not done in time"}
+            return self.pipe.recv()
+        except (EOFError, OSError):
+            return {"error": "the process ended"}
+
+    def end(self) -> None:
+        self.process.kill()
+
+    def efforts(self) -> list[int]:
+        """Those on both sides of the recalls that are wanted."""
+        tried = sorted(self.recalls)
+        needed = set()
+        for wanted in _WANTED:
+            above = next((i for i, effort in enumerate(tried) if self.recalls[effort] >= wanted), None)
+            if above is not None:
+                needed |= {tried[above], tried[max(0, above - 1)]}
+        return sorted(needed)
+
+
+def built(names: list[str], options: Any, folder: str, metric: str, until: float) -> Iterator[tuple[Worker, dict[str, Any]]]:
+    """Indexes as they are done; two at a time but for those of --alone."""
+    waiting, running = list(names), []
+    efforts = dict(given.split("=") for given in options.own_effort)
+    while waiting or running:
+        alone = bool(waiting) and waiting[0] in options.alone
+        while waiting and time.monotonic() < until and len(running) < (1 if alone else 2):
+            if running and running[0].name in options.alone:
+                break
+            name = waiting.pop(0)
+            worker = Worker(name, folder, metric)
+            worker.pipe.send((options.threads, int(efforts.get(name, options.build_effort))))
+            running.append(worker)
+            alone = bool(waiting) and (waiting[0] in options.alone or name in options.alone)
+        if not running:
+            for name in waiting:
+                print(f"# {name}: no time left to build it", flush=True)
+            return
+        multiprocessing.connection.wait([worker.pipe for worker in running], max(0.0, until - time.monotonic()))
+        for worker in list(running):
+            if not worker.pipe.poll() and time.monotonic() < until:
+                continue
+            taken = worker.answer(time.monotonic())
+            running.remove(worker)
+            if "error" in taken:
+                print(f"# {worker.name}: {taken['error']}", flush=True)
+                worker.end()
+            else:
+                yield worker, taken
+
+
+def measure_recalls(workers: list[Worker], efforts: list[int], until: float) -> None:
+    """All processes at once, each by one thread: efforts upwards until the recall is enough."""
+    at = {worker.pipe: (worker, 0) for worker in workers}
+    for worker in workers:
+        worker.pipe.send(("recall", efforts[0], None))
+    while at:
+        ready = multiprocessing.connection.wait(list(at), max(0.0, until - time.monotonic()))
+        if not ready:
+            return
+        for pipe in ready:
+            worker, number = at.pop(pipe)
+            found = worker.answer(time.monotonic() + 1)
+            if isinstance(found, dict):
+                print(f"# {worker.name}: {found['error']}", flush=True)
+                continue
+            worker.recalls[efforts[number]] = found
+            if found < _ENOUGH and number + 1 < len(efforts):
+                pipe.send(("recall", efforts[number + 1], None))
+                at[pipe] = worker, number + 1
+
+
+def timed_together(workers: list[Worker], cores: list[int | None], until: float) -> None:
+    """A first round: as many processes at once as there are cores, each with its efforts."""
+    waiting, free, running = [worker for worker in workers if worker.efforts()], list(cores), {}
+    while (waiting or running) and time.monotonic() < until:
+        while waiting and free:
+            worker, core = waiting.pop(0), free.pop(0)
+            running[worker.pipe] = worker, core, worker.efforts()
+            worker.pipe.send(("time", worker.efforts()[0], core))
+        for pipe in multiprocessing.connection.wait(list(running), max(0.0, until - time.monotonic())):
+            worker, core, efforts = running.pop(pipe)
+            us = worker.answer(until)
+            if isinstance(us, float):
+                worker.first_us[efforts[0]] = us
+                if efforts[1:]:
+                    pipe.send(("time", efforts[1], core))
+                    running[pipe] = worker, core, efforts[1:]
+                    continue
+            free.append(core)
+    for worker, _, _ in running.values():
+        worker.answer(time.monotonic() + 60)
+
+
+def timed_alone(workers: list[Worker], core: int | None, rounds: int, until: float) -> int:
+    """Rounds in which every process has its turn at each of its efforts; how many were done whole."""
+    for done in range(rounds):
+        for number in range(max((len(worker.efforts()) for worker in workers), default=0)):
+            for worker in workers:
+                if number >= len(worker.efforts()):
+                    continue
+                if time.monotonic() > until:
+                    return done
+                effort = worker.efforts()[number]
+                worker.pipe.send(("time", effort, core))
+                us = worker.answer(time.monotonic() + 60)
+                if isinstance(us, float):
+                    worker.best_us[effort] = min(us, worker.best_us.get(effort, np.inf))
+    return rounds
+
+
+def at_recall(points: list[tuple[float, float]], wanted: float) -> float | None:
+    """The time at a recall, between the two efforts around it; that of the least effort where it has more."""
+    points = sorted(points)
+    if points and points[0][0] >= wanted:
+        return points[0][1]
     for (r0, t0), (r1, t1) in zip(points, points[1:]):
         if r0 <= wanted <= r1 and r1 > r0:
             return t0 + (t1 - t0) * (wanted - r0) / (r1 - r0)
     return None
 
 
-def main():
+def tell(report: Report, shape: str, workers: list[Worker], which: str, runs: int) -> None:
+    for wanted in _WANTED:
+        reached = {}
+        for worker in workers:
+            times = worker.best_us if which == "alone" else worker.first_us
+            us = at_recall([(worker.recalls[effort], times[effort]) for effort in times], wanted)
+            if us is not None:
+                reached[worker.name] = us
+        own = reached.pop("kith", None)
+        figures = {"kith_us": own} if own else {}
+        figures |= {f"{name}_us": us for name, us in reached.items()}
+        if own:
+            figures |= {f"{name}_over_kith": us / own for name, us in reached.items() if not name.startswith("kith")}
+        report.row(f"one query at a recall of {wanted}, {which}", shape=shape, runs=runs, clock="processor", figures=figures)
+
+
+def compare(report: Report, name: str, options: Any, began: float) -> None:
+    import kith
+
+    x, queries, metric = data_of(name, options.folder, options.rows, options.queries)
+    shape = f"{name}: {x.shape[0]} x {x.shape[1]} {x.dtype}, {metric}"
+    chosen = options.chosen if options.chosen is not None else _DEFAULT
+    names = [peer for peer in chosen if peer not in options.without]
+    if x.dtype != np.uint8:
+        names = [peer for peer in names if peer != "kith_bytes"]
+    with tempfile.TemporaryDirectory() as folder:
+        values = x if x.dtype == np.uint8 else x.astype(np.float32)
+        np.save(f"{folder}/x.npy", values)
+        np.save(f"{folder}/queries.npy", queries if x.dtype == np.uint8 else queries.astype(np.float32))
+        np.save(f"{folder}/truth.npy", np.asarray(kith.knn(queries, x, k=K, metric=metric).ids))
+        print(f"# {shape}: data after {time.monotonic() - began:.1f} s", flush=True)
+        workers = []
+        until = began + options.build_seconds
+        for worker, taken in built(names, options, folder, metric, until):
+            figures = {"processor_s": taken["processor"]}
+            labels = {"threads": str(options.threads), "alone": "yes" if worker.name in options.alone else "no"}
+            report.row(f"{worker.name}, build", shape=shape, ms=1e3 * taken["wall"], clock="wall", figures=figures, labels=labels)
+            workers.append(worker)
+        workers.sort(key=lambda worker: names.index(worker.name))
+        if not options.efforts:
+            for worker in workers:
+                worker.end()
+            return
+        until = began + options.seconds
+        measure_recalls(workers, options.efforts, until)
+        print(f"# recalls after {time.monotonic() - began:.1f} s", flush=True)
+        cores = options.cores or [None]
+        timed_together(workers, cores, until)
+        tell(report, shape, workers, "together", 1)
+        print(f"# a first round after {time.monotonic() - began:.1f} s", flush=True)
+        done = timed_alone(workers, cores[0], options.rounds, until)
+        tell(report, shape, workers, "alone", done)
+        for worker in workers:
+            for effort, recall in sorted(worker.recalls.items()):
+                us = worker.best_us.get(effort)
+                ms = None if us is None else us / 1e3
+                case = f"{worker.name}, effort {effort}"
+                report.row(case, shape=shape, ms=ms, runs=done, clock="processor", figures={"recall": recall})
+            worker.end()
+        print(f"# {shape}: done after {time.monotonic() - began:.1f} s", flush=True)
+
+
+def main() -> None:
     parser = parser_of(__doc__)
-    parser.add_argument("--data", nargs="+", default=["sift", "sift_u8", "glove", "mixture"])
+    parser.add_argument("--data", nargs="+", default=["sift", "glove", "mixture"])
     parser.add_argument("--folder", type=Path, default=Path("data"))
     parser.add_argument("--rows", type=int, default=100_000)
-    parser.add_argument("--queries", type=int, default=1000)
+    parser.add_argument("--queries", type=int, default=500)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--factory", default="Graph32")
     parser.add_argument("--with", nargs="*", dest="chosen")
     parser.add_argument("--without", nargs="*", default=[])
+    parser.add_argument("--alone", nargs="*", default=["kith", "kith_bytes", "hnswlib_16"])
     parser.add_argument("--efforts", nargs="*", type=int, default=list(_EFFORTS))
-    parser.add_argument("--keep", type=Path)
+    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--build-effort", type=int, default=200)
+    parser.add_argument("--own-effort", nargs="*", default=[], metavar="NAME=N", help="another effort for the build of one")
+    parser.add_argument("--cores", nargs="*", type=int, help="cores on which processes search; without it they are not pinned")
+    parser.add_argument("--build-seconds", type=float, default=1e6)
+    parser.add_argument("--seconds", type=float, default=1e6)
     options = parser.parse_args()
     report = report_of("graph_index", options)
     for name in options.data:
-        x, queries, metric = data_of(name, options.folder, options.rows, options.queries)
-        shape = f"{name}: {x.shape[0]} x {x.shape[1]} {x.dtype}, {metric}"
-        makers = {
-            "kith": lambda some: KithGraph(x[:some], metric, options.factory),
-            "faiss": lambda some: FaissHnsw(x[:some], metric),
-            "usearch_f32": lambda some: Usearch(x[:some], metric, "f32"),
-            "usearch_i8": lambda some: Usearch(x[:some], "cosine", "i8"),
-            "hnswlib_16": lambda some: Hnswlib(x[:some], metric, 16),
-            "hnswlib_32": lambda some: Hnswlib(x[:some], metric, 32),
-            "vsag_sq8": lambda some: Vsag(x[:some], metric),
-            "svs_lvq8": lambda _: Svs(x, metric, 8, 0),
-            "svs_lvq4x8": lambda _: Svs(x, metric, 4, 8),
-        }
-        indexes = {}
-        for peer, make in makers.items():
-            if peer in options.without or (options.chosen is not None and peer not in options.chosen):
-                continue
-            if peer == "usearch_i8" and metric != "cosine" and name != "mixture":
-                continue  # usearch scales to bytes for cosine alone, which is l2 for vectors of length 1
-            kept = options.keep / f"{name}_{len(x)}_{peer}.kith" if options.keep else None
-            index, taken = built(peer, make, kept)
-            if index is not None:
-                indexes[peer] = index
-                report.row(f"{shape}, {peer}, build", shape=shape, ms=1e3 * taken, clock="processor")
-        if not options.efforts:
-            continue
-        truth = np.asarray(kith.knn(queries, x, k=_K, metric=metric).ids)
-        rows = measure(report, shape, indexes, queries, truth, options.rounds, options.efforts)
-        for wanted in (0.90, 0.95, 0.98, 0.99):
-            times = {peer: at_recall(rows, peer, wanted, "one_us") for peer in indexes}
-            reached = {f"{peer}_us": us for peer, us in times.items() if us}
-            report.row(f"{shape}, one query at a recall of {wanted}", shape=shape, figures=reached)
+        compare(report, name, options, time.monotonic())
 
 
 if __name__ == "__main__":
