@@ -24,6 +24,7 @@ from kith._options import calling, check_device, flag, seed_number, text, whole_
 from kith._other_names import answers_other_names, is_another_name, refuse_attribute
 from kith._progress import Progress
 from kith._sources import SourceLike, array_of, as_source
+from kith._training_time import warn_of_long_training
 from kith._typing import ByteSize, ByteSizes, DeviceNames
 
 
@@ -152,6 +153,7 @@ class Index:
             As in `knn`.
         """
         with calling(self._device, threads, memory_limit, device_memory_limit, progress, arrays=(x,)) as options:
+            warn_of_long_training(self.factory, x, self._device, threads, progress)
             source = as_source(x)
             if source is not None:
                 self._index.train_file(source, options)

@@ -14,6 +14,7 @@ from kith._options import calling, check_device
 from kith._other_names import refuse_learner_name, answers_other_names
 from kith._progress import Progress
 from kith._sources import SourceLike, array_of, as_source
+from kith._training_time import warn_of_long_training
 from kith._typing import ByteSize, ByteSizes, DeviceNames
 
 PathLike = Union[str, "os.PathLike[str]"]
@@ -69,12 +70,16 @@ class Trainable(Generic[Compiled]):
         This object.
         """
         with self._training, self._calling(x, threads, memory_limit, device_memory_limit, progress) as options:
+            warn_of_long_training(self._trained_steps(), x, self._device, threads, progress)
             source = as_source(x)
             if source is not None:
                 self._compiled.train_file(source, options)
             else:
                 self._compiled.train(as_vectors(array_of(x), "x", options.stream)[0], options)
         return self
+
+    def _trained_steps(self) -> str:
+        return ""
 
     def _calling(
         self,

@@ -87,6 +87,9 @@ class Transform(Trainable[_kith.VectorTransform]):
         """What was asked for."""
         return self._parameters[0]
 
+    def _trained_steps(self) -> str:
+        return self.steps
+
     @property
     def dimension_in(self) -> int:
         """Columns of the vectors that it takes; 0 before training."""

@@ -6,6 +6,7 @@ import pickle
 import kith
 import numpy as np
 import pytest
+from kith._training_time import warn_of_long_training
 
 
 @pytest.fixture(name="x")
@@ -147,3 +148,25 @@ def test_files_that_hold_something_else(x, tmp_path):
     path.write_bytes(path.read_bytes()[:-1])
     with pytest.raises(kith.CorruptFileError):
         kith.Transform.load(path)
+
+
+def test_training_that_takes_minutes_is_warned_of() -> None:
+    many = np.broadcast_to(np.float32(0), (100_000, 768))
+    long = [("OPQ96,IVF447,PQ96", many), ("OPQ96_192,PQ96", many), ("L2norm, OPQ96", many), ("PCA700,OPQ100", many)]
+    short = [("IVF447,PQ96", many), ("PCA256,OPQ32,PQ32", many), ("OPQ16_64,PQ16", many[:, :128]), ("OPQ96", many[:1000])]
+    for steps, x in long:
+        columns = 700 if "700" in steps else 768
+        with pytest.warns(UserWarning, match=rf"OPQ of {columns} columns trains for some \d+ minutes on 1 thread of.*progress=True"):
+            warn_of_long_training(steps, x, "cpu", 1, False)
+        warn_of_long_training(steps, x, "cpu", 1, lambda *_: None)
+    for steps, x in short:
+        warn_of_long_training(steps, x, "cpu", 1, False)
+    warn_of_long_training("OPQ96", ["a.npy"], "cpu", 1, False)
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_training_warns_where_it_was_called() -> None:
+    x = np.broadcast_to(np.float32(0), (70_000, 1024))
+    for train in (kith.Index("OPQ64,PQ64", device="cpu").train, kith.OPQ(64, device="cpu").train):
+        with pytest.raises(UserWarning, match="trains for some"):
+            train(x, threads=1)
