@@ -145,6 +145,10 @@ void run(const bench::Options& options, bench::Report& report) {
   comparison.run("graph by cells", graph_rows, [&](Communicator& all) {
     knn_graph(all, rows, {.k = 15, .method = GraphMethod::cells}, one_thread());
   });
+  comparison.run("graph by nn_descent of a fifth of the rows", graph_rows / 5, [&](Communicator& all) {
+    knn_graph(all, rows.slice(0, graph_rows / 5),
+              {.k = 15, .method = GraphMethod::nn_descent, .start = GraphStart::random}, one_thread());
+  });
   comparison.run("exact graph of a tenth of the rows", graph_rows / 10, [&](Communicator& all) {
     knn_graph(all, rows.slice(0, graph_rows / 10), {.k = 15, .method = GraphMethod::exact}, one_thread());
   });

@@ -14,6 +14,7 @@
 #include <atomic>
 #include <exception>
 #include <mutex>
+#include <utility>
 
 namespace kith {
 namespace {
@@ -264,6 +265,19 @@ void deal_steps(int64_t steps, const Resources& resources, const StepWork& work)
   for (const std::exception_ptr& error : refused) {
     if (error != nullptr) std::rethrow_exception(error);
   }
+}
+
+Footprint needed_by_parts(const Resources& resources, const PartNeeds& needs) {
+  Footprint most;
+  std::vector<std::pair<Device, int>> asked;  // parts alike need the same
+  for (int number = 0; number < resources.parts(); ++number) {
+    const Resources part = resources.part(number);
+    const std::pair kind(part.device(), part.threads());
+    if (std::find(asked.begin(), asked.end(), kind) != asked.end()) continue;
+    asked.push_back(kind);
+    most = most.then(needs(part));
+  }
+  return most;
 }
 
 bool parts_have_room(std::string_view job, const Footprint& needed, const Resources& resources) {

@@ -49,6 +49,10 @@ void share_out(int64_t total, int64_t unit, const Resources& resources, const Sh
 using StepWork = std::function<void(int64_t step, const Resources& part)>;
 void deal_steps(int64_t steps, const Resources& resources, const StepWork& work);
 
+// The most that any part needs, by needs(resources of the part): those with more threads need more.
+using PartNeeds = std::function<Footprint(const Resources& part)>;
+Footprint needed_by_parts(const Resources& resources, const PartNeeds& needs);
+
 // Whether every part's share of the limits, or of what its GPU has free, has room for that. Else a line is logged: the
 // first device does `job` alone.
 bool parts_have_room(std::string_view job, const Footprint& needed, const Resources& resources);

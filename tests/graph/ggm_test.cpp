@@ -145,6 +145,86 @@ TEST(Ggm, ShardsMayBeSmallerThanK) {
   found.expect(knn_graph(rows.view(), task.params, under_limit(kNoLimit)));
 }
 
+// Devices are dealt shards and pairs where each has room for a pair; else the first does all, and says so.
+TEST(Ggm, SeveralDevicesFromDiskGiveTheBytesOfMemory) {
+  const TemporaryDirectory directory;
+  const auto rows = reference::make_floats(Shape::near_duplicates, 1300, 12, 1);
+  const VectorFile x = written(directory, rows.view());
+  constexpr int64_t kRoomy = int64_t{64} << 20;
+  for (const int64_t shards : {2, 5}) {
+    const GgmTask task{x, by_ggm(6, shards)};
+    const KnnGraph truth = knn_graph(rows.view(), task.params, under_limit(kNoLimit));
+    const int64_t least = merge_on_disk_footprint(ggm_work(x, task.params), under_limit(kNoLimit, 3)).host;
+    for (const int64_t limit : {least, 2 * least, 4 * least, 8 * least, kRoomy, kNoLimit}) {
+      for (const char* devices : {"cpu/2", "cpu/3"}) {
+        ResourceOptions options;
+        options.devices = parse_devices(devices);
+        options.threads = 3;
+        options.host_memory_limit = limit;
+        bool by_first = false;
+        options.log = [&](LogLevel, std::string_view text) {
+          by_first = by_first || text.find("does all of it") != std::string_view::npos;
+        };
+        KeptGraph found;
+        const GraphReport report = merge_on_disk(ggm_work(x, task.params), {real_disk(), directory.path("w")}, found,
+                                                 Resources(options));
+        found.expect(truth);
+        // Two parts of fewer threads each may fit the limit of one with all.
+        if (limit == least && std::string(devices) == "cpu/3") {
+          EXPECT_TRUE(by_first) << shards << " shards";
+        }
+        if (limit >= kRoomy) {
+          EXPECT_FALSE(by_first) << devices << ", " << shards << " shards, limit " << limit;
+        }
+        EXPECT_EQ(report.recall->recall, truth.report().recall->recall);
+        EXPECT_EQ(report.reached, truth.report().reached);
+      }
+    }
+  }
+}
+
+// Lists that are lost are made again, by any number of devices; steps that are there are used.
+TEST(Ggm, OtherDevicesGoOn) {
+  const TemporaryDirectory directory;
+  const auto rows = reference::make_floats(Shape::gaussian, 900, 8, 1);
+  const VectorFile x = written(directory, rows.view());
+  const KnnGraphParams params = by_ggm(5, 4);
+  const KnnGraph truth = knn_graph(rows.view(), params, under_limit(kNoLimit));
+  const auto run = [&](const char* devices) {
+    ResourceOptions options;
+    options.devices = parse_devices(devices);
+    options.threads = 3;
+    KeptGraph found;
+    merge_on_disk(ggm_work(x, params), {real_disk(), directory.path("w"), true}, found, Resources(options));
+    found.expect(truth);
+  };
+  run("cpu/3");
+  for (const char* devices : {"cpu/2", "cpu", "cpu/5"}) {
+    std::filesystem::remove(directory.path("w/lists-1"));
+    std::filesystem::remove(directory.path("w/graph-2"));
+    std::filesystem::remove(directory.path("w/pair-0-3"));
+    run(devices);
+  }
+}
+
+// The first row that is refused is named, whichever device met it.
+TEST(Ggm, SeveralDevicesRefuseTheRowThatOneRefuses) {
+  const TemporaryDirectory directory;
+  auto rows = reference::make_floats(Shape::gaussian, 900, 8, 1);
+  rows.row(400)[3] = std::numeric_limits<float>::quiet_NaN();
+  rows.row(880)[3] = std::numeric_limits<float>::quiet_NaN();
+  const VectorFile x = written(directory, rows.view());
+  for (const char* devices : {"cpu", "cpu/2", "cpu/3"}) {
+    ResourceOptions options;
+    options.devices = parse_devices(devices);
+    options.threads = 3;
+    KeptGraph found;
+    expect_refusal<InvalidArgument>(
+        [&] { merge_on_disk(ggm_work(x, by_ggm(5, 4)), {real_disk(), directory.path("w")}, found, Resources(options)); },
+        "row 400");
+  }
+}
+
 TEST(Ggm, GoesOnAfterACrashAtAnyCall) {
   const TemporaryDirectory directory;
   const auto rows = reference::make_floats(Shape::gaussian, 300, 8, 1);

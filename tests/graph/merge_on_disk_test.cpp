@@ -21,8 +21,10 @@
 
 #include <cerrno>
 #include <filesystem>
+#include <fstream>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace kith {
@@ -174,6 +176,75 @@ TEST(MergeOnDisk, ManyPartsOnAnyNumberOfThreads) {
     merge_on_disk(parts.work(), {.disk = disk, .folder = "w", .most_rows = 200}, found,
                   under_limit(parts.least(200, threads), threads));
     found.expect(truth);
+  }
+}
+
+// Pairs that fit in memory are dealt to all devices; where one does not, the first merges all, from disk where it must.
+// Either goes on with what the other has left.
+TEST(MergeOnDisk, SeveralDevicesGiveTheBytesOfOne) {
+  const auto rows = reference::make_floats(Shape::near_duplicates, 1500, 8, 1);
+  const TemporaryDirectory directory;
+  const PartsOfFiles parts(directory, rows.view(), {500, 3, 600, 397}, 6);
+  const KnnGraph truth = parts.truth();
+  const std::string work = directory.path("w");
+  const auto run = [&](const char* devices, int64_t block, const std::string& until) {
+    ResourceOptions options;
+    options.devices = parse_devices(devices);
+    options.threads = 3;
+    options.interrupted = [&] { return !until.empty() && std::filesystem::exists(work + "/" + until); };
+    KeptGraph found;
+    merge_on_disk(parts.work(), {.disk = real_disk(), .folder = work, .most_rows = block}, found, Resources(options));
+    found.expect(truth);
+  };
+  for (const int64_t block : {int64_t{200}, INT64_MAX}) {
+    for (const char* devices : {"cpu/2", "cpu/3", "cpu/5"}) run(devices, block, "");
+  }
+  for (const std::string until : {"graph-0", "graph-3", "lists-1", "pair-0-1"}) {
+    for (const auto& [before, after] : {std::pair("cpu/3", "cpu"), std::pair("cpu", "cpu/2"), std::pair("cpu/2", "cpu/3")}) {
+      EXPECT_THROW(run(before, INT64_MAX, until), Cancelled);
+      run(after, INT64_MAX, "");
+    }
+  }
+  for (const std::string until : {"join-0-2-control", "join-0-2-round-0", "lists-2"}) {
+    EXPECT_THROW(run("cpu/3", 200, until), Cancelled) << until;
+    run("cpu/3", INT64_MAX, "");
+    EXPECT_THROW(run("cpu", 200, until), Cancelled) << until;
+    run("cpu/2", 200, "");
+  }
+  EXPECT_TRUE(std::filesystem::is_empty(work));
+}
+
+// A damaged step is made again, whichever device meets it.
+TEST(MergeOnDisk, SeveralDevicesMakeDamagedStepsAgain) {
+  const auto rows = reference::make_floats(Shape::gaussian, 900, 8, 1);
+  const TemporaryDirectory directory;
+  const PartsOfFiles parts(directory, rows.view(), {300, 200, 400}, 6);
+  const KnnGraph truth = parts.truth();
+  const std::string work = directory.path("w");
+  const auto run = [&](bool stops) {
+    ResourceOptions options;
+    options.devices = parse_devices("cpu/3");
+    options.threads = 3;
+    options.interrupted = [&] { return stops && std::filesystem::exists(work + "/pair-0-1"); };
+    KeptGraph found;
+    merge_on_disk(parts.work(), {.disk = real_disk(), .folder = work, .keep = true}, found, Resources(options));
+    found.expect(truth);
+  };
+  for (const std::string step : {"graph-0", "graph-2", "lists-0", "lists-1"}) {
+    SCOPED_TRACE(step);
+    std::filesystem::remove_all(work);
+    EXPECT_THROW(run(true), Cancelled);
+    const std::string path = work + "/" + step;
+    ASSERT_TRUE(std::filesystem::exists(path));
+    {
+      std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+      const auto middle = static_cast<std::streamoff>(std::filesystem::file_size(path) / 2);
+      file.seekg(middle);
+      const auto byte = static_cast<char>(file.get() ^ 4);
+      file.seekp(middle);
+      file.put(byte);
+    }
+    run(false);
   }
 }
 

@@ -258,6 +258,33 @@ inline void expect_graphs(const Resources& one, const Resources& several) {
   }
 }
 
+// Rounds of NN-Descent, all of which must do the same: lists that begin with random rows or by cells, fewer rows than the
+// lists have room for, equal rows, every metric's kind, offers of all pairs.
+inline void expect_rounds(const Resources& one, const Resources& several) {
+  using reference::Shape;
+  const auto by_rounds = [](Metric metric, GraphStart start) {
+    return KnnGraphParams{.k = 6, .metric = metric, .method = GraphMethod::nn_descent, .recall = 0.999, .start = start};
+  };
+  for (const Shape shape : {Shape::gaussian, Shape::near_duplicates, Shape::all_equal}) {
+    const auto rows = reference::make_floats(shape, 1100, 24, 5);
+    for (const int64_t count : {3, 70, 1100}) {
+      expect_graph(rows.view().slice(0, count), by_rounds(Metric::l2, GraphStart::random), one, several);
+    }
+  }
+  const auto rows = reference::make_floats(Shape::gaussian, 2600, 32, 8);
+  for (const Metric metric : {Metric::l2, Metric::cosine, Metric::inner_product}) {
+    expect_graph(rows.view(), by_rounds(metric, GraphStart::cells), one, several);
+  }
+  expect_graph(rows.view().slice(0, 1000), by_rounds(Metric::linf, GraphStart::random), one, several);
+  KnnGraphParams all = by_rounds(Metric::l2, GraphStart::random);
+  all.update = GraphUpdate::all;
+  all.samples = 7;
+  all.list_length = 20;
+  expect_graph(rows.view(), all, one, several);
+  const auto bytes = reference::make_bytes(1500, 40, 5);
+  expect_graph(bytes.view(), by_rounds(Metric::l2, GraphStart::random), one, several);
+}
+
 // Searches of so many queries that the lists of shards are ranked once.
 inline void expect_many_queries(const Resources& one, const std::vector<DeviceParts>& devices) {
   using reference::Shape;
@@ -371,6 +398,32 @@ inline std::vector<GraphPart> graphs_to_merge(const MatrixView& rows) {
     parts.push_back({knn_graph(some, {.k = 6, .method = GraphMethod::exact}, on("cpu")), some});
   }
   return parts;
+}
+
+// Two graphs, by rounds that all devices share: rows that follow each other in memory and rows that do not, both kinds of
+// metric, and a merge that needs no rounds.
+inline void expect_merges_of_two(const Resources& one, const Resources& several) {
+  const auto rows = reference::make_floats(reference::Shape::gaussian, 1500, 24, 3);
+  const auto others = reference::make_floats(reference::Shape::gaussian, 700, 24, 4);
+  for (const Metric metric : {Metric::l2, Metric::inner_product, Metric::l1}) {
+    const KnnGraphParams params{.k = 6, .metric = metric, .method = GraphMethod::exact};
+    const auto part_of = [&](const MatrixView& some) { return GraphPart{knn_graph(some, params, on("cpu")), some}; };
+    const std::vector<std::vector<GraphPart>> merges = {
+        {part_of(rows.view().slice(0, 600)), part_of(rows.view().slice(600, 900))},
+        {part_of(rows.view()), part_of(others.view())},
+        {part_of(rows.view().slice(0, 20)), part_of(others.view().slice(0, 30))},
+    };
+    for (const std::vector<GraphPart>& parts : merges) {
+      const KnnGraph expected = merge_graphs(parts, {.recall = 0.999}, one);
+      const KnnGraph merged = merge_graphs(parts, {.recall = 0.999}, several);
+      const int64_t found = expected.rows() * 6;
+      EXPECT_EQ(found_in(merged.ids(), merged.distances(), found), found_in(expected.ids(), expected.distances(), found))
+          << name_of(metric) << ", " << expected.rows() << " rows";
+      if (one.device().kind == several.device().kind) {
+        EXPECT_EQ(told_by(merged.report()), told_by(expected.report()));
+      }
+    }
+  }
 }
 
 // The first row that is refused is named, whichever part met it.

@@ -54,6 +54,19 @@ TEST(SharedCalls, GraphsHaveTheBytesOfOneDevice) {
   for (const char* parts : kParts) expect_graphs(on("cpu"), on(parts));
 }
 
+TEST(SharedCalls, RoundsOfNnDescentHaveTheBytesOfOneDevice) {
+  for (const char* parts : kParts) expect_rounds(on("cpu"), on(parts));
+}
+
+// Every part keeps rows and lists of its own; else the first would have done all.
+TEST(SharedCalls, AllPartsTakePartInRounds) {
+  const auto rows = make_floats(Shape::gaussian, 3000, 16, 3);
+  const KnnGraphParams params{.k = 8, .method = GraphMethod::nn_descent, .start = GraphStart::random};
+  const int64_t one = knn_graph(rows.view(), params, on("cpu", 3)).report().peak_host_bytes;
+  const int64_t three = knn_graph(rows.view(), params, on("cpu/3", 3)).report().peak_host_bytes;
+  EXPECT_GT(three, 2 * one);
+}
+
 TEST(SharedCalls, MergedGraphsHaveTheBytesOfOneDevice) {
   const auto rows = make_floats(Shape::gaussian, 1500, 8, 3);
   const std::vector<GraphPart> parts = graphs_to_merge(rows.view());
@@ -63,14 +76,66 @@ TEST(SharedCalls, MergedGraphsHaveTheBytesOfOneDevice) {
   EXPECT_EQ(told_by(merged.report()), told_by(expected.report()));
 }
 
+TEST(SharedCalls, MergesOfTwoHaveTheBytesOfOneDevice) {
+  for (const char* parts : kParts) expect_merges_of_two(on("cpu"), on(parts));
+}
+
+TEST(SharedCalls, AMergeOfTwoNamesTheRowThatOneDeviceRefuses) {
+  auto rows = make_floats(Shape::gaussian, 900, 8, 3);
+  const MatrixView first = rows.view().slice(0, 400);
+  const MatrixView second = rows.view().slice(400, 500);
+  const KnnGraphParams params{.k = 5, .method = GraphMethod::exact};
+  const std::vector<GraphPart> parts = {{knn_graph(first, params, on("cpu")), first},
+                                        {knn_graph(second, params, on("cpu")), second}};
+  rows.values[8 * (400 + 321) + 3] = NAN;
+  try {
+    (void)merge_graphs(parts, {}, on("cpu/3"));
+    ADD_FAILURE() << "nothing was refused";
+  } catch (const InvalidArgument& error) {
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("x2 row 321"), Not(HasSubstr("part"))));
+  }
+}
+
+// Every limit that one device works with: several divide the work where each has room.
+TEST(SharedCalls, AMergeOfTwoFitsTheLimitsOfOneDevice) {
+  const auto rows = make_floats(Shape::gaussian, 1200, 16, 3);
+  const MatrixView first = rows.view().slice(0, 700);
+  const MatrixView second = rows.view().slice(700, 500);
+  const KnnGraphParams params{.k = 5, .method = GraphMethod::exact};
+  const std::vector<GraphPart> parts = {{knn_graph(first, params, on("cpu")), first},
+                                        {knn_graph(second, params, on("cpu")), second}};
+  const KnnGraph expected = merge_graphs(parts, {}, on("cpu"));
+  ResourceOptions options;
+  options.threads = 3;
+  options.host_memory_limit = 1 << 10;
+  const auto least = [&](const char* devices) {
+    options.devices = parse_devices(devices);
+    try {
+      (void)merge_graphs(parts, {}, Resources(options));
+    } catch (const OutOfMemory& error) {
+      return error.bytes_needed();
+    }
+    return int64_t{0};
+  };
+  const int64_t needed = least("cpu");
+  EXPECT_EQ(least("cpu/3"), needed);
+  for (const int64_t limit : {needed, 2 * needed, 4 * needed}) {
+    options.host_memory_limit = limit;
+    const KnnGraph graph = merge_graphs(parts, {}, Resources(options));
+    EXPECT_EQ(found_in(graph.ids(), graph.distances(), 6000), found_in(expected.ids(), expected.distances(), 6000));
+    EXPECT_LE(graph.report().peak_host_bytes, limit);
+  }
+}
+
 TEST(SharedCalls, AGraphOfRowsThatAreRefusedNamesThoseOfOneDevice) { expect_refused_rows(on("cpu/3")); }
 
 // Rounds, waves and steps hear of it, whichever part is told: nobody hangs.
 TEST(SharedCalls, AGraphIsCancelledAtAnyTime) {
   const auto rows = make_floats(Shape::gaussian, 2500, 8, 1);
-  for (const GraphMethod method : {GraphMethod::exact, GraphMethod::cells, GraphMethod::ggm}) {
+  for (const GraphMethod method : {GraphMethod::exact, GraphMethod::cells, GraphMethod::nn_descent, GraphMethod::ggm}) {
     KnnGraphParams params{.k = 4, .method = method};
     if (method == GraphMethod::ggm) params.shards = 5;
+    if (method == GraphMethod::nn_descent) params.start = GraphStart::random;
     bool ended = false;
     for (int times = 0; times < 400 && !ended; times = times * 2 + 1) {
       int asked = 0;
@@ -86,9 +151,10 @@ TEST(SharedCalls, AGraphIsCancelledAtAnyTime) {
 
 TEST(SharedCalls, AGraphThatRunsOutOfMemoryOnOnePartSaysWhich) {
   const auto rows = make_floats(Shape::gaussian, 2500, 8, 1);
-  for (const GraphMethod method : {GraphMethod::cells, GraphMethod::ggm}) {
+  for (const GraphMethod method : {GraphMethod::cells, GraphMethod::nn_descent, GraphMethod::ggm}) {
     KnnGraphParams params{.k = 4, .method = method};
     if (method == GraphMethod::ggm) params.shards = 4;
+    if (method == GraphMethod::nn_descent) params.start = GraphStart::random;
     ResourceOptions options;
     options.devices = parse_devices("cpu/3");
     options.threads = 3;
@@ -114,9 +180,10 @@ TEST(SharedCalls, AGraphThatRunsOutOfMemoryOnOnePartSaysWhich) {
 // Parts keep rows and lists of their own; where a limit has no room for that, one does all.
 TEST(SharedCalls, AGraphFitsTheLimitsOfOneDevice) {
   const auto rows = make_floats(Shape::gaussian, 1200, 16, 1);
-  for (const GraphMethod method : {GraphMethod::cells, GraphMethod::ggm}) {
+  for (const GraphMethod method : {GraphMethod::cells, GraphMethod::nn_descent, GraphMethod::ggm}) {
     KnnGraphParams params{.k = 5, .method = method};
     if (method == GraphMethod::ggm) params.shards = 3;
+    if (method == GraphMethod::nn_descent) params.start = GraphStart::random;
     const KnnGraph expected = knn_graph(rows.view(), params, on("cpu"));
     ResourceOptions options;
     options.threads = 3;

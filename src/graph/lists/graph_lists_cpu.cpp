@@ -58,6 +58,32 @@ void draw_distinct(const CounterRng& rng, uint32_t row, int64_t count, int64_t b
   }
 }
 
+// Which random rows are added, and to the lists of which rows.
+struct RandomRows {
+  int64_t boundary = 0;
+  uint64_t seed = 0;
+  RankPart to;
+};
+
+void add_random(const PairRows& rows, const RandomRows& added, WorkingLists& lists, const Resources& resources) {
+  const CounterRng rng(added.seed, kStartStream);
+  for_lists(rows, added.to.first, added.to.count, resources, [&](int64_t row, StartWorker& worker) {
+    const uint64_t* const list = lists.list(row);
+    const int64_t room = std::count(list, list + lists.length(), kPadding);
+    draw_start_rows(rng, row, {lists.rows(), added.boundary}, room, worker.rows);
+    worker.offer(lists, row);
+  });
+}
+
+// Those for the lists of some rows.
+NamedRows within(const NamedRows& named, const RankPart& rows) {
+  NamedRows some = named;
+  some.first = std::max(named.first, rows.first);
+  some.count = std::max<int64_t>(std::min(named.first + named.count, rows.end()) - some.first, 0);
+  some.ids = named.ids + (some.first - named.first) * named.k;
+  return some;
+}
+
 }  // namespace
 
 void draw_start_rows(const CounterRng& rng, int64_t row, const StartSets& sets, int64_t most,
@@ -77,14 +103,7 @@ void draw_start_rows(const CounterRng& rng, int64_t row, const StartSets& sets, 
 
 void add_random_rows(const PairRows& rows, int64_t boundary, uint64_t seed, WorkingLists& lists,
                      const Resources& resources) {
-  const int64_t all = lists.rows();
-  const CounterRng rng(seed, kStartStream);
-  for_lists(rows, 0, all, resources, [&](int64_t row, StartWorker& worker) {
-    const uint64_t* const list = lists.list(row);
-    const int64_t room = std::count(list, list + lists.length(), kPadding);
-    draw_start_rows(rng, row, {all, boundary}, room, worker.rows);
-    worker.offer(lists, row);
-  });
+  add_random(rows, {boundary, seed, {0, lists.rows()}}, lists, resources);
 }
 
 void add_named_rows(const PairRows& rows, const NamedRows& named, WorkingLists& lists, const Resources& resources) {
@@ -115,11 +134,20 @@ void GraphListsCpu::resize(int64_t length) {
 }
 
 void GraphListsCpu::add_random_rows(uint64_t seed, int64_t boundary) {
-  kith::add_random_rows(pairs_, boundary, seed, lists_, resources_);
+  const RankPart own = share_ == nullptr ? RankPart{0, rows()} : share_->rows();
+  add_random(pairs_, {boundary, seed, own}, lists_, resources_);
+  give_lists();
   has_random_rows_ = true;
 }
 
-void GraphListsCpu::add_rows(const NamedRows& rows) { add_named_rows(pairs_, rows, lists_, resources_); }
+void GraphListsCpu::add_rows(const NamedRows& rows) {
+  add_named_rows(pairs_, share_ == nullptr ? rows : within(rows, share_->rows()), lists_, resources_);
+  give_lists();
+}
+
+void GraphListsCpu::give_lists() {
+  if (share_ != nullptr) share_->give_lists(lists_, resources_);
+}
 
 ListSurvey GraphListsCpu::survey(int64_t k, Flags flags) { return survey_lists(lists_, k, metric_, flags, resources_); }
 
@@ -149,7 +177,7 @@ void with_graph_lists(const MatrixView& x, const GraphRowsParams& rows, const Re
     };
     const ControlRows control(x, rows.metric, rows.k, rows.seed, resources, search);
     WorkingLists working(0, rows.k, resources);
-    GraphListsCpu lists(pairs, rows.metric, &control, working, resources);
+    GraphListsCpu lists(pairs, rows.metric, &control, working, resources, rows.share);
     use(lists);
   };
   dispatch(resources.device(), on_cpu,

@@ -18,8 +18,8 @@ class GraphListsCpu final : public GraphLists {
   // Over rows, control rows (or none) and lists of the caller's, which must outlive it; lists keep their place when
   // they get another length.
   GraphListsCpu(const PairRows& rows, Metric metric, const ControlRows* control, WorkingLists& lists,
-                const Resources& resources)
-      : pairs_(rows), metric_(metric), control_(control), lists_(lists), resources_(resources) {}
+                const Resources& resources, const GraphShare* share = nullptr)
+      : pairs_(rows), metric_(metric), control_(control), lists_(lists), resources_(resources), share_(share) {}
 
   Device device() const override { return Device::cpu(); }
   const MatrixView& view() const override { return pairs_.view(); }
@@ -44,11 +44,14 @@ class GraphListsCpu final : public GraphLists {
   bool has_random_rows() const { return has_random_rows_; }
 
  private:
+  void give_lists();
+
   const PairRows& pairs_;
   const Metric metric_;
   const ControlRows* const control_;
   WorkingLists& lists_;
   const Resources resources_;
+  const GraphShare* const share_;
   bool has_random_rows_ = false;
 };
 

@@ -6,7 +6,8 @@
 // Ranks that are processes, on CPUs, send each other their lists. Parts of one process exchange pointers, and each
 // reads what it needs, on GPUs by device_share_cuda.hpp; they fill one graph, each the rows of its share.
 //
-// Exchanged: at most 16 bytes x k per row and rank for each wave of probes.
+// Exchanged, a row and rank: at most 16 bytes x k for each wave of probes; 8 bytes for each slot of an inbox and for each
+// neighbour of a list in a round of NN-Descent.
 #pragma once
 
 #include <kith/communicator.hpp>
@@ -67,10 +68,15 @@ class GraphShare {
   void meet() const { agree(ranks_, nullptr); }
 
   // Merges the lists of all ranks, each of which has offered what it compared. `own`: each only to the lists of its
-  // rows. `room` has room_for() entries.
+  // rows. `room` has room_rows() lists.
   void join(WorkingLists& lists, bool own, const HostArray<uint64_t>& room, const Resources& resources) const;
-  // Neighbours that a rank holds while lists of this length are merged.
-  int64_t room_for(int64_t length) const;
+  // Completes the lists of all rows, of which each rank has those of its own.
+  void give_lists(WorkingLists& lists, const Resources& resources) const;
+  // Offers wait in `slots` words of each row, the least of each slot: leaves those of all ranks for the rank's own rows.
+  // `room` has those of room_rows() rows. The others have read this rank's when it returns.
+  void gather_offers(uint64_t* offers, int64_t slots, const HostArray<uint64_t>& room, const Resources& resources) const;
+  // The rows of all ranks whose lists are exchanged together; none of parts, which read them in place.
+  int64_t room_rows() const;
   // The same of a part on a GPU: the rows whose lists it takes at a time, of so many that are its own, and the memory
   // that one of so many parts needs for all rows.
   static int64_t rows_taken_at_once(int64_t own_rows, int64_t length);
@@ -83,8 +89,11 @@ class GraphShare {
 
  private:
   std::vector<int64_t> bytes_of(int64_t row_bytes) const;
-  void offer_to_owners(WorkingLists& lists, const HostArray<uint64_t>& room, const Resources& resources) const;
-  void join_where_they_lie(WorkingLists& lists, bool own, const Resources& resources) const;
+  template <typename Use>
+  void for_found(const uint64_t* values, int64_t each, const HostArray<uint64_t>& room, const Resources& resources,
+                 const Use& use) const;
+  template <typename Use>
+  void for_found_in_place(const uint64_t* values, int64_t each, const Resources& resources, const Use& use) const;
 
   Communicator& ranks_;
   const int64_t all_;

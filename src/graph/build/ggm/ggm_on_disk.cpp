@@ -18,6 +18,7 @@
 #include "graph/handle/graph_output.hpp"
 #include "graph/lists/working_lists.hpp"
 #include "io/row_slice.hpp"
+#include "ranks/parts.hpp"
 #include "rows/finite_check.hpp"
 #include "rows/rows_info.hpp"
 #include "rows/threaded_rows.hpp"
@@ -29,6 +30,7 @@
 #include <functional>
 #include <future>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <utility>
@@ -43,7 +45,6 @@ constexpr int64_t kMostVerified = 8192;
 std::string graph_name(int64_t shard) { return fmt::format("graph-{}", shard); }
 std::string lists_name(int64_t shard) { return fmt::format("lists-{}", shard); }
 std::string pair_name(int64_t a, int64_t b) { return fmt::format("pair-{}-{}", std::min(a, b), std::max(a, b)); }
-std::string join_prefix(int64_t a, int64_t b) { return fmt::format("join-{}-{}-", a, b); }
 
 // What the merge of two shards has told.
 struct PairTold {
@@ -90,10 +91,21 @@ class ListSections {
   int64_t before_;
 };
 
-// The rows of two shards as one collection.
-class ShardPair final : public RowReader {
+// Two shards that are merged.
+struct ShardPair {
+  int64_t first = 0;
+  int64_t second = 0;
+};
+
+std::string join_prefix(const ShardPair& pair) { return fmt::format("join-{}-{}-", pair.first, pair.second); }
+
+// Where the pairs of a count are merged: from disk or in memory, whichever takes less, or in memory all of them.
+enum class Pairs { anywhere, in_memory };
+
+// The rows of a pair as one collection.
+class PairRowReader final : public RowReader {
  public:
-  ShardPair(const VectorFile& a, const VectorFile& b) : a_(a), b_(b), path_(a.path()) {}
+  PairRowReader(const VectorFile& a, const VectorFile& b) : a_(a), b_(b), path_(a.path()) {}
 
   const std::string& path() const override { return path_; }
   DType dtype() const override { return a_.dtype(); }
@@ -119,6 +131,7 @@ class ShardPair final : public RowReader {
   const std::string path_;
 };
 
+// Several devices are dealt shards, then pairs. A shard's lists are written by one at a time.
 class MergeOnDisk {
  public:
   // Without a folder where memory is only counted.
@@ -131,20 +144,21 @@ class MergeOnDisk {
         keep_(keep),
         most_rows_(most_rows),
         resources_(resources),
-        quiet_(resources.with_progress({})) {
+        quiet_(resources.with_progress({})),
+        listing_(std::make_unique<std::mutex[]>(static_cast<size_t>(shards_))) {
     firsts_.push_back(0);
     for (const DiskShard& shard : work.shards) firsts_.push_back(firsts_.back() + shard.x.rows());
   }
 
   // What every phase takes at least: the graph of the largest shard, and a pair of the two largest, which is merged from
-  // disk if it has more rows than a list.
-  void count() {
+  // disk if it has more rows than a list, unless devices are dealt pairs.
+  void count(Pairs pairs = Pairs::anywhere) {
     std::vector<int64_t> sizes;
     for (int64_t shard = 0; shard < shards_; ++shard) sizes.push_back(size(shard));
     std::sort(sizes.rbegin(), sizes.rend());
     const ReadMemory reading = source(0).reserve_memory(quiet_);
-    const HostArray<uint64_t> sections = section_memory();
-    const HostArray<uint64_t> found = section_memory();
+    const HostArray<uint64_t> sections = section_memory(quiet_);
+    const HostArray<uint64_t> found = section_memory(quiet_);
     const int64_t at_once = resources_.threads() * kShardSectionRows;
     {
       const WorkingLists working(at_once, k_, quiet_);
@@ -153,11 +167,11 @@ class MergeOnDisk {
     const Reservation tables(StepFile::table_bytes(6 * divide_up(sizes[0], kShardSectionRows)), 0, quiet_);
     for (int64_t shard = 0; shard < shards_; ++shard) {
       if (given(shard)) {
-        if (given(shard)->ids() != nullptr) check_given(shard);  // else it is still to be built
-        (void)survey_given(shard, nullptr);
+        if (given(shard)->ids() != nullptr) check_given(shard, quiet_);  // else it is still to be built
+        (void)survey_given(shard, nullptr, quiet_);
       } else if (size(shard) == sizes[0]) {
         const MatrixBuffer rows(source(0).dtype(), sizes[0], source(0).cols(), "a shard", quiet_);
-        (void)make_graph(rows.view(), 0);
+        (void)make_graph(rows.view(), 0, quiet_);
       }
     }
     int64_t most_in_a_list = 0;
@@ -178,6 +192,7 @@ class MergeOnDisk {
     if (largest[0] < 0) return;
     const int64_t both = size(largest[0]) + size(largest[1]);
     const Footprint memory = in_memory(size(largest[0]), size(largest[1]), quiet_);
+    if (pairs == Pairs::in_memory) return count_work(memory, quiet_);
     const Footprint disk = from_disk(largest[0], largest[1]);
     count_work(both <= most_rows_ && memory.host < disk.host ? memory : disk, quiet_);
   }
@@ -186,24 +201,45 @@ class MergeOnDisk {
     const ReadMemory reading = source(0).reserve_memory(quiet_);
     forget_lost_lists();
     if (folder_->resumed()) verify_sources();
-    require_room(sink);
-    make_graphs();
-    ProgressMeter meter("merge", shards_ * (shards_ - 1) / 2, resources_);
-    for (int64_t shard = 0; shard < shards_; ++shard) merge_with_later(shard, meter);
-    meter.finish();
+    const Resources devices = devices_with_room();
+    require_room(sink, devices);
+    make_graphs(devices);
+    merge_all(devices);
     write(sink);
     return report();
   }
 
  private:
+  // The shard whose pairs a device merges, in front of a place for the other.
+  struct Loaded {
+    int64_t shard = -1;
+    std::optional<Resources> together;  // who merges its pairs in memory; none: they are merged from disk
+    std::optional<MatrixBuffer> rows;
+    KnnGraph graph;
+  };
+
+  int64_t first_of(int64_t shard) const { return firsts_[static_cast<size_t>(shard)]; }
   int64_t size(int64_t shard) const { return work_.shards[static_cast<size_t>(shard)].x.rows(); }
   const VectorFile& source(int64_t shard) const { return work_.shards[static_cast<size_t>(shard)].x; }
   const std::optional<KnnGraph>& given(int64_t shard) const { return work_.shards[static_cast<size_t>(shard)].graph; }
   ListSections graph_sections(int64_t shard) const { return {size(shard), k_, 1}; }
   ListSections list_sections(int64_t shard) const { return {size(shard), k_, 0}; }
   // A section of lists for each thread.
-  HostArray<uint64_t> section_memory() const {
-    return HostArray<uint64_t>(resources_.threads() * kShardSectionRows * k_, "lists", quiet_);
+  HostArray<uint64_t> section_memory(const Resources& on) const {
+    return HostArray<uint64_t>(on.threads() * kShardSectionRows * k_, "lists", on);
+  }
+
+  // All devices, where each has room for a pair in memory; else the first.
+  Resources devices_with_room() const {
+    if (!is_shared(resources_)) return quiet_;
+    const Resources first = quiet_.with_device(resources_.device());
+    if (size_of_largest_pair() > most_rows_) return first;
+    const Footprint needed = needed_by_parts(resources_, [&](const Resources& part) {
+      return counted(part, [&](const Resources& counting) {
+        MergeOnDisk(work_, nullptr, false, most_rows_, counting).count(Pairs::in_memory);
+      });
+    });
+    return parts_have_room("graphs of shards, from disk", needed, resources_) ? quiet_ : first;
   }
 
   bool is_merged(int64_t a, int64_t b) { return folder_->find(pair_name(a, b)).has_value(); }
@@ -241,8 +277,8 @@ class MergeOnDisk {
   }
 
   // What is to be written from here on, at its fullest: graphs beside lists, of which those of a shard are there twice
-  // while they are written anew, and the graph of all beside the lists. Less what is there already.
-  void require_room(const GraphSink& sink) {
+  // while they are written anew, by each of `devices`, and the graph of all beside the lists. Less what is there already.
+  void require_room(const GraphSink& sink, const Resources& devices) {
     int64_t largest = 0;
     int64_t graphs = 0;
     int64_t all_lists = 0;
@@ -254,12 +290,12 @@ class MergeOnDisk {
       largest = std::max(largest, lists);
       all_lists += lists;
     }
-    const int64_t pairs = shards_ * (shards_ - 1) / 2 * (int64_t{sizeof(PairTold)} + StepFile::end_bytes(1)) + joining_bytes();
+    const int64_t pairs = shards_ * (shards_ - 1) / 2 * (int64_t{sizeof(PairTold)} + StepFile::end_bytes(1)) + joining_bytes(devices);
     const int64_t stored =
         folder_->stored_bytes("lists-") + folder_->stored_bytes("pair-") + folder_->stored_bytes("join-");
     const int64_t lists = std::max<int64_t>(all_lists + pairs - stored, 0);
     const int64_t merged = sink.bytes_beside(folder_->path());
-    const int64_t merging = graphs + lists + largest;
+    const int64_t merging = graphs + lists + largest * std::min<int64_t>(devices.parts(), shards_);
     if (keep_) return folder_->require_space(merging + merged);
     folder_->require_space(std::max(merging, lists + merged - folder_->stored_bytes("graph-")));
   }
@@ -271,71 +307,73 @@ class MergeOnDisk {
       if (!step) continue;
       const std::vector<uint64_t> hashes = hashes_in(*step);
       if (given(shard)) {
-        (void)survey_given(shard, &hashes);
+        (void)survey_given(shard, &hashes, quiet_);
       } else {
-        (void)pass(shard, &hashes, [](int64_t, const MatrixView&) {});
+        (void)pass(shard, &hashes, quiet_, [](int64_t, const MatrixView&) {});
       }
     }
   }
 
   // Goes over the rows of a shard, and returns their hashes; compared with those that are known.
-  std::vector<uint64_t> pass(int64_t shard, const std::vector<uint64_t>* known,
+  std::vector<uint64_t> pass(int64_t shard, const std::vector<uint64_t>* known, const Resources& on,
                              const std::function<void(int64_t, const MatrixView&)>& look) const {
     const VectorFile& x = source(shard);
-    const int64_t batch = rows_that_fit(std::min(kFewestVerified, x.rows()), std::min(kMostVerified, x.rows()), quiet_,
+    const int64_t batch = rows_that_fit(std::min(kFewestVerified, x.rows()), std::min(kMostVerified, x.rows()), on,
                                         [&](int64_t rows) { return pass_bytes(x, rows); });
-    return pass_over(x, known == nullptr ? "survey" : "verify", {batch}, known, quiet_, look);
+    return pass_over(x, known == nullptr ? "survey" : "verify", {batch}, known, on, look);
   }
 
-  void check_given(int64_t shard) const {
+  void check_given(int64_t shard, const Resources& on) const {
     check_part({*given(shard), slice_of(source(shard), 0, size(shard))}, fmt::format("graph {}", shard + 1),
-               PartDistances::of_rows, quiet_);
+               PartDistances::of_rows, on);
   }
 
   // The same of rows whose graph is given, which must be comparable.
-  std::vector<uint64_t> survey_given(int64_t shard, const std::vector<uint64_t>* known) const {
+  std::vector<uint64_t> survey_given(int64_t shard, const std::vector<uint64_t>* known, const Resources& on) const {
     const std::string name = work_.names.empty() ? fmt::format("x{}", shard + 1) : work_.names[static_cast<size_t>(shard)];
-    return pass(shard, known, [&](int64_t first, const MatrixView& rows) {
-      if (work_.merges.check_finite) refuse_not_finite(name, rows, {first}, quiet_);
-      if (metric_ == Metric::chi_square) refuse_negative(name, rows, {first}, quiet_);
+    return pass(shard, known, on, [&](int64_t first, const MatrixView& rows) {
+      if (work_.merges.check_finite) refuse_not_finite(name, rows, {first}, on);
+      if (metric_ == Metric::chi_square) refuse_negative(name, rows, {first}, on);
     });
   }
 
   // The rows of a shard, and their hashes; compared with those that are known.
-  std::vector<uint64_t> load(int64_t shard, const MutableMatrixView& rows, const std::vector<uint64_t>* known) const {
-    read_by_threads(source(shard), quiet_).read(0, rows);
-    resources_.check_cancelled();
+  std::vector<uint64_t> load(int64_t shard, const MutableMatrixView& rows, const std::vector<uint64_t>* known,
+                             const Resources& on) const {
+    read_by_threads(source(shard), on).read(0, rows);
+    on.check_cancelled();
     SourceHasher hasher(source(shard));
-    hasher.update(rows, known, quiet_);
+    hasher.update(rows, known, on);
     return hasher.finish(known);
   }
 
   // A graph of rows that are in memory, or that are counted.
-  KnnGraph make_graph(const MatrixView& rows, int64_t first) const {
-    const GraphOutput out({rows.rows(), k_}, quiet_);
+  KnnGraph make_graph(const MatrixView& rows, int64_t first, const Resources& on) const {
+    const GraphOutput out({rows.rows(), k_}, on);
     GraphReport told;
-    call_or_count(quiet_, [&](const Resources& used) {
+    call_or_count(on, [&](const Resources& used) {
       naming_rows("x", [&] { told = knn_graph(rows, out.view(), work_.graphs, used); }, first);
     });
     return out.graph(metric_, std::move(told));
   }
 
-  void make_graphs() {
+  void make_graphs(const Resources& devices) {
     ProgressMeter meter("graphs", shards_, resources_);
-    for (int64_t shard = 0; shard < shards_; ++shard) {
+    deal_steps(shards_, devices, [&](int64_t shard, const Resources& part) {
+      const Resources on = part.with_progress({});
       if (is_needed(shard) && !folder_->find(graph_name(shard))) {
         if (given(shard)) {
-          check_given(shard);
-          write_graph(shard, *given(shard), survey_given(shard, nullptr));
+          check_given(shard, on);
+          write_graph(shard, *given(shard), survey_given(shard, nullptr, on), on);
         } else {
-          MatrixBuffer rows(source(shard).dtype(), size(shard), source(shard).cols(), "a shard", quiet_);
-          const std::vector<uint64_t> hashes = load(shard, rows.mutable_view(), nullptr);
-          write_graph(shard, make_graph(rows.view(), firsts_[static_cast<size_t>(shard)]), hashes);
+          MatrixBuffer rows(source(shard).dtype(), size(shard), source(shard).cols(), "a shard", on);
+          const std::vector<uint64_t> hashes = load(shard, rows.mutable_view(), nullptr, on);
+          write_graph(shard, make_graph(rows.view(), first_of(shard), on), hashes, on);
         }
       }
       meter.add(1);
-      meter.poll();
-    }
+      meter.checkpoint();
+    });
     meter.finish();
   }
 
@@ -344,13 +382,13 @@ class MergeOnDisk {
     return pack_neighbor(ordered_key(larger_is_nearer(metric_) ? -distance : distance), static_cast<uint32_t>(id));
   }
 
-  void write_graph(int64_t shard, const KnnGraph& graph, const std::vector<uint64_t>& hashes) {
+  void write_graph(int64_t shard, const KnnGraph& graph, const std::vector<uint64_t>& hashes, const Resources& on) {
     const ListSections sections = graph_sections(shard);
-    const HostArray<uint64_t> memory = section_memory();
+    const HostArray<uint64_t> memory = section_memory(on);
     StepWriter writer(*folder_, graph_name(shard));
     writer.lay_out(sections.sizes({static_cast<int64_t>(hashes.size()) * 8}));
     writer.put(0, std::as_bytes(std::span(hashes)));
-    sections.for_each(memory, quiet_, [&](int64_t section, uint64_t* lists) {
+    sections.for_each(memory, on, [&](int64_t section, uint64_t* lists) {
       for (int64_t i = 0; i < sections.rows(section); ++i) {
         const int64_t row = sections.first(section) + i;
         for (int64_t j = 0; j < k_; ++j) {
@@ -364,15 +402,15 @@ class MergeOnDisk {
   }
 
   // A shard's graph, and its rows to this place; both as they were.
-  KnnGraph load_shard(int64_t shard, const MutableMatrixView& rows) {
+  KnnGraph load_shard(int64_t shard, const MutableMatrixView& rows, const Resources& on) {
     const StepFile step = folder_->open(graph_name(shard));
     const std::vector<uint64_t> hashes = hashes_in(step);
-    (void)load(shard, rows, &hashes);
-    const GraphOutput out({size(shard), k_}, quiet_);
+    (void)load(shard, rows, &hashes, on);
+    const GraphOutput out({size(shard), k_}, on);
     const ListSections sections = graph_sections(shard);
-    const HostArray<uint64_t> memory = section_memory();
+    const HostArray<uint64_t> memory = section_memory(on);
     const ResultExit exit(metric_);
-    sections.for_each(memory, quiet_, [&](int64_t section, uint64_t* lists) {
+    sections.for_each(memory, on, [&](int64_t section, uint64_t* lists) {
       sections.read(step, section, lists);
       const int64_t at = sections.first(section) * k_;
       write_results(exit, lists, sections.rows(section) * k_, out.view().ids + at, out.view().distances + at);
@@ -401,21 +439,21 @@ class MergeOnDisk {
     return counted(quiet_, [&](const Resources& counting) {
       const MergeOnDisk merge(work_, nullptr, false, most_rows_, counting);
       const WorkingLists working(resources_.threads() * kShardSectionRows, k_, counting);
-      const PairDescent pair(merge, a, b);
+      const PairDescent pair(merge, {a, b});
       DescentOnDisk descent(pair.task(), nullptr, counting);
       const HostArray<uint64_t> scratch(resources_.threads() * descent.scratch_words(), "lists", counting);
       descent.count();
     });
   }
-  // The device that merges two in memory; none: they are merged from disk.
-  std::optional<Resources> room_in_memory(int64_t a, int64_t b) const {
+  // Who merges two in memory, the device or the CPU; none: they are merged from disk.
+  std::optional<Resources> room_in_memory(int64_t a, int64_t b, const Resources& on) const {
     const auto has_room = [&](const Resources& used) {
-      const Footprint sections{2 * resources_.threads() * kShardSectionRows * k_ * 8};
+      const Footprint sections{2 * on.threads() * kShardSectionRows * k_ * 8};
       return has_room_for(in_memory(a, b, used).beside(sections), used);
     };
     if (a + b > most_rows_) return std::nullopt;
-    if (!counts_memory(quiet_) || has_room(quiet_)) return quiet_;
-    const Resources on_cpu = quiet_.with_device(Device::cpu());
+    if (!counts_memory(on) || has_room(on)) return on;
+    const Resources on_cpu = on.with_device(Device::cpu());
     if (has_room(on_cpu)) return on_cpu;
     return std::nullopt;
   }
@@ -424,14 +462,19 @@ class MergeOnDisk {
     for (int64_t later = shard + 1; later < shards_; ++later) most = std::max(most, size(later));
     return most;
   }
-  // What the pairs that are merged from disk take there at most.
-  int64_t joining_bytes() {
+  int64_t size_of_largest_pair() const {
     int64_t most = 0;
-    for (int64_t a = 0; a + 1 < shards_; ++a) {
-      if (room_in_memory(size(a), largest_later(a))) continue;
+    for (int64_t shard = 0; shard + 1 < shards_; ++shard) most = std::max(most, size(shard) + largest_later(shard));
+    return most;
+  }
+  // What the pairs that are merged from disk take there at most; none where several devices are dealt pairs.
+  int64_t joining_bytes(const Resources& devices) {
+    int64_t most = 0;
+    for (int64_t a = 0; a + 1 < shards_ && !is_shared(devices); ++a) {
+      if (room_in_memory(size(a), largest_later(a), devices)) continue;
       for (int64_t b = a + 1; b < shards_; ++b) {
         if (is_merged(a, b) || fits_a_list(size(a) + size(b))) continue;
-        const PairDescent pair(*this, a, b);
+        const PairDescent pair(*this, {a, b});
         most = std::max(most, DescentOnDisk(pair.task(), folder_, quiet_).disk_bytes());
       }
     }
@@ -441,10 +484,10 @@ class MergeOnDisk {
   // Two shards whose rows stay in their files.
   class PairDescent {
    public:
-    PairDescent(const MergeOnDisk& merge, int64_t a, int64_t b)
+    PairDescent(const MergeOnDisk& merge, const ShardPair& pair)
         : merge_(merge),
-          shards_{a, b},
-          x_(std::make_shared<ShardPair>(merge.source(a), merge.source(b))),
+          shards_{pair.first, pair.second},
+          x_(std::make_shared<PairRowReader>(merge.source(pair.first), merge.source(pair.second))),
           section_(kShardSectionRows * merge.k_, "lists", merge.quiet_) {
       const int64_t length = merge_list_length(merge.work_.merges, merge.k_);
       task_.emplace(
@@ -452,9 +495,9 @@ class MergeOnDisk {
                       .params = descent_params(merge.work_.merges, merge.metric_, merge.k_, length),
                       .length = length,
                       .graphs = [this](int64_t first, int64_t count, int64_t* ids) { read(first, count, ids); },
-                      .prefix = join_prefix(a, b),
+                      .prefix = join_prefix(pair),
                       .most_rows = merge.most_rows_});
-      task_->params.rules.boundary = merge.size(a);
+      task_->params.rules.boundary = merge.size(pair.first);
     }
     PairDescent(const PairDescent&) = delete;
     PairDescent& operator=(const PairDescent&) = delete;
@@ -492,46 +535,79 @@ class MergeOnDisk {
     std::optional<DescentTask> task_;
   };
 
-  void merge_with_later(int64_t shard, ProgressMeter& meter) {
-    const int64_t most = largest_later(shard);
-    const std::optional<Resources> together = shard + 1 < shards_ ? room_in_memory(size(shard), most) : quiet_;
-    std::optional<MatrixBuffer> rows;
-    KnnGraph graph;
-    for (int64_t other = shard + 1; other < shards_; ++other) {
-      meter.poll();
-      meter.add(1);
-      const bool merged = is_merged(shard, other);
-      const bool from_disk = !together && !fits_a_list(size(shard) + size(other));
-      if (merged || !from_disk) {  // left by a process that was killed
-        for (const std::string& begun : folder_->names(join_prefix(shard, other))) folder_->remove(begun);
+  // Pairs of the same shard follow each other, so that a device mostly has it already.
+  void merge_all(const Resources& devices) {
+    std::vector<ShardPair> pairs;
+    for (int64_t a = 0; a < shards_; ++a) {
+      for (int64_t b = a + 1; b < shards_; ++b) {
+        if (is_merged(a, b)) {
+          forget_joins({a, b});
+        } else {
+          pairs.push_back({a, b});
+        }
       }
-      if (merged) continue;
-      if (from_disk) {
-        merge_from_disk(shard, other);
-        continue;
-      }
-      if (!rows || !together) {
-        rows.reset();
-        rows.emplace(source(shard).dtype(), size(shard) + (together ? most : size(other)), source(shard).cols(),
-                     "two shards", quiet_);
-        graph = load_shard(shard, rows->mutable_view().slice(0, size(shard)));
-      }
-      merge_in_memory(shard, other, graph, *rows, together.value_or(quiet_));
-      if (!together) {
-        graph = KnnGraph();
-        rows.reset();
-      }
+      remove_if_merged(a);  // where a process was killed before it did that
     }
-    if (!keep_) folder_->remove(graph_name(shard));  // not needed any more
+    const auto count = static_cast<int64_t>(pairs.size());
+    ProgressMeter meter("merge", shards_ * (shards_ - 1) / 2, resources_);
+    meter.add(shards_ * (shards_ - 1) / 2 - count);
+    const bool dealt = is_shared(devices);
+    const auto merge_dealt = [&](const auto& next, const Resources& part) {
+      const Resources on = part.with_progress({});
+      Loaded loaded;
+      for (int64_t step = next(); step >= 0; step = next()) {
+        meter.checkpoint();
+        const ShardPair& pair = pairs[static_cast<size_t>(step)];
+        if (loaded.shard != pair.first) {
+          loaded = {};  // before another takes its place
+          loaded.shard = pair.first;
+          loaded.together = dealt ? on : room_in_memory(size(pair.first), largest_later(pair.first), on);
+        }
+        merge(pair, loaded, on);
+        meter.add(1);
+      }
+    };
+    if (dealt) {
+      run_parts(devices, [&](Communicator& ranks, const Resources& part) {
+        ranks.begin_steps(count);
+        merge_dealt([&] { return ranks.next_step(); }, part);
+      });
+    } else {
+      int64_t step = 0;
+      merge_dealt([&] { return step < count ? step++ : -1; }, devices);
+    }
+    meter.finish();
   }
 
-  // `rows` has those of the first shard, and room for the second's.
-  void merge_in_memory(int64_t shard, int64_t other, const KnnGraph& graph, MatrixBuffer& rows, const Resources& used) {
-    const KnnGraph second = load_shard(other, rows.mutable_view().slice(size(shard), size(other)));
-    const GraphOutput both({size(shard) + size(other), k_}, quiet_);
-    const GraphReport told = merge_graphs({{graph, rows.view().slice(0, size(shard))},
-                                           {second, rows.view().slice(size(shard), size(other))}},
-                                          both.view(), work_.merges, used);
+  // What a process left that was killed in a merge from disk.
+  void forget_joins(const ShardPair& pair) {
+    for (const std::string& begun : folder_->names(join_prefix(pair))) folder_->remove(begun);
+  }
+
+  void merge(const ShardPair& pair, Loaded& loaded, const Resources& on) {
+    const auto [a, b] = pair;
+    if (!loaded.together && !fits_a_list(size(a) + size(b))) return merge_from_disk(pair, on);
+    forget_joins(pair);
+    if (!loaded.rows) {
+      const int64_t room = loaded.together ? largest_later(a) : size(b);
+      loaded.rows.emplace(source(a).dtype(), size(a) + room, source(a).cols(), "two shards", on);
+      loaded.graph = load_shard(a, loaded.rows->mutable_view().slice(0, size(a)), on);
+    }
+    merge_in_memory(pair, loaded, on);
+    if (!loaded.together) {
+      loaded.graph = KnnGraph();
+      loaded.rows.reset();
+    }
+  }
+
+  void merge_in_memory(const ShardPair& pair, Loaded& loaded, const Resources& on) {
+    const auto [a, b] = pair;
+    const KnnGraph second = load_shard(b, loaded.rows->mutable_view().slice(size(a), size(b)), on);
+    const GraphOutput both({size(a) + size(b), k_}, on);
+    const MatrixView rows = loaded.rows->view();
+    const GraphReport told =
+        merge_graphs({{loaded.graph, rows.slice(0, size(a))}, {second, rows.slice(size(a), size(b))}}, both.view(),
+                     work_.merges, loaded.together.value_or(on));
     const KnnGraph merged = both.graph(metric_, {});
     const auto read = [&](int64_t first, int64_t count, uint64_t* lists, int) {
       for (int64_t row = first; row < first + count; ++row) {
@@ -541,43 +617,44 @@ class MergeOnDisk {
         }
       }
     };
-    add_lists(shard, read, 0, shard, other);
-    add_lists(other, read, size(shard), shard, other);
-    end_pair(shard, other, told);
+    add_lists(a, read, pair, on);
+    add_lists(b, read, pair, on);
+    end_pair(pair, told);
   }
 
-  void merge_from_disk(int64_t shard, int64_t other) {
-    const PairDescent pair(*this, shard, other);
-    DescentOnDisk descent(pair.task(), folder_, resources_);
+  void merge_from_disk(const ShardPair& pair, const Resources& on) {
+    const PairDescent rounds(*this, pair);
+    DescentOnDisk descent(rounds.task(), folder_, on.with_progress(resources_.options().progress));
     GraphReport told;
     put_outcome(descent.run(), descent.control_rows(), told);
-    const HostArray<uint64_t> scratch(resources_.threads() * descent.scratch_words(), "lists", quiet_);
+    const HostArray<uint64_t> scratch(on.threads() * descent.scratch_words(), "lists", on);
     const auto read = [&](int64_t first, int64_t count, uint64_t* lists, int slot) {
       descent.read(first, count, lists, scratch.data() + slot * descent.scratch_words());
     };
-    add_lists(shard, read, 0, shard, other);
-    add_lists(other, read, size(shard), shard, other);
-    end_pair(shard, other, told);
+    add_lists(pair.first, read, pair, on);
+    add_lists(pair.second, read, pair, on);
+    end_pair(pair, told);
     descent.forget();
   }
 
-  // Offers what the merge of two shards has found for the rows of one, which begin at `begin` in it, to the shard's lists.
-  // read(first, count, lists, slot): packed neighbours of rows of the two.
+  // Offers what the merge of a pair has found for the rows of one of the two to its lists.
+  // read(first, count, lists, slot): packed neighbours of rows of the pair.
   template <typename Read>
-  void add_lists(int64_t shard, const Read& read, int64_t begin, int64_t first, int64_t second) {
+  void add_lists(int64_t shard, const Read& read, const ShardPair& pair, const Resources& on) {
+    const std::lock_guard lock(listing_[static_cast<size_t>(shard)]);
     const ListSections sections = list_sections(shard);
     const std::optional<StepFile> before = lists_so_far(shard);
+    const int64_t begin = shard == pair.first ? 0 : size(pair.first);
     const auto place = [&](int64_t row) {
-      return row < size(first) ? firsts_[static_cast<size_t>(first)] + row
-                               : firsts_[static_cast<size_t>(second)] + row - size(first);
+      return row < size(pair.first) ? first_of(pair.first) + row : first_of(pair.second) + row - size(pair.first);
     };
-    const HostArray<uint64_t> memory = section_memory();
-    const HostArray<uint64_t> found = section_memory();
-    WorkingLists working(resources_.threads() * kShardSectionRows, k_, quiet_);
+    const HostArray<uint64_t> memory = section_memory(on);
+    const HostArray<uint64_t> found = section_memory(on);
+    WorkingLists working(on.threads() * kShardSectionRows, k_, on);
     StepWriter writer(*folder_, lists_name(shard));
     writer.lay_out(sections.sizes({}));
-    ProgressMeter meter("lists", sections.count(), quiet_);
-    parallel_for(sections.count(), meter, quiet_, [&](int64_t section, int slot) {
+    ProgressMeter meter("lists", sections.count(), on);
+    parallel_for(sections.count(), meter, on, [&](int64_t section, int slot) {
       const int64_t mine = slot * kShardSectionRows;
       uint64_t* const lists = memory.data() + mine * k_;
       if (before) {
@@ -600,18 +677,27 @@ class MergeOnDisk {
     writer.commit();
   }
 
-  void end_pair(int64_t a, int64_t b, const GraphReport& report) {
+  void end_pair(const ShardPair& pair, const GraphReport& report) {
     PairTold told;
     if (report.recall) told = {*report.recall, 1, 1};
     told.reached = report.reached ? 1 : 0;
-    StepWriter writer(*folder_, pair_name(a, b));
-    writer.add(std::as_bytes(std::span(&told, 1)));
-    writer.commit();
+    {
+      StepWriter writer(*folder_, pair_name(pair.first, pair.second));
+      writer.add(std::as_bytes(std::span(&told, 1)));
+      writer.commit();
+    }
+    remove_if_merged(pair.first);
+    remove_if_merged(pair.second);
+  }
+
+  // A graph is not needed any more once all pairs of its shard are merged.
+  void remove_if_merged(int64_t shard) {
+    if (!keep_ && !is_needed(shard)) folder_->remove(graph_name(shard));
   }
 
   // A section of each thread is read while those before it are written.
   void write(GraphSink& sink) {
-    const HostArray<uint64_t> memory = section_memory();
+    const HostArray<uint64_t> memory = section_memory(quiet_);
     const int64_t at_once = resources_.threads();
     Neighbors parts[2];
     for (Neighbors& part : parts) part = Neighbors(at_once * kShardSectionRows, k_, quiet_);
@@ -674,7 +760,8 @@ class MergeOnDisk {
   const int64_t most_rows_;  // that are in memory together, for tests
   const Resources& resources_;
   const Resources quiet_;
-  std::vector<int64_t> firsts_;  // rows before each shard
+  std::vector<int64_t> firsts_;                  // rows before each shard
+  const std::unique_ptr<std::mutex[]> listing_;  // held while lists of a shard are written
 };
 
 }  // namespace

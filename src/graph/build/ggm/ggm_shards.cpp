@@ -21,8 +21,9 @@ constexpr int64_t kListedInAShard = 160'000'000;
 // All of them, where each has room for a shard.
 Resources devices_for_shards(const Resources& resources, const StepWork& make) {
   if (!is_shared(resources)) return resources;
-  const Footprint needed =
-      footprint_of_call(resources.part(0), [&](const Resources& counting) { make(0, counting); });
+  const Footprint needed = needed_by_parts(resources, [&](const Resources& part) {
+    return footprint_of_call(part, [&](const Resources& counting) { make(0, counting); });
+  });
   return parts_have_room("graphs of shards", needed, resources) ? resources : resources.with_device(resources.device());
 }
 

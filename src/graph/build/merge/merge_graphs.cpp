@@ -16,6 +16,7 @@
 #include "graph/handle/graph_check.hpp"
 #include "graph/handle/graph_output.hpp"
 #include "graph/lists/graph_lists_cpu.hpp"
+#include "graph/lists/graph_share.hpp"
 #include "ranks/parts.hpp"
 #include "ranks/transfer.hpp"
 #include "rows/finite_check.hpp"
@@ -146,18 +147,16 @@ void merge_exactly(GraphLists& lists, const MergeInput& input, const Resources& 
   add_nearest(lists, metric, second, boundary, first, 0, k, resources);
 }
 
-// The graphs of both lie where the work is done.
-void merge_two(GraphWork& work, const GraphPart& a, const GraphPart& b, const GraphMergeParams& params, bool exactly) {
+// Two graphs, which lie where the work is done, of the rows of `x`. `share`: of one of several devices.
+void merge_two(GraphWork& work, const MatrixView& x, const MergeInput& input, const GraphMergeParams& params,
+               bool exactly, const GraphShare* share = nullptr) {
   const Resources& resources = work.resources;
-  const Metric metric = a.graph.metric();
-  const int64_t k = a.graph.k();
+  const Metric metric = input.first.metric();
+  const int64_t k = input.first.k();
   const int64_t length = merge_list_length(params, k);
-  const JoinedRows both(a.x, b.x, resources.device(), resources);
-  const MatrixView& x = both.view();
   if (x.rows() - 1 <= length) return work.fill_exactly(x, metric, params.check_finite);
   if (!exactly) check_descent(descent_params(params, metric, k, length).rules, length, resources.device());
-  const MergeInput input{a.graph, b.graph, a.x.rows()};
-  with_graph_lists(x, {metric, k, params.seed, params.check_finite}, resources, [&](GraphLists& lists) {
+  with_graph_lists(x, {metric, k, params.seed, params.check_finite, share}, resources, [&](GraphLists& lists) {
     BuildOutcome outcome;
     lists.begin(exactly ? k : length);
     if (exactly) {
@@ -165,14 +164,57 @@ void merge_two(GraphWork& work, const GraphPart& a, const GraphPart& b, const Gr
       outcome.recall = lists.measure();
       outcome.reached = outcome.recall && outcome.recall->recall >= params.recall;
     } else {
-      const DescentParams rounds = descent_params(params, metric, k, length);
+      DescentParams rounds = descent_params(params, metric, k, length);
+      rounds.by.share = share;
       work.put_parameters(rounds, length);
       outcome = merge_by_rounds(lists, input, rounds, resources);
     }
     put_outcome(outcome, lists.control_rows(), work.report);
-    lists.write_all(work.out);
+    lists.write(work.out, share == nullptr ? RankPart{0, lists.rows()} : share->rows());
   });
   warn_if_missed(work.report, params.recall, "refine it, or allow longer lists, more samples or iterations", resources);
+}
+
+void merge_two(GraphWork& work, const GraphPart& a, const GraphPart& b, const GraphMergeParams& params, bool exactly) {
+  const JoinedRows both(a.x, b.x, work.resources.device(), work.resources);
+  merge_two(work, both.view(), {a.graph, b.graph, a.x.rows()}, params, exactly);
+}
+
+// The rounds of a merge by parts of CPUs, each of which has all lists. False where one device does it: GPUs, rows or
+// results in their memory, few rows, or no room.
+bool merge_two_on_devices(GraphWork& work, const std::vector<GraphPart>& parts, const GraphMergeParams& params,
+                          const Resources& given) {
+  const std::vector<DeviceParts> devices = given.devices();
+  const int64_t rows = work.out.queries;
+  const int64_t length = merge_list_length(params, work.out.k);
+  const bool may = is_divided(work.out.space, given) && rows - 1 > length &&
+                   std::all_of(parts.begin(), parts.end(),
+                               [&](const GraphPart& part) {
+                                 return is_divided(part.x.space(), given) && is_divided(part.graph.space(), given);
+                               }) &&
+                   std::all_of(devices.begin(), devices.end(),
+                               [&](const DeviceParts& one) { return one.device == Device::cpu(); });
+  if (!may) return false;
+  const Footprint needed = needed_by_parts(given, [&](const Resources& part) {
+    return footprint_of_call(part, [&](const Resources& counting) {
+      GraphWork counted("merge", parts, work.out, counting);
+      merge_two(counted, {counted.near(parts[0].graph), parts[0].x}, {counted.near(parts[1].graph), parts[1].x}, params,
+                false);
+    });
+  });
+  if (!parts_have_room("merging graphs", needed, given)) return false;
+  const Resources one = work.resources.with_progress({});
+  const JoinedRows both(parts[0].x, parts[1].x, Device::cpu(), one);
+  const MutualReads reads(given.parts());
+  run_parts(given, [&](Communicator& ranks, const Resources& part) {
+    const GraphShare share(ranks, rows, &reads);
+    GraphWork own("merge", parts, work.out, ranks.rank() == 0 ? part : part.with_log({}));
+    const KnnGraph first = own.near(parts[0].graph);
+    const KnnGraph second = own.near(parts[1].graph);
+    merge_two(own, both.view(), {first, second, parts[0].x.rows()}, params, false, &share);
+    if (ranks.rank() == 0) work.report = std::move(own.report);
+  });
+  return true;
 }
 
 // What the rows of two parts are called where they are refused.
@@ -215,7 +257,8 @@ Resources devices_for_pairs(const std::vector<GraphPart>& parts, const Resources
   const bool divided = std::all_of(parts.begin(), parts.end(),
                                    [&](const GraphPart& part) { return is_divided(part.x.space(), given); });
   if (!divided) return one;
-  const Footprint needed = footprint_of_call(given.part(0), merge_largest);
+  const Footprint needed =
+      needed_by_parts(given, [&](const Resources& part) { return footprint_of_call(part, merge_largest); });
   return parts_have_room("merging graphs", needed, given) ? given : one;
 }
 
@@ -286,7 +329,9 @@ GraphReport merge_all(const std::vector<GraphPart>& parts, const NeighborsView& 
     check_part(near[i], name_of_part(i), PartDistances::of_rows, work.resources);
   }
   if (near.size() == 2) {
-    naming_parts(names_of_parts(0, 1), near[0].x.rows(), [&] { merge_two(work, near[0], near[1], params, false); });
+    naming_parts(names_of_parts(0, 1), near[0].x.rows(), [&] {
+      if (!merge_two_on_devices(work, parts, params, resources)) merge_two(work, near[0], near[1], params, false);
+    });
   } else {
     merge_pairs(work, near, params, resources);
   }

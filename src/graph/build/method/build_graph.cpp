@@ -57,12 +57,19 @@ Device device_of(const MatrixView& x, const NeighborsView& out, const GraphProbl
 struct GraphRanks {
   const Resources& resources;
   const GraphShare* share = nullptr;
-  int64_t joined_room = 0;
+  int64_t rows_at_once = 0;  // whose lists ranks exchange together
 
-  void take_part(CellsParams& cells) const {
+  CellsParams share_of(CellsParams cells) const {
     cells.share = share;
-    cells.joined_room = joined_room;
+    cells.joined_room = rows_at_once * cells.k;
+    return cells;
   }
+  DescentParams share_of(DescentParams rounds) const {
+    rounds.by = {rounds_by_first() ? nullptr : share, rows_at_once};
+    return rounds;
+  }
+  // Whether the first of several parts does the rounds of NN-Descent, as on GPUs.
+  bool rounds_by_first() const { return are_parts() && resources.device().kind == DeviceKind::cuda; }
   bool are_parts() const { return share != nullptr && share->are_parts(); }
 };
 
@@ -103,17 +110,17 @@ void put_forecast(const CellSteps& steps, GraphReport& report) {
   if (needed > 0) report.forecast = {needed, steps.pairs(needed)};
 }
 
-// Rounds of NN-Descent over the lists of k that were begun with, made long for them. Of parts the first does them, and
-// the others are told how they ended.
+// Rounds of NN-Descent over the lists of k that were begun with, made long for them. Where the first of several parts
+// does them, the others are told how they ended.
 BuildOutcome descend(GraphLists& lists, const DescentParams& rounds, int64_t length, const BuildOutcome& begun,
                      const GraphRanks& by) {
   BuildOutcome outcome;
-  if (!by.are_parts() || by.share->leads()) {
+  if (!by.rounds_by_first() || by.share->leads()) {
     lists.resize(length);
     outcome = run_descent(lists, rounds, by.resources);
     outcome.rounds.insert(outcome.rounds.begin(), begun.rounds.begin(), begun.rounds.end());
   }
-  if (!by.are_parts()) return outcome;
+  if (!by.rounds_by_first()) return outcome;
   by.share->take_first(&outcome.reached, 1);
   outcome.by_first = true;
   return outcome;
@@ -131,8 +138,7 @@ BuildOutcome begin_by_cells(CellSteps& steps, GraphLists& lists, const CellsPara
 BuildOutcome build_cells(GraphLists& lists, const MatrixView& x, const KnnGraphParams& params, GraphReport& report,
                          const GraphRanks& by) {
   const Resources& resources = by.resources;
-  CellsParams cells = cells_params(x.rows(), params);
-  by.take_part(cells);
+  const CellsParams cells = by.share_of(cells_params(x.rows(), params));
   lists.begin(params.k);
   const std::unique_ptr<CellSteps> steps = make_cell_steps(lists, cells);
   steps->cut();
@@ -145,7 +151,7 @@ BuildOutcome build_descent(GraphLists& lists, const MatrixView& x, const KnnGrap
   const Resources& resources = by.resources;
   const GraphStart start = start_of(params);
   const int64_t length = length_of(params);
-  const DescentParams rounds = descent_params(params, length);
+  const DescentParams rounds = by.share_of(descent_params(params, length));
   put_descent(rounds, start, length, params, report);
   if (start == GraphStart::random) {
     lists.begin(length);
@@ -154,8 +160,7 @@ BuildOutcome build_descent(GraphLists& lists, const MatrixView& x, const KnnGrap
   }
   // Lists of k neighbours by cells, which are fast to keep; long ones where rounds are to follow.
   lists.begin(params.k);
-  CellsParams begins = start_params(x, params);
-  by.take_part(begins);
+  const CellsParams begins = by.share_of(start_params(x, params));
   std::unique_ptr<CellSteps> steps = make_cell_steps(lists, begins);
   steps->cut();
   put_forecast(*steps, report);
@@ -174,10 +179,9 @@ std::optional<BuildOutcome> build_soonest(GraphLists& lists, const MatrixView& x
   const Resources& resources = by.resources;
   const SoonestMethod choice(problem, params, resources.device().kind);
   const bool may_descend = choice.may_descend();
-  CellsParams cells = choice.params();
-  by.take_part(cells);
+  CellsParams cells = by.share_of(choice.params());
   const int64_t length = default_list_length(params.k);
-  const DescentParams rounds = descent_params(params, length);
+  const DescentParams rounds = by.share_of(descent_params(params, length));
   lists.begin(params.k);
   std::unique_ptr<CellSteps> steps = make_cell_steps(lists, cells);
   if (counts_only(resources)) {
@@ -302,8 +306,8 @@ bool fit_on_parts(const MatrixView& x, const NeighborsView& out, const KnnGraphP
     if (one.device.kind != kind) return false;
   }
   if (kind == DeviceKind::cuda && params.k > kLongestDeviceList) return false;
-  needed = footprint_of_call(resources.part(0), [&](const Resources& counting) {
-    (void)build_graph(x, out, params, counting, most);
+  needed = needed_by_parts(resources, [&](const Resources& part) {
+    return footprint_of_call(part, [&](const Resources& counting) { (void)build_graph(x, out, params, counting, most); });
   });
   if (kind == DeviceKind::cuda) {
     needed = needed.beside({0, GraphShare::device_bytes_to_join(x.rows(), params.k, resources.parts())});
@@ -428,7 +432,7 @@ Counts graph_counts(const std::vector<MatrixView>& rows, double products) {
 
 GraphReport build_graph(const MatrixView& x, const NeighborsView& out, const KnnGraphParams& params,
                         const Resources& resources, const GraphBounds& most, const GraphShare* share) {
-  const int64_t joined_room = share == nullptr ? 0 : share->room_for(params.k);
+  const int64_t rows_at_once = share == nullptr ? 0 : share->room_rows();
   if (counts_only(resources)) share = nullptr;
   GraphProblem problem = problem_of(x, params);
   problem.most = most;
@@ -439,12 +443,14 @@ GraphReport build_graph(const MatrixView& x, const NeighborsView& out, const Knn
   check_knn(RowsInfo(x), RowsInfo(x), {params.k, params.metric});
   check_output(out, x.rows(), params.k);
   Footprint needed;
-  if (share == nullptr && chosen.method == GraphMethod::cells && is_divided(x, out, resources) &&
+  const bool rounds = chosen.method == GraphMethod::nn_descent && resources.device().kind != DeviceKind::cuda;
+  const bool by_lists = chosen.method == GraphMethod::cells || rounds;
+  if (share == nullptr && by_lists && is_divided(x, out, resources) &&
       fit_on_parts(x, out, params, most, resources, needed)) {
     return graph_on_parts(x, out, params, most, needed, resources);
   }
   const Resources on_device = resources.with_device(settled_graph.device);
-  const GraphRanks there{on_device, share, joined_room};
+  const GraphRanks there{on_device, share, rows_at_once};
   if (params.method == GraphMethod::automatic) return chosen_report(x, out, chosen, problem, there);
   if (params.method == GraphMethod::ggm) {
     return ggm_graph(x, out, chosen, share == nullptr && is_divided(x, out, resources) ? resources : on_device);

@@ -6,6 +6,8 @@
 #include "graph/build/nn_descent/join_rules.hpp"
 #include "graph/build/nn_descent/join_samples.hpp"
 #include "graph/build/nn_descent/join_worker.hpp"
+#include "graph/lists/graph_share.hpp"
+#include "rows/row_blocks.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -57,14 +59,22 @@ bool InboxTarget::knows(uint32_t row, uint32_t other, float lower, float upper) 
 
 class DescentStepsCpu final : public DescentSteps {
  public:
-  DescentStepsCpu(const PairRows& rows, const DescentRules& rules, WorkingLists& lists, const Resources& resources)
+  DescentStepsCpu(const PairRows& rows, const DescentRules& rules, WorkingLists& lists, const DescentShare& by,
+                  const Resources& resources)
       : rules_(rules),
+        share_(by.share),
         lists_(lists),
         resources_(resources),
         forward_(2 * rules.samples * lists.rows(), "samples", resources),
         reverse_(2 * rules.samples * lists.rows(), "samples", resources),
         inbox_(lists.rows(), rules.inbox_slots, resources),
-        target_(lists, inbox_) {
+        target_(lists, inbox_),
+        own_(by.share == nullptr ? RankPart{0, lists.rows()} : by.share->rows()),
+        own_order_(by.share == nullptr || rules.order == nullptr ? 0 : own_.count, "the order of rows", resources),
+        gathered_(by.gathered_rows * rules.inbox_slots, "the ranks' offers", resources) {
+    if (own_order_.size() > 0) {
+      std::copy_if(rules.order, rules.order + lists.rows(), own_order_.begin(), [&](uint32_t row) { return is_own(row); });
+    }
     for (int slot = 0; slot < resources.threads(); ++slot) {
       workers_.push_back(std::make_unique<JoinWorker<InboxTarget>>(rows, rules, target_, resources));
     }
@@ -72,19 +82,20 @@ class DescentStepsCpu final : public DescentSteps {
 
   void sample(int64_t round, ProgressMeter& meter) override {
     const uint64_t salt = round_salt(rules_.seed, round);
-    for_rows(meter, [&](int64_t row, int) {
+    for_all_rows(meter, [&](int64_t row, int) {
       draw_samples(rules_, row, lists_.list(row), lists_.length(), forward(row, kNewSample));
       std::fill_n(reverse(row, kNewSample), 2 * rules_.samples, kNobody);
     });
-    for_rows(meter, [&](int64_t row, int) {
+    for_all_rows(meter, [&](int64_t row, int) {
       for (const SampleKind kind : {kNewSample, kOldSample}) {
         const uint32_t* const samples = forward(row, kind);
         for (int64_t i = 0; i < rules_.samples && samples[i] != kNobody; ++i) {
+          if (!is_own(samples[i])) continue;
           const uint32_t hash = pair_hash(salt, static_cast<uint32_t>(row), samples[i]);
           __builtin_prefetch(reverse(samples[i], kind) + place_of(hash, rules_.samples), 1);
         }
         for (int64_t i = 0; i < rules_.samples && samples[i] != kNobody; ++i) {
-          name(static_cast<uint32_t>(row), samples[i], kind, salt);
+          if (is_own(samples[i])) name(static_cast<uint32_t>(row), samples[i], kind, salt);
         }
       }
     });
@@ -94,7 +105,7 @@ class DescentStepsCpu final : public DescentSteps {
     target_.begin(round_salt(rules_.seed, round));
     std::vector<int64_t> pairs(static_cast<size_t>(resources_.threads()), 0);
     std::vector<JoinSets> sets(pairs.size());
-    for_rows(meter, [&](int64_t row, int slot) {
+    for_own_rows(meter, [&](int64_t row, int slot) {
       JoinSets& mine = sets[static_cast<size_t>(slot)];
       collect_samples(forward(row, kNewSample), reverse(row, kNewSample), rules_.samples, mine);
       pairs[static_cast<size_t>(slot)] += workers_[static_cast<size_t>(slot)]->join(mine);
@@ -105,24 +116,46 @@ class DescentStepsCpu final : public DescentSteps {
     return all;
   }
 
+  // Where joins are divided: with the offers of the others for the own rows, whose lists the others then get.
   int64_t merge(ProgressMeter& meter) override {
+    if (share_ != nullptr) share_->gather_offers(inbox_.of(0), inbox_.slots(), gathered_, resources_);
     std::atomic<int64_t> entered{0};
-    for_rows(meter, [&](int64_t row, int) {
+    for_own_rows(meter, [&](int64_t row, int) {
       entered.fetch_add(merge_offers(inbox_.of(row), inbox_.slots(), lists_, row), std::memory_order_relaxed);
     });
+    if (share_ != nullptr) {
+      clear_inbox();  // of offers to the rows of others
+      share_->give_lists(lists_, resources_);
+    }
     return entered.load();
   }
 
  private:
   template <typename Body>
-  void for_rows(ProgressMeter& meter, const Body& body) {
-    const int64_t rows = lists_.rows();
-    parallel_for(divide_up(rows, kRowsPerTask), meter, resources_, [&](int64_t task, int slot) {
-      const int64_t end = std::min((task + 1) * kRowsPerTask, rows);
-      for (int64_t i = task * kRowsPerTask; i < end; ++i) body(rules_.order == nullptr ? i : rules_.order[i], slot);
+  void for_all_rows(ProgressMeter& meter, const Body& body) {
+    for_rows({0, lists_.rows()}, rules_.order, meter, body);
+  }
+  // With their samples joined here.
+  template <typename Body>
+  void for_own_rows(ProgressMeter& meter, const Body& body) {
+    const uint32_t* const order = share_ == nullptr || rules_.order == nullptr ? rules_.order : own_order_.data();
+    for_rows(own_, order, meter, body);
+  }
+  // `order`: of these rows; null: as they are stored.
+  template <typename Body>
+  void for_rows(const RankPart& rows, const uint32_t* order, ProgressMeter& meter, const Body& body) {
+    parallel_for(divide_up(rows.count, kRowsPerTask), meter, resources_, [&](int64_t task, int slot) {
+      const int64_t end = std::min((task + 1) * kRowsPerTask, rows.count);
+      for (int64_t i = task * kRowsPerTask; i < end; ++i) body(order == nullptr ? rows.first + i : order[i], slot);
       meter.add(end - task * kRowsPerTask);
     });
   }
+  void clear_inbox() const {
+    const Resources quiet = resources_.with_progress({});
+    for_row_blocks("offers", lists_.rows(), quiet,
+                   [&](int64_t first, int64_t end) { std::fill(inbox_.of(first), inbox_.of(end), kPadding); });
+  }
+  bool is_own(uint32_t row) const { return row >= own_.first && row < own_.end(); }
 
   uint32_t* forward(int64_t row, SampleKind kind) const { return forward_.data() + (2 * row + kind) * rules_.samples; }
   uint32_t* reverse(int64_t row, SampleKind kind) const { return reverse_.data() + (2 * row + kind) * rules_.samples; }
@@ -138,12 +171,16 @@ class DescentStepsCpu final : public DescentSteps {
   }
 
   const DescentRules rules_;
+  const GraphShare* const share_;
   WorkingLists& lists_;
   const Resources resources_;
   HostArray<uint32_t> forward_;
   HostArray<uint32_t> reverse_;
   Inbox inbox_;
   InboxTarget target_;
+  const RankPart own_;
+  const HostArray<uint32_t> own_order_;  // rules_.order of these, where there is one
+  const HostArray<uint64_t> gathered_;
   std::vector<std::unique_ptr<JoinWorker<InboxTarget>>> workers_;
 };
 
@@ -151,7 +188,13 @@ class DescentStepsCpu final : public DescentSteps {
 
 std::unique_ptr<DescentSteps> make_descent_steps_cpu(const PairRows& rows, const DescentRules& rules,
                                                      WorkingLists& lists, const Resources& resources) {
-  return std::make_unique<DescentStepsCpu>(rows, rules, lists, resources);
+  return make_descent_steps_cpu(rows, rules, lists, {}, resources);
+}
+
+std::unique_ptr<DescentSteps> make_descent_steps_cpu(const PairRows& rows, const DescentRules& rules,
+                                                     WorkingLists& lists, const DescentShare& by,
+                                                     const Resources& resources) {
+  return std::make_unique<DescentStepsCpu>(rows, rules, lists, by, resources);
 }
 
 }  // namespace kith

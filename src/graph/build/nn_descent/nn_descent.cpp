@@ -1,16 +1,18 @@
 #include "graph/build/nn_descent/nn_descent.hpp"
 
+#include "graph/lists/graph_share.hpp"
+
 #include <chrono>
 
 namespace kith {
 namespace {
 
-std::unique_ptr<DescentSteps> make_steps(GraphLists& lists, const DescentRules& rules) {
+std::unique_ptr<DescentSteps> make_steps(GraphLists& lists, const DescentRules& rules, const DescentShare& by) {
   const auto on_cpu = [&](GraphListsCpu& here) {
     DescentRules ordered = rules;
     if (here.order.size() > 0) ordered.order = here.order.data();
     ordered.random_lists = here.has_random_rows();
-    return make_descent_steps_cpu(here.pairs(), ordered, here.lists(), here.resources());
+    return make_descent_steps_cpu(here.pairs(), ordered, here.lists(), by, here.resources());
   };
   return dispatch_lists(lists, on_cpu, [&] { return make_descent_steps_cuda(lists, rules); });
 }
@@ -35,15 +37,19 @@ BuildOutcome run_descent(GraphLists& lists, const DescentParams& params, const R
   };
   measure();
   if (params.recall && outcome.reached) return outcome;
-  const std::unique_ptr<DescentSteps> steps = make_steps(lists, params.rules);
+  const std::unique_ptr<DescentSteps> steps = make_steps(lists, params.rules, params.by);
   const double little = params.delta * static_cast<double>(lists.rows()) * static_cast<double>(params.k);
-  constexpr int64_t kPasses = 4;  // over all rows in a round
-  ProgressMeter meter("descend", params.iterations * kPasses * lists.rows(), resources);
+  constexpr int64_t kSampling = 2;  // passes of a round over all rows
+  constexpr int64_t kJoining = 2;   // over its own
+  const GraphShare* const share = params.by.share;
+  const int64_t own = share == nullptr ? lists.rows() : share->rows().count;
+  const auto of_all = [&](int64_t count) { return share == nullptr ? count : share->sum(count); };
+  ProgressMeter meter("descend", params.iterations * (kSampling * lists.rows() + kJoining * own), resources);
   for (int64_t number = 0; number < params.iterations; ++number) {
     GraphRound round;
     steps->sample(number, meter);
-    round.comparisons = steps->join(number, meter);
-    round.updates = steps->merge(meter);
+    round.comparisons = of_all(steps->join(number, meter));
+    round.updates = of_all(steps->merge(meter));
     round.phi = lists.survey(params.k, Flags::keep).phi;
     measure();
     if (outcome.recall) round.recall = outcome.recall->recall;

@@ -20,6 +20,9 @@
 
 namespace kith {
 
+struct DescentShare;
+class GraphShare;
+
 // One round of NN-Descent by GNND's rules ("Large-scale approximate k-NN graph construction on GPU"): what a backend
 // does; the loop around it (nn_descent.cpp) is the same for all.
 //
@@ -33,6 +36,9 @@ namespace kith {
 // Lists do not change during a join, so that its order does not matter. Offers wait in an inbox of some slots for each
 // row (join_rules.hpp). In a merge of two sets only pairs across them meet, NEW with OLD: OLD samples are of the row's
 // own set, and those of the other are passed over.
+//
+// Several ranks or devices (graph/lists/graph_share.hpp) each have all lists and draw all samples. Each joins the samples
+// of its own rows, gets what the others have found for these, merges that in, and gives the lists to the others.
 //
 // Memory: 16 p + 8 slots bytes per row besides the lists.
 class DescentSteps {
@@ -48,8 +54,17 @@ class DescentSteps {
 // The arguments must outlive the result.
 std::unique_ptr<DescentSteps> make_descent_steps_cpu(const PairRows& rows, const DescentRules& rules,
                                                      WorkingLists& lists, const Resources& resources);
+std::unique_ptr<DescentSteps> make_descent_steps_cpu(const PairRows& rows, const DescentRules& rules,
+                                                     WorkingLists& lists, const DescentShare& by,
+                                                     const Resources& resources);
 // The lists must be in GPU memory.
 std::unique_ptr<DescentSteps> make_descent_steps_cuda(GraphLists& lists, const DescentRules& rules);
+
+// Several ranks, or parts of CPUs, that divide the joins of rounds; none: all joins are made here.
+struct DescentShare {
+  const GraphShare* share = nullptr;
+  int64_t gathered_rows = 0;  // whose offers are held while ranks exchange them, counted as well
+};
 
 struct DescentParams {
   Metric metric = Metric::l2;
@@ -58,6 +73,7 @@ struct DescentParams {
   int64_t iterations = 20;       // at most
   double delta = 0.001;          // stops when fewer than delta n k neighbours entered in a round
   std::optional<double> recall = {};  // ends the rounds when reached; empty: until they converge
+  DescentShare by;
 };
 
 // The rounds of a call by its parameters: what is not given has its default, the same for graphs that are built, merged
@@ -89,7 +105,7 @@ DescentParams descent_params(const Params& params, Metric metric, int64_t k, int
 // Writes the settings of rounds to a report.
 void put_rounds(const DescentParams& params, int64_t list_length, GraphReport& report);
 
-// Improves lists that are not empty.
+// Improves lists that are not empty, with all who share them.
 BuildOutcome run_descent(GraphLists& lists, const DescentParams& params, const Resources& resources);
 
 }  // namespace kith
