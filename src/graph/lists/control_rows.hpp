@@ -42,7 +42,6 @@ struct BuildOutcome {
   std::optional<RecallEstimate> recall;
   bool reached = true;  // the recall that was wanted, if one was
   int64_t probes = 0;   // made, by cells
-  bool by_first = false;  // of parts of one process (graph_share.hpp) the first alone has these lists
 };
 
 // The key by which lists order a distance.

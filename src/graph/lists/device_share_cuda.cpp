@@ -115,4 +115,28 @@ void join_on_device(const GraphShare& share, const DeviceWorkingLists& lists, bo
   exchange.finish();
 }
 
+// A slot is a list of one, to which another part's slot is an offer.
+void gather_offers_on_device(const GraphShare& share, uint64_t* offers, int64_t slots,
+                             const std::shared_ptr<const DeviceContext>& context, const Resources& resources) {
+  const Exchange exchange(share, reinterpret_cast<const std::byte*>(offers), *context, resources);
+  const RankPart rows = share.rows();
+  if (rows.count > 0) {
+    const int64_t row_bytes = array_bytes<uint64_t>(slots);
+    const int64_t piece = GraphShare::rows_taken_at_once(rows.count, slots);
+    const DeviceArray<uint64_t> ends(piece * slots, "offers to the lists", context, resources);
+    const DeviceArray<uint64_t> found(piece * slots, "the parts' offers", context, resources);
+    for (int64_t first = 0; first < rows.count; first += piece) {
+      const int64_t count = std::min(piece, rows.count - first);
+      const int64_t at = rows.first + first;
+      const DeviceListsRef least{{offers + at * slots, count * slots, 1}, ends.data()};
+      launch_list_ends(least, context->stream());
+      exchange.for_others([&](int rank) {
+        exchange.take(rank, at * row_bytes, count * row_bytes, reinterpret_cast<std::byte*>(found.data()));
+        launch_merge_offers(least, {found.data(), 1, 0, count * slots}, nullptr, context->stream());
+      });
+    }
+  }
+  exchange.finish();
+}
+
 }  // namespace kith

@@ -41,4 +41,8 @@ void take_first_on_device(const GraphShare& share, std::byte* bytes, int64_t cou
 void join_on_device(const GraphShare& share, const DeviceWorkingLists& lists, bool own,
                     const std::shared_ptr<const DeviceContext>& context, const Resources& resources);
 
+// GraphShare::gather_offers() for offers on GPUs, of `share`'s rows. Memory: GraphShare::device_bytes_to_gather().
+void gather_offers_on_device(const GraphShare& share, uint64_t* offers, int64_t slots,
+                             const std::shared_ptr<const DeviceContext>& context, const Resources& resources);
+
 }  // namespace kith

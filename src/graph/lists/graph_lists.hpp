@@ -66,6 +66,11 @@ class GraphLists {
   virtual void write(const NeighborsView& out, const RankPart& rows) = 0;
   void write_all(const NeighborsView& out) { write(out, {0, rows()}); }
 
+  // What several ranks or devices share; null where one builds alone. Each has the lists of all rows.
+  virtual const GraphShare* share() const = 0;
+  // Completes them, of which each has changed those of its own rows.
+  virtual void give_lists() = 0;
+
   // Estimated on control rows; none without them.
   virtual std::optional<RecallEstimate> measure() = 0;
   virtual int64_t control_rows() const = 0;

@@ -30,6 +30,8 @@ class GraphListsCpu final : public GraphLists {
   void add_rows(const NamedRows& rows) override;
   ListSurvey survey(int64_t k, Flags flags) override;
   void write(const NeighborsView& out, const RankPart& rows) override;
+  const GraphShare* share() const override { return share_; }
+  void give_lists() override;
   std::optional<RecallEstimate> measure() override;
   int64_t control_rows() const override;
 
@@ -44,8 +46,6 @@ class GraphListsCpu final : public GraphLists {
   bool has_random_rows() const { return has_random_rows_; }
 
  private:
-  void give_lists();
-
   const PairRows& pairs_;
   const Metric metric_;
   const ControlRows* const control_;

@@ -158,6 +158,10 @@ void GraphListsCuda::write(const NeighborsView& out, const RankPart& wanted) {
   context_->synchronize();
 }
 
+void GraphListsCuda::give_lists() {
+  if (share_ != nullptr) join_on_device(*share_, lists(), true, context_, resources_);
+}
+
 std::optional<RecallEstimate> GraphListsCuda::measure() {
   const DeviceArray<uint64_t> some(control_rows() * length_, "the control rows' lists", context_, resources_);
   launch_gather_lists(lists(), control_numbers_.data(), control_rows(), some.data(), stream());

@@ -50,6 +50,9 @@ class GraphListsCuda final : public GraphLists {
   void add_rows(const NamedRows& rows) override;
   ListSurvey survey(int64_t k, Flags flags) override;
   void write(const NeighborsView& out, const RankPart& rows) override;
+  // None of processes, which build graphs on GPUs alone.
+  const GraphShare* share() const override { return share_; }
+  void give_lists() override;
   std::optional<RecallEstimate> measure() override;
   int64_t control_rows() const override { return static_cast<int64_t>(control_.rows().size()); }
 
@@ -58,8 +61,6 @@ class GraphListsCuda final : public GraphLists {
   PairKeyRows pairs() const { return {rows_.rows(), rows_.cols(), key_kind(metric_), custom_}; }
   DeviceWorkingLists lists() const { return {entries_.data(), rows(), length_}; }
   const ControlRows& control() const { return control_; }
-  // Null unless parts of one process build the graph together.
-  const GraphShare* share() const { return share_; }
   // The first so many of all rows for each query, in host memory: by all parts, where there are several.
   Neighbors search(const MatrixView& queries, int64_t most, const Resources& resources) const;
   const std::shared_ptr<const DeviceContext>& context() const { return context_; }

@@ -44,6 +44,12 @@ int64_t GraphShare::device_bytes_to_join(int64_t rows, int64_t length, int parts
   return array_bytes<uint64_t>(rows_taken_at_once(own, length) * length) + array_bytes<uint64_t>(own);
 }
 
+// The least of some slots and their ends.
+int64_t GraphShare::device_bytes_to_gather(int64_t rows, int64_t slots, int parts) {
+  const int64_t at_once = rows_taken_at_once(divide_up(rows, parts), slots);
+  return 2 * array_bytes<uint64_t>(at_once * slots);
+}
+
 // Calls use(row, values) on all threads for the rank's own rows with what each other rank has of them, one rank after
 // the other: `each` values a row, which nobody changes meanwhile. Returns once the others have read this rank's.
 //

@@ -81,6 +81,8 @@ class GraphShare {
   // that one of so many parts needs for all rows.
   static int64_t rows_taken_at_once(int64_t own_rows, int64_t length);
   static int64_t device_bytes_to_join(int64_t rows, int64_t length, int parts);
+  // The same for offers in so many slots of each row.
+  static int64_t device_bytes_to_gather(int64_t rows, int64_t slots, int parts);
 
   // The first k of all rows of `x`, which the rank's device reads, for each query, which are in host memory; each rank
   // looks through its share.

@@ -164,8 +164,7 @@ void merge_two(GraphWork& work, const MatrixView& x, const MergeInput& input, co
       outcome.recall = lists.measure();
       outcome.reached = outcome.recall && outcome.recall->recall >= params.recall;
     } else {
-      DescentParams rounds = descent_params(params, metric, k, length);
-      rounds.by.share = share;
+      const DescentParams rounds = descent_params(params, metric, k, length);
       work.put_parameters(rounds, length);
       outcome = merge_by_rounds(lists, input, rounds, resources);
     }
@@ -180,31 +179,41 @@ void merge_two(GraphWork& work, const GraphPart& a, const GraphPart& b, const Gr
   merge_two(work, both.view(), {a.graph, b.graph, a.x.rows()}, params, exactly);
 }
 
-// The rounds of a merge by parts of CPUs, each of which has all lists. False where one device does it: GPUs, rows or
-// results in their memory, few rows, or no room.
+// The rounds of a merge by several devices, each of which has all rows and lists. False where one does it: rows and
+// results that not all can use, CPUs beside GPUs, few rows, or no room.
 bool merge_two_on_devices(GraphWork& work, const std::vector<GraphPart>& parts, const GraphMergeParams& params,
                           const Resources& given) {
   const std::vector<DeviceParts> devices = given.devices();
+  const DeviceKind kind = work.resources.device().kind;
   const int64_t rows = work.out.queries;
   const int64_t length = merge_list_length(params, work.out.k);
+  const bool on_host = parts[0].x.space().host_readable();
   const bool may = is_divided(work.out.space, given) && rows - 1 > length &&
+                   on_host == parts[1].x.space().host_readable() &&
                    std::all_of(parts.begin(), parts.end(),
                                [&](const GraphPart& part) {
                                  return is_divided(part.x.space(), given) && is_divided(part.graph.space(), given);
                                }) &&
                    std::all_of(devices.begin(), devices.end(),
-                               [&](const DeviceParts& one) { return one.device == Device::cpu(); });
+                               [&](const DeviceParts& one) { return one.device.kind == kind; });
   if (!may) return false;
-  const Footprint needed = needed_by_parts(given, [&](const Resources& part) {
+  Footprint needed = needed_by_parts(given, [&](const Resources& part) {
     return footprint_of_call(part, [&](const Resources& counting) {
       GraphWork counted("merge", parts, work.out, counting);
       merge_two(counted, {counted.near(parts[0].graph), parts[0].x}, {counted.near(parts[1].graph), parts[1].x}, params,
                 false);
     });
   });
+  if (kind == DeviceKind::cuda) {
+    const int64_t joined = on_host ? rows * parts[0].x.cols() * size_of(parts[0].x.dtype()) : 0;
+    needed = needed.beside({divide_up(joined, given.parts()),
+                            GraphShare::device_bytes_to_gather(rows, kInboxSlots, given.parts())});
+  }
   if (!parts_have_room("merging graphs", needed, given)) return false;
   const Resources one = work.resources.with_progress({});
-  const JoinedRows both(parts[0].x, parts[1].x, Device::cpu(), one);
+  const JoinedRows both(parts[0].x, parts[1].x, on_host ? Device::cpu() : one.device(), one);
+  wait_for_caller(given, parts[0].x.space(), parts[1].x.space(), work.out.space);
+  if (!on_host) wait_for_stream(both.view().space().device, one);
   const MutualReads reads(given.parts());
   run_parts(given, [&](Communicator& ranks, const Resources& part) {
     const GraphShare share(ranks, rows, &reads);
@@ -212,6 +221,7 @@ bool merge_two_on_devices(GraphWork& work, const std::vector<GraphPart>& parts, 
     const KnnGraph first = own.near(parts[0].graph);
     const KnnGraph second = own.near(parts[1].graph);
     merge_two(own, both.view(), {first, second, parts[0].x.rows()}, params, false, &share);
+    if (!own.out.space.host_readable()) wait_for_stream(own.out.space.device, part);
     if (ranks.rank() == 0) work.report = std::move(own.report);
   });
   return true;

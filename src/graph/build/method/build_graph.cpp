@@ -65,11 +65,9 @@ struct GraphRanks {
     return cells;
   }
   DescentParams share_of(DescentParams rounds) const {
-    rounds.by = {rounds_by_first() ? nullptr : share, rows_at_once};
+    rounds.rules.gathered_rows = rows_at_once;
     return rounds;
   }
-  // Whether the first of several parts does the rounds of NN-Descent, as on GPUs.
-  bool rounds_by_first() const { return are_parts() && resources.device().kind == DeviceKind::cuda; }
   bool are_parts() const { return share != nullptr && share->are_parts(); }
 };
 
@@ -110,19 +108,12 @@ void put_forecast(const CellSteps& steps, GraphReport& report) {
   if (needed > 0) report.forecast = {needed, steps.pairs(needed)};
 }
 
-// Rounds of NN-Descent over the lists of k that were begun with, made long for them. Where the first of several parts
-// does them, the others are told how they ended.
+// Rounds of NN-Descent over the lists of k that were begun with, made long for them.
 BuildOutcome descend(GraphLists& lists, const DescentParams& rounds, int64_t length, const BuildOutcome& begun,
                      const GraphRanks& by) {
-  BuildOutcome outcome;
-  if (!by.rounds_by_first() || by.share->leads()) {
-    lists.resize(length);
-    outcome = run_descent(lists, rounds, by.resources);
-    outcome.rounds.insert(outcome.rounds.begin(), begun.rounds.begin(), begun.rounds.end());
-  }
-  if (!by.rounds_by_first()) return outcome;
-  by.share->take_first(&outcome.reached, 1);
-  outcome.by_first = true;
+  lists.resize(length);
+  BuildOutcome outcome = run_descent(lists, rounds, by.resources);
+  outcome.rounds.insert(outcome.rounds.begin(), begun.rounds.begin(), begun.rounds.end());
   return outcome;
 }
 
@@ -220,9 +211,8 @@ std::optional<BuildOutcome> build_soonest(GraphLists& lists, const MatrixView& x
 }
 
 // Parts fill one graph.
-RankPart rows_to_write(const BuildOutcome& outcome, int64_t rows, const GraphRanks& by) {
-  if (!by.are_parts() || (outcome.by_first && by.share->leads())) return {0, rows};
-  return outcome.by_first ? RankPart{} : by.share->rows();
+RankPart rows_to_write(int64_t rows, const GraphRanks& by) {
+  return by.are_parts() ? by.share->rows() : RankPart{0, rows};
 }
 
 // A report of what build(lists, report) does, by cells or by NN-Descent, and its graph, unless it leaves that to exact
@@ -240,7 +230,7 @@ GraphReport approximate_graph(const MatrixView& x, const NeighborsView& out, con
     const std::optional<BuildOutcome> outcome = build(lists, report);
     report.reached = false;
     if (!outcome) return;
-    lists.write(out, rows_to_write(*outcome, lists.rows(), by));
+    lists.write(out, rows_to_write(lists.rows(), by));
     put_outcome(*outcome, lists.control_rows(), report);
   });
   return report;
@@ -310,7 +300,8 @@ bool fit_on_parts(const MatrixView& x, const NeighborsView& out, const KnnGraphP
     return footprint_of_call(part, [&](const Resources& counting) { (void)build_graph(x, out, params, counting, most); });
   });
   if (kind == DeviceKind::cuda) {
-    needed = needed.beside({0, GraphShare::device_bytes_to_join(x.rows(), params.k, resources.parts())});
+    needed = needed.beside({0, std::max(GraphShare::device_bytes_to_join(x.rows(), params.k, resources.parts()),
+                                        GraphShare::device_bytes_to_gather(x.rows(), kInboxSlots, resources.parts()))});
   }
   return parts_have_room(fmt::format("graph of {} rows", x.rows()), needed, resources);
 }
@@ -443,8 +434,7 @@ GraphReport build_graph(const MatrixView& x, const NeighborsView& out, const Knn
   check_knn(RowsInfo(x), RowsInfo(x), {params.k, params.metric});
   check_output(out, x.rows(), params.k);
   Footprint needed;
-  const bool rounds = chosen.method == GraphMethod::nn_descent && resources.device().kind != DeviceKind::cuda;
-  const bool by_lists = chosen.method == GraphMethod::cells || rounds;
+  const bool by_lists = chosen.method == GraphMethod::cells || chosen.method == GraphMethod::nn_descent;
   if (share == nullptr && by_lists && is_divided(x, out, resources) &&
       fit_on_parts(x, out, params, most, resources, needed)) {
     return graph_on_parts(x, out, params, most, needed, resources);

@@ -59,19 +59,17 @@ bool InboxTarget::knows(uint32_t row, uint32_t other, float lower, float upper) 
 
 class DescentStepsCpu final : public DescentSteps {
  public:
-  DescentStepsCpu(const PairRows& rows, const DescentRules& rules, WorkingLists& lists, const DescentShare& by,
-                  const Resources& resources)
+  DescentStepsCpu(const PairRows& rows, const DescentRules& rules, WorkingLists& lists, const Resources& resources)
       : rules_(rules),
-        share_(by.share),
         lists_(lists),
         resources_(resources),
         forward_(2 * rules.samples * lists.rows(), "samples", resources),
         reverse_(2 * rules.samples * lists.rows(), "samples", resources),
         inbox_(lists.rows(), rules.inbox_slots, resources),
         target_(lists, inbox_),
-        own_(by.share == nullptr ? RankPart{0, lists.rows()} : by.share->rows()),
-        own_order_(by.share == nullptr || rules.order == nullptr ? 0 : own_.count, "the order of rows", resources),
-        gathered_(by.gathered_rows * rules.inbox_slots, "the ranks' offers", resources) {
+        own_(rules.share == nullptr ? RankPart{0, lists.rows()} : rules.share->rows()),
+        own_order_(rules.share == nullptr || rules.order == nullptr ? 0 : own_.count, "the order of rows", resources),
+        gathered_(rules.gathered_rows * rules.inbox_slots, "the ranks' offers", resources) {
     if (own_order_.size() > 0) {
       std::copy_if(rules.order, rules.order + lists.rows(), own_order_.begin(), [&](uint32_t row) { return is_own(row); });
     }
@@ -116,17 +114,14 @@ class DescentStepsCpu final : public DescentSteps {
     return all;
   }
 
-  // Where joins are divided: with the offers of the others for the own rows, whose lists the others then get.
+  void gather() override { rules_.share->gather_offers(inbox_.of(0), inbox_.slots(), gathered_, resources_); }
+
   int64_t merge(ProgressMeter& meter) override {
-    if (share_ != nullptr) share_->gather_offers(inbox_.of(0), inbox_.slots(), gathered_, resources_);
     std::atomic<int64_t> entered{0};
     for_own_rows(meter, [&](int64_t row, int) {
       entered.fetch_add(merge_offers(inbox_.of(row), inbox_.slots(), lists_, row), std::memory_order_relaxed);
     });
-    if (share_ != nullptr) {
-      clear_inbox();  // of offers to the rows of others
-      share_->give_lists(lists_, resources_);
-    }
+    if (rules_.share != nullptr) clear_inbox();  // of offers to the rows of others
     return entered.load();
   }
 
@@ -138,7 +133,7 @@ class DescentStepsCpu final : public DescentSteps {
   // With their samples joined here.
   template <typename Body>
   void for_own_rows(ProgressMeter& meter, const Body& body) {
-    const uint32_t* const order = share_ == nullptr || rules_.order == nullptr ? rules_.order : own_order_.data();
+    const uint32_t* const order = rules_.share == nullptr || rules_.order == nullptr ? rules_.order : own_order_.data();
     for_rows(own_, order, meter, body);
   }
   // `order`: of these rows; null: as they are stored.
@@ -171,7 +166,6 @@ class DescentStepsCpu final : public DescentSteps {
   }
 
   const DescentRules rules_;
-  const GraphShare* const share_;
   WorkingLists& lists_;
   const Resources resources_;
   HostArray<uint32_t> forward_;
@@ -188,13 +182,7 @@ class DescentStepsCpu final : public DescentSteps {
 
 std::unique_ptr<DescentSteps> make_descent_steps_cpu(const PairRows& rows, const DescentRules& rules,
                                                      WorkingLists& lists, const Resources& resources) {
-  return make_descent_steps_cpu(rows, rules, lists, {}, resources);
-}
-
-std::unique_ptr<DescentSteps> make_descent_steps_cpu(const PairRows& rows, const DescentRules& rules,
-                                                     WorkingLists& lists, const DescentShare& by,
-                                                     const Resources& resources) {
-  return std::make_unique<DescentStepsCpu>(rows, rules, lists, by, resources);
+  return std::make_unique<DescentStepsCpu>(rows, rules, lists, resources);
 }
 
 }  // namespace kith

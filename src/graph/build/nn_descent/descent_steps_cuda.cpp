@@ -4,13 +4,16 @@
 #include "graph/build/nn_descent/descent_workspace.hpp"
 #include "graph/build/nn_descent/join_rules.hpp"
 #include "graph/build/nn_descent/nn_descent.hpp"
+#include "graph/lists/device_share_cuda.hpp"
 #include "graph/lists/graph_lists_cuda.hpp"
 #include "kernels/matrix/operand_layout.hpp"
 #include "kernels/matrix/operands_cuda.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
 #include <utility>
+#include <vector>
 
 namespace kith {
 namespace {
@@ -68,9 +71,11 @@ class DescentStepsCuda final : public DescentSteps {
       : rules_(rules),
         context_(std::move(context)),
         operands_(rows, context_, resources),
+        resources_(resources),
         layout_(rows.rows.count, list_length, rules),
         memory_(layout_.bytes, "rounds of NN-Descent", context_, resources),
-        lists_{{lists, rows.rows.count, list_length}, at(layout_.ends)} {
+        lists_{{lists, rows.rows.count, list_length}, at(layout_.ends)},
+        own_(rules.share == nullptr ? RankPart{0, rows.rows.count} : rules.share->rows()) {
     task_.rows = rows;
     task_.operands = operands_.get();
     task_.lists = lists_;
@@ -88,11 +93,18 @@ class DescentStepsCuda final : public DescentSteps {
       const JoinOrderLayout layout(lists_.rows);
       if (layout.bytes <= layout_.known.bytes()) order_.emplace(layout);
     }
+    if (rules.share != nullptr && !order_ && rules.order == nullptr) {  // to divide: the order is the same for all
+      std::vector<uint32_t> numbers(static_cast<size_t>(lists_.rows));
+      std::iota(numbers.begin(), numbers.end(), 0u);
+      context_->copy_values(at(layout_.order), numbers.data(), lists_.rows);
+      context_->synchronize();
+    }
     launch_list_ends(lists_, stream());
     clear(layout_.inbox);
   }
 
   void sample(int64_t round, ProgressMeter& meter) override {
+    if (rules_.share != nullptr) launch_list_ends(lists_, stream());  // others have changed them
     clear(layout_.samples);
     launch_sample_lists(lists_, task_.samples, rules_.boundary, round_salt(rules_.seed, round), stream());
     const uint32_t* order = rules_.order;
@@ -100,10 +112,11 @@ class DescentStepsCuda final : public DescentSteps {
       launch_join_order(lists_, *order_, memory_.data() + layout_.known.offset, at(layout_.order), stream());
       order = at(layout_.order);
     }
+    if (rules_.share != nullptr) order = (order == nullptr ? at(layout_.order) : order) + own_.first;
     clear(layout_.pairs, 0);
     clear(layout_.join_counts, 0);
     const DeviceJoins joins{at(layout_.joins), at(layout_.join_counts)};
-    launch_collect_joins({task_.samples, lists_.rows, rules_.boundary > 0, order, task_.operands.halves != nullptr,
+    launch_collect_joins({task_.samples, own_.count, rules_.boundary > 0, order, task_.operands.halves != nullptr,
                           joins, at(layout_.pairs)},
                          stream());
     context_->copy_values(joins_, joins.counts, kJoinSizes);
@@ -115,7 +128,7 @@ class DescentStepsCuda final : public DescentSteps {
     task_.salt = round_salt(rules_.seed, round);
     int64_t done = 0;
     for (int size = kJoinSizes - 1; size >= 0; --size) {  // the longest first
-      task_.joins = at(layout_.joins) + size * lists_.rows;
+      task_.joins = at(layout_.joins) + size * own_.count;
       const int64_t count = joins_[size];
       for (task_.first = 0; task_.first < count; task_.first += kRowsPerLaunch) {
         task_.count = std::min(kRowsPerLaunch, count - task_.first);
@@ -128,15 +141,20 @@ class DescentStepsCuda final : public DescentSteps {
       }
       done += count;
     }
-    meter.add(lists_.rows - done);
+    meter.add(own_.count - done);
     return read_count(at(layout_.pairs), *context_);
+  }
+
+  void gather() override {
+    gather_offers_on_device(*rules_.share, task_.inbox, rules_.inbox_slots, context_, resources_);
   }
 
   int64_t merge(ProgressMeter& meter) override {
     clear(layout_.entered, 0);
-    launch_merge_offers(lists_, {task_.inbox, rules_.inbox_slots, 0, lists_.rows}, at(layout_.entered), stream());
+    const uint64_t* const offers = task_.inbox + own_.first * rules_.inbox_slots;
+    launch_merge_offers(lists_, {offers, rules_.inbox_slots, own_.first, own_.count}, at(layout_.entered), stream());
     clear(layout_.inbox);
-    advance(lists_.rows, meter);
+    advance(own_.count, meter);
     return read_count(at(layout_.entered), *context_);
   }
 
@@ -173,9 +191,11 @@ class DescentStepsCuda final : public DescentSteps {
   const DescentRules rules_;
   std::shared_ptr<const DeviceContext> context_;
   JoinOperandsCuda operands_;
+  const Resources resources_;
   DescentLayout layout_;
   DeviceBuffer memory_;
   DeviceListsRef lists_;
+  const RankPart own_;  // whose samples are joined: rows of these numbers, or at these places of the order
   JoinTask task_;
   uint32_t joins_[kJoinSizes] = {};  // of each size in this round
   std::optional<CustomSetsCuda> sets_;

@@ -11,6 +11,8 @@
 
 namespace kith {
 
+class GraphShare;
+
 struct DescentRules {
   int64_t samples = 32;       // p of the paper
   int64_t inbox_slots = 32;
@@ -19,6 +21,8 @@ struct DescentRules {
   uint64_t seed = 0;
   bool random_lists = false;  // lists start with random rows, so many pairs pass
   const uint32_t* order = nullptr;  // order of the rows, neighbours close together; null: as stored
+  const GraphShare* share = nullptr;  // joins are divided among several; null: all are made here
+  int64_t gathered_rows = 0;          // whose offers are held while ranks exchange them
 };
 
 KITH_HOST_DEVICE constexpr uint64_t mixed(uint64_t value) {  // the finalizer of MurmurHash3: every bit moves every other

@@ -7,12 +7,14 @@
 namespace kith {
 namespace {
 
-std::unique_ptr<DescentSteps> make_steps(GraphLists& lists, const DescentRules& rules, const DescentShare& by) {
+std::unique_ptr<DescentSteps> make_steps(GraphLists& lists, const DescentRules& given) {
+  DescentRules rules = given;
+  rules.share = lists.share();
   const auto on_cpu = [&](GraphListsCpu& here) {
     DescentRules ordered = rules;
     if (here.order.size() > 0) ordered.order = here.order.data();
     ordered.random_lists = here.has_random_rows();
-    return make_descent_steps_cpu(here.pairs(), ordered, here.lists(), by, here.resources());
+    return make_descent_steps_cpu(here.pairs(), ordered, here.lists(), here.resources());
   };
   return dispatch_lists(lists, on_cpu, [&] { return make_descent_steps_cuda(lists, rules); });
 }
@@ -37,11 +39,11 @@ BuildOutcome run_descent(GraphLists& lists, const DescentParams& params, const R
   };
   measure();
   if (params.recall && outcome.reached) return outcome;
-  const std::unique_ptr<DescentSteps> steps = make_steps(lists, params.rules, params.by);
+  const std::unique_ptr<DescentSteps> steps = make_steps(lists, params.rules);
   const double little = params.delta * static_cast<double>(lists.rows()) * static_cast<double>(params.k);
   constexpr int64_t kSampling = 2;  // passes of a round over all rows
   constexpr int64_t kJoining = 2;   // over its own
-  const GraphShare* const share = params.by.share;
+  const GraphShare* const share = lists.share();
   const int64_t own = share == nullptr ? lists.rows() : share->rows().count;
   const auto of_all = [&](int64_t count) { return share == nullptr ? count : share->sum(count); };
   ProgressMeter meter("descend", params.iterations * (kSampling * lists.rows() + kJoining * own), resources);
@@ -49,7 +51,9 @@ BuildOutcome run_descent(GraphLists& lists, const DescentParams& params, const R
     GraphRound round;
     steps->sample(number, meter);
     round.comparisons = of_all(steps->join(number, meter));
+    if (share != nullptr) steps->gather();
     round.updates = of_all(steps->merge(meter));
+    lists.give_lists();
     round.phi = lists.survey(params.k, Flags::keep).phi;
     measure();
     if (outcome.recall) round.recall = outcome.recall->recall;

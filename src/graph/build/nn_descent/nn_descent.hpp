@@ -20,9 +20,6 @@
 
 namespace kith {
 
-struct DescentShare;
-class GraphShare;
-
 // One round of NN-Descent by GNND's rules ("Large-scale approximate k-NN graph construction on GPU"): what a backend
 // does; the loop around it (nn_descent.cpp) is the same for all.
 //
@@ -47,6 +44,8 @@ class DescentSteps {
   virtual void sample(int64_t round, ProgressMeter& meter) = 0;
   // Returns the number of pairs compared.
   virtual int64_t join(int64_t round, ProgressMeter& meter) = 0;
+  // Where joins are divided: gets the offers of the others for the rows of this one.
+  virtual void gather() = 0;
   // Returns the number of neighbours that entered lists.
   virtual int64_t merge(ProgressMeter& meter) = 0;
 };
@@ -54,17 +53,8 @@ class DescentSteps {
 // The arguments must outlive the result.
 std::unique_ptr<DescentSteps> make_descent_steps_cpu(const PairRows& rows, const DescentRules& rules,
                                                      WorkingLists& lists, const Resources& resources);
-std::unique_ptr<DescentSteps> make_descent_steps_cpu(const PairRows& rows, const DescentRules& rules,
-                                                     WorkingLists& lists, const DescentShare& by,
-                                                     const Resources& resources);
 // The lists must be in GPU memory.
 std::unique_ptr<DescentSteps> make_descent_steps_cuda(GraphLists& lists, const DescentRules& rules);
-
-// Several ranks, or parts of CPUs, that divide the joins of rounds; none: all joins are made here.
-struct DescentShare {
-  const GraphShare* share = nullptr;
-  int64_t gathered_rows = 0;  // whose offers are held while ranks exchange them, counted as well
-};
 
 struct DescentParams {
   Metric metric = Metric::l2;
@@ -73,7 +63,6 @@ struct DescentParams {
   int64_t iterations = 20;       // at most
   double delta = 0.001;          // stops when fewer than delta n k neighbours entered in a round
   std::optional<double> recall = {};  // ends the rounds when reached; empty: until they converge
-  DescentShare by;
 };
 
 // The rounds of a call by its parameters: what is not given has its default, the same for graphs that are built, merged
