@@ -30,5 +30,5 @@ def _as_int64(array: npt.NDArray[Any], given: IdsLike, name: str) -> Ids:
         return np.empty(0, np.int64)
     hint = "; a mask chooses rows with numpy.flatnonzero" if array.dtype.kind == "b" else ""
     if array.dtype.kind in "USO":
-        hint = ": number your names, and keep them in a list or a dict beside the index"
+        hint = ": number your names, or take a collection, which keeps texts as ids: kith.open(path, dimension=...)"
     raise TypeError(f"{name} is {array.dtype}; ids are whole numbers{hint}")

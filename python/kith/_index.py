@@ -56,10 +56,10 @@ class Index:
     check_finite : bool, default True
         Refuse NaN and infinities, in what is trained on, added and searched for.
     prepare : bool, default True
-        Keep a copy laid out for the device, on a CPU of dimension + 29 bytes a row, 4 * dimension + 13 with AMX or fewer
-        than 32 columns (the page "What is fast when"), where the memory limit has room for twice that. Faster searches
-        of ``"Flat"``; ``info()`` counts it.
-        Lists keep what few queries are compared with on a CPU: 4 bytes a vector, of floats a byte a value.
+        Store a second, search-optimised copy: makes searches of ``"Flat"`` faster. On CPUs it takes dimension + 29 bytes per row,
+        4 * dimension + 13 with AMX or fewer than 32 columns (the page "What is fast when"); ``info()`` counts it. Skipped if
+        it would use more than half of the memory limit. Inverted lists store 4 bytes per vector for small batches on CPUs,
+        and 1 byte per value of floats.
     expected_rows : int, optional
         How many vectors the index will hold: ``"IVF"`` without a number makes the root of it lists. By default that of
         the vectors it is trained on.

@@ -1,3 +1,4 @@
+#include "interop/faiss_kinds.hpp"
 #include "interop/faiss_parts.hpp"
 
 #include <fmt/format.h>
@@ -73,7 +74,7 @@ TransformParts read_body(FaissSource& source, std::vector<int32_t>& map) {
     source.read(map.data(), array_bytes<int32_t>(size), "the columns of a transform");
     return body;
   }
-  source.unsupported(fmt::format("the transform '{}' of FAISS, which Kith lacks", tag));
+  source.unsupported(fmt::format("FAISS's {}, which Kith lacks", faiss_kind(tag)));
 }
 
 bool is_padding(const std::vector<int32_t>& map, int64_t in) {

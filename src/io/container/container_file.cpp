@@ -60,9 +60,9 @@ class HeadCursor {
 [[noreturn]] void throw_no_container(const std::string& path, std::string_view head) {
   if (looks_like_faiss(head)) {
     throw InvalidArgument(
-        fmt::format("'{}' is a FAISS index ('{}'), not a .kith file; read it with kith.read_faiss, and save that to "
-                    "have a .kith file",
-                    path, head.substr(0, 4)));
+        fmt::format("'{}' is an index of FAISS, not a .kith file; read it with kith.read_faiss, and save that to have "
+                    "a .kith file",
+                    path));
   }
   if (const FileKind kind = kind_of_file(path, head); !kind.name.empty()) {
     throw InvalidArgument(fmt::format("'{}' is {}, not a .kith file: {}", path, kind.name, kind.hint));
