@@ -29,6 +29,10 @@ namespace {
 
 bool has_filter(const KnnParams& params) { return params.filter.form() != RowFilter::Form::none; }
 
+Device device_that_holds(const MatrixView& rows) {
+  return rows.space().host_readable() ? Device::cpu() : Device::cuda(rows.space().device);
+}
+
 KnnParams with_k(const KnnParams& params, int64_t k) {
   KnnParams own = params;
   own.k = k;
@@ -38,9 +42,8 @@ KnnParams with_k(const KnnParams& params, int64_t k) {
 void search_on_parts(const SearchShape& shape, const MatrixView& queries, const MatrixView& base,
                      const NeighborsView& out, const KnnParams& params, const Resources& resources) {
   wait_for_caller(resources, queries.space(), base.space(), out.space);
-  const bool on_host = queries.space().host_readable() && base.space().host_readable();
   knn_on_parts(
-      shared_knn(shape, params.k, has_filter(params), on_host ? RowsAre::on_host : RowsAre::elsewhere, resources),
+      shared_knn(shape, params.k, has_filter(params), device_that_holds(base), resources),
       [&](RankPart some, RankPart rows, const NeighborsView& found, const Resources& part) {
         const RowsOnPart own(queries.slice(some.first, some.count), part);
         const RowsOnPart searched(base.slice(rows.first, rows.count), part);
@@ -72,7 +75,7 @@ void search_on_parts(const SearchShape& shape, const VectorFile& queries, const 
     };
     naming_files({{"query", queries}, {"base", base}}, [&] {
       with_rows_from(first, 0, [&] {
-        knn_on_parts(shared_knn(of_block, params.k, has_filter(params), RowsAre::elsewhere, resources), search, out,
+        knn_on_parts(shared_knn(of_block, params.k, has_filter(params), std::nullopt, resources), search, out,
                      resources);
       });
     });

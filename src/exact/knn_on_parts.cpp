@@ -64,17 +64,18 @@ void deal_rows(const SharedKnn& job, const PartSearch& search, const NeighborsVi
   join_parts(found, job.metric, out, resources);
 }
 
-// Parts of CPUs read the rows where they lie: many queries are divided, so that the first k of each are looked for once.
-// Rows are divided for fewer, since each part that searches a row makes it ready for products, and under a limit, which
-// takes less memory.
-bool moves_nothing(const SearchShape& shape, const Resources& resources) {
-  constexpr int64_t kManyQueries = 64;   // of a part
-  constexpr int64_t kRowsPerQuery = 64;  // more take longer to be made ready than the first k to be looked for again
+// Whether all parts are of the device where the rows lie. Many queries are divided there, so that the first k of
+// each are looked for once. Rows are divided for fewer, since each part that searches a row makes it ready for
+// products, and under a limit, which takes less memory.
+bool moves_nothing(const SearchShape& shape, std::optional<Device> lie_on, const Resources& resources) {
+  if (!lie_on) return false;
+  const bool on_cpu = lie_on->kind == DeviceKind::cpu;
+  if ((on_cpu ? resources.host_memory() : resources.device_memory())->promised()) return false;
+  const int64_t many = on_cpu ? 64 : 1024;  // queries of a part
+  constexpr int64_t kRowsPerQuery = 64;  // of a CPU: more take longer to be made ready than to be selected from again
+  if (shape.queries < many * resources.parts() || (on_cpu && shape.queries < shape.rows / kRowsPerQuery)) return false;
   const std::vector<DeviceParts> devices = resources.devices();
-  return shape.queries >= std::max(kManyQueries * resources.parts(), shape.rows / kRowsPerQuery) &&
-         !resources.host_memory()->promised() &&
-         std::all_of(devices.begin(), devices.end(),
-                     [](const DeviceParts& one) { return one.device.kind == DeviceKind::cpu; });
+  return std::all_of(devices.begin(), devices.end(), [&](const DeviceParts& one) { return one.device == *lie_on; });
 }
 
 }  // namespace
@@ -98,13 +99,14 @@ bool deals_rows(const SearchShape& shape, int64_t k, bool filters, int size) {
   return base + ranks * bytes(queries, shape.query_info().row_bytes()) + 2 * ranks * exchanged < ranks * base;
 }
 
-SharedKnn shared_knn(const SearchShape& shape, int64_t k, bool filters, RowsAre rows, const Resources& resources) {
+SharedKnn shared_knn(const SearchShape& shape, int64_t k, bool filters, std::optional<Device> lie_on,
+                     const Resources& resources) {
   constexpr int64_t kMostFound = int64_t{1} << 30;  // bytes that all parts have found for all queries
   const int64_t found = saturating_multiply(saturating_multiply(shape.queries, std::min(k, shape.rows)),
                                             kNeighborBytes * resources.parts());
   const bool fits = found <= std::min(kMostFound, resources.host_memory()->available() / 4);
-  const bool in_place = rows == RowsAre::on_host && moves_nothing(shape, resources);
-  const bool deals = fits && !in_place && deals_rows(shape, k, filters, resources.parts());
+  const bool deals =
+      fits && !moves_nothing(shape, lie_on, resources) && deals_rows(shape, k, filters, resources.parts());
   return {shape.queries, shape.rows, shape.metric, deals};
 }
 

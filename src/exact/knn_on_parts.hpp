@@ -17,6 +17,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <vector>
 
 namespace kith {
@@ -68,8 +69,9 @@ using PartSearch =
 void knn_on_parts(const SharedKnn& job, const PartSearch& search, const NeighborsView& out, const Resources& resources);
 
 // How a search with these resources divides its work: rows where that moves less, and what they find has room; many
-// queries of rows in the host's memory on parts of CPUs.
-enum class RowsAre : uint8_t { on_host, elsewhere };
-SharedKnn shared_knn(const SearchShape& shape, int64_t k, bool filters, RowsAre rows, const Resources& resources);
+// queries where all parts read rows and queries where they lie. `lie_on`: the device in whose memory the rows are; none
+// for those of files.
+SharedKnn shared_knn(const SearchShape& shape, int64_t k, bool filters, std::optional<Device> lie_on,
+                     const Resources& resources);
 
 }  // namespace kith
