@@ -4,8 +4,8 @@
 //
 // Codes are drawn: the codewords of book k are gaussian, 0.6^k as long as the first book's, so that vectors lie in
 // clusters within clusters; queries are such sums with noise. Queries and results lie on the device, k = 100. Times are
-// medians of CUDA events around whole calls of Index::search, the ranking of lists included. The floor of a search is one
-// read of the vectors' halves or the products of queries and vectors, whichever takes longer.
+// medians of CUDA events around whole calls of Index::search, the ranking of lists included. The floor of a search is
+// one read of the vectors' halves or the products of queries and vectors, whichever takes longer.
 #include <kith/kith.hpp>
 
 #include "cuda_timing.hpp"
@@ -198,19 +198,23 @@ class Bench {
       const MatrixView q(queries.as<void>(), DType::f32, {count, kCols, kCols}, MemorySpace::cuda(0));
       for (const int64_t some : probes) {
         const double ms =
-            timer_.of(settings_.runs, [&] { index.search(q, out, {.k = kNeighbors, .probes = lists > 1 ? some : 0}, resources_); }).median;
+            timer_
+                .of(settings_.runs,
+                    [&] { index.search(q, out, {.k = kNeighbors, .probes = lists > 1 ? some : 0}, resources_); })
+                .median;
         const double share = static_cast<double>(some) / static_cast<double>(lists);
         const double scanned = static_cast<double>(rows) * std::min(1.0, static_cast<double>(count) * share);
         const double floor = std::max(product_ms(static_cast<double>(count), static_cast<double>(rows) * share, kCols),
                                       scanned * read_ms(2.0 * kCols));
-        report_.row({.name = factory + ", " + std::string(name_of(metric)) + ", " + std::to_string(rows) + " vectors, " +
-                             std::to_string(count) + " queries, " + std::to_string(some) + " probes",
-                     .shape = std::to_string(rows) + " x " + std::to_string(kCols) + ", k = " + std::to_string(kNeighbors),
-                     .median_ms = ms,
-                     .runs = settings_.runs,
-                     .clock = "cuda",
-                     .floor_ms = floor,
-                     .figures = {{"us_a_query", 1000 * ms / static_cast<double>(count)}}});
+        report_.row(
+            {.name = factory + ", " + std::string(name_of(metric)) + ", " + std::to_string(rows) + " vectors, " +
+                     std::to_string(count) + " queries, " + std::to_string(some) + " probes",
+             .shape = std::to_string(rows) + " x " + std::to_string(kCols) + ", k = " + std::to_string(kNeighbors),
+             .median_ms = ms,
+             .runs = settings_.runs,
+             .clock = "cuda",
+             .floor_ms = floor,
+             .figures = {{"us_a_query", 1000 * ms / static_cast<double>(count)}}});
       }
     }
   }

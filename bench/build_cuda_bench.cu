@@ -1,5 +1,5 @@
-// How fast a compressed index is built from rows in a GPU's memory, and how it answers then: the mixture of mixture.hpp,
-// made on the device batch by batch, so that a billion rows need no place to lie.
+// How fast a compressed index is built from rows in a GPU's memory, and how it answers then: the mixture of
+// mixture.hpp, made on the device batch by batch, so that a billion rows need no place to lie.
 //
 //   build_cuda_bench [--factory S] [--rows N] [--cols N] [--train N] [--batch N] [--queries N] [--probes N] [--k N]
 //                    [--truth N] [--graph N] [--graph-probes N,N...] [--apart 0|1] [--starts N] [--out FILE]
@@ -9,8 +9,8 @@
 // --graph-probes; with --truth, recall@10 of so many of them is told.
 // --apart: the steps of coding a batch, by themselves.
 // --starts: so many centres are trained from a k-means++ and from a random start, and what comes of it is told.
-// Without --factory the table of builds: 4,096 lists of PQ8 and PQ32 from 10M x 128. Times are wall clock, of calls that
-// return when all is done; the making of rows is not counted.
+// Without --factory the table of builds: 4,096 lists of PQ8 and PQ32 from 10M x 128. Times are wall clock, of calls
+// that return when all is done; the making of rows is not counted.
 #include <kith/kith.hpp>
 
 #include "cuda_timing.hpp"
@@ -98,7 +98,8 @@ class Stages {
   ProgressSink sink() {
     begin_ = Clock::now();
     return [this](const Progress& progress) {
-      if (ends_.empty() || ends_.back().first != progress.stage) ends_.emplace_back(std::string(progress.stage), begin_);
+      if (ends_.empty() || ends_.back().first != progress.stage)
+        ends_.emplace_back(std::string(progress.stage), begin_);
       ends_.back().second = Clock::now();
     };
   }
@@ -132,8 +133,8 @@ struct Found {
 };
 
 // The steps of coding so many rows, with lists and a code of that shape: which values they have matters little.
-void take_apart(bench::Report& report, const mixture::OnDevice& data, int64_t rows, int64_t cols, int64_t lists, const CodeRecipe& code,
-                const Resources& resources) {
+void take_apart(bench::Report& report, const mixture::OnDevice& data, int64_t rows, int64_t cols, int64_t lists,
+                const CodeRecipe& code, const Resources& resources) {
   const DeviceBytes memory(static_cast<size_t>(rows * cols) * sizeof(float));
   data.fill(kBaseSeed, 0, rows, memory.as<float>());
   const MatrixView view = on_device(memory, rows, cols);
@@ -177,15 +178,18 @@ void take_apart(bench::Report& report, const mixture::OnDevice& data, int64_t ro
   }
   const double flops = 2.0 * static_cast<double>(rows) * static_cast<double>(lists) * static_cast<double>(cols);
   const std::string shape = std::to_string(rows) + " x " + std::to_string(cols);
-  report.row({.name = "coding a batch, " + shape + " to " + std::to_string(lists) + " lists",
-              .shape = shape,
-              .ms = 1e3 * whole,
-              .runs = 2,
-              .clock = "wall",
-              .figures = {{"assign_ms", 1e3 * assign}, {"assign_tflops", flops / assign * 1e-12}, {"encode_ms", 1e3 * encode}}});
+  report.row(
+      {.name = "coding a batch, " + shape + " to " + std::to_string(lists) + " lists",
+       .shape = shape,
+       .ms = 1e3 * whole,
+       .runs = 2,
+       .clock = "wall",
+       .figures = {
+           {"assign_ms", 1e3 * assign}, {"assign_tflops", flops / assign * 1e-12}, {"encode_ms", 1e3 * encode}}});
 }
 
-// Centres of so many lists from either start: time, imbalance, and how far rows that were not trained on are from theirs.
+// Centres of so many lists from either start: time, imbalance, and how far rows that were not trained on are from
+// theirs.
 void compare_starts(bench::Report& report, const Settings& s, const Resources& resources) {
   const mixture::OnDevice data(s.cols);
   const DeviceBytes memory(static_cast<size_t>(s.train * s.cols) * sizeof(float));
@@ -240,7 +244,8 @@ std::vector<int64_t> exact_answers(const mixture::OnDevice& data, const Settings
     for (int64_t q = 0; q < count; ++q) {
       auto& own = nearest[static_cast<size_t>(q)];
       for (int64_t i = 0; i < s.k; ++i) {
-        if (found.ids()[q * s.k + i] >= 0) own.emplace_back(found.distances()[q * s.k + i], first + found.ids()[q * s.k + i]);
+        if (found.ids()[q * s.k + i] >= 0)
+          own.emplace_back(found.distances()[q * s.k + i], first + found.ids()[q * s.k + i]);
       }
       std::sort(own.begin(), own.end());
       own.resize(std::min<size_t>(own.size(), static_cast<size_t>(s.k)));
@@ -253,7 +258,8 @@ std::vector<int64_t> exact_answers(const mixture::OnDevice& data, const Settings
   return ids;
 }
 
-void add_recall(bench::Report& report, const std::string& name, const std::vector<int64_t>& found, const std::vector<int64_t>& truth, int64_t queries, int64_t k) {
+void add_recall(bench::Report& report, const std::string& name, const std::vector<int64_t>& found,
+                const std::vector<int64_t>& truth, int64_t queries, int64_t k) {
   double first[3] = {};
   double shared = 0;
   const int64_t reaches[3] = {1, 10, 100};
@@ -299,8 +305,8 @@ double graph_recall(const std::vector<int64_t>& found, const std::vector<int64_t
 }
 
 // The first rows' neighbours by the index: what the graph of all would take, and its recall.
-void graph_by_index(bench::Report& report, const Index& index, const mixture::OnDevice& data, const Settings& s, float* rows,
-                    const Resources& resources) {
+void graph_by_index(bench::Report& report, const Index& index, const mixture::OnDevice& data, const Settings& s,
+                    float* rows, const Resources& resources) {
   constexpr int64_t kNeighbors = 10;
   const int64_t sampled = std::min(s.truth, s.graph);
   std::vector<int64_t> truth;
@@ -318,12 +324,14 @@ void graph_by_index(bench::Report& report, const Index& index, const mixture::On
     const auto at = Clock::now();
     index.search(queries, neighbors.view, {.k = kNeighbors + 1, .probes = probes}, resources);
     const double took = since(at);
-    bench::Row row{.name = s.factory + ", graph of " + std::to_string(s.graph) + " rows, " + std::to_string(probes) + " probes",
-                   .shape = shape_of(s) + ", k = " + std::to_string(kNeighbors),
-                   .ms = 1e3 * took,
-                   .clock = "wall",
-                   .figures = {{"all_rows_s", took * static_cast<double>(s.rows) / static_cast<double>(s.graph)}}};
-    if (sampled > 0) row.figures.emplace_back("recall@10", graph_recall(neighbors.on_host(), truth, sampled, kNeighbors));
+    bench::Row row{
+        .name = s.factory + ", graph of " + std::to_string(s.graph) + " rows, " + std::to_string(probes) + " probes",
+        .shape = shape_of(s) + ", k = " + std::to_string(kNeighbors),
+        .ms = 1e3 * took,
+        .clock = "wall",
+        .figures = {{"all_rows_s", took * static_cast<double>(s.rows) / static_cast<double>(s.graph)}}};
+    if (sampled > 0)
+      row.figures.emplace_back("recall@10", graph_recall(neighbors.on_host(), truth, sampled, kNeighbors));
     report.row(row);
   }
 }
@@ -395,8 +403,8 @@ void build(bench::Report& report, const Settings& s, const Resources& resources)
     if (run == 0) first_search = took;
     best = std::min(best, took);
   }
-  report.row({.name = s.factory + ", search of " + std::to_string(s.queries) + ", " + std::to_string(s.probes) + " probes, k = " +
-                      std::to_string(s.k),
+  report.row({.name = s.factory + ", search of " + std::to_string(s.queries) + ", " + std::to_string(s.probes) +
+                      " probes, k = " + std::to_string(s.k),
               .shape = shape,
               .ms = 1e3 * best,
               .runs = 4,
@@ -451,7 +459,8 @@ void run(const bench::Options& options, bench::Report& report) {
 const kith::bench::Registered known(
     {.name = "build_cuda",
      .about = "building and searching compressed indexes on a GPU, up to a billion rows",
-     .options = {"--factory", "--rows", "--cols", "--train", "--batch", "--queries", "--probes", "--k", "--truth", "--graph", "--graph-probes", "--apart", "--starts"},
+     .options = {"--factory", "--rows", "--cols", "--train", "--batch", "--queries", "--probes", "--k", "--truth",
+                 "--graph", "--graph-probes", "--apart", "--starts"},
      .needs_gpu = true,
      .run = &run});
 

@@ -4,8 +4,8 @@
 //   kith_bench call (--base FILE | --index FILE) --queries FILE [--device cpu|cuda:N] [--calls N] [--probes N] [--threads N]
 //                   [--k 10]
 //
-// A case for each place of query and results: a call with the wait for its results. Each call has the next of the queries, on a GPU the first. In a GPU's memory the call works on the
-// legacy default stream, as torch and cupy do.
+// A case for each place of query and results: a call with the wait for its results. Each call has the next of the
+// queries, on a GPU the first. In a GPU's memory the call works on the legacy default stream, as torch and cupy do.
 #include <kith/kith.hpp>
 
 #include "cuda/device_memory.hpp"

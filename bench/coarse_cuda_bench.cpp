@@ -206,7 +206,8 @@ class Stages {
 
 class Bench {
  public:
-  Bench(const Settings& settings, bench::Report& report) : settings_(settings), report_(report), mixture_(settings.cols) {
+  Bench(const Settings& settings, bench::Report& report)
+      : settings_(settings), report_(report), mixture_(settings.cols) {
     ResourceOptions options;
     options.device = Device::cuda(0);
     options.stream = timer_.stream();

@@ -5,8 +5,9 @@
 //                    [--cols 128] [--graph 0|1] [--out FILE]
 //
 // The folder is filled and emptied. Both sides take turns, and the least of their turns counts: wall time, and the
-// processor time of all threads, which a busy machine does not stretch. --rows: of filters, tenants and open; --cols: of
-// open; --graph: searches have a graph index, too. A program of its own, since collections are a library of their own.
+// processor time of all threads, which a busy machine does not stretch. --rows: of filters, tenants and open; --cols:
+// of open; --graph: searches have a graph index, too. A program of its own, since collections are a library of their
+// own.
 #include <kith/collection.hpp>
 #include <kith/index.hpp>
 #include <kith/knn.hpp>
@@ -165,7 +166,8 @@ void Bench::writes() const {
       const std::string path = settings_.folder + "/sequential";
       const int file = ::open(path.c_str(), O_CREAT | O_TRUNC | O_WRONLY, 0644);
       const auto size = static_cast<ssize_t>(rows.size() * sizeof(float));
-      if (::write(file, rows.data(), static_cast<size_t>(size)) != size || ::fsync(file) != 0) throw std::runtime_error("write");
+      if (::write(file, rows.data(), static_cast<size_t>(size)) != size || ::fsync(file) != 0)
+        throw std::runtime_error("write");
       ::close(file);
     });
   }
@@ -210,8 +212,12 @@ void Bench::searches() const {
     // The same Index, with the same training: from its file into memory.
     const kith::Index index = kith::Index::load(path + "/" + c.info().segments[0].index_file);
     const std::string name = std::string("compacted, ") + factory;
-    beside(name + ", 100 queries", "the same Index in memory", 9, [&] { (void)c.search(asked); }, [&] { (void)index.search(asked); });
-    beside(name + ", one query", "the same Index in memory", 21, [&] { (void)c.search(one); }, [&] { (void)index.search(one); });
+    beside(
+        name + ", 100 queries", "the same Index in memory", 9, [&] { (void)c.search(asked); },
+        [&] { (void)index.search(asked); });
+    beside(
+        name + ", one query", "the same Index in memory", 21, [&] { (void)c.search(one); },
+        [&] { (void)index.search(one); });
   }
 }
 
@@ -224,12 +230,17 @@ void Bench::segments() const {
   const kith::MatrixView asked(queries.data(), 100, kCols);
   const kith::MatrixView one(queries.data(), 1, kCols);
   kith::Collection segments = made(settings_.folder + "/segments", kCols);
-  for (int64_t p = 0; p < kParts; ++p) add(segments, &data[static_cast<size_t>(p * kPart * kCols)], kPart, kCols, p * kPart);
+  for (int64_t p = 0; p < kParts; ++p)
+    add(segments, &data[static_cast<size_t>(p * kPart * kCols)], kPart, kCols, p * kPart);
   report_.note(std::to_string(segments.info().segments.size()) + " segments");
   kith::Index flat("Flat", kith::IndexParams{.metric = kith::Metric::sqeuclidean});
   flat.add(kith::MatrixView(data.data(), kParts * kPart, kCols));
-  beside("exact, no index, 100 queries", "Flat of these rows", 9, [&] { (void)segments.search(asked); }, [&] { (void)flat.search(asked); });
-  beside("exact, no index, one query", "Flat of these rows", 21, [&] { (void)segments.search(one); }, [&] { (void)flat.search(one); });
+  beside(
+      "exact, no index, 100 queries", "Flat of these rows", 9, [&] { (void)segments.search(asked); },
+      [&] { (void)flat.search(asked); });
+  beside(
+      "exact, no index, one query", "Flat of these rows", 21, [&] { (void)segments.search(one); },
+      [&] { (void)flat.search(one); });
 }
 
 void Bench::filters() const {
@@ -262,7 +273,9 @@ void Bench::filters() const {
     const kith::ItemIds ids = c.ids(kept);
     kith::CollectionSearchParams by_ids;
     by_ids.filter.ids = ids;
-    beside(name + ", repeated, one query", "ids=", 9, [&] { (void)c.search(one, params); }, [&] { (void)c.search(one, by_ids); });
+    beside(
+        name + ", repeated, one query", "ids=", 9, [&] { (void)c.search(one, params); },
+        [&] { (void)c.search(one, by_ids); });
   }
 }
 
@@ -286,7 +299,9 @@ void Bench::tenants() const {
   for (int64_t q = 0; q < kTenants; ++q) each.filter.params_of_queries.push_back({q});
   kith::CollectionSearchParams same = each;
   same.filter.params_of_queries.assign(static_cast<size_t>(kTenants), {int64_t{5}});
-  beside("1,000 queries of 1,000 tenants", "of one tenant", 5, [&] { (void)c.search(asked, each); }, [&] { (void)c.search(asked, same); });
+  beside(
+      "1,000 queries of 1,000 tenants", "of one tenant", 5, [&] { (void)c.search(asked, each); },
+      [&] { (void)c.search(asked, same); });
   // What bounds it: all rows come from memory once, in no order that a processor foresees.
   const std::vector<float> all = random_rows(rows, kCols);
   float sum = 0;
@@ -294,19 +309,24 @@ void Bench::tenants() const {
     const float* const values = &all[static_cast<size_t>(row * kCols)];
     for (int64_t i = 0; i < kCols; i += 16) sum += values[i];  // a value of each line
   };
-  beside("1,000 queries of 1,000 tenants", "their rows read once, a tenant at a time", 5, [&] { (void)c.search(asked, each); }, [&] {
-    constexpr int64_t kAhead = 8;
-    for (int64_t q = 0; q < kTenants; ++q) {
-      for (int64_t row = q; row < rows; row += kTenants) {
-        const int64_t next = std::min(row + kAhead * kTenants, rows - 1);
-        for (int64_t i = 0; i < kCols; i += 16) __builtin_prefetch(&all[static_cast<size_t>(next * kCols + i)]);
-        look_at(row);
-      }
-    }
-  });
-  beside("1,000 queries of 1,000 tenants", "their rows read once, in their order", 5, [&] { (void)c.search(asked, each); }, [&] {
-    for (int64_t row = 0; row < rows; ++row) look_at(row);
-  });
+  beside(
+      "1,000 queries of 1,000 tenants", "their rows read once, a tenant at a time", 5,
+      [&] { (void)c.search(asked, each); },
+      [&] {
+        constexpr int64_t kAhead = 8;
+        for (int64_t q = 0; q < kTenants; ++q) {
+          for (int64_t row = q; row < rows; row += kTenants) {
+            const int64_t next = std::min(row + kAhead * kTenants, rows - 1);
+            for (int64_t i = 0; i < kCols; i += 16) __builtin_prefetch(&all[static_cast<size_t>(next * kCols + i)]);
+            look_at(row);
+          }
+        }
+      });
+  beside(
+      "1,000 queries of 1,000 tenants", "their rows read once, in their order", 5, [&] { (void)c.search(asked, each); },
+      [&] {
+        for (int64_t row = 0; row < rows; ++row) look_at(row);
+      });
   if (sum == 0.5f) report_.note("a sum of one half");  // so that they are read
   kith::CollectionSearchParams loop;
   loop.filter.where = each.filter.where;
@@ -347,7 +367,8 @@ void Bench::upserts() const {
       if (i % 5000 != 4999) continue;
       const int64_t bytes = disk_bytes(path);
       most = std::max(most, bytes);
-      if (c.size() > kIds * 9 / 10) worst = std::max(worst, static_cast<double>(bytes) / static_cast<double>(c.size() * kCols * 4));
+      if (c.size() > kIds * 9 / 10)
+        worst = std::max(worst, static_cast<double>(bytes) / static_cast<double>(c.size() * kCols * 4));
     }
   });
   const int64_t live = c.size() * (kCols * 4 + 8);

@@ -3,11 +3,11 @@
 //   descent_cuda_bench [--rows N] [--cols N] [--data mixture|manifold] [--length N] [--samples N] [--slots N] [--rounds N]
 //                      [--metric M] [--recall PERCENT] [--merge K] [--out FILE]
 //
-// --merge: in place of the rounds, whole calls: the graph of K neighbours of all rows by NN-Descent from random rows and from
-// cells, and the merge (GGM) of the exact graphs of two halves, each to the recall. Rows and graphs lie on the device.
-// Rows lie on the device; lists begin with random rows. Rounds end when the recall is reached, or at --rounds. Recall@10 is
-// measured on 1,000 rows, evenly spread, searched exactly; that is not in the times. The floor of a join is the gather of
-// its operands: 2 bytes a value of the samples compared, at the speed of a device copy.
+// --merge: in place of the rounds, whole calls: the graph of K neighbours of all rows by NN-Descent from random rows
+// and from cells, and the merge (GGM) of the exact graphs of two halves, each to the recall. Rows and graphs lie on the
+// device. Rows lie on the device; lists begin with random rows. Rounds end when the recall is reached, or at --rounds.
+// Recall@10 is measured on 1,000 rows, evenly spread, searched exactly; that is not in the times. The floor of a join
+// is the gather of its operands: 2 bytes a value of the samples compared, at the speed of a device copy.
 #include <kith/kith.hpp>
 
 #include "cuda_timing.hpp"
@@ -39,8 +39,8 @@ constexpr double kCopyBytes = 4.23e12;
 
 double since(Clock::time_point start) { return 1e3 * std::chrono::duration<double>(Clock::now() - start).count(); }
 
-void compare_merge(bench::Report& report_to, const MatrixView& x, Metric metric, int64_t k, int64_t length, int64_t samples,
-                   double recall, const Resources& resources) {
+void compare_merge(bench::Report& report_to, const MatrixView& x, Metric metric, int64_t k, int64_t length,
+                   int64_t samples, double recall, const Resources& resources) {
   KnnGraphParams params;
   params.k = k;
   params.metric = metric;
@@ -99,7 +99,8 @@ void run(const bench::Options& options, bench::Report& report) {
   const double wanted = static_cast<double>(options.number("--recall", 99)) / 100;
   const std::string data = options.text("--data", "mixture");
   const Metric metric = parse_metric(options.text("--metric", "l2"));
-  const DescentRules rules{.samples = options.number("--samples", 32), .inbox_slots = options.number("--slots", kInboxSlots), .seed = 1};
+  const DescentRules rules{
+      .samples = options.number("--samples", 32), .inbox_slots = options.number("--slots", kInboxSlots), .seed = 1};
 
   ResourceOptions on_gpu;
   on_gpu.device = Device::cuda(0);
@@ -132,7 +133,8 @@ void run(const bench::Options& options, bench::Report& report) {
   for (int turn = 0; turn < 2; ++turn) {  // the first one warms up
     const DeviceBuffer lists(8 * rows * length, "lists", context, resources);
     const DeviceBuffer ends(8 * rows, "ends", context, resources);
-    const DeviceListsRef ref{{reinterpret_cast<uint64_t*>(lists.data()), rows, length}, reinterpret_cast<uint64_t*>(ends.data())};
+    const DeviceListsRef ref{{reinterpret_cast<uint64_t*>(lists.data()), rows, length},
+                             reinterpret_cast<uint64_t*>(ends.data())};
     context->synchronize();
     const Clock::time_point start = Clock::now();
     check(cudaMemsetAsync(lists.data(), 0xFF, static_cast<size_t>(lists.bytes()), context->stream()));
@@ -188,11 +190,11 @@ void run(const bench::Options& options, bench::Report& report) {
   }
 }
 
-const kith::bench::Registered known(
-    {.name = "descent_cuda",
-     .about = "NN-Descent on a GPU, round by round and step by step",
-     .options = {"--rows", "--cols", "--data", "--length", "--samples", "--slots", "--rounds", "--metric", "--recall", "--merge"},
-     .needs_gpu = true,
-     .run = &run});
+const kith::bench::Registered known({.name = "descent_cuda",
+                                     .about = "NN-Descent on a GPU, round by round and step by step",
+                                     .options = {"--rows", "--cols", "--data", "--length", "--samples", "--slots",
+                                                 "--rounds", "--metric", "--recall", "--merge"},
+                                     .needs_gpu = true,
+                                     .run = &run});
 
 }  // namespace

@@ -70,7 +70,8 @@ std::vector<float> mixture(int64_t rows, int64_t cols) {
   for (int64_t i = 0; i < rows; ++i) {
     const auto centre = static_cast<int64_t>(random() % kCentres);
     for (int64_t j = 0; j < cols; ++j) {
-      values[static_cast<size_t>(i * cols + j)] = centres[static_cast<size_t>(centre * cols + j)] + 0.5f * normal(random);
+      values[static_cast<size_t>(i * cols + j)] =
+          centres[static_cast<size_t>(centre * cols + j)] + 0.5f * normal(random);
     }
   }
   return values;

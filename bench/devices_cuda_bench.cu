@@ -77,7 +77,10 @@ class Found {
 class Comparison {
  public:
   Comparison(const Settings& settings, bench::Report& report)
-      : settings_(settings), report_(report), whole_(on("cuda:0")), parts_(on("cuda:0/" + std::to_string(settings.parts))) {}
+      : settings_(settings),
+        report_(report),
+        whole_(on("cuda:0")),
+        parts_(on("cuda:0/" + std::to_string(settings.parts))) {}
 
   const Resources& whole() const { return whole_; }
   const Resources& parts() const { return parts_; }
@@ -100,7 +103,8 @@ class Comparison {
   }
   // A call that no parts share.
   void add(const std::string& name, double milliseconds) const {
-    report_.row({.name = shape_ + ", " + name, .shape = shape_, .ms = milliseconds, .runs = settings_.runs, .clock = "wall"});
+    report_.row(
+        {.name = shape_ + ", " + name, .shape = shape_, .ms = milliseconds, .runs = settings_.runs, .clock = "wall"});
   }
   // The rows that the next calls work on.
   void set_rows(int64_t rows) { shape_ = std::to_string(rows) + " x " + std::to_string(kCols); }
@@ -171,8 +175,8 @@ void measure_rows(const Comparison& comparison, const Settings& settings, const 
   comparison.run("graph by cells, rows on the host", build(host, GraphMethod::cells), graph_hash);
   comparison.run("graph by cells, rows on the device", build(x, GraphMethod::cells), graph_hash);
   comparison.run("graph by ggm, a shard a part, device", build(x, GraphMethod::ggm), graph_hash);
-  comparison.run("exact graph of 100,000, device", build(x.slice(0, std::min<int64_t>(x.rows(), 100000)), GraphMethod::exact),
-                 graph_hash);
+  comparison.run("exact graph of 100,000, device",
+                 build(x.slice(0, std::min<int64_t>(x.rows(), 100000)), GraphMethod::exact), graph_hash);
 }
 
 void measure_many(const Comparison& comparison, const Settings& settings, const MatrixView& x, const MatrixView& q) {
@@ -197,8 +201,9 @@ void measure_many(const Comparison& comparison, const Settings& settings, const 
     index.add(x.slice(first, std::min(piece, x.rows() - first)), Ownership::copy, comparison.whole());
     if (first > 0) continue;
     comparison.add("10,000 searches of the first shard alone",
-                   comparison.milliseconds(comparison.whole(),
-                                           [&](const Resources& r) { index.search(queries, found.view(), params, r); }));
+                   comparison.milliseconds(comparison.whole(), [&](const Resources& r) {
+                     index.search(queries, found.view(), params, r);
+                   }));
   }
   for (const int64_t copies : {settings.parts, int64_t{1}}) {
     const Index placed = index.to({comparison.parts().devices(), static_cast<int>(copies)});
@@ -213,7 +218,8 @@ void measure_many(const Comparison& comparison, const Settings& settings, const 
         },
         [&] {
           uint64_t hash = 0;
-          for (int64_t i = 0; i < kQueries * 10; ++i) hash = hash * 1099511628211u + static_cast<uint64_t>(found.ids()[i]);
+          for (int64_t i = 0; i < kQueries * 10; ++i)
+            hash = hash * 1099511628211u + static_cast<uint64_t>(found.ids()[i]);
           return hash;
         });
   }

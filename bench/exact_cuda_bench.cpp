@@ -49,7 +49,8 @@ Settings parse(const bench::Options& options) {
 
 class Bench {
  public:
-  Bench(const Settings& settings, bench::Report& report) : settings_(settings), report_(report), mixture_(settings.cols) {
+  Bench(const Settings& settings, bench::Report& report)
+      : settings_(settings), report_(report), mixture_(settings.cols) {
     ResourceOptions options;
     options.device = Device::cuda(0);
     options.stream = timer_.stream();
@@ -88,8 +89,8 @@ class Bench {
     if (!wanted(name)) return;
     const Times times = timer_.of(settings_.runs, call);
     bench::Row row{.name = name,
-                   .shape = std::to_string(settings_.queries) + " queries in " + std::to_string(settings_.rows) + " x " +
-                            std::to_string(settings_.cols),
+                   .shape = std::to_string(settings_.queries) + " queries in " + std::to_string(settings_.rows) +
+                            " x " + std::to_string(settings_.cols),
                    .ms = times.best,
                    .median_ms = times.median,
                    .runs = settings_.runs,
@@ -142,7 +143,8 @@ class Bench {
     graph("f32 graph k=10", base_view);
     measure("f32 graph k=10 to host", search_floor(settings_.rows, 10, DType::f32), [&] {
       Neighbors found(settings_.rows, 10, resources_);
-      knn_graph(base_view, found.view(), {.k = 10, .metric = Metric::sqeuclidean, .method = GraphMethod::exact}, resources_);
+      knn_graph(base_view, found.view(), {.k = 10, .metric = Metric::sqeuclidean, .method = GraphMethod::exact},
+                resources_);
     });
   }
 

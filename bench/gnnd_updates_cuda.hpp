@@ -1,6 +1,6 @@
-// Rounds of GNND with the update strategies of its paper ("Large-scale approximate k-NN graph construction on GPU", section
-// 4.3 and Figure 5), for comparison: samples meet as in Kith, distances are f32 sums from shared memory, and offers go
-// straight into the lists under spinlocks. What a round leaves depends on who came first.
+// Rounds of GNND with the update strategies of its paper ("Large-scale approximate k-NN graph construction on GPU",
+// section 4.3 and Figure 5), for comparison: samples meet as in Kith, distances are f32 sums from shared memory, and
+// offers go straight into the lists under spinlocks. What a round leaves depends on who came first.
 //
 //   all_pairs       GNND-r1: all distances of a sample, sorted, are merged with its list under one lock
 //   one_lock        GNND-r2: the nearest alone (Algorithm 2), one lock for each list
@@ -82,7 +82,8 @@ __device__ inline int rank_of(const uint64_t* list, int length, uint64_t bare) {
 }
 
 // A warp merges sorted offers, nobody twice among them, into a list or a segment, which it locks meanwhile.
-__device__ inline void merge_locked(uint64_t* stored, int length, uint64_t* offers, int count, uint64_t* list, int* lock) {
+__device__ inline void merge_locked(uint64_t* stored, int length, uint64_t* offers, int count, uint64_t* list,
+                                    int* lock) {
   if (lane_index() == 0) {
     while (atomicCAS(lock, 0, 1) != 0) __nanosleep(20);
     __threadfence();
@@ -293,7 +294,8 @@ inline void begin(const Task& task, cudaStream_t stream) {
 }
 
 inline void round(const Task& task, uint64_t salt, cudaStream_t stream) {
-  check(cudaMemsetAsync(task.samples.numbers, 0xFF, static_cast<size_t>(task.samples.row_bytes() * task.lists.rows), stream));
+  check(cudaMemsetAsync(task.samples.numbers, 0xFF, static_cast<size_t>(task.samples.row_bytes() * task.lists.rows),
+                        stream));
   launch_sample_lists(task.lists, task.samples, 0, salt, stream);
   CollectTask collect;
   collect.samples = task.samples;

@@ -1,15 +1,15 @@
-// How fast a k-NN graph is built on a GPU, and how good it is: the mixture of mixture.hpp and a manifold, which is hard for
-// cells, made on the device; by the method that is chosen, or by one that is named.
+// How fast a k-NN graph is built on a GPU, and how good it is: the mixture of mixture.hpp and a manifold, which is hard
+// for cells, made on the device; by the method that is chosen, or by one that is named.
 //
 //   graph_cuda_bench [--only NAME] [--runs N] [--method auto|exact|cells|nn_descent] [--rows N] [--k N] [--recall PERCENT]
 //                    [--rounds 1] [--file FILE] [--out FILE]
 //
-// --file: rows of bytes (.u8bin) in the place of the others, as f32 and as bytes; --rows takes the first so many, or adds
-// seeded blends of them where the file has fewer (real_rows_cuda.hpp).
-// Rows and results are on the device. Times are those of whole calls by a clock, the check for NaN, the control rows and
-// their exact search included: the best of the runs after one that does not count. Recall is that of the k neighbours of
-// 10,000 rows, searched exactly. The floor is one product of every row with the centres of the cells and with the rows
-// of the cells that it is compared with, at the rate that a large product reaches on an H200.
+// --file: rows of bytes (.u8bin) in the place of the others, as f32 and as bytes; --rows takes the first so many, or
+// adds seeded blends of them where the file has fewer (real_rows_cuda.hpp). Rows and results are on the device. Times
+// are those of whole calls by a clock, the check for NaN, the control rows and their exact search included: the best of
+// the runs after one that does not count. Recall is that of the k neighbours of 10,000 rows, searched exactly. The
+// floor is one product of every row with the centres of the cells and with the rows of the cells that it is compared
+// with, at the rate that a large product reaches on an H200.
 #include <kith/kith.hpp>
 
 #include "cuda_timing.hpp"
@@ -66,7 +66,8 @@ int64_t parameter(const GraphReport& report, const std::string& name) {
   return 0;
 }
 
-void run_case(const Case& one, const bench::Options& options, bench::Report& report_to, const real_rows::Bytes& given = {}) {
+void run_case(const Case& one, const bench::Options& options, bench::Report& report_to,
+              const real_rows::Bytes& given = {}) {
   const int64_t rows = options.number("--rows", one.rows);
   const DeviceBytes data(static_cast<size_t>(rows * one.cols * size_of(one.dtype)));
   if (given.rows == 0) {
@@ -101,12 +102,14 @@ void run_case(const Case& one, const bench::Options& options, bench::Report& rep
   for (const GraphRound& round : report.rounds) comparisons += static_cast<double>(round.comparisons);
   const auto cells = static_cast<double>(parameter(report, "cells"));
   const double rate = one.dtype == DType::u8 ? kByteFlops : kHalfFlops;
-  const double floor = report.method == "exact"
-                           ? product_ms(static_cast<double>(rows), static_cast<double>(rows), static_cast<double>(one.cols), rate)
-                           : product_ms(static_cast<double>(rows), std::min(cells, 16384.0), static_cast<double>(one.cols)) +
-                                 2e3 * comparisons * static_cast<double>(one.cols) / rate;
+  const double floor =
+      report.method == "exact"
+          ? product_ms(static_cast<double>(rows), static_cast<double>(rows), static_cast<double>(one.cols), rate)
+          : product_ms(static_cast<double>(rows), std::min(cells, 16384.0), static_cast<double>(one.cols)) +
+                2e3 * comparisons * static_cast<double>(one.cols) / rate;
   const std::string name = std::string(one.name) + ", " + options.text("--method", "auto");
-  const std::string shape = std::to_string(rows) + " x " + std::to_string(one.cols) + ", k = " + std::to_string(params.k);
+  const std::string shape =
+      std::to_string(rows) + " x " + std::to_string(one.cols) + ", k = " + std::to_string(params.k);
   report_to.row({.name = name,
                  .shape = shape,
                  .ms = 1e3 * best,
@@ -133,7 +136,8 @@ void run_case(const Case& one, const bench::Options& options, bench::Report& rep
 }
 
 void run(const bench::Options& options, bench::Report& report) {
-  report.note(cuda_devices().front().name + "; estimate: the recall that the report says; device_gib: the most that Kith had");
+  report.note(cuda_devices().front().name +
+              "; estimate: the recall that the report says; device_gib: the most that Kith had");
   const std::string only = options.text("--only");
   const std::string path = options.text("--file");
   if (!path.empty()) {

@@ -8,8 +8,8 @@
 //   7   merging the graphs of two halves: GGM beside exact search of the other half, by recall
 //   2   Table 2's two operating points at 100M x 96, u8 and f16
 //
-// Rows lie on the device: the mixture, or those of the file. Figure 5 is by rounds without the recall's estimate, the others
-// are whole calls; recall@10 is of 1,000 rows in Figure 5, else of 10,000.
+// Rows lie on the device: the mixture, or those of the file. Figure 5 is by rounds without the recall's estimate, the
+// others are whole calls; recall@10 is of 1,000 rows in Figure 5, else of 10,000.
 #include <kith/kith.hpp>
 
 #include "cuda_timing.hpp"
@@ -106,7 +106,8 @@ void figure_5(bench::Report& report, const MatrixView& x, double recall) {
   const PairKeyRows pairs{{x.data(), DType::f32, x.cols(), x.rows()}, x.cols(), KeyKind::l2};
   const DeviceBuffer lists(8 * x.rows() * kLength, "lists", context, resources);
   const DeviceBuffer ends(8 * x.rows(), "ends", context, resources);
-  const DeviceListsRef ref{{reinterpret_cast<uint64_t*>(lists.data()), x.rows(), kLength}, reinterpret_cast<uint64_t*>(ends.data())};
+  const DeviceListsRef ref{{reinterpret_cast<uint64_t*>(lists.data()), x.rows(), kLength},
+                           reinterpret_cast<uint64_t*>(ends.data())};
   constexpr int64_t kMostRounds = 14;
   constexpr float kSlack = 1e-5f;  // f32 sums of the strategies
   const auto begin = [&] {
@@ -114,8 +115,8 @@ void figure_5(bench::Report& report, const MatrixView& x, double recall) {
     launch_list_ends(ref, stream);
     add_random_rows_cuda(pairs, 0, 1, ref, context, resources);
   };
-  // The first turn of each warms up. Kith's own begins with the random rows; the others' keys of these are computed again,
-  // outside the time.
+  // The first turn of each warms up. Kith's own begins with the random rows; the others' keys of these are computed
+  // again, outside the time.
   const auto run = [&](const char* name, const auto& round) {
     double seconds = 0;
     for (int64_t number = 0; number < kMostRounds; ++number) {
@@ -157,7 +158,8 @@ void figure_5(bench::Report& report, const MatrixView& x, double recall) {
 }
 
 // A point of figure 7.
-void put_7(bench::Report& report, const MatrixView& x, const std::string& method, double wanted, double seconds, double found) {
+void put_7(bench::Report& report, const MatrixView& x, const std::string& method, double wanted, double seconds,
+           double found) {
   char asked[16];
   std::snprintf(asked, sizeof asked, "%.3f", wanted);
   put(report, "figure 7, " + method + ", " + asked + " asked", x, seconds, {{"recall@10", found}},

@@ -18,8 +18,9 @@ class GraphTruth {
       : k_(k), count_(std::min<int64_t>(x.rows(), 10000)), apart_(x.rows() / count_) {
     const int64_t bytes = x.cols() * size_of(x.dtype());
     const DeviceBytes queries(static_cast<size_t>(count_ * bytes));
-    check(cudaMemcpy2D(queries.as<std::byte>(), static_cast<size_t>(bytes), x.data(), static_cast<size_t>(apart_ * bytes),
-                       static_cast<size_t>(bytes), static_cast<size_t>(count_), cudaMemcpyDeviceToDevice));
+    check(cudaMemcpy2D(queries.as<std::byte>(), static_cast<size_t>(bytes), x.data(),
+                       static_cast<size_t>(apart_ * bytes), static_cast<size_t>(bytes), static_cast<size_t>(count_),
+                       cudaMemcpyDeviceToDevice));
     const Neighbors truth = knn({queries.as<std::byte>(), x.dtype(), {count_, x.cols(), x.cols()}, x.space()}, x,
                                 {.k = k + 1, .check_finite = false}, resources);
     for (int64_t i = 0; i < count_; ++i) last_.push_back(truth.distances(i)[k]);  // the first is the row itself

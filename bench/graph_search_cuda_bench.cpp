@@ -9,8 +9,8 @@
 //
 // --build-cpu: the graph is built on the CPU, else on the GPU, where the second build is timed. Notes have its stages.
 // --raw: rows of bytes one after the other, the last 4,000 of which are queries. --file: where the index is kept from
-// run to run. --add: so many rows more are added to copies of the graph, timed, before the searches. --profile: a call of
-// 1, 100, 1,000 and 10,000 queries each, for a profiler.
+// run to run. --add: so many rows more are added to copies of the graph, timed, before the searches. --profile: a call
+// of 1, 100, 1,000 and 10,000 queries each, for a profiler.
 #include "driver/benchmark.hpp"
 #include "graph_rows.hpp"
 
@@ -171,7 +171,10 @@ void run(const bench::Options& options, bench::Report& report) {
               .figures = {{"lost", static_cast<double>(info.lost)}, {"beam", static_cast<double>(info.beam)}}});
   start = now();
   (void)index.search(queries.view().slice(0, 1), {.k = 10}, gpu);
-  report.row({.name = factory + ", first search, with the copy to the GPU", .shape = shape, .ms = 1e3 * (now() - start), .clock = "wall"});
+  report.row({.name = factory + ", first search, with the copy to the GPU",
+              .shape = shape,
+              .ms = 1e3 * (now() - start),
+              .clock = "wall"});
   if (profile) {
     for (const int64_t batch : {1, 100, 1000, 10000}) {
       (void)index.search(queries.view().slice(0, batch), {.k = 10, .beam = beams.empty() ? 0 : beams[0]}, gpu);
@@ -205,12 +208,16 @@ void run(const bench::Options& options, bench::Report& report) {
     const bool same = std::memcmp(some.ids(), found.ids(), 5000 * sizeof(int64_t)) == 0 &&
                       std::memcmp(some.distances(), found.distances(), 5000 * sizeof(float)) == 0;
     const double recall = recall_of(found, truth);
-    const std::string name = factory + ", beam " + std::to_string(params.beam) + ", width " + std::to_string(params.width);
+    const std::string name =
+        factory + ", beam " + std::to_string(params.beam) + ", width " + std::to_string(params.width);
     const std::vector<int64_t> batches = {1, 10, 100, 1000, 10000};
-    add_batches(report, name, shape, queries.view(), batches, recall, same ? "those of the CPU" : "OTHERS THAN ON THE CPU", gpu,
+    add_batches(report, name, shape, queries.view(), batches, recall,
+                same ? "those of the CPU" : "OTHERS THAN ON THE CPU", gpu,
                 [&](const MatrixView& asked, const NeighborsView& out) { index.search(asked, out, params, gpu); });
     if (!with_cpu) continue;
-    const auto on_cpu = [&](const MatrixView& asked, const NeighborsView& out) { index.search(asked, out, params, cpu); };
+    const auto on_cpu = [&](const MatrixView& asked, const NeighborsView& out) {
+      index.search(asked, out, params, cpu);
+    };
     const MatrixView some_queries = queries.view().slice(0, std::min<int64_t>(1000, queries.view().rows()));
     add_batches(report, name + ", on the CPU", shape, some_queries, {1, 100}, recall, nullptr, cpu, on_cpu);
     add_batches(report, name + ", on the CPU", shape, queries.view(), {10000}, recall, nullptr, cpu, on_cpu);
@@ -230,17 +237,19 @@ void run(const bench::Options& options, bench::Report& report) {
   for (const int64_t probes : {4, 8, 16, 32, 64}) {
     const SearchParams params{.k = 10, .probes = probes};
     const double recall = recall_of(lists.search(queries.view(), params, gpu), truth);
-    add_batches(report, "IVF4096,Flat, " + std::to_string(probes) + " probes", shape, queries.view(), batches, recall, nullptr,
-                gpu, [&](const MatrixView& asked, const NeighborsView& out) { lists.search(asked, out, params, gpu); });
+    add_batches(report, "IVF4096,Flat, " + std::to_string(probes) + " probes", shape, queries.view(), batches, recall,
+                nullptr, gpu,
+                [&](const MatrixView& asked, const NeighborsView& out) { lists.search(asked, out, params, gpu); });
     if (recall > 0.95) break;
   }
 }
 
-const kith::bench::Registered known(
-    {.name = "graph_search_cuda",
-     .about = "searches of a graph index on a GPU, by batch and beam",
-     .options = {"--rows", "--cols", "--factory", "--floats", "--beam", "--width", "--cpu", "--ivf", "--file", "--profile", "--raw", "--build-cpu", "--add"},
-     .needs_gpu = true,
-     .run = &run});
+const kith::bench::Registered known({.name = "graph_search_cuda",
+                                     .about = "searches of a graph index on a GPU, by batch and beam",
+                                     .options = {"--rows", "--cols", "--factory", "--floats", "--beam", "--width",
+                                                 "--cpu", "--ivf", "--file", "--profile", "--raw", "--build-cpu",
+                                                 "--add"},
+                                     .needs_gpu = true,
+                                     .run = &run});
 
 }  // namespace

@@ -4,8 +4,8 @@
 //                         [--rows N] [--count 1000] [--rounds 3] [--beams 16,32,48,64,96,128] [--width 2] [--out FILE]
 //
 // --index: the file is read if it exists; otherwise the index is built and saved to it, so that two builds of the
-// library can be timed on one graph. `answers` is a hash of what was found. Times are of the processor, for all queries,
-// the least of the rounds; beams take turns.
+// library can be timed on one graph. `answers` is a hash of what was found. Times are of the processor, for all
+// queries, the least of the rounds; beams take turns.
 #include <kith/kith.hpp>
 
 #include "driver/benchmark.hpp"
@@ -61,7 +61,9 @@ struct Point {
 };
 
 std::string factory_of(const bench::Options& given) { return given.text("--factory", "Graph32"); }
-std::string shape_of(const MatrixView& base) { return std::to_string(base.rows()) + " x " + std::to_string(base.cols()); }
+std::string shape_of(const MatrixView& base) {
+  return std::to_string(base.rows()) + " x " + std::to_string(base.cols());
+}
 
 Index read_or_build(const bench::Options& given, const MatrixView& base, bench::Report& report) {
   const std::string path = given.text("--index");
@@ -70,7 +72,10 @@ Index read_or_build(const bench::Options& given, const MatrixView& base, bench::
   params.metric = parse_metric(given.text("--metric", "l2"));
   Index index(factory_of(given), params);
   const bench::Seconds took = bench::seconds_of([&] { index.add(base); });
-  report.row({.name = factory_of(given) + ", build", .shape = shape_of(base), .ms = 1e3 * took.processor, .clock = "processor"});
+  report.row({.name = factory_of(given) + ", build",
+              .shape = shape_of(base),
+              .ms = 1e3 * took.processor,
+              .clock = "processor"});
   if (!path.empty()) index.save(path);
   return index;
 }

@@ -8,10 +8,10 @@
 //
 // Times are CUDA events, medians of the runs: the coarse step, then the stages of launch_ivf_search. The floor is the
 // larger of the products at an H200's rate and one read of the codes. Values are whole numbers from 0 to 255; with
-// --far, which puts the mixture's centres so many times farther apart, they are not. --stages prints what each stage uses
-// of the hardware (stage_table.hpp), --tables the scans by lookup tables (table_ablation_cuda.hpp) beside those of PQ8
-// and PQ32. --lookups 1 has the library look codes up, with nothing kept beside the lists, a table for each or four bytes a
-// vector (--term 0, 1, 2; scan_cut.hpp).
+// --far, which puts the mixture's centres so many times farther apart, they are not. --stages prints what each stage
+// uses of the hardware (stage_table.hpp), --tables the scans by lookup tables (table_ablation_cuda.hpp) beside those of
+// PQ8 and PQ32. --lookups 1 has the library look codes up, with nothing kept beside the lists, a table for each or four
+// bytes a vector (--term 0, 1, 2; scan_cut.hpp).
 #include <kith/kith.hpp>
 
 #include "coarse_step_cuda.hpp"
@@ -277,11 +277,13 @@ class Bench {
       ranking = timer_.of(1, [&] { launch_rank_repeats(lists, ranks.as<uint16_t>(), timer_.stream()); }).median;
       task.repeats = ranks.as<uint16_t>();
     }
-    report_.row({.name = name + ", prepare",
-                 .shape = shape(),
-                 .ms = preparing,
-                 .clock = "cuda",
-                 .figures = {{"repeats", static_cast<double>(repeats)}, {"count_repeats_ms", counting}, {"rank_repeats_ms", ranking}}});
+    report_.row(
+        {.name = name + ", prepare",
+         .shape = shape(),
+         .ms = preparing,
+         .clock = "cuda",
+         .figures = {
+             {"repeats", static_cast<double>(repeats)}, {"count_repeats_ms", counting}, {"rank_repeats_ms", ranking}}});
     const std::vector<int64_t> counts =
         settings_.queries > 0 ? std::vector<int64_t>{settings_.queries} : std::vector<int64_t>{10000, 100, 1};
     for (const int64_t count : counts) {
@@ -360,13 +362,14 @@ class Bench {
     uint32_t directly = 0;
     check(cudaMemcpy(&directly, directly_searched(memory.as<std::byte>()), 4, cudaMemcpyDeviceToHost));
     const double candidates = mean_candidates(memory, shape, plan);
-    const std::vector<std::pair<std::string, double>> more = {{"us_a_query", total * each},
-                                                              {"candidates", candidates},
-                                                              {"searched_directly", static_cast<double>(directly)},
-                                                              {"failed_coarse", static_cast<double>(coarse_->failed())},
-                                                              {"first_values", static_cast<double>(plan.values)},
-                                                              {"sample_every", static_cast<double>(plan.cut.sample_every)},
-                                                              {"plan_mb", static_cast<double>(plan.bytes) / 1e6}};
+    const std::vector<std::pair<std::string, double>> more = {
+        {"us_a_query", total * each},
+        {"candidates", candidates},
+        {"searched_directly", static_cast<double>(directly)},
+        {"failed_coarse", static_cast<double>(coarse_->failed())},
+        {"first_values", static_cast<double>(plan.values)},
+        {"sample_every", static_cast<double>(plan.cut.sample_every)},
+        {"plan_mb", static_cast<double>(plan.bytes) / 1e6}};
     row.figures.insert(row.figures.end(), more.begin(), more.end());
     if (plan.tables) row.labels.emplace_back("by", "lookups");
     report_.row(row);
@@ -379,8 +382,8 @@ class Bench {
   }
 
   // What each stage multiplies, reads and writes.
-  void stage_work(const std::string& title, const std::vector<double>& times, const IvfSearchShape& shape, const IvfSearchPlan& plan,
-                  double pairs, double visited, double candidates) const {
+  void stage_work(const std::string& title, const std::vector<double>& times, const IvfSearchShape& shape,
+                  const IvfSearchPlan& plan, double pairs, double visited, double candidates) const {
     const auto queries = static_cast<double>(shape.queries);
     const auto lists = static_cast<double>(shape.lists);
     const auto slots = static_cast<double>(shape.slots);
@@ -450,7 +453,8 @@ class Bench {
 const kith::bench::Registered known(
     {.name = "ivf_cuda",
      .about = "searches of inverted lists on a GPU, stage by stage",
-     .options = {"--rows", "--lists", "--queries", "--k", "--runs", "--probes", "--far", "--sample", "--engine", "--stages", "--tables", "--halves", "--lookups", "--term", "--only"},
+     .options = {"--rows", "--lists", "--queries", "--k", "--runs", "--probes", "--far", "--sample", "--engine",
+                 "--stages", "--tables", "--halves", "--lookups", "--term", "--only"},
      .needs_gpu = true,
      .run = [](const bench::Options& options, bench::Report& report) { Bench(parse(options), report).run(); }});
 

@@ -159,7 +159,8 @@ void run(const bench::Options& given, bench::Report& report) {
   const StreamTimer timer;
   const Peers peers("kmeans");
   std::string log;
-  report.note(cuda_devices().front().name + "; times are those of all iterations" + (by_cpu ? ", on the CPU of its host" : ""));
+  report.note(cuda_devices().front().name + "; times are those of all iterations" +
+              (by_cpu ? ", on the CPU of its host" : ""));
   for (Case one : kCases) {
     if (!only.empty() && std::string(one.name).find(only) == std::string::npos) continue;
     const bool streamed = one.device_limit != kNoLimit;
@@ -199,13 +200,14 @@ void run(const bench::Options& given, bench::Report& report) {
     const double floor = floor_milliseconds(one, copy_rate);
     const PeerTimes others = one.iterations == usual_iterations ? peers.of(one.name) : PeerTimes();
     const auto iterations = static_cast<double>(model.iterations());
-    bench::Row row{.name = one.name,
-                   .shape = std::to_string(one.rows) + " x " + std::to_string(one.cols) + " to " + std::to_string(one.clusters),
-                   .ms = best,
-                   .runs = runs,
-                   .clock = host.empty() ? "cuda" : "wall",
-                   .floor_ms = floor,
-                   .figures = {{"iterations", iterations}, {"each_ms", best / iterations}, {"objective", model.objective()}}};
+    bench::Row row{
+        .name = one.name,
+        .shape = std::to_string(one.rows) + " x " + std::to_string(one.cols) + " to " + std::to_string(one.clusters),
+        .ms = best,
+        .runs = runs,
+        .clock = host.empty() ? "cuda" : "wall",
+        .floor_ms = floor,
+        .figures = {{"iterations", iterations}, {"each_ms", best / iterations}, {"objective", model.objective()}}};
     others.add_to(row);
     if (streamed) row.figures.emplace_back("copy_gb_per_second", copy_rate / 1e9);
     if (!log.empty()) row.labels.emplace_back("log", log);

@@ -1,11 +1,11 @@
-// Lists larger than a GPU's memory limit, searched in pieces: milliseconds beside bytes / rate of the bus, and beside lists
-// that lie on the GPU, whose bytes must be the same. lists_in_pieces.py does the same with files.
+// Lists larger than a GPU's memory limit, searched in pieces: milliseconds beside bytes / rate of the bus, and beside
+// lists that lie on the GPU, whose bytes must be the same. lists_in_pieces.py does the same with files.
 //
 //   kith_bench lists_in_pieces [--rows 100000000] [--cols 96] [--factory IVF4096,PQ32] [--times 4] [--queries 10000]
 //                              [--probes 32] [--k 10] [--out FILE]
 //
-// Rows are of the mixture of mixture.hpp, as bytes. The limit is the bytes of the lists divided by --times; the floor is
-// these bytes at 55 GB/s.
+// Rows are of the mixture of mixture.hpp, as bytes. The limit is the bytes of the lists divided by --times; the floor
+// is these bytes at 55 GB/s.
 #include <kith/kith.hpp>
 
 #include "driver/benchmark.hpp"
@@ -138,16 +138,17 @@ void run(const bench::Options& options, bench::Report& report) {
   const bool same = std::memcmp(found.ids(), truth.ids(), values * sizeof(int64_t)) == 0 &&
                     std::memcmp(found.distances(), truth.distances(), values * sizeof(float)) == 0;
   const double floor = static_cast<double>(size) / kBus;
-  report.row({.name = factory + ", lists in pieces",
-              .shape = shape + ", " + std::to_string(count) + " queries, " + std::to_string(params.probes) + " probes, k = " +
-                       std::to_string(params.k),
-              .ms = 1e3 * spent,
-              .runs = kRuns,
-              .clock = "wall",
-              .floor_ms = 1e3 * floor,
-              .peers = {{"resident", 1e3 * resident}},
-              .figures = {{"lists_gb", static_cast<double>(size) * 1e-9}, {"limit_gb", static_cast<double>(limit) * 1e-9}},
-              .labels = {{"results", same ? "the same bytes" : "OTHER BYTES"}}});
+  report.row(
+      {.name = factory + ", lists in pieces",
+       .shape = shape + ", " + std::to_string(count) + " queries, " + std::to_string(params.probes) +
+                " probes, k = " + std::to_string(params.k),
+       .ms = 1e3 * spent,
+       .runs = kRuns,
+       .clock = "wall",
+       .floor_ms = 1e3 * floor,
+       .peers = {{"resident", 1e3 * resident}},
+       .figures = {{"lists_gb", static_cast<double>(size) * 1e-9}, {"limit_gb", static_cast<double>(limit) * 1e-9}},
+       .labels = {{"results", same ? "the same bytes" : "OTHER BYTES"}}});
 }
 
 const bench::Registered known({

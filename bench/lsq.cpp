@@ -1,13 +1,13 @@
-// What each part of local search quantization is worth: Table 2 of "Solving multi-codebook quantization in the GPU", and
-// ablations: milliseconds of the processor, all threads together, for all vectors, and the mean squared error.
+// What each part of local search quantization is worth: Table 2 of "Solving multi-codebook quantization in the GPU",
+// and ablations: milliseconds of the processor, all threads together, for all vectors, and the mean squared error.
 //
 //   kith_bench lsq --learn FILE --base FILE [--books 7] [--train 100000] [--rows 20000] [--rounds 25] [--unit 1]
 //                  [--starts 0] [--plain N] [--threads 0] [--parts codes,rounds,search,forms,blocks,plain,once]
 //                  [--quantizer FILE]
 //
 // Codebooks are trained where that is faster; vectors are encoded on the CPU. --unit 1: vectors of length 1. --starts 1
-// trains from every start. --plain: of so many rows, the search in plain f32, in halves, and as the paper prints it, with
-// the difference to exact costs, row by row, and its standard error. --parts: of the tables, to run it in pieces.
+// trains from every start. --plain: of so many rows, the search in plain f32, in halves, and as the paper prints it,
+// with the difference to exact costs, row by row, and its standard error. --parts: of the tables, to run it in pieces.
 // --quantizer: trained codebooks, or where those of the first piece go.
 #include <kith/kith.hpp>
 
@@ -89,7 +89,8 @@ class Ablations {
       changed("16 rounds, residual form (products in f32)", [](AdditiveEncoding& e) { e.form = SearchForm::products; });
     }
     for (int64_t rows = 64; wants("blocks") && rows <= 8192; rows *= 2) {
-      changed("16 rounds, " + std::to_string(rows) + " vectors a block", [=](AdditiveEncoding& e) { e.block_rows = rows; });
+      changed("16 rounds, " + std::to_string(rows) + " vectors a block",
+              [=](AdditiveEncoding& e) { e.block_rows = rows; });
     }
     if (wants("plain") && plain_rows_ > 0) plain_trials();
   }
@@ -187,9 +188,9 @@ class Ablations {
     quantizer.decode(codes.view(), decoded.mutable_view(), resources);
     double error = 0;  // rotations keep distances
     for (int64_t i = 0; i < base_.rows(); ++i) {
-      error += static_cast<double>(canonical_pair<KeyKind::squared_l2>(reinterpret_cast<const float*>(from.row(i)),
-                                                                       reinterpret_cast<const float*>(decoded.view().row(i)),
-                                                                       base_.cols()));
+      error += static_cast<double>(
+          canonical_pair<KeyKind::squared_l2>(reinterpret_cast<const float*>(from.row(i)),
+                                              reinterpret_cast<const float*>(decoded.view().row(i)), base_.cols()));
     }
     line(name, seconds, base_.rows(), error / static_cast<double>(base_.rows()));
   }
@@ -199,7 +200,8 @@ class Ablations {
     LocalSearchQuantizer quantizer(params_);
     const double seconds = bench::seconds_of([&] { quantizer.train(learn_.view()); }).processor;
     words_ = quantizer.values();
-    line(name + ", a training vector", seconds, learn_.rows(), quantizer.history().back() / static_cast<double>(learn_.rows()));
+    line(name + ", a training vector", seconds, learn_.rows(),
+         quantizer.history().back() / static_cast<double>(learn_.rows()));
     return quantizer;
   }
 
@@ -241,7 +243,8 @@ class Ablations {
         const auto* const from = reinterpret_cast<const float*>(base_.view().row(i));
         std::copy_n(from, cols, row.begin());
         if (!search.move_row(row.data())) continue;
-        for (int64_t c = 0; c < cols; ++c) moved[static_cast<size_t>(c)] = row[static_cast<size_t>(c)] - tables.origin()[c];
+        for (int64_t c = 0; c < cols; ++c)
+          moved[static_cast<size_t>(c)] = row[static_cast<size_t>(c)] - tables.origin()[c];
         const double norm = std::sqrt(canonical_squared_norm(moved.data(), cols));
         uint8_t fits = 1;
         engine.start_block();
@@ -258,15 +261,17 @@ class Ablations {
   }
 
   void plain_trials() const {
-    report_.note("16 rounds, " + std::to_string(plain_rows_) + " vectors, beside the search by exact costs, row by row");
+    report_.note("16 rounds, " + std::to_string(plain_rows_) +
+                 " vectors, beside the search by exact costs, row by row");
     const AdditiveEncoding encoding = usual_encoding(16);
     const std::vector<float> exact = encoded(encoding, plain_rows_);
     report_.row({.name = "exact costs", .figures = {{"error", mean_of(exact)}}});
     const auto compare = [&](const char* name, const plain::Ways& ways) {
       std::vector<double> found;
       const double seconds = bench::seconds_of([&] {
-        found = plain::errors(books(), reinterpret_cast<const float*>(base_.view().row(0)), plain_rows_, encoding.search, ways);
-      }).processor;
+                               found = plain::errors(books(), reinterpret_cast<const float*>(base_.view().row(0)),
+                                                     plain_rows_, encoding.search, ways);
+                             }).processor;
       double sum = 0;
       double squares = 0;
       int64_t lower = 0;

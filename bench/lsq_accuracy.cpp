@@ -67,7 +67,8 @@ double error_of(const MatrixView& rows, const MatrixView& decoded) {
   for (int64_t i = 0; i < rows.rows(); ++i) {
     const auto* const x = reinterpret_cast<const float*>(rows.row(i));
     const auto* const y = reinterpret_cast<const float*>(decoded.row(i));
-    for (int64_t c = 0; c < rows.cols(); ++c) error += static_cast<double>(x[c] - y[c]) * static_cast<double>(x[c] - y[c]);
+    for (int64_t c = 0; c < rows.cols(); ++c)
+      error += static_cast<double>(x[c] - y[c]) * static_cast<double>(x[c] - y[c]);
   }
   return error / static_cast<double>(rows.rows());
 }
@@ -90,13 +91,14 @@ class Accuracy {
         encode_rounds_(numbers_in(options.text("--encode", "16,32"))),
         unit_(options.number("--unit", 0) != 0),
         curves_(options.number("--curves", 0) != 0),
-        learn_(read_rows(options.text("--learn"), options.number("--learn-first", 0), options.number("--train", 100'000),
-                         unit_)),
+        learn_(read_rows(options.text("--learn"), options.number("--learn-first", 0),
+                         options.number("--train", 100'000), unit_)),
         base_(read_rows(options.text("--base"), 0, options.number("--rows", 1'000'000), unit_)),
         query_(read_rows(options.text("--query"), 0, options.number("--queries", 10'000), unit_)),
         truth_(knn(query_.view(), base_.view(), {.k = 1, .metric = Metric::sqeuclidean}, Resources())),
         ranks_(bytes_ <= 8 ? std::vector<int64_t>{1, 10, 100} : std::vector<int64_t>{1, 2, 5}) {
-    vary(options, "--start", "opq", [](auto& params, const auto& one) { params.train_start = parse_additive_start(one); });
+    vary(options, "--start", "opq",
+         [](auto& params, const auto& one) { params.train_start = parse_additive_start(one); });
     vary(options, "--rounds", "25", [](auto& params, const auto& one) { params.rounds = std::stoll(one); });
     vary(options, "--search-rounds", "8",
          [](auto& params, const auto& one) { params.train_search_rounds = std::stoll(one); });
@@ -113,8 +115,10 @@ class Accuracy {
     // Columns that do not divide are filled up with zeros.
     const int64_t filled = (base_.cols() + bytes_ - 1) / bytes_ * bytes_;
     const std::string padding = filled == base_.cols() ? "" : "Pad" + std::to_string(filled);
-    if (wants("pq")) report_recall("PQ", padding.empty() ? product(learn_.view(), base_.view()) : behind(padding, filled));
-    if (wants("opq")) report_recall("OPQ", behind((padding.empty() ? "" : padding + ",") + "OPQ" + std::to_string(bytes_), filled));
+    if (wants("pq"))
+      report_recall("PQ", padding.empty() ? product(learn_.view(), base_.view()) : behind(padding, filled));
+    if (wants("opq"))
+      report_recall("OPQ", behind((padding.empty() ? "" : padding + ",") + "OPQ" + std::to_string(bytes_), filled));
     if (wants("rq")) {
       ResidualQuantizer quantizer({bytes_, 8, beam_, 0, true});
       Measured measured;
@@ -204,20 +208,23 @@ class Accuracy {
       measured.trained_error = trained_error;
       LocalSearchEncoding encoding;
       encoding.rounds = rounds;
-      coded(quantizer, measured, [&](const MutableMatrixView& codes) { quantizer.encode(base_.view(), codes, encoding); });
+      coded(quantizer, measured,
+            [&](const MutableMatrixView& codes) { quantizer.encode(base_.view(), codes, encoding); });
       if (norms) {
         measured.norms = norms_of(measured.decoded.view());
         for (float& norm : measured.norms) norm = levels[norm_code(codec, norm)];
       }
-      report_recall("LSQ" + std::to_string(books) + (norms ? " + norm, " : ", ") + std::to_string(rounds) + " rounds" + named,
-             std::move(measured));
+      report_recall(
+          "LSQ" + std::to_string(books) + (norms ? " + norm, " : ", ") + std::to_string(rounds) + " rounds" + named,
+          std::move(measured));
     }
   }
 
   static std::vector<float> norms_of(const MatrixView& rows) {
     std::vector<float> norms;
     for (int64_t i = 0; i < rows.rows(); ++i) {
-      norms.push_back(static_cast<float>(canonical_squared_norm(reinterpret_cast<const float*>(rows.row(i)), rows.cols())));
+      norms.push_back(
+          static_cast<float>(canonical_squared_norm(reinterpret_cast<const float*>(rows.row(i)), rows.cols())));
     }
     return norms;
   }
@@ -295,9 +302,9 @@ class Accuracy {
 const bench::Registered known({
     .name = "lsq_accuracy",
     .about = "error and recall of codes of equal bytes (the LSQ paper's Table 1 and curves)",
-    .options = {"--learn", "--base", "--query", "--bytes", "--learn-first", "--train", "--rows", "--queries", "--rounds",
-                "--search-rounds", "--start", "--anneal", "--lambda", "--perturbed", "--beam", "--unit", "--codes",
-                "--encode", "--curves"},
+    .options = {"--learn", "--base", "--query", "--bytes", "--learn-first", "--train", "--rows", "--queries",
+                "--rounds", "--search-rounds", "--start", "--anneal", "--lambda", "--perturbed", "--beam", "--unit",
+                "--codes", "--encode", "--curves"},
     .run = [](const bench::Options& options, bench::Report& report) { Accuracy(options, report).run(); },
 });
 

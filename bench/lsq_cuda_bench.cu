@@ -81,11 +81,12 @@ struct Bench {
       squares += apart * apart / static_cast<double>(count);
     }
     const double above = error / plain::mean(others) - 1;
-    report.row({.name = "error of " + std::to_string(count) + " rows" + case_of(m, rounds),
-                .figures = {{"error", error},
-                            {"plain_error", plain::mean(others)},
-                            {"above_percent", 100 * above},
-                            {"standard_error_percent", 100 * std::sqrt(squares / static_cast<double>(count)) / error}}});
+    report.row(
+        {.name = "error of " + std::to_string(count) + " rows" + case_of(m, rounds),
+         .figures = {{"error", error},
+                     {"plain_error", plain::mean(others)},
+                     {"above_percent", 100 * above},
+                     {"standard_error_percent", 100 * std::sqrt(squares / static_cast<double>(count)) / error}}});
   }
 
   // Rows of the mixture in batches; the time of encoding alone, and of all.
@@ -103,7 +104,8 @@ struct Bench {
         source.fill(2, first, some, made.as<float>());
         encoding.first_row = first;
         encoding_seconds += seconds_of([&] {
-          encode_additive_cuda(books, encoding, {made.as<float>(), DType::f32, {some, cols, cols}, MemorySpace::cuda(0)},
+          encode_additive_cuda(books, encoding,
+                               {made.as<float>(), DType::f32, {some, cols, cols}, MemorySpace::cuda(0)},
                                codes.as<uint8_t>(), nullptr, 0, resources);
         });
       }
@@ -195,7 +197,8 @@ void run(const bench::Options& options, bench::Report& report) {
       std::vector<float> words(sample.begin(), sample.begin() + m * 256 * cols);
       for (float& value : words) value /= static_cast<float>(m);
       const bool same = lsq_same_with_block_barriers({words.data(), m, 8, cols}, data.as<float>(), rows, 2);
-      report.note(std::string("with barriers of the block the codes are ") + (same ? "the same" : "OTHERS"));
+      report.row({.name = "codes with barriers of the block, m = " + std::to_string(m),
+                  .labels = {{"codes", same ? "the same" : "OTHERS"}}});
       continue;
     }
     const MatrixView learnt(data.as<float>(), DType::f32, {learn, cols, cols}, MemorySpace::cuda(0));
@@ -245,11 +248,12 @@ void run(const bench::Options& options, bench::Report& report) {
   }
 }
 
-const kith::bench::Registered known(
-    {.name = "lsq_cuda",
-     .about = "training and encoding of local search quantizers on a GPU",
-     .options = {"--rows", "--cols", "--learn", "--rounds", "--runs", "--books", "--parts", "--plain", "--search-rounds", "--start", "--many", "--many-15"},
-     .needs_gpu = true,
-     .run = &run});
+const kith::bench::Registered known({.name = "lsq_cuda",
+                                     .about = "training and encoding of local search quantizers on a GPU",
+                                     .options = {"--rows", "--cols", "--learn", "--rounds", "--runs", "--books",
+                                                 "--parts", "--plain", "--search-rounds", "--start", "--many",
+                                                 "--many-15"},
+                                     .needs_gpu = true,
+                                     .run = &run});
 
 }  // namespace

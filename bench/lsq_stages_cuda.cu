@@ -59,7 +59,8 @@ class Launch {
     task_.numbers = numbers_.as<int64_t>();
     task_.fits = fits_.as<uint8_t>();
     task_.codes = codes_.as<uint8_t>();
-    launch_prepare_icm_rows(there_.books(), {search.grid().shift(), search.grid().most(), 0, false}, task_, {}, nullptr);
+    launch_prepare_icm_rows(there_.books(), {search.grid().shift(), search.grid().most(), 0, false}, task_, {},
+                            nullptr);
     LocalSearchParams params;
     params.codebooks = books.books;
     run_.start = IcmStart::greedy;
@@ -80,8 +81,8 @@ class Launch {
     check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
     check(cudaDeviceSynchronize());
     const auto begin = std::chrono::steady_clock::now();
-    kernel<<<static_cast<unsigned>(tiles()), icm::kThreads, static_cast<size_t>(bytes)>>>(there_.books(), task_, run_, layout_,
-                                                                                         watch);
+    kernel<<<static_cast<unsigned>(tiles()), icm::kThreads, static_cast<size_t>(bytes)>>>(there_.books(), task_, run_,
+                                                                                          layout_, watch);
     check(cudaGetLastError());
     check(cudaDeviceSynchronize());
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();

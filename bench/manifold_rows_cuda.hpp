@@ -1,6 +1,6 @@
-// Rows on a curved sheet of 24 dimensions, hard for partitions: x = 30 tanh(z W / 5) V with z ~ N(0,1)^24, W a fixed 24 x d
-// and V a fixed d x d matrix of N(0,1), V divided by 11. Made on a GPU: any rows of it, again and again the same. Include
-// from a .cu file.
+// Rows on a curved sheet of 24 dimensions, hard for partitions: x = 30 tanh(z W / 5) V with z ~ N(0,1)^24, W a fixed 24
+// x d and V a fixed d x d matrix of N(0,1), V divided by 11. Made on a GPU: any rows of it, again and again the same.
+// Include from a .cu file.
 #pragma once
 
 #include "mixture_rows_cuda.hpp"

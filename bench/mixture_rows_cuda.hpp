@@ -47,7 +47,8 @@ __global__ void __launch_bounds__(kThreads)
   for (int i = static_cast<int>(threadIdx.x); i < kRowsPerBlock * 5; i += kThreads) {
     const int row = i / 5;
     const int part = i % 5;
-    const kith::Random4 words = of_rows.block((first + static_cast<uint64_t>(start + row)) * 5 + static_cast<uint64_t>(part));
+    const kith::Random4 words =
+        of_rows.block((first + static_cast<uint64_t>(start + row)) * 5 + static_cast<uint64_t>(part));
     if (part == 4) {
       centres[row] = static_cast<int>(words.word[0] % kCentres);
       continue;
@@ -67,7 +68,8 @@ __global__ void __launch_bounds__(kThreads)
     const int col = i % fours * 4;
     if (start + row >= count) break;
     const uint64_t number = first + static_cast<uint64_t>(start + row);
-    const kith::Random4 words = of_values.block(number * static_cast<uint64_t>(fours) + static_cast<uint64_t>(i % fours));
+    const kith::Random4 words =
+        of_values.block(number * static_cast<uint64_t>(fours) + static_cast<uint64_t>(i % fours));
     const float2 a = gaussians(words.word[0], words.word[1]);
     const float2 b = gaussians(words.word[2], words.word[3]);
     const float4 centre = *reinterpret_cast<const float4*>(parts + int64_t{centres[row]} * cols + col);

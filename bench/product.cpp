@@ -117,7 +117,8 @@ void run(const bench::Options& given, bench::Report& report) {
       const bool bytes = dtype == DType::u8;
       const MatrixView b = bytes ? view(byte_base, dtype, settings.rows) : view(base, dtype, settings.rows);
       const MatrixView q = bytes ? view(byte_queries, dtype, settings.queries) : view(queries, dtype, settings.queries);
-      const PanelFormat format = choose_panel_format(KeyKind::squared_l2, dtype, dtype, settings.cols, cpu_extensions());
+      const PanelFormat format =
+          choose_panel_format(KeyKind::squared_l2, dtype, dtype, settings.cols, cpu_extensions());
       Index index("Flat", {Metric::sqeuclidean});
       index.add(b, Ownership::borrow, resources);
       const double indexed =

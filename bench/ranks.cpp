@@ -1,5 +1,5 @@
-// What several ranks gain: k-means, exact search, graphs, adds and searches by threads as ranks, one thread each, beside
-// one rank.
+// What several ranks gain: k-means, exact search, graphs, adds and searches by threads as ranks, one thread each,
+// beside one rank.
 //
 //   kith_bench ranks [--ranks 2] [--kmeans-rows 1000000] [--knn-rows 200000] [--graph-rows 200000] [--out FILE]
 //
@@ -49,7 +49,8 @@ std::vector<float> mixture(int64_t rows, int64_t cols, std::mt19937& random) {
   for (int64_t i = 0; i < rows; ++i) {
     const auto centre = static_cast<int64_t>(random() % kCentres);
     for (int64_t j = 0; j < cols; ++j) {
-      values[static_cast<size_t>(i * cols + j)] = centres[static_cast<size_t>(centre * cols + j)] + 0.5F * normal(random);
+      values[static_cast<size_t>(i * cols + j)] =
+          centres[static_cast<size_t>(centre * cols + j)] + 0.5F * normal(random);
     }
   }
   return values;

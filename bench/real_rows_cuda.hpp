@@ -1,5 +1,5 @@
-// Real rows on a GPU, from a .u8bin file, and as many seeded blends of them as are wanted: row i is a x + (1 - a) y of two
-// rows drawn at random, a in [0.5, 1), rounded to a whole number. Include from a .cu file.
+// Real rows on a GPU, from a .u8bin file, and as many seeded blends of them as are wanted: row i is a x + (1 - a) y of
+// two rows drawn at random, a in [0.5, 1), rounded to a whole number. Include from a .cu file.
 #pragma once
 
 #include <kith/error.hpp>
@@ -59,8 +59,8 @@ __global__ void blend_kernel(const uint8_t* from, int64_t from_rows, int64_t col
 template <typename T>
 void fill(const Bytes& bytes, int64_t rows, T* to) {
   const DeviceBytes there(bytes.values);
-  blend_kernel<<<static_cast<unsigned>((rows * bytes.cols + 255) / 256), 256>>>(there.as<uint8_t>(), bytes.rows, bytes.cols,
-                                                                               rows, to);
+  blend_kernel<<<static_cast<unsigned>((rows * bytes.cols + 255) / 256), 256>>>(there.as<uint8_t>(), bytes.rows,
+                                                                                bytes.cols, rows, to);
   check(cudaGetLastError());
   check(cudaDeviceSynchronize());
 }

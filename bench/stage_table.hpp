@@ -1,5 +1,5 @@
-// The stages of a search of lists in the manner of the paper's Table 1: each one's share of the time, and how much of an
-// H200's peak it uses of matrix arithmetic, of device memory and of shared memory. What the work is follows from the
+// The stages of a search of lists in the manner of the paper's Table 1: each one's share of the time, and how much of
+// an H200's peak it uses of matrix arithmetic, of device memory and of shared memory. What the work is follows from the
 // shapes; what limits a stage is what it uses most of, and latency where that is below a third.
 #pragma once
 

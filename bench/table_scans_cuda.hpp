@@ -1,10 +1,11 @@
-// Scans of inverted lists by lookup tables, as section 5.3 of "Billion-scale similarity search with GPUs" has them: what
-// the list-major search of the library is measured against. Squared L2 of residual product codes of 8 bits, 128 columns.
+// Scans of inverted lists by lookup tables, as section 5.3 of "Billion-scale similarity search with GPUs" has them:
+// what the list-major search of the library is measured against. Squared L2 of residual product codes of 8 bits, 128
+// columns.
 //
-// A distance is |x - c|^2 + (|r|^2 + 2 <c, r>) - 2 <x, r>, r being the decoded residual. Tables of the last part are made
-// once for a query. The middle part (the paper's term 1) comes from a table of the list, which is added to the query's;
-// from four bytes beside each vector; or not at all: a table of |x - c - w|^2 is made for every pair of query and list.
-// Tables lie in shared memory as f32, f16 or bytes.
+// A distance is |x - c|^2 + (|r|^2 + 2 <c, r>) - 2 <x, r>, r being the decoded residual. Tables of the last part are
+// made once for a query. The middle part (the paper's term 1) comes from a table of the list, which is added to the
+// query's; from four bytes beside each vector; or not at all: a table of |x - c - w|^2 is made for every pair of query
+// and list. Tables lie in shared memory as f32, f16 or bytes.
 //
 //   multi-pass  a block for each pair writes all distances, a second kernel selects from them
 //   two-pass    so many blocks for each query keep its k best, a second kernel selects from these

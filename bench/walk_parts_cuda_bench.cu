@@ -193,7 +193,8 @@ void run(const bench::Options& given_options, bench::Report& report) {
                        : beam <= 64 ? timed_kernel<kWalkAheadWarps, WalkAhead<kWalkAheadWarps, 2>>
                                     : timed_kernel<kWalkAheadWarps, WalkAhead<kWalkAheadWarps, 4>>;
   if (form.warps != (form.ahead ? kWalkAheadWarps : kWalkMostWarps)) {
-    throw Unsupported("no clocks for a walk of " + std::to_string(form.warps) + " warps; choose another --beam or --width");
+    throw Unsupported("no clocks for a walk of " + std::to_string(form.warps) +
+                      " warps; choose another --beam or --width");
   }
   allow_all_shared_memory(kernel);
   std::vector<bench::WalkTicks> all;
@@ -270,7 +271,8 @@ void run(const bench::Options& given_options, bench::Report& report) {
     for (const long long ticks_of : one.ticks) cycles += static_cast<double>(ticks_of);
   }
   const auto queries_timed = static_cast<double>(all.size());
-  const std::string of_walk = "beam " + std::to_string(beam) + ", " + std::to_string(form.warps) + " warps" + (form.ahead ? " ahead" : "");
+  const std::string of_walk =
+      "beam " + std::to_string(beam) + ", " + std::to_string(form.warps) + " warps" + (form.ahead ? " ahead" : "");
   report.row({.name = of_walk + ", in the kernel",
               .shape = shape,
               .runs = calls,

@@ -195,7 +195,8 @@ int run(const std::string& program, std::vector<std::string> arguments) {
   const Options options(arguments, known);
   if (found->needs_gpu) require_gpu();
   Report report(name, options.text("--out"));
-  report.note(command_line(is_link ? program : program + " " + name, arguments) + "; " + today() + ", " + cpu_info().name);
+  report.note(command_line(is_link ? program : program + " " + name, arguments) + "; " + today() + ", " +
+              cpu_info().name);
   found->run(options, report);
   return 0;
 }

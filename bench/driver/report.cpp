@@ -75,7 +75,8 @@ void Report::row(const Row& row) {
   std::printf("%-40s", row.name.c_str());
   if (row.ms) std::printf(" %11.4f ms", *row.ms);
   if (row.median_ms) std::printf("  median %.4f", *row.median_ms);
-  if (row.floor_ms) std::printf("  floor %.4f (%.1fx)", *row.floor_ms, row.median_ms.value_or(row.ms.value_or(0)) / *row.floor_ms);
+  if (row.floor_ms)
+    std::printf("  floor %.4f (%.1fx)", *row.floor_ms, row.median_ms.value_or(row.ms.value_or(0)) / *row.floor_ms);
   for (const auto& [name, value] : row.peers) std::printf("  %s %.4g ms", name.c_str(), value);
   for (const auto& [name, value] : row.figures) std::printf("  %s %.6g", name.c_str(), value);
   for (const auto& [name, value] : row.labels) std::printf("  %s %s", name.c_str(), value.c_str());
