@@ -189,7 +189,8 @@ std::string unknown_option(const CLI::App& command, int first, int argc, const c
     const std::string_view argument = argv[i];
     if (argument == "--") break;
     const std::string name(argument.substr(0, argument.find('=')));
-    const bool is_short = argument.size() > 1 && argument[0] == '-' && std::isalpha(static_cast<unsigned char>(argument[1]));
+    const bool is_short =
+        argument.size() > 1 && argument[0] == '-' && std::isalpha(static_cast<unsigned char>(argument[1]));
     if (is_short && command.get_option_no_throw(name.substr(0, 2)) == nullptr) return name.substr(0, 2);
     if (name.starts_with("--") && command.get_option_no_throw(name) == nullptr) return name;
   }
@@ -298,7 +299,8 @@ std::string by_options(const CLI::App& command, const std::vector<std::string>& 
   const CLI::Option* const graph = command.get_option_no_throw("--graph");  // two files may stand for it
   if (graph != nullptr && graph->count() == 0) wanted.emplace_back("--graph");
   for (const CLI::Option* option : command.get_options()) {
-    if (option->get_required() && !option->get_positional() && option->count() == 0) wanted.push_back("--" + option->get_lnames()[0]);
+    if (option->get_required() && !option->get_positional() && option->count() == 0)
+      wanted.push_back("--" + option->get_lnames()[0]);
   }
   for (const std::string_view name : kUsual) {
     if (!wanted.empty()) break;
@@ -306,7 +308,8 @@ std::string by_options(const CLI::App& command, const std::vector<std::string>& 
     if (option != nullptr && option->count() == 0) wanted.emplace_back(name);
   }
   std::string given;
-  for (size_t i = 0; i < std::min(wanted.size(), files.size()); ++i) given += fmt::format(" {} {}", wanted[i], files[i]);
+  for (size_t i = 0; i < std::min(wanted.size(), files.size()); ++i)
+    given += fmt::format(" {} {}", wanted[i], files[i]);
   return given;
 }
 
@@ -332,12 +335,13 @@ void refuse_unknown_command(const Reached& reached, int argc, const char* const*
   const std::vector<std::string> left = at->remaining();
   if (!left.empty() && !left.front().starts_with('-')) {
     if (const std::string given = by_options(*at, left); !given.empty()) {
-      throw UsageError(fmt::format("kith {}has no place for '{}'; did you mean{}? See kith {}--help", path, left.front(), given, path));
+      throw UsageError(fmt::format("kith {}takes no argument '{}'; did you mean{}? See kith {}--help", path,
+                                   left.front(), given, path));
     }
   }
   if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr && depth < argc) {
     const std::string first = left.empty() ? std::string(argv[argc - 1]) : left.front();
-    throw UsageError(fmt::format("kith {}has no place for '{}'; see kith {}--help", path, first, path));
+    throw UsageError(fmt::format("kith {}takes no argument '{}'; see kith {}--help", path, first, path));
   }
   throw UsageError(fmt::format("{}; see kith {}--help", error.what(), path));
 }
@@ -371,10 +375,11 @@ CommandLine parse_command_line(int argc, const char* const* argv, const RunOptio
   app.set_version_flag("--version", fmt::format("kith {}", version()));
   app.option_defaults()->always_capture_default();
   app.require_subcommand(0, 1);
-  app.footer(fmt::format(
-      "Exit codes: 0 done, 1 other errors, 2 wrong usage, 3 files, 4 memory, 5 devices, 75 parts that wait for others, 130 interrupted.\n\n"
-      "Example:\n  {}",
-      example_of("")));
+  app.footer(
+      fmt::format("Exit codes: 0 done, 1 other errors, 2 wrong usage, 3 files, 4 memory, 5 devices, 75 parts that wait "
+                  "for others, 130 interrupted.\n\n"
+                  "Example:\n  {}",
+                  example_of("")));
   Commands commands(app, *offered);
   offer_commands(commands);
   std::string shell;
@@ -416,9 +421,10 @@ CommandLine parse_command_line(int argc, const char* const* argv, const RunOptio
     // The others copy and count: no GPU need wake for them.
     if (!command.computes) offered->run.devices = {{Device::cpu()}};
     if (begun.ranks != nullptr && !command.on_ranks) {
-      throw UsageError(fmt::format("kith-mpi shares knn, kmeans, graph build, index build and index search among its ranks; "
-                                   "run {} with kith alone",
-                                   command.app->get_name()));
+      throw UsageError(
+          fmt::format("kith-mpi shares knn, kmeans, graph build, index build and index search among its ranks; "
+                      "run {} with kith alone",
+                      command.app->get_name()));
     }
     line.run = offered->run;
     line.command = [run_command = command.run, run = offered->run] { return run_command(run); };

@@ -28,7 +28,7 @@ struct GraphBuildOptions {
   std::string folder;  // or
   NeighborPaths out;   // both
   GraphWork work;      // with a folder
-  std::string part;    // of it, or empty
+  std::string part;    // "1/4": the part of the graph to build; empty: all
   bool wait = true;
   KnnGraphParams params;
 };
@@ -46,8 +46,8 @@ struct GraphPaths {
   Metric metric = Metric::l2;
 };
 // UsageError unless one or the other is named. With the files of the folder, and its metric.
-GraphPaths settled(const GraphPaths& paths, std::string_view command);
-KnnGraph load(const GraphPaths& settled, const Resources& resources);
+GraphPaths resolved(const GraphPaths& paths, std::string_view command);
+KnnGraph load(const GraphPaths& resolved, const Resources& resources);
 
 struct GraphEvalOptions {
   GraphPaths graph;

@@ -28,21 +28,22 @@ JsonObject paths_json(const GraphPaths& paths) {
 
 }  // namespace
 
-GraphPaths settled(const GraphPaths& paths, std::string_view command) {
+GraphPaths resolved(const GraphPaths& paths, std::string_view command) {
   check_folder_or_files(paths.folder, paths.ids, paths.distances, command, "--graph FOLDER, or --ids and --distances");
   if (paths.folder.empty()) return paths;
-  return {paths.folder, paths.folder + "/ids.npy", paths.folder + "/distances.npy", graph_folder_info(paths.folder).metric};
+  return {paths.folder, paths.folder + "/ids.npy", paths.folder + "/distances.npy",
+          graph_folder_info(paths.folder).metric};
 }
 
-KnnGraph load(const GraphPaths& settled, const Resources& resources) {
-  return settled.folder.empty() ? load_graph(settled.ids, settled.distances, settled.metric, resources)
-                                : load_graph_folder(settled.folder, resources);
+KnnGraph load(const GraphPaths& resolved, const Resources& resources) {
+  return resolved.folder.empty() ? load_graph(resolved.ids, resolved.distances, resolved.metric, resources)
+                                : load_graph_folder(resolved.folder, resources);
 }
 
 Report run_graph_eval(const GraphEvalOptions& options, const RunOptions& run) {
   const Stopwatch total;
   options.params.validate();
-  const GraphPaths paths = settled(options.graph, "graph eval");
+  const GraphPaths paths = resolved(options.graph, "graph eval");
   const VectorFile data(options.data);
   GraphRecall measured;
   int64_t rows = 0;
@@ -73,7 +74,7 @@ Report run_graph_eval(const GraphEvalOptions& options, const RunOptions& run) {
 
 Report run_graph_info(const GraphInfoOptions& options, const RunOptions& run) {
   const Stopwatch total;
-  const GraphPaths paths = settled(options.graph, "graph info");
+  const GraphPaths paths = resolved(options.graph, "graph info");
   GraphHashes hashes;
   int64_t rows = 0;
   int64_t k = 0;

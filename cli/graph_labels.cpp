@@ -14,7 +14,7 @@ namespace kith::cli {
 
 Report run_graph_labels(const GraphLabelsOptions& options, const RunOptions& run) {
   const Stopwatch total;
-  const GraphPaths paths = settled(options.graph, "graph labels");
+  const GraphPaths paths = resolved(options.graph, "graph labels");
   check_outputs({{"--out", options.out}}, {{"--ids", paths.ids}, {"--distances", paths.distances}});
   RowLabels labels;
   with_resources(run, [&](const Resources& resources) {

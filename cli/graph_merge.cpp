@@ -68,9 +68,9 @@ Report make_folder(const std::string& command, const std::vector<NamedPath>& inp
       with_resources(run, [&](const Resources& resources) { made = work(resources); });
   const GraphFolderInfo info = graph_folder_info(folder);
   Report report;
-  report.text = fmt::format("graph of {} rows, k = {}, metric {}\n{}{:.3f} s\nids {:016x}, distances {:016x}\nwrote {}\n",
-                            info.rows, info.k, name_of(info.metric), report_text(made), made.seconds, info.hashes.ids,
-                            info.hashes.distances, folder);
+  report.text = fmt::format(
+      "graph of {} rows, k = {}, metric {}\n{}{:.3f} s\nids {:016x}, distances {:016x}\nwrote {}\n", info.rows, info.k,
+      name_of(info.metric), report_text(made), made.seconds, info.hashes.ids, info.hashes.distances, folder);
   for (const std::string& line : log) report.text += line + "\n";
   JsonObject result;
   result.number("rows", info.rows).number("k", info.k).text("metric", name_of(info.metric));
@@ -95,9 +95,10 @@ Report merge_folders(const GraphMergeOptions& options, const RunOptions& run) {
   const size_t parts = options.graphs.size();
   if (parts < 2 || options.data.size() != parts || !options.ids.empty() || !options.distances.empty() ||
       options.folder.empty() || !options.out.ids.empty() || !options.out.distances.empty()) {
-    throw UsageError(fmt::format("{} folders for --graph and {} files for --data; give as many of each, at least two, in the "
-                                 "same order, and --out FOLDER, without --ids, --distances, --out-ids and --out-distances",
-                                 parts, options.data.size()));
+    throw UsageError(
+        fmt::format("{} folders for --graph and {} files for --data; give as many of each, at least two, in the "
+                    "same order, and --out FOLDER, without --ids, --distances, --out-ids and --out-distances",
+                    parts, options.data.size()));
   }
   std::vector<NamedPath> inputs;
   for (size_t i = 0; i < parts; ++i) {
@@ -116,7 +117,8 @@ Report merge_folders(const GraphMergeOptions& options, const RunOptions& run) {
 Report extend_folder(const GraphExtendOptions& options, const RunOptions& run) {
   if (options.graph_folder.empty() || options.folder.empty() || !options.graph.ids.empty() ||
       !options.graph.distances.empty() || !options.out.ids.empty() || !options.out.distances.empty()) {
-    throw UsageError("--graph FOLDER goes with --out FOLDER, without --ids, --distances, --out-ids and --out-distances");
+    throw UsageError(
+        "--graph FOLDER goes with --out FOLDER, without --ids, --distances, --out-ids and --out-distances");
   }
   std::vector<NamedPath> inputs{{"--data", options.data}, {"--new", options.fresh}};
   add_folder(options.graph_folder, inputs);
@@ -179,7 +181,7 @@ Report run_graph_extend(const GraphExtendOptions& options, const RunOptions& run
 
 Report run_graph_refine(const GraphRefineOptions& options, const RunOptions& run) {
   options.params.validate();
-  const GraphPaths paths = settled(options.graph, "graph refine");
+  const GraphPaths paths = resolved(options.graph, "graph refine");
   const std::vector<NamedPath> inputs{
       {"--ids", paths.ids}, {"--distances", paths.distances}, {"--data", options.data}};
   return make_graph("graph refine", inputs, options.out, run, [&](const Resources& resources) {

@@ -84,7 +84,7 @@ std::string path_text(const GraphPathOptions& options, const FoundPaths& found) 
 
 Report run_graph_path(const GraphPathOptions& options, const RunOptions& run) {
   const Stopwatch total;
-  const GraphPaths graph = settled(options.graph, "graph path");
+  const GraphPaths graph = resolved(options.graph, "graph path");
   check_question(options, graph);
   std::optional<IdFile> pairs;
   if (!options.pairs.empty()) pairs.emplace(options.pairs);

@@ -16,7 +16,7 @@
 namespace kith::cli {
 namespace {
 
-// Words errors in terms of the program's options.
+// Rephrases errors in terms of the program's options.
 template <typename Merge>
 void in_words_of_the_program(const Merge& merge) {
   try {

@@ -43,7 +43,7 @@ def stream_of(arrays: Iterable[Any]) -> int:
     return 0
 
 
-def settle(arrays: Sequence[Any]) -> None:
+def wait_if_mixed(arrays: Sequence[Any]) -> None:
     """At the end of a call: arrays of several libraries may be freed on several streams, so all work is waited for."""
     if len(arrays) < 2:
         return

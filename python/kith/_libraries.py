@@ -163,7 +163,7 @@ class Torch(Library):
 
     def stream(self, x: Any) -> int:
         torch = sys.modules["torch"]
-        # Compiled code of torch asks by this function, which makes no object of the stream; it is not documented.
+        # Undocumented; torch's own compiled code calls it. It returns the handle without creating a Stream object.
         raw_stream = getattr(torch._C, "_cuda_getCurrentRawStream", None)
         if raw_stream is None:
             return int(torch.cuda.current_stream(x.device).cuda_stream) or LEGACY_STREAM

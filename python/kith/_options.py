@@ -8,7 +8,7 @@ from typing import SupportsFloat, SupportsIndex
 
 import numpy as np
 
-from kith._device_arrays import on_device, settle, stream_of
+from kith._device_arrays import on_device, stream_of, wait_if_mixed
 from kith._errors import kind_of
 from kith._kith import CallOptions
 from kith._progress import Progress, ProgressBar, reporter
@@ -143,7 +143,7 @@ class calling:  # noqa: N801
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         try:
             if kind is None:
-                settle(self._arrays)
+                wait_if_mixed(self._arrays)
         finally:
             if isinstance(self._report, ProgressBar):
                 self._report.close()

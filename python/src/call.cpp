@@ -31,7 +31,7 @@ CallOptions make_options(const std::string& device, int64_t threads, std::option
 
 namespace {
 
-// Where there is no GPU the choice of a device is known: a search need not count its work for it, nor log the outcome.
+// Without a GPU "auto" is the CPU: a search need not estimate its work to choose, nor log the choice.
 std::vector<DeviceParts> plain_devices(std::string_view name) {
   static const bool has_gpu = !cuda_devices().empty();
   if (name == "auto" && !has_gpu) return {{Device::cpu()}};

@@ -207,7 +207,7 @@ nb::object reconstruct(const BorrowingIndex& self, const ConstIdList& ids, const
   Call call(options);
   const VectorView<const int64_t> view = ids_of(ids);
   const int64_t cols = self.index.dimension();
-  const bool wide = !self.index.offset().empty();  // which float32 would lose again
+  const bool wide = !self.index.offset().empty();  // float32 would lose the offset again
   return as_one_call("the reconstructed vectors", call.resources(), [&](const Resources& resources) {
     MatrixBuffer vectors(wide ? DType::f64 : DType::f32, view.size, cols, "the reconstructed vectors", resources);
     call.run([&] { self.index.reconstruct(view, vectors.mutable_view(), resources); });
@@ -215,7 +215,8 @@ nb::object reconstruct(const BorrowingIndex& self, const ConstIdList& ids, const
   });
 }
 
-// Shares what the other borrows: it is kept before it can be seen, and stays where an exception comes too late.
+// Keeps alive the arrays that the other index borrows: from before the merge is visible, and also if an exception comes
+// after it.
 void merge(BorrowingIndex& self, const BorrowingIndex& other, bool shift_ids, const CallOptions& options) {
   Call call(options);
   const std::list<nb::object> theirs = other.borrowed;
@@ -229,14 +230,14 @@ void merge(BorrowingIndex& self, const BorrowingIndex& other, bool shift_ids, co
   } catch (...) {
     for (auto at = kept; !merged && at != self.borrowed.end() && !theirs.empty();) {
       const bool own = std::any_of(theirs.begin(), theirs.end(), [&](const nb::object& one) { return one.is(*at); });
-      if (!own) break;  // of an add since
+      if (!own) break;  // borrowed by an add since then
       at = self.borrowed.erase(at);
     }
     throw;
   }
 }
 
-// What does not fit is refused with the others that do not divide the parts.
+// A number that does not fit is refused as others are that do not divide the parts.
 int copies_of(int64_t copies) {
   return static_cast<int>(std::clamp<int64_t>(copies, -1, std::numeric_limits<int>::max()));
 }

@@ -21,7 +21,8 @@ SegmentRow CollectionWriter::indexed(const SegmentRow& segment, const std::strin
   if (factory == "Flat" || segment.rows < directory_->environment().index_rows) return entry;
   const CollectionParams& params = *state_->params;
   const bool limited = is_limited(resources);
-  auto file = std::make_shared<const SegmentFile>(directory_->disk(), directory_->segments(), segment, params, !limited);
+  auto file =
+      std::make_shared<const SegmentFile>(directory_->disk(), directory_->segments(), segment, params, !limited);
   IndexParams index_params;
   index_params.metric = params.metric;
   index_params.expected_rows = segment.rows;
@@ -36,10 +37,10 @@ SegmentRow CollectionWriter::indexed(const SegmentRow& segment, const std::strin
   }
   entry.index_file = next_file(call, "index");
   call.files.insert(call.files.end(), {entry.index_file, entry.index_file + ".part"});
-  const WrittenIndexFile facts = write_index_file(*directory_, index, entry.index_file, resources);
+  const WrittenIndexFile written = write_index_file(*directory_, index, entry.index_file, resources);
   entry.index_factory = factory;
-  entry.index_bytes = facts.bytes;
-  entry.index_hash = facts.hash;
+  entry.index_bytes = written.bytes;
+  entry.index_hash = written.hash;
   return entry;
 }
 

@@ -116,7 +116,7 @@ void CollectionWriter::insert_rows(const CheckedItems& items, int64_t first, con
     for (size_t c = 0; c < columns; ++c) insert.bind(++at, items.value(i, c));
   }
   if (!insert.run_unless_taken()) {
-    if (inserts.rows > 1) {  // none of them was inserted: which one is it?
+    if (inserts.rows > 1) {  // none was inserted: find the one whose id is taken
       const Inserts one = inserts_of(1);
       for (int64_t i = first; i < end; ++i) insert_rows(items, i, one, newest, call);
     }

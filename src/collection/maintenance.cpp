@@ -43,7 +43,8 @@ void remove_aside(Disk& disk, const std::string& aside) {
 void refuse_other_content(Disk& disk, const CollectionDirectory& directory) {
   if (!disk.exists(directory.root())) return;
   if (disk.exists(directory.database())) {
-    throw InvalidArgument(fmt::format("'{}' holds a collection already; open it, or give another path", directory.path()));
+    throw InvalidArgument(
+        fmt::format("'{}' holds a collection already; open it, or give another path", directory.path()));
   }
   for (const std::string& name : disk.list(directory.root())) {
     const bool ours = name == kSegmentsName || name == kReadersName || name == kLockName ||
@@ -192,9 +193,9 @@ void back_up(Database& from, const std::string& to, const std::string& vfs, cons
 
 void refuse_network(const std::string& path) {
   struct statfs info {};
-  if (::statfs(path.c_str(), &info) != 0) return;  // what is wrong with it is said when it is used
-  constexpr std::pair<uint64_t, const char*> kNetworks[] = {
-      {0x6969, "NFS"}, {0xff534d42, "SMB"}, {0xfe534d42, "SMB"}, {0x517b, "SMB"}, {0x5346414f, "AFS"}, {0x00c36400, "Ceph"}};
+  if (::statfs(path.c_str(), &info) != 0) return;  // whoever uses the path reports the error
+  constexpr std::pair<uint64_t, const char*> kNetworks[] = {{0x6969, "NFS"}, {0xff534d42, "SMB"}, {0xfe534d42, "SMB"},
+                                                            {0x517b, "SMB"}, {0x5346414f, "AFS"}, {0x00c36400, "Ceph"}};
   for (const auto& [magic, name] : kNetworks) {
     if ((static_cast<uint64_t>(info.f_type) & 0xffffffffU) == magic) {
       throw Unsupported(fmt::format("'{}' lies on a network file system ({}), where SQLite's shared log does not work; "
@@ -251,7 +252,8 @@ void snapshot_directory(const CollectionDirectory& from, const std::string& to, 
   const CollectionDirectory target(to, from.environment(), false);
   Disk& disk = from.disk();
   if (target.root().starts_with(from.root() + "/")) {
-    throw InvalidArgument(fmt::format("'{}' lies inside of the collection '{}'; give a folder elsewhere", to, from.path()));
+    throw InvalidArgument(
+        fmt::format("'{}' lies inside of the collection '{}'; give a folder elsewhere", to, from.path()));
   }
   refuse_other_content(disk, target);
   disk.make_folder(target.root());

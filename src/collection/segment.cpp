@@ -158,8 +158,9 @@ void Segment::distrust_index(const std::string& reason, const Resources& resourc
   bad_index_ = true;
   mapped_index_ = nullptr;
   loaded_index_ = nullptr;
-  resources.log(LogLevel::warning, fmt::format("{}; the rows of {} are searched exactly until reindex() builds it again",
-                                               reason, file_->entry().file));
+  resources.log(LogLevel::warning,
+                fmt::format("{}; the rows of {} are searched exactly until reindex() builds it again", reason,
+                            file_->entry().file));
 }
 
 WrittenIndexFile write_index_file(const CollectionDirectory& directory, const Index& index, const std::string& name,
@@ -180,9 +181,9 @@ WrittenIndexFile write_index_file(const CollectionDirectory& directory, const In
     if (directory.environment().does(DurableStep::sync_segment)) write->sync();
   }
   const ContainerFile container(disk.open(aside));
-  const WrittenIndexFile facts{container.size(), static_cast<int64_t>(container.head_hash())};
+  const WrittenIndexFile file{container.size(), static_cast<int64_t>(container.head_hash())};
   disk.rename(aside, path);
-  return facts;
+  return file;
 }
 
 }  // namespace kith

@@ -33,7 +33,7 @@ size_t quoted_end(const std::string& where, size_t at) {
   for (size_t i = at + 1; i < where.size(); ++i) {
     if (where[i] != close) continue;
     if (close != ']' && i + 1 < where.size() && where[i + 1] == close) {
-      ++i;  // a doubled quote is one that is meant
+      ++i;  // a doubled quote stands for one
     } else {
       return i + 1;
     }
@@ -136,7 +136,8 @@ struct WhereStatement::Hooks {
   const std::function<void(int64_t row)>* use = nullptr;
   std::exception_ptr failure;  // of `use`, which cannot be thrown through SQLite
 
-  static int authorize(void* context, int action, const char* first, const char* second, const char*, const char* source) {
+  static int authorize(void* context, int action, const char* first, const char* second, const char*,
+                       const char* source) {
     auto& allowed = *static_cast<Allowed*>(context);
     const auto deny = [&](std::string what) {
       if (allowed.refused.empty()) allowed.refused = std::move(what);
@@ -200,7 +201,8 @@ WhereStatement::WhereStatement(Database& db, const WhereQuery& query, const Reso
   hooks_->allowed.source = other_than(where_);
   names_ = names_of_columns(db);
   // The first use of a table-valued function declares its table, which the authorizer would see.
-  if (in_lower_case(where_).find("json_") != std::string::npos) db.run("SELECT 1 FROM json_each('[]'), json_tree('[]')");
+  if (in_lower_case(where_).find("json_") != std::string::npos)
+    db.run("SELECT 1 FROM json_each('[]'), json_tree('[]')");
   const int made = sqlite3_create_function_v2(db.get(), "_take", 1, SQLITE_UTF8, hooks_.get(), nullptr, Hooks::take,
                                               [](sqlite3_context*) {}, nullptr);
   if (made != SQLITE_OK) db.fail(made, "use");
@@ -265,7 +267,8 @@ void WhereStatement::fail(int code) const {
   const int offset = sqlite3_error_offset(db_.get()) - static_cast<int>(offset_);
   const std::string place = offset < 0 ? "" : fmt::format(", character {}", offset + 1);
   const std::string reason = sqlite3_errmsg(db_.get());
-  const std::string_view hint = reason.starts_with("no such column") ? "; text stands in single quotes, or is a ? with params" : "";
+  const std::string_view hint =
+      reason.starts_with("no such column") ? "; text stands in single quotes, or is a ? with params" : "";
   throw InvalidArgument(fmt::format("where \"{}\"{}: {}{}", shown(where_), place, reason, hint));
 }
 

@@ -1,5 +1,5 @@
-// The items that an expression of SQL keeps. The expression is the user's: it runs under an authorizer that lets it read
-// the items' columns and call SQLite's functions, and nothing else.
+// The items that an expression of SQL keeps. The expression is the user's: it runs under an authorizer that lets it
+// read the items' columns and call SQLite's functions, and nothing else.
 #pragma once
 
 #include <kith/collection.hpp>
@@ -49,7 +49,7 @@ class WhereStatement {
   int prepare(const std::string& rows);
   int prepare_exact();
   [[noreturn]] void fail(int code) const;
-  void detach() const;  // the connection is as it was
+  void detach() const;  // removes the hooks from the connection
 
   Database& db_;
   const std::string where_;

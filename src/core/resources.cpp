@@ -198,7 +198,7 @@ Resources Resources::changed(const Edit& edit) const {
   return copy;
 }
 
-// Options are this handle's own, since whoever has it may cancel by its token.
+// Has options of its own, since its owner may cancel by their token.
 Resources::Resources() : Resources(shared_default().changed([](ResourceOptions& options) { options.cancel = {}; })) {}
 
 Resources::Resources(ResourceOptions options) {

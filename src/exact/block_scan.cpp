@@ -271,8 +271,8 @@ class FloatBlockScan final : public ScreenHits, private BlockScan<float> {
     const int64_t before = candidates.size();
     const int64_t count = std::popcount(rows);
     float values[kMostRowsPerPanel];
-    float facts[kMostRowsPerPanel];
-    scan_products_cpu(own.values, scanner_.base(), first_row_of(panel), rows, values, facts);
+    float bound_sums[kMostRowsPerPanel];
+    scan_products_cpu(own.values, scanner_.base(), first_row_of(panel), rows, values, bound_sums);
     dense_.count(query, first_row_of(panel) + static_cast<uint32_t>(rows_in(panel)), count / 2);
     float lower[kMostRowsPerPanel];
     float upper[kMostRowsPerPanel];
@@ -281,7 +281,7 @@ class FloatBlockScan final : public ScreenHits, private BlockScan<float> {
       const float inverse = known ? static_cast<float>(own.inverse_norm) : kInfinity;
       for (int64_t i = 0; i < count; ++i) values[i] *= inverse;
     }
-    KeyBounds(scanner_.kind(), panels_.cols, squared).bound(values, facts, count, lower, upper);
+    KeyBounds(scanner_.kind(), panels_.cols, squared).bound(values, bound_sums, count, lower, upper);
     const float most = candidates.threshold();
     for (int64_t i = 0; i < count; ++i, rows &= rows - 1) {
       if (lower[i] > most) continue;

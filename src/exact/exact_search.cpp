@@ -74,7 +74,7 @@ FilterPath filter_path(const SearchTask& task, int64_t kept, Device device, bool
                                                                                              : FilterPath::gather;
 }
 
-SettledSearch::SettledSearch(const SearchShape& shape, const SearchRequest& request, const SearchInput& input,
+PlannedSearch::PlannedSearch(const SearchShape& shape, const SearchRequest& request, const SearchInput& input,
                              const Resources& resources)
     : input_(input), task_(search_of(shape, request)), kept_(input.filter, shape.rows, resources) {
   if (!anything_to_find()) return;
@@ -94,7 +94,7 @@ SettledSearch::SettledSearch(const SearchShape& shape, const SearchRequest& requ
   if (!planned.product || !planned.product->operands_ready) make_plan(FilterPath::list, prepared, device, resources);
 }
 
-void SettledSearch::make_plan(FilterPath path, bool prepared, Device device, const Resources& resources) {
+void PlannedSearch::make_plan(FilterPath path, bool prepared, Device device, const Resources& resources) {
   task_.apply_filter(path, kept_.count());
   task_.prepared = prepared;
   const bool from_host = !prepared && task_.shape.base_space.host_readable();
@@ -105,18 +105,18 @@ void SettledSearch::make_plan(FilterPath path, bool prepared, Device device, con
   planned_ = plan_knn(task_, device, resources);
 }
 
-SettledSearch::SettledSearch(const SearchTask& task, PlannedKnn planned, const SearchInput& input)
+PlannedSearch::PlannedSearch(const SearchTask& task, PlannedKnn planned, const SearchInput& input)
     : input_(input),
       task_(task),
       kept_(input.filter, task.shape.rows, planned.resources()),
       planned_(std::move(planned)) {}
 
-void SettledSearch::open(int64_t batch) const {
+void PlannedSearch::open(int64_t batch) const {
   if (!task_.gathers()) input_.base.open(plan().base_chunk, resources());
   input_.queries.open(batch, resources());
 }
 
-void SettledSearch::scan(SearchBackend& backend, int64_t first_query, int64_t queries, ProgressMeter& meter) const {
+void PlannedSearch::scan(SearchBackend& backend, int64_t first_query, int64_t queries, ProgressMeter& meter) const {
   backend.begin(input_.queries.fetch(first_query, queries), first_query);
   if (task_.gathers()) return scan_gathered(backend, meter);
   // The backend selects rows from a list by itself.
@@ -134,7 +134,7 @@ void SettledSearch::scan(SearchBackend& backend, int64_t first_query, int64_t qu
 
 // Scans the rows that the filter keeps, copied together piece by piece and numbered by their position in the list. They
 // are checked here, where their original numbers are known.
-void SettledSearch::scan_gathered(SearchBackend& backend, ProgressMeter& meter) const {
+void PlannedSearch::scan_gathered(SearchBackend& backend, ProgressMeter& meter) const {
   const Resources& resources = planned_.resources();
   const Resources quiet = resources.with_progress({});
   const SearchShape& shape = task_.shape;
@@ -151,7 +151,7 @@ void SettledSearch::scan_gathered(SearchBackend& backend, ProgressMeter& meter) 
   }
 }
 
-const KeptRows* SettledSearch::kept() const {
+const KeptRows* PlannedSearch::kept() const {
   const bool used = task_.filter == FilterPath::mask || task_.filter == FilterPath::list;
   return used ? &kept_ : nullptr;
 }
@@ -174,7 +174,7 @@ void write_neighbors(const SearchTask& task, const uint64_t* neighbors, const ui
 }
 
 // Writes to `out`, which holds the results of all queries, or to the sink if there is one.
-void search_batches(const SettledSearch& search, const NeighborsView& out, const NeighborsSink* sink) {
+void search_batches(const PlannedSearch& search, const NeighborsView& out, const NeighborsSink* sink) {
   const DefaultFloatMode mode;
   const SearchTask& task = search.task();
   const Resources& resources = search.resources();
@@ -216,11 +216,11 @@ void KnnBackend::finish_on_device(const NeighborsView&) {
   throw InvalidState("this backend has no device memory to write to");
 }
 
-void search_knn(const SettledSearch& search, const NeighborsView& out) { search_batches(search, out, nullptr); }
+void search_knn(const PlannedSearch& search, const NeighborsView& out) { search_batches(search, out, nullptr); }
 
 void search_knn(const SearchShape& shape, const SearchRequest& request, const SearchInput& input,
                 const NeighborsView& out, const Resources& resources) {
-  const SettledSearch search(shape, request, input, resources);
+  const PlannedSearch search(shape, request, input, resources);
   if (search.anything_to_find()) return search_knn(search, out);
   if (out.space.host_readable()) return write_nothing(shape.metric, out);
   if (shape.queries > 0) write_nothing_cuda(shape.metric, out, resources);
@@ -228,7 +228,7 @@ void search_knn(const SearchShape& shape, const SearchRequest& request, const Se
 
 void search_knn(const SearchShape& shape, const SearchRequest& request, const SearchInput& input,
                 const NeighborsSink& sink, const Resources& resources) {
-  const SettledSearch search(shape, request, input, resources);
+  const PlannedSearch search(shape, request, input, resources);
   if (search.anything_to_find()) return search_batches(search, {}, &sink);
   Neighbors nothing(1, request.k, resources);
   write_nothing(shape.metric, nothing.view());

@@ -39,12 +39,12 @@ struct SearchInput {
 FilterPath filter_path(const SearchTask& task, int64_t kept, Device device, bool prepared, const CpuExtensions& cpu);
 
 // A planned search: filter, device and plan are chosen. Referenced objects must outlive it.
-class SettledSearch {
+class PlannedSearch {
  public:
-  SettledSearch(const SearchShape& shape, const SearchRequest& request, const SearchInput& input,
+  PlannedSearch(const SearchShape& shape, const SearchRequest& request, const SearchInput& input,
                 const Resources& resources);
   // Takes the caller's plan; without a filter.
-  SettledSearch(const SearchTask& task, PlannedKnn planned, const SearchInput& input);
+  PlannedSearch(const SearchTask& task, PlannedKnn planned, const SearchInput& input);
 
   // False if there are no queries or no rows: then there is no plan.
   bool anything_to_find() const { return task_.shape.queries > 0 && kept_.count() > 0; }
@@ -90,6 +90,6 @@ void search_knn(const SearchShape& shape, const SearchRequest& request, const Se
 void search_knn(const SearchShape& shape, const SearchRequest& request, const SearchInput& input,
                 const NeighborsSink& sink, const Resources& resources);
 // The same for a planned search with something to find.
-void search_knn(const SettledSearch& search, const NeighborsView& out);
+void search_knn(const PlannedSearch& search, const NeighborsView& out);
 
 }  // namespace kith

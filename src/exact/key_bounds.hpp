@@ -21,25 +21,25 @@ class KeyBounds {
         query_known_(query_squared_norm < kLargestSquaredNorm) {}
 
   // Bounds the keys of `count` rows from below and above; a bound is infinite where nothing is known of its row.
-  // scan_rows_cpu.hpp says what a fact is.
-  void bound(const float* values, const float* facts, int64_t count, float* lower, float* upper) const {
+  // scan_rows_cpu.hpp says what the sums are.
+  void bound(const float* values, const float* bound_sums, int64_t count, float* lower, float* upper) const {
     switch (kind_) {
       case KeyKind::inner_product:
-        return bound_each(values, facts, count, lower, upper, [=, this](float value, float fact) {
-          return Near{-value, query_error_ * std::sqrt(fact + absolute_) + absolute_,
-                      query_known_ & (fact < static_cast<float>(kLargestSquaredNorm))};
+        return bound_each(values, bound_sums, count, lower, upper, [=, this](float value, float bound_sum) {
+          return Near{-value, query_error_ * std::sqrt(bound_sum + absolute_) + absolute_,
+                      query_known_ & (bound_sum < static_cast<float>(kLargestSquaredNorm))};
         });
       case KeyKind::cosine:  // the query is normalised
-        return bound_each(values, facts, count, lower, upper, [=, this](float value, float fact) {
-          return Near{1.0f - value / std::sqrt(fact), 2 * relative_,
-                      (fact > kSmallestSquaredNorm) & (fact < static_cast<float>(kLargestSquaredNorm))};
+        return bound_each(values, bound_sums, count, lower, upper, [=, this](float value, float bound_sum) {
+          return Near{1.0f - value / std::sqrt(bound_sum), 2 * relative_,
+                      (bound_sum > kSmallestSquaredNorm) & (bound_sum < static_cast<float>(kLargestSquaredNorm))};
         });
       case KeyKind::linf:
-        return bound_each(values, facts, count, lower, upper, [=, this](float value, float fact) {
-          return Near{value, value * relative_ + absolute_, (fact < kInfinity) & (value < kInfinity)};
+        return bound_each(values, bound_sums, count, lower, upper, [=, this](float value, float bound_sum) {
+          return Near{value, value * relative_ + absolute_, (bound_sum < kInfinity) & (value < kInfinity)};
         });
       default:  // sums of terms that are not negative
-        bound_each(values, facts, count, lower, upper, [=, this](float value, float) {
+        bound_each(values, bound_sums, count, lower, upper, [=, this](float value, float) {
           return Near{value, value * relative_ + absolute_, value < kInfinity};
         });
     }
@@ -58,10 +58,10 @@ class KeyBounds {
     int known;  // 0 or 1, as comparisons by vectors give it
   };
   template <typename Of>
-  static void bound_each(const float* values, const float* facts, int64_t count, float* lower, float* upper,
+  static void bound_each(const float* values, const float* bound_sums, int64_t count, float* lower, float* upper,
                          const Of& of) {
     for (int64_t i = 0; i < count; ++i) {
-      const Near near = of(values[i], facts[i]);
+      const Near near = of(values[i], bound_sums[i]);
       const bool known = (near.known & (std::fabs(values[i]) < kInfinity)) != 0;
       lower[i] = known ? near.key - near.error : -kInfinity;
       upper[i] = known ? near.key + near.error : kInfinity;

@@ -95,7 +95,7 @@ class KnnCuda final : public KnnBackend {
     const DeviceLists lists = sorted_lists();
     const auto copy = [&] { rows_.context().copy_values(neighbors, lists.neighbors, lists.queries * lists.k); };
     copy();
-    if (settle_last()) copy();
+    if (finish_last()) copy();
     rows_.context().synchronize();
   }
 
@@ -118,7 +118,7 @@ class KnnCuda final : public KnnBackend {
     if (selected_) {
       launch_write_selected(*selected_, task_.k, task_.shape.metric, out, rows_.stream());
       selected_.reset();
-      (void)settle_last();
+      (void)finish_last();
       return;
     }
     const DeviceLists lists = sorted_lists();
@@ -130,7 +130,7 @@ class KnnCuda final : public KnnBackend {
       }
     };
     write();
-    if (settle_last()) write();
+    if (finish_last()) write();
   }
 
  private:
@@ -160,7 +160,7 @@ class KnnCuda final : public KnnBackend {
       uint64_t* const found = rows_seen_ == 0 ? lists : rows_.at(layout_.found);
       products_.search(batch, first, waits ? first : 0, piece, found);
       if (!waits) {
-        settle(batch, piece, found);
+        finish(batch, piece, found);
       } else if (batch.count < queries_.count) {
         (void)rows_.read_status(&piece);  // so that progress is true and a cancelled search ends soon
       }
@@ -177,7 +177,7 @@ class KnnCuda final : public KnnBackend {
   }
 
   // True where results have changed.
-  bool settle_last() {
+  bool finish_last() {
     if (!unseen_) return false;
     const ProductBase piece = *unseen_;
     unseen_.reset();
@@ -186,11 +186,11 @@ class KnnCuda final : public KnnBackend {
       (void)rows_.read_status(&piece);
       return false;
     }
-    return settle(queries_, piece, lists_of(0, queries_.count).neighbors);
+    return finish(queries_, piece, lists_of(0, queries_.count).neighbors);
   }
 
   // Waits, then searches failed queries again; false if no query failed.
-  bool settle(const DeviceRowsView& batch, const ProductBase& piece, uint64_t* found) const {
+  bool finish(const DeviceRowsView& batch, const ProductBase& piece, uint64_t* found) const {
     const SearchStatus done = rows_.read_status(&piece);
     if (done.failed == 0) return false;
     if (plan_.product->streams()) {  // what follows multiplies operands
@@ -303,7 +303,7 @@ class KnnCuda final : public KnnBackend {
       }
       rows_seen_ += piece.rows.count;
     }
-    (void)settle_last();
+    (void)finish_last();
     return sorted_lists();
   }
 

@@ -11,7 +11,7 @@
 
 namespace kith {
 
-// The device that `resources` asks for, `automatic` settled for this search: where its data is, if that is a GPU's
+// The device that `resources` asks for, `automatic` resolved for this search: where its data is, if that is a GPU's
 // memory. InvalidArgument where there is no such device, or data lies on another.
 Device resolve_device(const SearchTask& task, const Resources& resources);
 

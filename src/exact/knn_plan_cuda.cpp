@@ -38,12 +38,12 @@ constexpr int64_t kFileChunkBytes = int64_t{64} << 20;
 constexpr int64_t kPinnedFrom = kPinnedBytes;  // bytes of a base
 constexpr int64_t kGatherBytes = int64_t{4} << 20;
 
-constexpr int64_t kDirectQueries = 64;  // so few need no operands, where doubles are fast
+constexpr int64_t kDirectQueries = 64;  // up to this many need no operands, where doubles are fast
 
 // Products.
-constexpr int64_t kProductFromRows = 4096;              // below this the direct engine is as fast,
-constexpr int64_t kProductFewRows = 512;                // unless queries are many: from so few rows on,
-constexpr int64_t kProductFewPairs = int64_t{1} << 21;  // where there are so many keys to compute
+constexpr int64_t kProductFromRows = 4096;              // below this the direct engine is as fast
+constexpr int64_t kProductFewRows = 512;                // the same with many queries,
+constexpr int64_t kProductFewPairs = int64_t{1} << 21;  // that is, with at least this many keys to compute
 constexpr int64_t kProductQueries = 16384;              // one or two gigabytes of minima with a full piece
 constexpr int64_t kProductGoodQueries = 2048;
 constexpr int64_t kProductLeastQueries = 256;
@@ -63,17 +63,17 @@ constexpr int64_t kSelectLargestK = 512;  // up to this k selecting k groups is 
 constexpr int64_t kStreamFromCols = 256;
 constexpr int64_t kStreamedRows = 128;  // selected for each query, and more where windows are wide
 constexpr int64_t kStreamedWideRows = 512;
-constexpr int kPartRows = 8;              // of the smallest groups
+constexpr int kPartRows = 8;              // rows of the smallest groups
 constexpr int64_t kSpareCandidates = 128;
 constexpr int64_t kCandidatesPerNeighbor = 2;
-constexpr int64_t kWideCandidates = 1024;   // at least, of very wide rows, whose windows are wide too
-constexpr double kLikelyCandidates = 1.2;   // these must be so many times what is likely
+constexpr int64_t kWideCandidates = 1024;   // the least of very wide rows, whose windows are wide too
+constexpr double kLikelyCandidates = 1.2;   // room for candidates, as a multiple of the number expected
 constexpr int64_t kRetryCandidates = 2048;  // at least; for large k
 constexpr int64_t kRetryCandidatesPerNeighbor = 8;
 
 // Range search.
 constexpr int64_t kRangeQueries = 4096;  // their candidates take 32 MiB
-constexpr int64_t kHitsPerQuery = 1024;  // that products have room for, on the average
+constexpr int64_t kHitsPerQuery = 1024;  // room for hits of products, on average
 constexpr int64_t kRangeCandidates = 2048;
 
 // The length of equal pieces of at most `most` rows, as few as possible: a short last piece would have few groups.
@@ -96,7 +96,7 @@ int64_t host_bytes(const SearchTask& task, const KnnCudaPlan& plan) {
 }
 
 // Computes the sizes that follow from the rest of the plan, and its bytes.
-void settle_workspace(const SearchTask& task, KnnCudaPlan& plan) {
+void size_workspace(const SearchTask& task, KnnCudaPlan& plan) {
   if (!task.within()) {
     plan.device_bytes = KnnWorkspace(task, plan).bytes;
     return;
@@ -159,7 +159,7 @@ KnnCudaPlan plan_direct(const SearchTask& task, const DeviceInfo& device, const 
 
   const int64_t smallest_row_tile = std::min(rows, std::max(fewest_rows(task), kSmallestRowTile));
   for (;;) {
-    settle_workspace(task, plan);
+    size_workspace(task, plan);
     if (plan.device_bytes <= budget.device) break;
     if (plan.few) {
       plan.few = false;
@@ -366,7 +366,7 @@ bool plan_product(const SearchTask& task, const DeviceInfo& device, const PlanBu
   for (;;) {
     plan.query_tile = std::min(plan.query_tile, product.queries);  // failed queries are tried again as a batch
     choose_way(task, choice, most_shared, product);
-    settle_workspace(task, plan);
+    size_workspace(task, plan);
     if (plan.device_bytes <= budget.device) return true;
     if (plan.few) {
       plan.few = false;
@@ -443,7 +443,7 @@ KnnCudaPlan plan_knn_cuda(const SearchTask& task, const DeviceInfo& device, cons
       break;
     }
   }
-  settle_workspace(task, plan);
+  size_workspace(task, plan);
   plan.apart = choice.apart;
   return plan;
 }

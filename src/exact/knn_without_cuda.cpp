@@ -10,7 +10,7 @@ std::unique_ptr<KnnBackend> make_knn_cuda(const SearchTask&, const KnnCudaPlan&,
   throw_no_cuda();
 }
 
-std::unique_ptr<RangeBackend> make_range_cuda(const SettledSearch&, float, const Resources&) { throw_no_cuda(); }
+std::unique_ptr<RangeBackend> make_range_cuda(const PlannedSearch&, float, const Resources&) { throw_no_cuda(); }
 
 void write_range_cuda(const RangeView&, const RangeOnDevice&, int, const Resources&) { throw_no_cuda(); }
 

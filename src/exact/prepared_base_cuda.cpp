@@ -73,7 +73,7 @@ PreparedBaseCuda::PreparedBaseCuda(int device, const MatrixView& base, const Pre
   if (bad[1] != kNoBadRow) throw_negative("base", options.first_row + bad[1]);
   if (bad[0] != kNoBadRow) throw_not_finite("base", options.first_row + bad[0]);
   // Callers' streams may read them.
-  for (DeviceBuffer* const buffer : {&matrix_, &operand_memory_, &fact_memory_}) {
+  for (DeviceBuffer* const buffer : {&matrix_, &operand_memory_, &terms_memory_}) {
     buffer->free_in_order_of(freeing_context(device));
   }
   norms_.free_in_order_of(freeing_context(device));
@@ -87,7 +87,7 @@ ByteScreenView PreparedBaseCuda::byte_screen() const {
 
 int64_t PreparedBaseCuda::bytes() const {
   const std::lock_guard lock(mutex_);
-  return matrix_.bytes() + norms_.bytes() + operand_memory_.bytes() + fact_memory_.bytes() +
+  return matrix_.bytes() + norms_.bytes() + operand_memory_.bytes() + terms_memory_.bytes() +
          (screen_ == nullptr ? 0 : screen_->memory.bytes());
 }
 
@@ -146,8 +146,8 @@ void PreparedBaseCuda::prepare_operands(const MatrixView& base, Metric metric, c
   const int64_t chunks = operand_chunks(base.cols(), operand_value_bytes(type));
   operand_memory_ = DeviceBuffer(operand_bytes(base.rows(), chunks), "the index's operands", context_, resources);
   const FactsLayout layout(base.rows(), base.cols());
-  fact_memory_ = DeviceBuffer(layout.bytes, "the index's operands", context_, resources);
-  std::byte* const memory = fact_memory_.data();
+  terms_memory_ = DeviceBuffer(layout.bytes, "the index's operands", context_, resources);
+  std::byte* const memory = terms_memory_.data();
   operands_ = {operand_memory_.data(), layout.terms.in(memory), layout.centre.in(memory), layout.bounds.in(memory)};
   make_operands(metric, type, rows_, base.cols(), operands_, nullptr, context_->stream());
 }

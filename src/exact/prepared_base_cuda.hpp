@@ -41,7 +41,7 @@ class PreparedBaseCuda final : public PreparedBase {
   DeviceBuffer matrix_;
   DeviceArray<double> norms_;
   DeviceBuffer operand_memory_;
-  DeviceBuffer fact_memory_;
+  DeviceBuffer terms_memory_;
   DeviceRowsView rows_;
   OperandsView operands_;
   Metric metric_;

@@ -303,7 +303,7 @@ class RangeSearch : private ProductStep {
 
 class RangeCuda final : public RangeBackend {
  public:
-  RangeCuda(const SettledSearch& search, float most, const Resources& results)
+  RangeCuda(const PlannedSearch& search, float most, const Resources& results)
       : task_(search.task()),
         plan_(search.plan_as<KnnCudaPlan>()),
         layout_(task_, plan_),
@@ -382,7 +382,7 @@ class RangeCuda final : public RangeBackend {
 
 }  // namespace
 
-std::unique_ptr<RangeBackend> make_range_cuda(const SettledSearch& search, float most, const Resources& results) {
+std::unique_ptr<RangeBackend> make_range_cuda(const PlannedSearch& search, float most, const Resources& results) {
   const DeviceGuard guard(search.plan().device.index);
   return std::make_unique<RangeCuda>(search, most, results);
 }

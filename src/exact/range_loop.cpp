@@ -52,7 +52,7 @@ int64_t range_limit(int64_t found, const SearchTask& task, Device device, bool p
 }
 
 // `held`: memory in use beside the search, for example by its filter.
-[[noreturn]] void throw_too_many(int64_t found, const SettledSearch& search, int64_t held, bool prepares,
+[[noreturn]] void throw_too_many(int64_t found, const PlannedSearch& search, int64_t held, bool prepares,
                                  const Resources& resources) {
   const Device device = search.plan().device;
   const int64_t rows = bytes_of_rows(found, search.task().shape, resources);
@@ -72,7 +72,7 @@ void require_range_memory(const SearchShape& shape, const RangeParams& params, c
                  range_footprint(shape, request_of(params), params.filter, resources), resources);
 }
 
-std::unique_ptr<RangeBackend> make_backend(const SettledSearch& search, const RangeParams& params,
+std::unique_ptr<RangeBackend> make_backend(const PlannedSearch& search, const RangeParams& params,
                                            const Resources& resources) {
   const float most = key_of(params.metric, params.radius);
   return dispatch(
@@ -92,7 +92,7 @@ void warn_of_negative_radius(const RangeParams& params, const Resources& resourc
 
 // Searches batch after batch, and calls done(first query, queries, backend, meter), which takes the hits of each.
 template <typename Done>
-void for_each_batch(const SettledSearch& search, const RangeParams& params, WhenFull when_full,
+void for_each_batch(const PlannedSearch& search, const RangeParams& params, WhenFull when_full,
                     const Resources& resources, const Done& done) {
   warn_of_negative_radius(params, resources);
   if (!search.anything_to_find()) return;
@@ -174,7 +174,7 @@ RangeOnDevice parts_of(const RangeNeighbors& result) { return {result.offsets(),
 // device's memory.
 std::optional<RangeNeighbors> found_on_device(const SearchShape& shape, const RangeParams& params,
                                               const SearchInput& input, const Resources& resources) {
-  const SettledSearch search(shape, request_of(params), input, resources);
+  const PlannedSearch search(shape, request_of(params), input, resources);
   if (!search.anything_to_find() || search.numbers() != nullptr) return std::nullopt;
   if (search.plan().query_batch < shape.queries) return std::nullopt;
   const std::unique_ptr<RangeBackend> backend = make_backend(search, params, resources);
@@ -239,7 +239,7 @@ RangeNeighbors search_range(const SearchShape& shape, const RangeParams& params,
   const DefaultFloatMode mode;
   if (counts_memory(resources)) require_range_memory(shape, params, resources);
   if (!params.result_space.host_readable()) return search_to_device(shape, params, input, resources);
-  SettledSearch search(shape, request_of(params), input, resources);
+  PlannedSearch search(shape, request_of(params), input, resources);
   std::vector<CollectedHits> parts;
   std::optional<RangeNeighbors> whole;
   for_each_batch(search, params, WhenFull::count, resources,
@@ -259,7 +259,7 @@ void search_range(const SearchShape& shape, const RangeParams& params, const Sea
                   const Resources& resources) {
   const DefaultFloatMode mode;
   if (counts_memory(resources)) require_range_memory(shape, params, resources);
-  const SettledSearch search(shape, request_of(params), input, resources);
+  const PlannedSearch search(shape, request_of(params), input, resources);
   int64_t told = 0;
   for_each_batch(search, params, WhenFull::smaller_batches, resources,
                  [&](int64_t first, int64_t, RangeBackend& backend, ProgressMeter& meter) {

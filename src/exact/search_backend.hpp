@@ -31,7 +31,7 @@
 
 namespace kith {
 
-class SettledSearch;
+class PlannedSearch;
 namespace custom {
 struct TileMetric;
 }
@@ -103,8 +103,8 @@ class RangeBackend : public SearchBackend {
 };
 
 // Rows with keys up to `most` are in range. They are kept in memory of `results`, which the plan does not count.
-std::unique_ptr<RangeBackend> make_range_cpu(const SettledSearch& search, float most, const Resources& results);
-std::unique_ptr<RangeBackend> make_range_cuda(const SettledSearch& search, float most, const Resources& results);
+std::unique_ptr<RangeBackend> make_range_cpu(const PlannedSearch& search, float most, const Resources& results);
+std::unique_ptr<RangeBackend> make_range_cuda(const PlannedSearch& search, float most, const Resources& results);
 
 // A result from the host to a device's memory; waits.
 void write_range_cuda(const RangeView& found, const RangeOnDevice& out, int device, const Resources& resources);

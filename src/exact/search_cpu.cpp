@@ -60,7 +60,7 @@ class KnnCpu final : public KnnBackend, private CandidateUser {
 class RangeCpu final : public RangeBackend, private CandidateUser {
  public:
   // Rows with keys up to `most` are in range. Hits are kept in memory of `results`, which the plan does not count.
-  RangeCpu(const SettledSearch& search, float most, const Resources& results)
+  RangeCpu(const PlannedSearch& search, float most, const Resources& results)
       : most_(most),
         scanner_(search.task(), search.plan_as<KnnCpuPlan>(),
                  search.kept() == nullptr ? nullptr : search.kept()->bits(), search.resources()),
@@ -139,7 +139,7 @@ std::unique_ptr<KnnBackend> make_knn_cpu(const SearchTask& task, const KnnCpuPla
   return std::make_unique<KnnCpu>(task, plan, kept == nullptr ? nullptr : kept->bits(), resources);
 }
 
-std::unique_ptr<RangeBackend> make_range_cpu(const SettledSearch& search, float most, const Resources& results) {
+std::unique_ptr<RangeBackend> make_range_cpu(const PlannedSearch& search, float most, const Resources& results) {
   return std::make_unique<RangeCpu>(search, most, results);
 }
 

@@ -63,10 +63,10 @@ class SearchRows {
   // A batch of queries; resets the status and looks at them, but for those of a search that has a page, which may do
   // without (look_at_queries() does it for them).
   DeviceRowsView load_queries(const MatrixView& queries, int64_t first_query);
-  // Enqueues what finds queries that are not finite, and their norms; and brings them where they were to go with a
-  // launch.
+  // Enqueues the check for non-finite queries and the computation of their norms, and copies queries to the device that
+  // were to travel as launch arguments.
   void look_at_queries(DeviceRowsView& queries);
-  // Those that go with a launch: of a search that has a page.
+  // Queries that travel as launch arguments, in a search that has a page.
   const InlineQueries& inline_queries() const { return few_->with_launch(); }
   // Where the first row that is not finite is noted by who looks at rows before distances are computed; or null.
   const uint32_t* bad_row_before() const { return looks_at_rows() ? &status()->bad_row : nullptr; }

@@ -47,15 +47,16 @@ bool to_bytes(const float* values, int64_t cols, T* out) {
 // KeyBounds examines the others.
 class QuickTest {
  public:
-  // `facts` are those of the tile's rows.
-  QuickTest(KeyKind kind, int64_t cols, double query_squared_norm, float threshold, const float* facts, int64_t rows)
+  // `bound_sums` are those of the tile's rows.
+  QuickTest(KeyKind kind, int64_t cols, double query_squared_norm, float threshold, const float* bound_sums,
+            int64_t rows)
       : kind_(kind) {
     const auto relative = static_cast<float>(product_error(cols));
     const auto absolute = static_cast<float>(underflow_error(cols));
     if (kind == KeyKind::inner_product) {
       // Sums of squares are in the order of their bits; NaN where one is: then nothing is excluded.
       int32_t bits = 0;
-      for (int64_t i = 0; i < rows; ++i) bits = std::max(bits, std::bit_cast<int32_t>(std::fabs(facts[i])));
+      for (int64_t i = 0; i < rows; ++i) bits = std::max(bits, std::bit_cast<int32_t>(std::fabs(bound_sums[i])));
       const auto largest = std::bit_cast<float>(bits);
       const bool known = query_squared_norm < kLargestSquaredNorm && largest < static_cast<float>(kLargestSquaredNorm);
       const auto query_norm = static_cast<float>(std::sqrt(query_squared_norm));
@@ -73,13 +74,13 @@ class QuickTest {
   }
 
   // Writes the rows that are not excluded and returns how many there are.
-  int64_t run(const float* values, const float* facts, int64_t rows, uint16_t* left) const {
+  int64_t run(const float* values, const float* bound_sums, int64_t rows, uint16_t* left) const {
     const float limit = limit_;
     // Tests all rows without branches, which compilers vectorise: few pass, and which ones cannot be predicted.
     const auto keep = [&](const auto& excluded) {
       static_assert(kTileRows % 8 == 0);
       alignas(8) uint8_t passes[kTileRows];
-      for (int64_t i = 0; i < rows; ++i) passes[i] = !excluded(values[i], facts[i]);
+      for (int64_t i = 0; i < rows; ++i) passes[i] = !excluded(values[i], bound_sums[i]);
       for (int64_t i = rows; i % 8 != 0; ++i) passes[i] = 0;
       int64_t count = 0;
       for_each_set(passes, rows, [&](int64_t i) { left[count++] = static_cast<uint16_t>(i); });
@@ -89,13 +90,14 @@ class QuickTest {
       case KeyKind::inner_product:
         return keep([=](float value, float) { return (value < limit) & (value > -kInfinity); });
       case KeyKind::cosine:
-        return keep([=](float value, float fact) {
-          const bool known = (fact > kSmallestSquaredNorm) & (fact < static_cast<float>(kLargestSquaredNorm));
-          return (limit > 0) & known & (value > -kInfinity) & ((value <= 0) | (value * value < limit * fact));
+        return keep([=](float value, float bound_sum) {
+          const bool known = (bound_sum > kSmallestSquaredNorm) & (bound_sum < static_cast<float>(kLargestSquaredNorm));
+          return (limit > 0) & known & (value > -kInfinity) & ((value <= 0) | (value * value < limit * bound_sum));
         });
       case KeyKind::linf:
-        return keep(
-            [=](float value, float fact) { return (value > limit) & (value < kInfinity) & (fact < kInfinity); });
+        return keep([=](float value, float bound_sum) {
+          return (value > limit) & (value < kInfinity) & (bound_sum < kInfinity);
+        });
       default: return keep([=](float value, float) { return (value > limit) & (value < kInfinity); });
     }
   }
@@ -129,11 +131,12 @@ class TileScan {
       if (side_by_side_) put_side_by_side(rows);
       for (int64_t q = 0; q < scanner_.queries(); ++q) {
         // Those of products are of the rows alone, and known after the first query.
-        float* const facts = q > 0 && is_product(scanner_.kind()) ? nullptr : facts_;
+        float* const bound_sums = q > 0 && is_product(scanner_.kind()) ? nullptr : bound_sums_;
         if (side_by_side_) {
-          scan_columns_cpu(scanner_.kind(), queries_ + q * rows.cols(), {columns_, rows.cols(), count}, values_, facts);
+          scan_columns_cpu(scanner_.kind(), queries_ + q * rows.cols(), {columns_, rows.cols(), count}, values_,
+                           bound_sums);
         } else {
-          scan_rows(q, rows, facts);
+          scan_rows(q, rows, bound_sums);
         }
         if (const int64_t bad = take_tile(q, rows, tile); bad >= 0) return bad;
       }
@@ -145,12 +148,12 @@ class TileScan {
 
   // One query against at most kTileRows rows, of which the first is number `first`. Returns as run().
   int64_t scan_tile(int64_t query, const MatrixView& rows, int64_t first) {
-    scan_rows(query, rows, facts_);
+    scan_rows(query, rows, bound_sums_);
     return take_tile(query, rows, first);
   }
 
  private:
-  // Whether rows of bytes are multiplied as they are, with the queries that are bytes too.
+  // Whether rows of bytes are multiplied as bytes, with queries of bytes.
   static bool takes_bytes(CpuScanner& scanner) {
     const MatrixView& base = scanner.base();
     const bool bytes = base.dtype() == DType::u8 || base.dtype() == DType::i8;
@@ -181,21 +184,21 @@ class TileScan {
     pack(widened, cols);
   }
 
-  // Fills values_, and `facts` unless it is null.
-  void scan_rows(int64_t query, const MatrixView& rows, float* facts) {
+  // Fills values_, and `bound_sums` unless it is null.
+  void scan_rows(int64_t query, const MatrixView& rows, float* bound_sums) {
     uint8_t bytes[kMostDotColumns];
     const CanonicalQuery own = scanner_.canonical(query);
     const bool is_signed = rows.dtype() == DType::i8;
     if (takes_bytes_ && (is_signed ? to_bytes(own.values, rows.cols(), reinterpret_cast<int8_t*>(bytes))
                                    : to_bytes(own.values, rows.cols(), bytes))) {
       const double scale = scanner_.kind() == KeyKind::cosine ? own.inverse_norm : 1.0;
-      scan_byte_rows_cpu(scanner_.kind(), bytes, static_cast<float>(scale), rows, values_, facts);
+      scan_byte_rows_cpu(scanner_.kind(), bytes, static_cast<float>(scale), rows, values_, bound_sums);
     } else {
-      scan_rows_cpu(scanner_.kind(), queries_ + query * rows.cols(), rows, values_, facts);
+      scan_rows_cpu(scanner_.kind(), queries_ + query * rows.cols(), rows, values_, bound_sums);
     }
   }
 
-  // Pushes candidates from values_ and facts_: of all rows, or of rows begin .. end - 1.
+  // Pushes candidates from values_ and bound_sums_: of all rows, or of rows begin .. end - 1.
   int64_t take_tile(int64_t query, const MatrixView& rows, int64_t first) {
     CandidateList& list = scanner_.list(query, split_);
     scanner_.exchange_threshold(query, &list);
@@ -216,19 +219,19 @@ class TileScan {
     float threshold = list.threshold();
     uint16_t left[kTileRows];
     const float* const values = values_ + begin;
-    const float* const facts = facts_ + begin;
-    const QuickTest quick(scanner_.kind(), rows.cols(), squared_norm, threshold, facts, end - begin);
-    int64_t count = quick.run(values, facts, end - begin, left);
+    const float* const bound_sums = bound_sums_ + begin;
+    const QuickTest quick(scanner_.kind(), rows.cols(), squared_norm, threshold, bound_sums, end - begin);
+    int64_t count = quick.run(values, bound_sums, end - begin, left);
     if (const TiesWithKth ties(scanner_.base(), list); ties) {
       count = std::remove_if(left, left + count, [&](uint16_t i) { return ties(first + begin + i); }) - left;
     }
     float some_values[kTileRows];
-    float some_facts[kTileRows];
+    float some_bound_sums[kTileRows];
     for (int64_t n = 0; n < count; ++n) some_values[n] = values[left[n]];
-    for (int64_t n = 0; n < count; ++n) some_facts[n] = facts[left[n]];
+    for (int64_t n = 0; n < count; ++n) some_bound_sums[n] = bound_sums[left[n]];
     float lower[kTileRows];
     float upper[kTileRows];
-    bounds.bound(some_values, some_facts, count, lower, upper);
+    bounds.bound(some_values, some_bound_sums, count, lower, upper);
     for (int64_t n = 0; n < count; ++n) {
       const int64_t i = begin + left[n];
       const bool counts = !(lower[n] > threshold) && scanner_.keeps_row(first + i);
@@ -252,7 +255,7 @@ class TileScan {
   const bool side_by_side_;
   float columns_[kMostColumnsSideBySide * kTileRows];
   float values_[kTileRows];
-  float facts_[kTileRows] = {};
+  float bound_sums_[kTileRows] = {};
 };
 
 // The same behind the screen of a prepared base: scans the rows that it does not exclude, in stretches of panels where

@@ -127,7 +127,8 @@ Index IndexAccess::without_rows(const Index& index, const Resources& given) {
   if (version == nullptr) return Index(std::move(impl));
   impl->versions.publish(
       [&](const IndexVersion*) {
-        return IndexVersion{kith::without_rows(*from.kind, version->state, resources), IdTable(), version->offset, nullptr};
+        return IndexVersion{kith::without_rows(*from.kind, version->state, resources), IdTable(), version->offset,
+                            nullptr};
       },
       resources);
   return Index(std::move(impl));
@@ -150,7 +151,7 @@ int parts_of(const IndexPlacement& placement) {
 // The number of copies that fit in the GPUs' memory. Parts of a CPU share what is on the host.
 int copies_that_fit(const IndexPlacement& placement, int64_t bytes, const Resources& resources) {
   const int parts = parts_of(placement);
-  int64_t room = kNoLimit;  // of the part that has the least
+  int64_t room = kNoLimit;  // free memory of the part that has the least
   for (const DeviceParts& one : placement.devices) {
     if (one.device.kind != DeviceKind::cuda) continue;
     room = std::min(room, device_memory_left(one.device.index, resources) / one.parts);
@@ -164,7 +165,7 @@ int copies_that_fit(const IndexPlacement& placement, int64_t bytes, const Resour
 
 // The placement with its number of copies filled in. InvalidArgument if the parts cannot be divided so, Unsupported if
 // the index cannot be split into shards.
-IndexPlacement settled(const IndexPlacement& given, const std::string& factory, const IndexState* state,
+IndexPlacement resolved(const IndexPlacement& given, const std::string& factory, const IndexState* state,
                        const Resources& resources) {
   IndexPlacement placement = given;
   if (placement.devices.empty()) placement.devices = {{Device::automatic()}};
@@ -208,7 +209,7 @@ Index Index::to(const IndexPlacement& given, const Resources& resources) const {
   }
   const std::shared_ptr<const IndexVersion> version = impl_->versions.current();
   const IndexState* const state = state_of(version.get());
-  const IndexPlacement placement = settled(given, impl_->factory, state, resources);
+  const IndexPlacement placement = resolved(given, impl_->factory, state, resources);
   for (const DeviceParts& one : placement.devices) {
     if (one.device.kind == DeviceKind::cuda) static_cast<void>(usable_gpu_when_idle(one.device));
   }

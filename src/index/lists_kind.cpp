@@ -65,7 +65,7 @@ class ListsState final : public IndexState {
     if (is_divided(content().space, resources)) {
       return search_in_shards(queries, out, wanted.probes, params.filter, resources);
     }
-    search_somewhere(queries, out.space, wanted, params.filter, resources,
+    dispatch_search(queries, out.space, wanted, params.filter, resources,
                      [&](const SearchableLists& lists, const MatrixView& asked, const IvfSearch& all) {
                        lists.search(asked, all, out, resources);
                      });
@@ -115,7 +115,7 @@ class ListsState final : public IndexState {
     const IvfSearch wanted{.probes = probes_for(params.probes),
                            .most = key_of(params_.metric, params.radius),
                            .prepares = params_.prepare};
-    return search_somewhere(queries, MemorySpace::host(), wanted, params.filter, resources,
+    return dispatch_search(queries, MemorySpace::host(), wanted, params.filter, resources,
                             [&](const SearchableLists& lists, const MatrixView& asked, const IvfSearch& all) {
                               return lists.range_search(asked, all, resources);
                             });
@@ -250,7 +250,8 @@ class ListsState final : public IndexState {
                         const Resources& part) {
                       const auto own = shard(number, resources.parts(), part);
                       within_limits("the search of a shard", part, [&](const Resources& used) {
-                        own->search_lists_alone(asked, to, lists, ranked.size() > 0 ? ranked.data() : nullptr, kept, used);
+                        own->search_lists_alone(asked, to, lists, ranked.size() > 0 ? ranked.data() : nullptr, kept,
+                                                used);
                       });
                     });
     };
@@ -291,7 +292,8 @@ class ListsState final : public IndexState {
     all.deliver(resources);
   }
 
-  static MatrixBuffer rows_of(const MatrixView& queries, const std::vector<int64_t>& numbers, const Resources& resources) {
+  static MatrixBuffer rows_of(const MatrixView& queries, const std::vector<int64_t>& numbers,
+                              const Resources& resources) {
     MatrixBuffer some(queries.dtype(), static_cast<int64_t>(numbers.size()), queries.cols(), "queries of short lists",
                       resources);
     for (size_t i = 0; i < numbers.size(); ++i) {
@@ -333,7 +335,7 @@ class ListsState final : public IndexState {
                           const RowFilter& filter, const Resources& resources) const {
     const IvfSearch wanted{
         .k = out.k, .probes = lists, .ranked = ranked, .extends = false, .prepares = params_.prepare};
-    search_somewhere(queries, out.space, wanted, filter, resources,
+    dispatch_search(queries, out.space, wanted, filter, resources,
                      [&](const SearchableLists& own, const MatrixView& asked, const IvfSearch& all) {
                        own.search(asked, all, out, resources);
                      });
@@ -369,7 +371,7 @@ class ListsState final : public IndexState {
 
   // Chooses the device, checks and converts the queries for it, and calls search(lists, queries, parameters).
   template <typename Search>
-  auto search_somewhere(const MatrixView& queries, const MemorySpace& out, IvfSearch wanted, const RowFilter& filter,
+  auto dispatch_search(const MatrixView& queries, const MemorySpace& out, IvfSearch wanted, const RowFilter& filter,
                         const Resources& resources, const Search& search) const
       -> std::invoke_result_t<Search, const SearchableLists&, const MatrixView&, const IvfSearch&> {
     const bool there = !queries.space().host_readable() && queries.dtype() == DType::f32;

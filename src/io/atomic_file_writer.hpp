@@ -2,7 +2,7 @@
 // temporary file in the same directory, which commit() syncs and renames; without commit() it is removed. A replaced
 // file passes on its permissions.
 //
-// A symbolic link is followed, and the file it names is replaced. Targets that are no regular files are refused: a
+// A symbolic link is followed, and the file it names is replaced. Targets that are not regular files are refused: a
 // rename would replace a device or a fifo instead of writing to it.
 #pragma once
 

@@ -55,8 +55,8 @@ class FileEncoder {
   void run(int64_t code_copies, const Resources& given, const Encode& encode) const {
     const DefaultFloatMode mode;
     within_limits("the codes", given, [&](const Resources& resources) {
-      const Device settled = device(resources);
-      const Resources on = settled == resources.device() ? resources : resources.with_device(settled);
+      const Device chosen = device(resources);
+      const Resources on = chosen == resources.device() ? resources : resources.with_device(chosen);
       const ReadMemory memory = rows_.reserve_memory(on);
       const int64_t most = rows_at_once(code_copies, on);
       FileSource source(rows_);
@@ -98,7 +98,8 @@ class FileEncoder {
     const int64_t fewest = std::min(kFewestPieceRows, std::max<int64_t>(info_.rows, 1));
     if (counts_only(resources)) return fewest;
     const int64_t row_bytes = info_.row_bytes() + code_bytes();
-    int64_t rows = std::clamp(kMostPieceBytes / std::max<int64_t>(row_bytes, 1), fewest, std::max<int64_t>(info_.rows, 1));
+    int64_t rows =
+        std::clamp(kMostPieceBytes / std::max<int64_t>(row_bytes, 1), fewest, std::max<int64_t>(info_.rows, 1));
     const auto needed = [&] {
       const RowsInfo piece(rows, info_.cols, info_.dtype);
       return codec_->encoding_footprint(piece, resources.with_device(Device::cpu())).host + info_.read_bytes(rows) +
@@ -132,8 +133,8 @@ void encode_file(const TrainedCodec& codec, const VectorFile& rows, const Mutabl
   });
 }
 
-void encode_file(const TrainedCodec& codec, const VectorFile& rows, const CodesSink& out, const LocalSearchEncoding* how,
-                 const Resources& resources) {
+void encode_file(const TrainedCodec& codec, const VectorFile& rows, const CodesSink& out,
+                 const LocalSearchEncoding* how, const Resources& resources) {
   if (how != nullptr && how->start == CodeStart::given) {
     throw InvalidArgument("codes that are given away have no start to be given; encode to an array that holds them");
   }

@@ -97,10 +97,10 @@ def test_no_command_prints_help_and_fails(kith):
         (["eval", "--found", "f.ibin", "--truth", "t.ibin", "-R", "1,x"], "'x' is not a decimal whole number"),
         (["convert", "a.fbin", "b.npy", "--threads=2"], "--threads"),
         (["eval", "--found", "i.ibin"], "--truth is required"),
-        (["knn", "b.fbin", "q.fbin"], "kith knn has no place for 'b.fbin'; did you mean --base b.fbin --queries q.fbin? See"),
+        (["knn", "b.fbin", "q.fbin"], "kith knn takes no argument 'b.fbin'; did you mean --base b.fbin --queries q.fbin? See"),
         (["eval", "--found", "i.ibin", "t.ibin"], "did you mean --truth t.ibin?"),
-        (["graph", "path", "g", "1", "2"], "kith graph path has no place for 'g'; did you mean --graph g? See"),
-        (["graph", "info", "g"], "kith graph info has no place for 'g'; did you mean --graph g? See"),
+        (["graph", "path", "g", "1", "2"], "kith graph path takes no argument 'g'; did you mean --graph g? See"),
+        (["graph", "info", "g"], "kith graph info takes no argument 'g'; did you mean --graph g? See"),
         (["graph"], "kith graph needs one of its commands: build, eval, info, path, labels, merge, extend, refine; see"),
         (["index", "help"], "unknown command 'index help'; did you mean kith index --help?"),
         (["index", "info", "b.kith"], "unknown command 'index info'; did you mean kith index inspect?"),
@@ -262,7 +262,7 @@ def test_a_slip_of_the_pen_is_answered_with_what_was_meant(kith):
         (["help", "knnn"], "unknown command 'knnn'; did you mean kith knn?"),
         (["help", "index", "bild"], "did you mean kith index build?"),
         (["index", "bild", "--help"], "did you mean kith index build?"),
-        (["knn", "--base", "a.fbin", "--queries", "b.fbin", "--out-ids", "c.ibin", "more"], "no place for 'more'"),
+        (["knn", "--base", "a.fbin", "--queries", "b.fbin", "--out-ids", "c.ibin", "more"], "takes no argument 'more'"),
     ]:
         assert says in kith.fails(2, *line)
     assert "X=0" not in kith.ok("range", "--help").out

@@ -36,7 +36,7 @@ inline Neighbors search_as(const CudaChoice& choice, const Vectors& queries, con
   ViewSource base_rows(b);
   const RowFilter all;
   const SearchInput input{query_rows, base_rows, all};
-  search_knn(SettledSearch(task, std::move(planned), input), result.view());
+  search_knn(PlannedSearch(task, std::move(planned), input), result.view());
   return result;
 }
 

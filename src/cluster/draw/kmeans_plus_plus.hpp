@@ -94,7 +94,7 @@ class KMeansPlusPlus {
   HostArray<float> distances_;  // the same with each trial row added
   MatrixBuffer trial_rows_;
   PackedRows packed_trials_;
-  HostArray<std::byte> packing_;  // what packing these needs
+  HostArray<std::byte> packing_;  // scratch memory for packing them
   PackedQueries packed_;          // all rows, where they stay: every block begins a panel
   std::deque<Scratch> scratch_;
   HostArray<double> sums_;        // the tree's, now

@@ -1,9 +1,9 @@
-// Where the chunks of a dataset are. HDF5 has six ways to say: a B-tree of version 1 in files of the old style; in
-// those of the new style one chunk alone, chunks one behind the other, a fixed array, an extensible array (one axis
-// without end) or a B-tree of version 2 (both).
+// Finds the chunks of a dataset. HDF5 has six kinds of chunk index: a version 1 B-tree in files of the old style; in
+// those of the new style a single chunk, consecutive chunks, a fixed array, an extensible array (one unlimited axis) or
+// a version 2 B-tree (two).
 //
-// A lookup reads what leads to one chunk and keeps the last few blocks of that in a cache: no memory in
-// proportion to the number of chunks.
+// A lookup reads the path to one chunk and caches the last few blocks of it, so that memory does not grow with the
+// number of chunks.
 #pragma once
 
 #include "io/hdf5/filters.hpp"
@@ -23,14 +23,14 @@ inline constexpr int64_t kHdf5Unlimited = INT64_MAX;
 
 struct Hdf5Chunking {
   Hdf5IndexKind kind = Hdf5IndexKind::tree_v1;
-  int64_t index_at = kHdf5Nowhere;  // nowhere: no chunk was ever written
-  std::array<int64_t, 2> chunk{};   // its rows and columns
-  std::array<int64_t, 2> shape{};   // of the dataset
-  std::array<int64_t, 2> most{};    // how far it may grow
-  int64_t chunk_bytes = 0;          // unpacked
+  int64_t index_at = kHdf5Nowhere;  // kHdf5Nowhere: no chunk was ever written
+  std::array<int64_t, 2> chunk{};   // rows and columns of a chunk
+  std::array<int64_t, 2> shape{};   // rows and columns of the dataset
+  std::array<int64_t, 2> most{};    // the dataset's maximum shape
+  int64_t chunk_bytes = 0;          // of an unpacked chunk
   bool filtered = false;
-  bool plain_edges = false;  // chunks that the dataset's edge cuts are stored as they are
-  Hdf5Chunk single;          // of Hdf5IndexKind::single, if filtered
+  bool plain_edges = false;  // partial chunks at the dataset's edge are stored unfiltered
+  Hdf5Chunk single;          // set for a filtered Hdf5IndexKind::single
 
   int64_t chunks_along(size_t axis) const { return count(shape[axis], chunk[axis]); }
   // Some indices count the chunks as if the dataset had grown.

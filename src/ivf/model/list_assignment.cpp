@@ -38,14 +38,14 @@ struct FewRanked {
   FewRanked(ArrayPlaces& block, int64_t lists, int64_t cols)
       : query(block.take<float>(cols)),
         values(block.take<float>(lists + kPlacesPast)),
-        facts(block.take<float>(lists)),
+        bound_sums(block.take<float>(lists)),
         places(block.take<uint32_t>(lists + kPlacesPast)),
         keys(block.take<float>(lists)),
         neighbors(block.take<uint64_t>(lists)) {}
 
   PlacedArray<float> query;  // normalized, for cosine
   PlacedArray<float> values;
-  PlacedArray<float> facts;
+  PlacedArray<float> bound_sums;
   PlacedArray<uint32_t> places;
   PlacedArray<float> keys;
   PlacedArray<uint64_t> neighbors;
@@ -71,14 +71,14 @@ int64_t near_lists(KeyKind kind, const float* query, const MatrixView& centres, 
   const bool differences = has_differences(kind);
   float* const values = memory.values.data();
   scan_rows_cpu(differences ? KeyKind::squared_l2 : kind, query, centres, values,
-                differences ? nullptr : memory.facts.data());
+                differences ? nullptr : memory.bound_sums.data());
   const double relative = product_error(centres.cols());
   double error = underflow_error(centres.cols());  // in addition to the relative error
   if (!differences) {
     double longest = 0;
     for (int64_t i = 0; i < count; ++i) {
       values[i] = -values[i];
-      longest = memory.facts[i] <= longest ? longest : static_cast<double>(memory.facts[i]);  // keeps a NaN
+      longest = memory.bound_sums[i] <= longest ? longest : static_cast<double>(memory.bound_sums[i]);  // keeps a NaN
     }
     const double squared = canonical_squared_norm_cpu(query, centres.cols());
     if (!(squared < kLargestSquaredNorm && longest < kLargestSquaredNorm)) return kUnsure;
@@ -99,13 +99,13 @@ int64_t near_lists_by_cosine(const float* query, double squared, const MatrixVie
   for (int64_t c = 0; c < centres.cols(); ++c) {
     memory.query[c] = static_cast<float>(static_cast<double>(query[c]) * inverse);
   }
-  scan_rows_cpu(KeyKind::cosine, memory.query.data(), centres, memory.values.data(), memory.facts.data());
-  if (!(squared < kLargestSquaredNorm) || !all_finite(memory.values, count) || !all_finite(memory.facts, count)) {
+  scan_rows_cpu(KeyKind::cosine, memory.query.data(), centres, memory.values.data(), memory.bound_sums.data());
+  if (!(squared < kLargestSquaredNorm) || !all_finite(memory.values, count) || !all_finite(memory.bound_sums, count)) {
     return kUnsure;
   }
   float* const lower = memory.values.data();
   float* const upper = memory.keys.data();
-  KeyBounds(KeyKind::cosine, centres.cols(), squared).bound(lower, memory.facts.data(), count, lower, upper);
+  KeyBounds(KeyKind::cosine, centres.cols(), squared).bound(lower, memory.bound_sums.data(), count, lower, upper);
   return places_up_to(lower, count, rank_value(upper, count, probes), memory.places.data());
 }
 
@@ -172,8 +172,8 @@ void rank_lists(Metric metric, const MatrixView& centres, const MatrixView& quer
   if (ranks_few(metric, queries.rows(), centres.rows()) && probes <= centres.rows() && !counts_only(resources)) {
     const HostArrays<FewRanked> memory("the queries' lists", resources, centres.rows(), centres.cols());
     int64_t done = 0;
-    while (done < queries.rows() && rank_one(key_kind(metric), typed_row<float>(queries, done), centres, probes, *memory,
-                                             lists + done * probes)) {
+    while (done < queries.rows() && rank_one(key_kind(metric), typed_row<float>(queries, done), centres, probes,
+                                             *memory, lists + done * probes)) {
       ++done;
     }
     if (done == queries.rows()) return;

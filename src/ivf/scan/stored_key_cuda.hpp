@@ -23,7 +23,8 @@ __device__ inline float stored_key(const DeviceListsView& lists, const Reader& r
   return code_key(keys_of(lists), reader, query, inverse_q, lists.codes + position * code_bytes, centre, inverse_norm);
 }
 
-// The key of a neighbour as a reach, ties included; of distances, but for those of vectors of length 1.
+// A neighbour's key as a reach: its distance in the unit of products, ties included. For keys that are distances, but
+// not those of unit vectors.
 __device__ inline double reach_of(const ListKey& key, uint64_t neighbor, double scale) {
   const double found = key_of_ordered(ordered_of(neighbor));
   const double distance = key.kind == KeyKind::l2 ? found : sqrt(found);

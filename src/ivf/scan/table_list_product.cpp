@@ -52,7 +52,7 @@ class TableListProduct final : public CodeTableScan {
 
  private:
   // What is looked up for a query in a list: the query itself, or what is left of it, kept in a place.
-  const float* load_query(const float* query, int64_t list, double centre_norm, int64_t place, Loaded& facts) {
+  const float* load_query(const float* query, int64_t list, double centre_norm, int64_t place, Loaded& out) {
     const bool differences = has_differences(tables_.kind());
     float key = 0;  // -q c
     if (by_residual_ && differences) {
@@ -66,8 +66,8 @@ class TableListProduct final : public CodeTableScan {
                          1, &key);
     }
     const double squared = canonical_squared_norm_cpu(query, cols_);
-    facts.offset = differences ? static_cast<float>(squared) : key;
-    facts.error = error_of(squared, centre_norm, std::abs(key));
+    out.offset = differences ? static_cast<float>(squared) : key;
+    out.error = error_of(squared, centre_norm, std::abs(key));
     return query;
   }
 

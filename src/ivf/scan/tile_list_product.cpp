@@ -57,7 +57,7 @@ class TileListProduct final : public ListProduct {
         words_of_(ListTables::rounds_words(tables.model()) ? tables.words() : nullptr),
         by_residual_(tables.model().residual && tables.kind() != KeyKind::cosine),
         queries_(round_up(shape.query_block, kTileQueries) * words_, "packed queries", resources),
-        facts_(shape.query_block, "packed queries", resources),
+        queries_of_tile_(shape.query_block, "packed queries", resources),
         panels_(round_up(shape.piece_rows, kTileRows) * words_, "decoded vectors", resources),
         terms_(round_up(shape.piece_rows, kTileRows), "decoded vectors", resources),
         rounded_(kTileVectors * words_, "decoded vectors", resources),
@@ -85,7 +85,7 @@ class TileListProduct final : public ListProduct {
         }
         const RoundedSums sums = round_to_tile_words(query, origin, differences ? -2.0f : -1.0f, cols_,
                                                      rounded_.data() + (i - first) * words_);
-        facts_[i] = {offset_of(queries + numbers[i] * cols_, sums.squares), norm_of(sums.squares, cols_),
+        queries_of_tile_[i] = {offset_of(queries + numbers[i] * cols_, sums.squares), norm_of(sums.squares, cols_),
                      norm_of(sums.errors, cols_)};
       }
       place_tile_queries(rounded_.data(), end - first, words_, queries_.data() + first * words_);
@@ -113,7 +113,8 @@ class TileListProduct final : public ListProduct {
       }
       for (int64_t i = 0; i < here; ++i) most = terms[i] <= most ? most : terms[i];  // a NaN stays
       for (int64_t i = 0; norms_of_codes_.used() && i < here; ++i) {
-        terms[i] = norms_of_codes_.term(codes + (first + i) * code_bytes, decoded_.data() + i * cols_, centre, terms[i]);
+        terms[i] =
+            norms_of_codes_.term(codes + (first + i) * code_bytes, decoded_.data() + i * cols_, centre, terms[i]);
       }
       if (!has_differences(tables_.kind())) std::fill_n(terms, here, 0.0f);
       std::fill(terms + here, terms + kTileRows, 0.0f);
@@ -123,13 +124,13 @@ class TileListProduct final : public ListProduct {
     moved_by_ = words_of_ != nullptr ? words_of_->moved_by : norm_of(most_error, cols_);
   }
 
-  float offset(int64_t query) const override { return facts_[query].offset; }
+  float offset(int64_t query) const override { return queries_of_tile_[query].offset; }
 
   float error(int64_t query) const override {
-    const TileQuery& facts = facts_[query];
-    if (!(facts.norm < kInfinity && norm_ < kInfinity && centre_norm_ < kInfinity)) return kInfinity;
+    const TileQuery& tile_query = queries_of_tile_[query];
+    if (!(tile_query.norm < kInfinity && norm_ < kInfinity && centre_norm_ < kInfinity)) return kInfinity;
     const bool differences = has_differences(tables_.kind());
-    const double a = facts.norm;
+    const double a = tile_query.norm;
     const double r = norm_;
     const double scale = differences ? 2 : 1;
     const double sums = (static_cast<double>(cols_) / 4 + 16) * kUnitRoundoff;  // of squares added up in lanes
@@ -137,11 +138,11 @@ class TileListProduct final : public ListProduct {
     if (has_segments(cols_)) {  // which these tiles have not
       error += 1.03 * product_error(cols_ + 2) * (differences ? (a + r) * (a + r) : a * r);
     }
-    error += scale * (facts.moved_by * r + (a + facts.moved_by) * moved_by_);
+    error += scale * (tile_query.moved_by * r + (a + tile_query.moved_by) * moved_by_);
     if (differences) error += sums * (a * a + r * r);
     if (by_residual_) {
       const double d = 1.01 * kUnitRoundoff * (centre_norm_ + r);
-      error += differences ? 2 * (a + r) * d + d * d : a * d + 2 * kUnitRoundoff * std::abs(facts.offset);
+      error += differences ? 2 * (a + r) * d + d * d : a * d + 2 * kUnitRoundoff * std::abs(tile_query.offset);
     }
     if (norms_of_codes_.used()) error += norms_of_codes_.error(query);
     return static_cast<float>(error * 1.001);
@@ -194,7 +195,7 @@ class TileListProduct final : public ListProduct {
   const CodeWords::Forms* const words_of_;  // codewords, where vectors are put together from them
   const bool by_residual_;                  // what is multiplied is the decoded residual
   HostArray<uint32_t> queries_;
-  HostArray<TileQuery> facts_;
+  HostArray<TileQuery> queries_of_tile_;
   HostArray<uint32_t> panels_;
   HostArray<float> terms_;
   HostArray<uint32_t> rounded_;  // a panel's rows or queries, one by one

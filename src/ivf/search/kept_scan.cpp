@@ -92,25 +92,25 @@ class KeptScan {
     const int64_t first = block * kBlock;
     const int64_t count = std::min(kBlock, count_ - first);
     float values[kMostKeptScanQueries][kBlock];
-    float facts[kBlock] = {};
+    float bound_sums[kBlock] = {};
     if (format_.stores_values() && !vectors_.model().residual) {
-      scan_stored(first, count, values, facts);
+      scan_stored(first, count, values, bound_sums);
     } else {
-      scan_decoded(first, count, decoded_.data() + slot * kBlock * cols_, values, facts);
+      scan_decoded(first, count, decoded_.data() + slot * kBlock * cols_, values, bound_sums);
     }
     for (int64_t q = 0; q < queries_; ++q) {
       KeyBounds(kind_, cols_, norms_[q])
-          .bound(values[q], facts, count, lower_.data() + q * count_ + first, upper_.data() + q * count_ + first);
+          .bound(values[q], bound_sums, count, lower_.data() + q * count_ + first, upper_.data() + q * count_ + first);
     }
   }
 
-  // Facts of products are of the vector alone, and known after the first query.
-  void scan(int64_t q, const MatrixView& rows, float* values, float* facts) const {
-    scan_rows_cpu(kind_, scanned(q), rows, values, q > 0 && is_product() ? nullptr : facts);
+  // Bound sums of products are of the vector alone, and known after the first query.
+  void scan(int64_t q, const MatrixView& rows, float* values, float* bound_sums) const {
+    scan_rows_cpu(kind_, scanned(q), rows, values, q > 0 && is_product() ? nullptr : bound_sums);
   }
 
   // Each vector in place: rows far apart are not covered by hardware prefetching.
-  void scan_stored(int64_t first, int64_t count, float (*values)[kBlock], float* facts) const {
+  void scan_stored(int64_t first, int64_t count, float (*values)[kBlock], float* bound_sums) const {
     constexpr int64_t kAheadBytes = 4096;
     const int64_t bytes = format_.bytes();
     const int64_t ahead = std::clamp<int64_t>(kAheadBytes / bytes, 1, 16);
@@ -125,15 +125,15 @@ class KeptScan {
     for (int64_t i = 0; i < count; ++i) {
       if (first + i + ahead < count_) prefetch(first + i + ahead);
       const MatrixView row(vectors_.code(places_[static_cast<size_t>(first + i)]), format_.dtype, {1, cols_, cols_});
-      for (int64_t q = 0; q < queries_; ++q) scan(q, row, values[q] + i, facts + i);
+      for (int64_t q = 0; q < queries_; ++q) scan(q, row, values[q] + i, bound_sums + i);
     }
   }
 
-  void scan_decoded(int64_t first, int64_t count, float* decoded, float (*values)[kBlock], float* facts) const {
+  void scan_decoded(int64_t first, int64_t count, float* decoded, float (*values)[kBlock], float* bound_sums) const {
     uint32_t places[kBlock];
     std::copy_n(places_.begin() + first, count, places);
     vectors_.decode(places, count, decoded);
-    for (int64_t q = 0; q < queries_; ++q) scan(q, MatrixView(decoded, count, cols_), values[q], facts);
+    for (int64_t q = 0; q < queries_; ++q) scan(q, MatrixView(decoded, count, cols_), values[q], bound_sums);
   }
 
   const ListedVectors& vectors_;

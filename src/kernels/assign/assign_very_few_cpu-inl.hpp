@@ -5,11 +5,11 @@
 // a time for one sum per lane of a vector (add_lanes_cpu-inl.hpp). Included once per instruction set.
 //
 // Cost: rows x (centres + 2) x columns operations in f32, and rows x columns in double if keys are wanted.
-#if defined(KITH_KERNELS_ASSIGN_ASSIGN_HANDFUL_CPU_INL) == defined(HWY_TARGET_TOGGLE)
-#ifdef KITH_KERNELS_ASSIGN_ASSIGN_HANDFUL_CPU_INL
-#undef KITH_KERNELS_ASSIGN_ASSIGN_HANDFUL_CPU_INL
+#if defined(KITH_KERNELS_ASSIGN_ASSIGN_VERY_FEW_CPU_INL) == defined(HWY_TARGET_TOGGLE)
+#ifdef KITH_KERNELS_ASSIGN_ASSIGN_VERY_FEW_CPU_INL
+#undef KITH_KERNELS_ASSIGN_ASSIGN_VERY_FEW_CPU_INL
 #else
-#define KITH_KERNELS_ASSIGN_ASSIGN_HANDFUL_CPU_INL
+#define KITH_KERNELS_ASSIGN_ASSIGN_VERY_FEW_CPU_INL
 #endif
 
 #include <kith/view.hpp>
@@ -178,10 +178,10 @@ bool nearest_of(const CompareTask& task, const MatrixView& rows, int32_t* labels
 }
 
 // Whether this form is faster for so few centres: short vectors are filled by columns as well.
-constexpr bool is_handful(int64_t count) { return kFloats >= 8 && count <= kHandful; }
+constexpr bool is_very_few(int64_t count) { return kFloats >= 8 && count <= kVeryFewCentres; }
 
 // As NearestOfFew.
-HWY_INLINE bool nearest_of_handful(const CompareTask& task, const MatrixView& rows, int32_t* labels, float* keys,
+HWY_INLINE bool nearest_of_very_few(const CompareTask& task, const MatrixView& rows, int32_t* labels, float* keys,
                                    float* scratch) {
   if constexpr (kFloats >= 8) {
     switch (task.count) {

@@ -10,7 +10,7 @@
 #include "core/ordered_key.hpp"
 #include "core/typed_row.hpp"
 #include "kernels/assign/assign_columns_cpu-inl.hpp"
-#include "kernels/assign/assign_handful_cpu-inl.hpp"
+#include "kernels/assign/assign_very_few_cpu-inl.hpp"
 #include "kernels/assign/canonical_pair_cpu-inl.hpp"
 #include "kernels/assign/compare_task.hpp"
 #include "rows/load_cpu-inl.hpp"
@@ -365,8 +365,8 @@ bool NearestOfFew(const CompareTask& task, const MatrixView& rows, int32_t* labe
     return keys == nullptr ? assign_columns<Columns::labels>(task, task.wide, all)
                            : assign_columns<Columns::keys>(task, task.wide, all);
   }
-  if (rows.dtype() == DType::f32 && is_handful(task.count)) {
-    return nearest_of_handful(task, rows, labels, keys, scratch);
+  if (rows.dtype() == DType::f32 && is_very_few(task.count)) {
+    return nearest_of_very_few(task, rows, labels, keys, scratch);
   }
   bool bounded = true;
   visit_dtype(rows.dtype(), [&](auto stored) {
@@ -421,7 +421,7 @@ CentreTable::CentreTable(KeyKind kind, std::vector<float> origin, int64_t capaci
       terms_(padded(capacity), "the centres", resources),
       columns_(short_columns(cols_) * padded(capacity), "the centres", resources),
       groups_(short_group_floats(capacity, cols_), "the centres", resources),
-      lines_(kHandful * padded(cols_), "the centres", resources),
+      lines_(kVeryFewCentres * padded(cols_), "the centres", resources),
       wide_(capacity * padded(cols_), "the centres", resources) {
   if (kind == KeyKind::inner_product) std::fill(origin_.begin(), origin_.end(), 0.0f);
   origin_.resize(static_cast<size_t>(padded(cols_)), 0.0f);
@@ -438,7 +438,7 @@ void CentreTable::set(const MatrixView& rows) {
   std::fill_n(terms_.data(), width, HUGE_VALF);
   std::fill(columns_.begin(), columns_.end(), 0.0f);
   for (int64_t i = 0; i < groups_.size(); ++i) groups_[i] = i / kCentreGroup % (cols_ + 1) == 0 ? HUGE_VALF : 0.0f;
-  std::fill_n(lines_.data(), kHandful * padded(cols_), 0.0f);
+  std::fill_n(lines_.data(), kVeryFewCentres * padded(cols_), 0.0f);
   double largest = 0;
   for (int64_t tile = 0; tile < width; tile += kCentreTile) {
     const int64_t here = std::min(kCentreTile, count - tile);
@@ -459,7 +459,7 @@ void CentreTable::set(const MatrixView& rows) {
         }
         for (int64_t c = 0; c < some; ++c) moved[c] *= factor;
         for (int64_t c = 0; c < some; ++c) wide[c] = static_cast<double>(row[c]);
-        if (count <= kHandful) std::copy_n(moved, some, lines_.data() + (tile + r) * padded(cols_) + first);
+        if (count <= kVeryFewCentres) std::copy_n(moved, some, lines_.data() + (tile + r) * padded(cols_) + first);
         for (int64_t c = 0; cols_ <= kShortColumns && c < some; ++c) {
           columns_[(first + c) * width + tile + r] = row[c];
           group_of(groups_.data(), tile + r, cols_)[(first + c + 1) * kCentreGroup] = moved[c];

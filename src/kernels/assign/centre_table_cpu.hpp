@@ -4,7 +4,7 @@
 // f32 products with a bound on all rounding errors (error_bound.hpp) rule out all centres but one, mostly; canonical
 // keys, from centres in double, decide among the remaining ones. Rows are processed in small groups, without packing or
 // sorting. The form depends on the shape: vectors of centres, vectors along the columns for up to seven centres
-// (assign_handful_cpu-inl.hpp), or vectors of rows if these are short (assign_columns_cpu-inl.hpp).
+// (assign_very_few_cpu-inl.hpp), or vectors of rows if these are short (assign_columns_cpu-inl.hpp).
 //
 // Cost: rows x centres x columns fused multiply-adds in f32, and rows x columns in double. Memory: 12 bytes per value
 // of the centres, 20 for short rows.

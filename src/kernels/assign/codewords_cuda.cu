@@ -22,7 +22,7 @@ constexpr double kNumberError = 0x1p-15 * 1.01;  // of a value whose lowest bits
 constexpr float kNoCodeword = 1.5e38f;           // the term of what fills up a group: never near, and a number
 
 struct PartView {
-  ProductPart facts;
+  ProductPart info;
   const float* origin;
   const float* groups;
   const float* words;
@@ -31,7 +31,7 @@ struct PartView {
 
 __device__ PartView part_of(const ProductTableLayout& layout, const std::byte* tables, int64_t p) {
   PartView part;
-  part.facts = layout.facts.in(tables)[p];
+  part.info = layout.part_infos.in(tables)[p];
   part.origin = layout.origins.in(tables) + p * layout.cols;
   part.groups = layout.groups.in(tables) + p * layout.codewords * (layout.padded_cols + 1);
   part.words = layout.words.in(tables) + p * layout.codewords * layout.cols;
@@ -42,7 +42,7 @@ __device__ PartView part_of(const ProductTableLayout& layout, const std::byte* t
 // The exact nearest codeword of one row, by a whole warp: canonical keys of the codewords within the limit.
 __device__ uint32_t settle(const ProductTableLayout& layout, const PartView& part, const float* row, float limit) {
   uint64_t best = kPadding;
-  for (int w = static_cast<int>(threadIdx.x % 32); w < part.facts.count; w += 32) {
+  for (int w = static_cast<int>(threadIdx.x % 32); w < part.info.count; w += 32) {
     const float* const group = part.groups + w / kGroup * kGroup * (layout.padded_cols + 1) + w % kGroup;
     float value = group[0];
     for (int64_t c = 0; c < layout.cols; ++c) value = fmaf(row[c] - part.origin[c], group[(c + 1) * kGroup], value);
@@ -64,7 +64,7 @@ __device__ void keep(float value, uint32_t number, float& best, float& second) {
 __device__ void finish_row(const ProductTableLayout& layout, const PartView& part, const NearestCodewordRows& rows,
                            int64_t p, int64_t row, float best, float second, float squared_norm) {
   const float norm = sqrtf(squared_norm) * 1.001f;  // covers its rounding
-  const float slack = 2 * (part.facts.constant + norm * (part.facts.linear + norm * part.facts.quadratic));
+  const float slack = 2 * (part.info.constant + norm * (part.info.linear + norm * part.info.quadratic));
   const bool bounded = squared_norm < static_cast<float>(kLargestSquaredNorm);
   const bool sure = bounded && second - best > slack;
   uint32_t word = __float_as_uint(best) & kNumberBits;
@@ -87,7 +87,7 @@ __global__ void __launch_bounds__(kThreads)
   const int64_t first = static_cast<int64_t>(blockIdx.x) * kThreads * kRows + threadIdx.x;
   for (int64_t p = blockIdx.y; p < layout.parts; p += gridDim.y) {
     const PartView part = part_of(layout, tables, p);
-    const int groups = (part.facts.count + kGroup - 1) / kGroup;
+    const int groups = (part.info.count + kGroup - 1) / kGroup;
     __syncthreads();  // the table of the part before is no longer read
     for (int i = static_cast<int>(threadIdx.x); i < groups * (kCols + 1); i += kThreads) {
       table[i] = vectors<float4>(part.groups)[i];
@@ -153,7 +153,7 @@ __global__ void __launch_bounds__(kThreads)
   const int64_t row = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   for (int64_t p = blockIdx.y; p < layout.parts; p += gridDim.y) {
     const PartView part = part_of(layout, tables, p);
-    const int groups = (part.facts.count + kGroup - 1) / kGroup;
+    const int groups = (part.info.count + kGroup - 1) / kGroup;
     const int64_t group_values = layout.cols + 1;
     const float* const from = rows.values + (row < rows.count ? row : 0) * rows.row_stride + p * rows.part_stride;
     float squared_norm = 0;
@@ -241,7 +241,7 @@ ProductTableLayout::ProductTableLayout(const CodeFormat& format)
       cols(format.part_cols()),
       padded_cols(padded_columns(format.part_cols())),
       codewords(format.codewords()) {
-  facts = take<ProductPart>(parts);
+  part_infos = take<ProductPart>(parts);
   origins = take<float>(parts, cols);
   groups = take<float>(parts * codewords, padded_cols + 1);
   words = take<float>(parts * codewords, cols);
@@ -252,11 +252,11 @@ void fill_product_part(const ProductTableLayout& layout, int64_t p, const Neares
   const CompareTask& task = part.task();
   // The bound of a value grows by what its lowest bits can change: a part of the same (|row| + |codeword|)^2.
   const double grown = 1 + kNumberError / static_cast<double>(task.bound.quadratic);
-  ProductPart& facts = layout.facts.in(out)[p];
-  facts.count = static_cast<int32_t>(task.count);
-  facts.constant = static_cast<float>(static_cast<double>(task.bound.constant) * grown);
-  facts.linear = static_cast<float>(static_cast<double>(task.bound.linear) * grown);
-  facts.quadratic = static_cast<float>(static_cast<double>(task.bound.quadratic) * grown);
+  ProductPart& info = layout.part_infos.in(out)[p];
+  info.count = static_cast<int32_t>(task.count);
+  info.constant = static_cast<float>(static_cast<double>(task.bound.constant) * grown);
+  info.linear = static_cast<float>(static_cast<double>(task.bound.linear) * grown);
+  info.quadratic = static_cast<float>(static_cast<double>(task.bound.quadratic) * grown);
   std::copy_n(task.origin, layout.cols, layout.origins.in(out) + p * layout.cols);
   float* const groups = layout.groups.in(out) + p * layout.codewords * (layout.padded_cols + 1);
   const int64_t wide = (layout.padded_cols + 1) * kGroup;

@@ -34,7 +34,7 @@ struct ProductTableLayout : WorkspaceLayout {
   int64_t cols = 0;         // of a part
   int64_t padded_cols = 0;  // as a kernel is compiled for, or `cols` itself where there are many
   int64_t codewords = 0;
-  Slot<ProductPart> facts;
+  Slot<ProductPart> part_infos;
   Slot<float> origins;    // parts x cols
   Slot<float> groups;     // parts x codewords / 4 x (padded_cols + 1) x 4
   Slot<float> words;      // parts x codewords x cols

@@ -22,8 +22,8 @@ constexpr int64_t groups_together(int64_t width, int64_t cols) {
   constexpr int64_t kSmallTable = 6 << 10;  // values
   return width * cols > kSmallTable && cols <= 2048 ? kGroupsTogether : 1;
 }
-inline constexpr int64_t kShortColumns = 16;     // up to so many, a vector holds a column of several rows
-inline constexpr int64_t kHandful = 7;           // up to so many are compared with vectors along the columns
+inline constexpr int64_t kShortColumns = 16;   // up to this many, a vector holds a column of several rows
+inline constexpr int64_t kVeryFewCentres = 7;           // up to this many are compared with vectors along the columns
 
 struct CompareTask {
   KeyKind kind = KeyKind::squared_l2;
@@ -37,7 +37,7 @@ struct CompareTask {
   // Tables of some forms only.
   const float* groups = nullptr;    // for each kCentreGroup centres their terms, then cols x kCentreGroup factors
   const float* columns = nullptr;   // centres as they are: cols x width
-  const float* lines = nullptr;     // of a handful: kHandful x padded factors
+  const float* lines = nullptr;     // of very few centres: kVeryFewCentres x padded factors
   const double* wide = nullptr;     // centres as they are: count x padded,
   const float* words = nullptr;     // or as f32
   const uint8_t* number = nullptr;  // the caller's numbers of the centres, ascending

@@ -97,7 +97,7 @@ struct BlockScratch {
   double* row_norms;
   double* queries;
   double* query_norms;
-  double* lanes;  // or the sums with many rows
+  double* lanes;  // partial sums; whole sums where rows are many
 
   BlockScratch(std::byte* memory, const BlockLayout& layout)
       : rows(layout.rows.in(memory)),

@@ -24,7 +24,8 @@ inline void launch_distance(Metric metric, const DeviceRowsView& queries, const 
 
 // The kernels, and the tasks each supports. Only those for products and for few queries fill `first_bad`.
 void launch_lane_distance(const DistanceTask& task, cudaStream_t stream);         // all but hamming
-void launch_certain_distance(const DistanceTask& task, cudaStream_t stream);      // products, from 9.0 on
+void launch_certain_distance(const DistanceTask& task,
+                             cudaStream_t stream);  // products; compute capability 9.0 or later
 void launch_few_columns_distance(const DistanceTask& task, cudaStream_t stream);  // all but hamming, up to 16 columns
 void launch_bit_distance(const DistanceTask& task, cudaStream_t stream);          // hamming
 

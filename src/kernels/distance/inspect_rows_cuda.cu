@@ -18,11 +18,11 @@ constexpr int64_t kWideCols = 32;
 constexpr int64_t kBlockCols = 256;  // few rows of at least this many columns get a block each
 constexpr int64_t kBlockRows = 512;
 
-__device__ void report(const RowFindings& findings, int64_t row, const InspectedRow& facts) {
+__device__ void report(const RowFindings& findings, int64_t row, const InspectedRow& inspected) {
   const auto number = static_cast<uint32_t>(row);
-  if (!facts.finite && findings.first_bad != nullptr) atomicMin(findings.first_bad, number);
-  if (facts.negative && findings.first_negative != nullptr) atomicMin(findings.first_negative, number);
-  if (findings.inverse_norms != nullptr) findings.inverse_norms[row] = facts.inverse_norm;
+  if (!inspected.finite && findings.first_bad != nullptr) atomicMin(findings.first_bad, number);
+  if (inspected.negative && findings.first_negative != nullptr) atomicMin(findings.first_negative, number);
+  if (findings.inverse_norms != nullptr) findings.inverse_norms[row] = inspected.inverse_norm;
 }
 
 template <typename T>

@@ -78,7 +78,7 @@ uint8x16_t mask_of_last(int64_t cols) {
 }
 
 template <DotKind kKind, bool kSigned>
-void scan(const uint8_t* query, float scale, const MatrixView& base, float* values, float* facts) {
+void scan(const uint8_t* query, float scale, const MatrixView& base, float* values, float* bound_sums) {
   const auto* const data = static_cast<const uint8_t*>(base.data());
   const uint8x16_t mask = mask_of_last(base.cols());
   for (int64_t first = 0; first < base.rows(); first += kRows) {
@@ -90,14 +90,14 @@ void scan(const uint8_t* query, float scale, const MatrixView& base, float* valu
     const float32x4_t squares = add_lanes(sums.squares);
     if (first + kRows <= base.rows()) {
       vst1q_f32(values + first, products);
-      if constexpr (kKind == DotKind::products_and_squares) vst1q_f32(facts + first, squares);
+      if constexpr (kKind == DotKind::products_and_squares) vst1q_f32(bound_sums + first, squares);
       continue;
     }
     alignas(16) float some[2][kRows];
     vst1q_f32(some[0], products);
     vst1q_f32(some[1], squares);
     std::copy_n(some[0], base.rows() - first, values + first);
-    if constexpr (kKind == DotKind::products_and_squares) std::copy_n(some[1], base.rows() - first, facts + first);
+    if constexpr (kKind == DotKind::products_and_squares) std::copy_n(some[1], base.rows() - first, bound_sums + first);
   }
 }
 
@@ -143,10 +143,10 @@ void byte_keys_dotprod(ByteKeyKind kind, const int8_t* query, const ByteKeyRows&
 bool has_byte_scan() { return cpu_extensions().dotprod; }
 
 void scan_byte_rows_cpu(KeyKind kind, const uint8_t* query, float scale, const MatrixView& base, float* values,
-                        float* facts) {
-  visit_dots(kind, facts, [&](auto tag) {
-    if (base.dtype() == DType::i8) return scan<tag.kind, true>(query, scale, base, values, facts);
-    scan<tag.kind, false>(query, scale, base, values, facts);
+                        float* bound_sums) {
+  visit_dots(kind, bound_sums, [&](auto tag) {
+    if (base.dtype() == DType::i8) return scan<tag.kind, true>(query, scale, base, values, bound_sums);
+    scan<tag.kind, false>(query, scale, base, values, bound_sums);
   });
 }
 

@@ -1,6 +1,6 @@
-// Rows of bytes, u8 or i8, compared with a query of such, with AVX-512's VNNI: bytes widened to 16 bits, products of which are
-// added up in pairs. Sixteen sums at a time, of as many rows or of eight and their squares, are then added in a tree
-// that leaves one in each lane. Cost: two or three operations for 32 bytes of a row, and three for a sum.
+// Rows of bytes, u8 or i8, compared with a query of such, with AVX-512's VNNI: bytes widened to 16 bits, products of
+// which are added up in pairs. Sixteen sums at a time, of as many rows or of eight and their squares, are then added in
+// a tree that leaves one in each lane. Cost: two or three operations for 32 bytes of a row, and three for a sum.
 #include "core/cpu_target.hpp"
 #include "kernels/distance/add_each_avx512-inl.hpp"
 #include "kernels/distance/scan_rows_cpu.hpp"
@@ -49,7 +49,8 @@ KITH_FOR_BYTE_SCAN inline void step(const uint8_t* query, const uint8_t* const* 
 }
 
 template <DotKind kKind, bool kSigned>
-KITH_FOR_BYTE_SCAN void scan(const uint8_t* query, float scale, const MatrixView& base, float* values, float* facts) {
+KITH_FOR_BYTE_SCAN void scan(const uint8_t* query, float scale, const MatrixView& base, float* values,
+                             float* bound_sums) {
   constexpr int kRows = rows_at_a_time(kKind);
   const auto* const data = static_cast<const uint8_t*>(base.data());
   const int64_t cols = base.cols();
@@ -70,7 +71,7 @@ KITH_FOR_BYTE_SCAN void scan(const uint8_t* query, float scale, const MatrixView
     _mm512_mask_storeu_ps(values + first, wanted, _mm512_mul_ps(all, _mm512_set1_ps(scale)));
     if constexpr (kKind == DotKind::products_and_squares) {
       // Not an extract: the compiler would join it with the store, and then lanes outside the mask fault.
-      _mm512_mask_storeu_ps(facts + first, wanted, _mm512_shuffle_f32x4(all, all, 0xee));
+      _mm512_mask_storeu_ps(bound_sums + first, wanted, _mm512_shuffle_f32x4(all, all, 0xee));
     }
   }
 }
@@ -80,10 +81,10 @@ KITH_FOR_BYTE_SCAN void scan(const uint8_t* query, float scale, const MatrixView
 bool has_byte_scan() { return cpu_extensions().vnni; }
 
 void scan_byte_rows_cpu(KeyKind kind, const uint8_t* query, float scale, const MatrixView& base, float* values,
-                        float* facts) {
-  visit_dots(kind, facts, [&](auto tag) {
-    if (base.dtype() == DType::i8) return scan<tag.kind, true>(query, scale, base, values, facts);
-    scan<tag.kind, false>(query, scale, base, values, facts);
+                        float* bound_sums) {
+  visit_dots(kind, bound_sums, [&](auto tag) {
+    if (base.dtype() == DType::i8) return scan<tag.kind, true>(query, scale, base, values, bound_sums);
+    scan<tag.kind, false>(query, scale, base, values, bound_sums);
   });
 }
 

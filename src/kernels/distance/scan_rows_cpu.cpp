@@ -26,22 +26,22 @@ using Vec = hn::Vec<F32>;
 constexpr int64_t kFloats = hn::MaxLanes(F32());
 
 // For products: inner_product means that the extra value per row is wanted, cosine that it is not.
-KeyKind scanned_kind(KeyKind kind, const float* facts) {
+KeyKind scanned_kind(KeyKind kind, const float* bound_sums) {
   if (kind != KeyKind::inner_product && kind != KeyKind::cosine) return kind;
-  return facts == nullptr ? KeyKind::cosine : KeyKind::inner_product;
+  return bound_sums == nullptr ? KeyKind::cosine : KeyKind::inner_product;
 }
 
-constexpr bool has_fact(KeyKind kind) { return kind == KeyKind::inner_product || kind == KeyKind::linf; }
+constexpr bool has_bound_sum(KeyKind kind) { return kind == KeyKind::inner_product || kind == KeyKind::linf; }
 
 // Accumulates a vector of columns of one row.
 template <KeyKind kKind>
-HWY_INLINE void accumulate(Vec q, Vec x, Vec& value, Vec& fact) {
+HWY_INLINE void accumulate(Vec q, Vec x, Vec& value, Vec& bound_sum) {
   if constexpr (kKind == KeyKind::l1) {
     value = hn::Add(value, hn::AbsDiff(q, x));
   } else if constexpr (kKind == KeyKind::linf) {
     const Vec apart = hn::AbsDiff(q, x);
     value = hn::Max(value, apart);
-    fact = hn::Add(fact, apart);  // reveals a NaN that a maximum may hide
+    bound_sum = hn::Add(bound_sum, apart);  // reveals a NaN that a maximum may hide
   } else if constexpr (kKind == KeyKind::chi_square) {
     const Vec difference = hn::Sub(q, x);
     const Vec total = hn::Add(q, x);
@@ -53,7 +53,7 @@ HWY_INLINE void accumulate(Vec q, Vec x, Vec& value, Vec& fact) {
     value = hn::MulAdd(difference, difference, value);
   } else {
     value = hn::MulAdd(q, x, value);
-    if constexpr (has_fact(kKind)) fact = hn::MulAdd(x, x, fact);
+    if constexpr (has_bound_sum(kKind)) bound_sum = hn::MulAdd(x, x, bound_sum);
   }
 }
 
@@ -83,31 +83,32 @@ HWY_INLINE float join_value(Vec lanes) {
 
 template <KeyKind kKind, int kRows, typename T>
 HWY_INLINE void scan_group(const float* query, const T* first, int64_t stride, int64_t cols, float* values,
-                           float* facts) {
+                           float* bound_sums) {
   Vec value[kRows];
-  Vec fact[kRows];
+  Vec bound_sum[kRows];
   for (int r = 0; r < kRows; ++r) {
     value[r] = hn::Zero(F32());
-    fact[r] = hn::Zero(F32());
+    bound_sum[r] = hn::Zero(F32());
   }
   int64_t at = 0;
   for (; at + kFloats <= cols; at += kFloats) {
     const Vec q = load_floats(query + at);
-    for (int r = 0; r < kRows; ++r) accumulate<kKind>(q, load_floats(first + r * stride + at), value[r], fact[r]);
+    for (int r = 0; r < kRows; ++r) accumulate<kKind>(q, load_floats(first + r * stride + at), value[r], bound_sum[r]);
   }
   if (at < cols && cols >= kFloats) {
     const auto before = hn::FirstN(F32(), static_cast<size_t>(at + kFloats - cols));
     const Vec q = load_end(query, cols, before);
-    for (int r = 0; r < kRows; ++r) accumulate<kKind>(q, load_end(first + r * stride, cols, before), value[r], fact[r]);
+    for (int r = 0; r < kRows; ++r)
+      accumulate<kKind>(q, load_end(first + r * stride, cols, before), value[r], bound_sum[r]);
   } else if (at < cols) {
     const Vec q = load_tail(query + at, cols - at);
     for (int r = 0; r < kRows; ++r) {
-      accumulate<kKind>(q, load_tail(first + r * stride + at, cols - at), value[r], fact[r]);
+      accumulate<kKind>(q, load_tail(first + r * stride + at, cols - at), value[r], bound_sum[r]);
     }
   }
   for (int r = 0; r < kRows; ++r) {
     values[r] = join_value<kKind>(value[r]);
-    if constexpr (has_fact(kKind)) facts[r] = hn::GetLane(hn::SumOfLanes(F32(), fact[r]));
+    if constexpr (has_bound_sum(kKind)) bound_sums[r] = hn::GetLane(hn::SumOfLanes(F32(), bound_sum[r]));
   }
 }
 
@@ -122,32 +123,33 @@ constexpr bool reads_row_by_row() {
 
 // One row in four independent sums.
 template <KeyKind kKind, typename T>
-HWY_INLINE void scan_long_row(const float* query, const T* row, int64_t cols, float* values, float* facts) {
+HWY_INLINE void scan_long_row(const float* query, const T* row, int64_t cols, float* values, float* bound_sums) {
   [[maybe_unused]] constexpr int64_t kAhead = 2048 / sizeof(T);
   Vec value[4];
-  Vec fact[4];
+  Vec bound_sum[4];
 #pragma GCC unroll 4
-  for (int i = 0; i < 4; ++i) value[i] = fact[i] = hn::Zero(F32());
+  for (int i = 0; i < 4; ++i) value[i] = bound_sum[i] = hn::Zero(F32());
   int64_t at = 0;
   for (; at + 4 * kFloats <= cols; at += 4 * kFloats) {
 #pragma GCC unroll 4
     for (int i = 0; i < 4; ++i) {
       const int64_t from = at + i * kFloats;
       if constexpr (kPrefetches) __builtin_prefetch(row + from + kAhead);
-      accumulate<kKind>(load_floats(query + from), load_floats(row + from), value[i], fact[i]);
+      accumulate<kKind>(load_floats(query + from), load_floats(row + from), value[i], bound_sum[i]);
     }
   }
   for (; at + kFloats <= cols; at += kFloats) {
-    accumulate<kKind>(load_floats(query + at), load_floats(row + at), value[0], fact[0]);
+    accumulate<kKind>(load_floats(query + at), load_floats(row + at), value[0], bound_sum[0]);
   }
   if (at < cols) {
     const auto before = hn::FirstN(F32(), static_cast<size_t>(at + kFloats - cols));
-    accumulate<kKind>(load_end(query, cols, before), load_end(row, cols, before), value[1], fact[1]);
+    accumulate<kKind>(load_end(query, cols, before), load_end(row, cols, before), value[1], bound_sum[1]);
   }
   const auto join = [](Vec a, Vec b) HWY_ATTR { return kKind == KeyKind::linf ? hn::Max(a, b) : hn::Add(a, b); };
   *values = join_value<kKind>(join(join(value[0], value[1]), join(value[2], value[3])));
-  if constexpr (has_fact(kKind)) {
-    *facts = hn::GetLane(hn::SumOfLanes(F32(), hn::Add(hn::Add(fact[0], fact[1]), hn::Add(fact[2], fact[3]))));
+  if constexpr (has_bound_sum(kKind)) {
+    *bound_sums = hn::GetLane(
+        hn::SumOfLanes(F32(), hn::Add(hn::Add(bound_sum[0], bound_sum[1]), hn::Add(bound_sum[2], bound_sum[3]))));
   }
 }
 
@@ -165,14 +167,14 @@ constexpr bool is_short(int64_t cols) {
          (reads_row_by_row<T>() ? cols < kLongRow : cols * static_cast<int64_t>(sizeof(T)) <= kShortBytes);
 }
 
-// The rows that yield one vector of sums; kinds with facts need a second vector.
+// The rows that yield one vector of sums; kinds with a bound sum need a second one.
 template <KeyKind kKind>
-constexpr int kTreeRows = static_cast<int>(has_fact(kKind) ? kFloats / 2 : kFloats);
+constexpr int kTreeRows = static_cast<int>(has_bound_sum(kKind) ? kFloats / 2 : kFloats);
 
 // kTreeRows rows of at least a vector's columns.
 template <KeyKind kKind, typename T>
 HWY_INLINE void scan_tree(const float* query, const T* first, int64_t stride, int64_t cols, float* values,
-                          float* facts) {
+                          float* bound_sums) {
   constexpr int kRows = kTreeRows<kKind>;
   Vec sums[kFloats];
 #pragma GCC unroll 16
@@ -194,17 +196,17 @@ HWY_INLINE void scan_tree(const float* query, const T* first, int64_t stride, in
     }
   }
   const Vec all = add_lanes(sums);
-  if constexpr (has_fact(kKind)) {
+  if constexpr (has_bound_sum(kKind)) {
     const hn::Half<F32> half;
     hn::StoreU(hn::LowerHalf(half, all), half, values);
-    hn::StoreU(hn::UpperHalf(half, all), half, facts);
+    hn::StoreU(hn::UpperHalf(half, all), half, bound_sums);
   } else {
     hn::StoreU(all, F32(), values);
   }
 }
 
 template <KeyKind kKind, typename T>
-void scan_type(const float* query, const MatrixView& base, float* values, float* facts) {
+void scan_type(const float* query, const MatrixView& base, float* values, float* bound_sums) {
   const T* rows = static_cast<const T*>(base.data());
   const int64_t stride = base.row_stride();
   // Four short streams at once are more than a hardware prefetcher follows.
@@ -219,14 +221,15 @@ void scan_type(const float* query, const MatrixView& base, float* values, float*
         for (int64_t c = 0; c < base.cols(); c += kLine) __builtin_prefetch(rows + r * stride + c);
       }
       scan_tree<kKind>(query, rows + i * stride, stride, base.cols(), values + i,
-                       has_fact(kKind) ? facts + i : nullptr);
+                       has_bound_sum(kKind) ? bound_sums + i : nullptr);
     }
   }
   // Row by row is the order that a core's own prefetching follows best: on a Neoverse V1, where prefetches in the code
   // disturb it, a third of the time of four rows side by side, on a Sapphire Rapids two thirds to nine tenths.
   if constexpr (reads_row_by_row<T>()) {
     for (; base.cols() >= kLongRow && i < base.rows(); ++i) {
-      scan_long_row<kKind>(query, rows + i * stride, base.cols(), values + i, has_fact(kKind) ? facts + i : nullptr);
+      scan_long_row<kKind>(query, rows + i * stride, base.cols(), values + i,
+                           has_bound_sum(kKind) ? bound_sums + i : nullptr);
     }
   }
   for (; i + 4 <= base.rows(); i += 4) {
@@ -234,11 +237,11 @@ void scan_type(const float* query, const MatrixView& base, float* values, float*
       for (int64_t c = 0; c < base.cols(); c += kLine) __builtin_prefetch(rows + r * stride + c);
     }
     scan_group<kKind, 4>(query, rows + i * stride, stride, base.cols(), values + i,
-                         has_fact(kKind) ? facts + i : nullptr);
+                         has_bound_sum(kKind) ? bound_sums + i : nullptr);
   }
   for (; i < base.rows(); ++i) {
     scan_group<kKind, 1>(query, rows + i * stride, stride, base.cols(), values + i,
-                         has_fact(kKind) ? facts + i : nullptr);
+                         has_bound_sum(kKind) ? bound_sums + i : nullptr);
   }
 }
 
@@ -247,31 +250,31 @@ constexpr int kTogether = 4;
 
 template <KeyKind kKind>
 void scan_columns(const float* query, const float* columns, int64_t cols, int64_t stride, int64_t rows, float* values,
-                  float* facts) {
+                  float* bound_sums) {
   for (int64_t i = 0; i < rows; i += kTogether * kFloats) {
     Vec value[kTogether];
-    Vec fact[kTogether];
+    Vec bound_sum[kTogether];
 #pragma GCC unroll 4
-    for (int v = 0; v < kTogether; ++v) value[v] = fact[v] = hn::Zero(F32());
+    for (int v = 0; v < kTogether; ++v) value[v] = bound_sum[v] = hn::Zero(F32());
     for (int64_t c = 0; c < cols; ++c) {
       const Vec q = hn::Set(F32(), query[c]);
 #pragma GCC unroll 4
       for (int v = 0; v < kTogether; ++v) {
-        accumulate<kKind>(q, hn::LoadU(F32(), columns + c * stride + i + v * kFloats), value[v], fact[v]);
+        accumulate<kKind>(q, hn::LoadU(F32(), columns + c * stride + i + v * kFloats), value[v], bound_sum[v]);
       }
     }
     for (int v = 0; v < kTogether; ++v) {
       hn::StoreU(value[v], F32(), values + i + v * kFloats);
-      if constexpr (has_fact(kKind)) hn::StoreU(fact[v], F32(), facts + i + v * kFloats);
+      if constexpr (has_bound_sum(kKind)) hn::StoreU(bound_sum[v], F32(), bound_sums + i + v * kFloats);
     }
   }
 }
 
-void ScanColumns(KeyKind kind, const float* query, const ScannedColumns& base, float* values, float* facts) {
+void ScanColumns(KeyKind kind, const float* query, const ScannedColumns& base, float* values, float* bound_sums) {
   static_assert(kColumnRows % (kTogether * kFloats) == 0);
-  visit_kind(scanned_kind(kind, facts), [&](auto tag) {
+  visit_kind(scanned_kind(kind, bound_sums), [&](auto tag) {
     if constexpr (tag.kind != KeyKind::hamming) {
-      scan_columns<tag.kind>(query, base.values, base.cols, kColumnRows, base.rows, values, facts);
+      scan_columns<tag.kind>(query, base.values, base.cols, kColumnRows, base.rows, values, bound_sums);
     }
   });
 }
@@ -434,27 +437,28 @@ void scan_bits(const float* query, const MatrixView& base, float* values) {
   }
 }
 
-void ScanRows(KeyKind kind, const float* query, const MatrixView& base, float* values, float* facts) {
-  visit_kind(scanned_kind(kind, facts), [&](auto tag) {
+void ScanRows(KeyKind kind, const float* query, const MatrixView& base, float* values, float* bound_sums) {
+  visit_kind(scanned_kind(kind, bound_sums), [&](auto tag) {
     if constexpr (tag.kind == KeyKind::hamming) {
       scan_bits(query, base, values);
     } else {
-      visit_dtype(base.dtype(), [&]<typename T>(StoredAs<T>) { scan_type<tag.kind, T>(query, base, values, facts); });
+      visit_dtype(base.dtype(),
+                  [&]<typename T>(StoredAs<T>) { scan_type<tag.kind, T>(query, base, values, bound_sums); });
     }
   });
 }
 
 template <KeyKind kKind, typename T>
 void scan_places(const float* query, const MatrixView& base, int64_t first, uint64_t places, float* values,
-                 float* facts) {
+                 float* bound_sums) {
   const T* const rows = static_cast<const T*>(base.data()) + first * base.row_stride();
   for (int64_t i = 0; places != 0; places &= places - 1, ++i) {
     const T* const row = rows + hwy::Num0BitsBelowLS1Bit_Nonzero64(places) * base.row_stride();
-    float* const fact = has_fact(kKind) ? facts + i : nullptr;
+    float* const bound_sum = has_bound_sum(kKind) ? bound_sums + i : nullptr;
     if (base.cols() >= 4 * kFloats) {
-      scan_long_row<kKind>(query, row, base.cols(), values + i, fact);
+      scan_long_row<kKind>(query, row, base.cols(), values + i, bound_sum);
     } else {
-      scan_group<kKind, 1>(query, row, 0, base.cols(), values + i, fact);
+      scan_group<kKind, 1>(query, row, 0, base.cols(), values + i, bound_sum);
     }
   }
 }
@@ -466,9 +470,9 @@ void ScanDifferences(const float* query, const MatrixView& base, int64_t first, 
 }
 
 void ScanProducts(const float* query, const MatrixView& base, int64_t first, uint64_t places, float* values,
-                  float* facts) {
+                  float* bound_sums) {
   visit_dtype(base.dtype(), [&]<typename T>(StoredAs<T>) {
-    scan_places<KeyKind::inner_product, T>(query, base, first, places, values, facts);
+    scan_places<KeyKind::inner_product, T>(query, base, first, places, values, bound_sums);
   });
 }
 
@@ -484,8 +488,8 @@ HWY_EXPORT(ScanDifferences);
 HWY_EXPORT(ScanProducts);
 HWY_EXPORT(ScanRows);
 
-void scan_columns_cpu(KeyKind kind, const float* query, const ScannedColumns& base, float* values, float* facts) {
-  HWY_DYNAMIC_DISPATCH(ScanColumns)(kind, query, base, values, facts);
+void scan_columns_cpu(KeyKind kind, const float* query, const ScannedColumns& base, float* values, float* bound_sums) {
+  HWY_DYNAMIC_DISPATCH(ScanColumns)(kind, query, base, values, bound_sums);
 }
 
 void scan_differences_cpu(const float* query, const MatrixView& base, int64_t first, uint64_t places, float* values) {
@@ -493,12 +497,12 @@ void scan_differences_cpu(const float* query, const MatrixView& base, int64_t fi
 }
 
 void scan_products_cpu(const float* query, const MatrixView& base, int64_t first, uint64_t places, float* values,
-                       float* facts) {
-  HWY_DYNAMIC_DISPATCH(ScanProducts)(query, base, first, places, values, facts);
+                       float* bound_sums) {
+  HWY_DYNAMIC_DISPATCH(ScanProducts)(query, base, first, places, values, bound_sums);
 }
 
-void scan_rows_cpu(KeyKind kind, const float* query, const MatrixView& base, float* values, float* facts) {
-  HWY_DYNAMIC_DISPATCH(ScanRows)(kind, query, base, values, facts);
+void scan_rows_cpu(KeyKind kind, const float* query, const MatrixView& base, float* values, float* bound_sums) {
+  HWY_DYNAMIC_DISPATCH(ScanRows)(kind, query, base, values, bound_sums);
 }
 
 }  // namespace kith

@@ -9,23 +9,24 @@
 
 namespace kith {
 
-// The order of operations is unspecified; errors are within error_bound.hpp:
+// Fills `values`, and `bound_sums` with what the error bound needs beside them. The order of operations is unspecified;
+// errors are within error_bound.hpp:
 //   l2, squared_l2          values = sum (q - x)^2
-//   inner_product, cosine   values = sum q x, facts = sum x x
+//   inner_product, cosine   values = sum q x, bound_sums = sum x x
 //   l1                      values = sum |q - x|
-//   linf                    values = max |q - x|, facts = sum |q - x|
+//   linf                    values = max |q - x|, bound_sums = sum |q - x|
 //   chi_square              values = sum (q - x)^2 / (q + x); no value is below zero
 //   hamming                 values = the bits that differ (both hold whole numbers below 256), exactly
-// A row with a NaN or an infinity gives a value, or for linf a fact, that is not finite. `facts` may be null for the
-// kinds without any, and for products if already known: they depend on the row alone.
-void scan_rows_cpu(KeyKind kind, const float* query, const MatrixView& base, float* values, float* facts);
+// A row with a NaN or an infinity gives a value, or for linf a sum, that is not finite. `bound_sums` may be null for
+// the kinds without any, and for products if already known: they depend on the row alone.
+void scan_rows_cpu(KeyKind kind, const float* query, const MatrixView& base, float* values, float* bound_sums);
 
 // The same of few rows near each other: sums of (q - x)^2 of row first + i for each bit i of `places`, one after the
 // other.
 void scan_differences_cpu(const float* query, const MatrixView& base, int64_t first, uint64_t places, float* values);
-// Sums of q x, and of x x as facts, of the same rows.
+// Sums of q x as values and of x x as bound_sums, of the same rows.
 void scan_products_cpu(const float* query, const MatrixView& base, int64_t first, uint64_t places, float* values,
-                       float* facts);
+                       float* bound_sums);
 
 // The bits in which each row of bytes differs from the query: hamming's values, eight words at a time where
 // CpuExtensions::vpopcnt is.
@@ -41,7 +42,7 @@ inline constexpr int64_t kFewestDotColumns = 24;  // shorter rows are faster tra
 inline constexpr int64_t kMostDotColumns = 4096;
 bool has_byte_scan();
 void scan_byte_rows_cpu(KeyKind kind, const uint8_t* query, float scale, const MatrixView& base, float* values,
-                        float* facts);
+                        float* bound_sums);
 
 // Rows side by side: value c of row i at c * kColumnRows + i, zeros past the last row. A vector holds as many rows, so
 // that short ones need no sums across it.
@@ -59,8 +60,8 @@ struct ScannedColumns {
   int64_t rows = 0;  // at most kColumnRows
 };
 
-// Scans transposed rows; not hamming. `values` and `facts` have kColumnRows entries.
-void scan_columns_cpu(KeyKind kind, const float* query, const ScannedColumns& base, float* values, float* facts);
+// Scans transposed rows; not hamming. `values` and `bound_sums` have kColumnRows entries.
+void scan_columns_cpu(KeyKind kind, const float* query, const ScannedColumns& base, float* values, float* bound_sums);
 
 // The sums of a scan of bytes, shared by the files of the instruction families.
 enum class DotKind : uint8_t { differences, products, products_and_squares };
@@ -70,11 +71,11 @@ struct DotTag {
   static constexpr DotKind kind = kKind;
 };
 
-// Calls use(DotTag<kind>()). Squares are the facts of a row.
+// Calls use(DotTag<kind>()). Squares are the bound_sums of a row.
 template <typename Use>
-void visit_dots(KeyKind kind, const float* facts, const Use& use) {
+void visit_dots(KeyKind kind, const float* bound_sums, const Use& use) {
   if (has_differences(kind)) return use(DotTag<DotKind::differences>());
-  if (facts == nullptr) return use(DotTag<DotKind::products>());
+  if (bound_sums == nullptr) return use(DotTag<DotKind::products>());
   use(DotTag<DotKind::products_and_squares>());
 }
 

@@ -92,8 +92,8 @@ class PackedRows {
   int64_t rows() const { return rows_; }
   int64_t rows_per_panel() const { return shape_.rows_per_panel; }
   int64_t panel_count() const { return divide_up(rows_, shape_.rows_per_panel); }
-  // Whether the product in use, for this format, takes these panels, with or without the screen, or panels that are
-  // made of the rows as they are needed.
+  // Whether the product in use for this format can work on these panels, with or without the screen, or on panels made
+  // from the rows on the fly.
   bool fits(PanelFormat format) const;
   PanelBase panels() const;
   BytePanelBase byte_panels() const;

@@ -287,7 +287,7 @@ struct NarrowWarp {
 // Odd-even transposition sort, for entries that are nearly sorted. Place lane + 32 i is in
 // register i.
 template <int kRegisters>
-__device__ void settle_order(uint64_t (&entries)[kRegisters]) {
+__device__ void finish_sort(uint64_t (&entries)[kRegisters]) {
   const int lane = lane_index();
   bool changed = true;
   while (__any_sync(kAllLanes, changed)) {
@@ -353,7 +353,7 @@ __device__ void sort_listed(const uint64_t* list, int count, uint64_t (&entries)
     if (lane == 31) next = i + 1 < kRegisters ? after : kNone;
     same = same || (next != kNone && next >> kPlaceBits == keys[i] >> kPlaceBits);
   }
-  if (__any_sync(kAllLanes, same)) settle_order(entries);
+  if (__any_sync(kAllLanes, same)) finish_sort(entries);
 }
 
 // Sorts up to 32 * kRegisters entries and writes the first k; false, and nothing written, where they must be k and are

@@ -38,7 +38,7 @@ static_assert(kFewNearestMostK <= kRankThreads && kThreads == kRankThreads);
 struct ScreenQuery {
   int8_t* high;  // in shared memory, stride bytes each
   int8_t* low;
-  ByteQueryBounds facts;
+  ByteQueryBounds bounds;
   bool finite;
 };
 
@@ -104,7 +104,7 @@ __device__ __noinline__ ScreenQuery round_query(const ScreenedNearestTask& task,
   const double lost = over_block<true>(rounding.lost, room);
   const double from = over_block<true>(rounding.from, room);
   const double square = over_block<true>(rounding.square, room) * scale * scale;
-  query.facts = {scale, static_cast<float>(square), static_cast<float>(sqrt(square) * (1 + 0x1p-22)),
+  query.bounds = {scale, static_cast<float>(square), static_cast<float>(sqrt(square) * (1 + 0x1p-22)),
                  known ? byte_residual(sqrt(lost), sqrt(from)) : HUGE_VALF};
   __syncthreads();
   return query;
@@ -213,8 +213,8 @@ __global__ void __launch_bounds__(kThreads, kScreenedBlocksTogether)
     // The row whose bounds this thread computes, of the first threads of a group.
     const int64_t mine = first + kGroups * part + group;
     const bool has_row = part < kRowsEach && mine < rows;
-    ByteRowBounds facts{0, 0, 0};
-    if (has_row) facts = {screen.scales[mine], screen.squares[mine], screen.residuals[mine]};
+    ByteRowBounds row_bounds{0, 0, 0};
+    if (has_row) row_bounds = {screen.scales[mine], screen.squares[mine], screen.residuals[mine]};
     const int8_t* codes[kRowsEach];
     KITH_UNROLL
     for (int i = 0; i < kRowsEach; ++i) {
@@ -248,7 +248,7 @@ __global__ void __launch_bounds__(kThreads, kScreenedBlocksTogether)
       if (part == i) product = sum;
     }
     if (!has_row) continue;
-    const ByteBounds bounds = byte_bounds(task.kind, query.facts, facts, product);
+    const ByteBounds bounds = byte_bounds(task.kind, query.bounds, row_bounds, product);
     task.lowers[mine] = bounds.lower;
     least_upper = fminf(least_upper, bounds.upper);  // ignores NaN
     // A row without a bound may be near.
@@ -267,7 +267,7 @@ __global__ void __launch_bounds__(kThreads, kScreenedBlocksTogether)
   }
   if (!arrives_last(&task.words->arrived, gridDim.x - 2)) return;  // the counter starts at -1
   auto* const list = vectors<uint64_t>(memory) + padded_cols(task.cols);
-  const bool sure = query.facts.residual < HUGE_VALF;
+  const bool sure = query.bounds.residual < HUGE_VALF;
   const int count = sure ? choose_candidates(task, list) : -1;
   if (count >= 0) {
     compare_candidates<X>(task, asked, memory, list, count);

@@ -112,7 +112,7 @@ __global__ void __launch_bounds__(kThreads) unary_kernel(IcmBooks books, IcmTabl
 #pragma unroll
   for (int i = 0; i < kEach; ++i) {
     const int64_t row = first + warp + kWarps * i;
-    if (row >= rows.count) continue;  // of the whole warp
+    if (row >= rows.count) continue;  // the same for the whole warp
     float least = HUGE_VALF;
     float most = -HUGE_VALF;
 #pragma unroll

@@ -48,7 +48,7 @@ LocalSearch::LocalSearch(const LocalSearchPlan& plan, const Codebooks& books, in
       looked_(block_rows * books_, "a block of codes", resources),
       active_(block_rows, "a block of codes", resources),
       found_(block_rows, "a block of codes", resources),
-      settled_(books_, block_rows, resources) {}
+      minima_(books_, block_rows, resources) {}
 
 void LocalSearch::start_greedy(IcmEngine& engine, int64_t count, uint8_t* codes) {
   std::iota(active_.begin(), active_.begin() + count, 0u);
@@ -84,14 +84,14 @@ bool LocalSearch::sweep(IcmEngine& engine, int64_t count, int32_t* now) {
     for (int64_t a = 0; a < active_count; ++a) {
       const uint32_t i = active[a];
       uint8_t& code = current[i * books_ + k];
-      marks[i] += SettledCodes::mark_of(k, found[a]) - SettledCodes::mark_of(k, code);
+      marks[i] += LocalMinima::mark_of(k, found[a]) - LocalMinima::mark_of(k, code);
       active[moved] = i;
       moved += code != found[a] ? 1 : 0;
       code = found[a];
     }
     for (int64_t m = 0; m < moved; ++m) {
       const int64_t i = active[m];
-      changed[i] = settled_.holds(i, current + i * books_, marks[i]) ? kOver : *now;
+      changed[i] = minima_.holds(i, current + i * books_, marks[i]) ? kOver : *now;
     }
   }
   return any;
@@ -102,16 +102,16 @@ void LocalSearch::start_round(const int64_t* numbers, int64_t round, int64_t cou
   for (int64_t i = 0; i < count; ++i) {
     uint8_t* const current = current_.data() + i * books_;
     perturb_codes(plan_, numbers[i], round, books_, bits_, current);
-    marks_[i] = settled_.mark_of(current);
-    changed_[i] = settled_.holds(i, current, marks_[i]) ? kOver : 0;
+    marks_[i] = minima_.mark_of(current);
+    changed_[i] = minima_.holds(i, current, marks_[i]) ? kOver : 0;
   }
   std::fill(looked_.begin(), looked_.end(), kNever);
 }
 
-bool LocalSearch::is_settled(int64_t row) const {
-  bool settled = true;
-  for (int64_t k = 0; k < books_; ++k) settled &= looked_[k * block_rows_ + row] >= changed_[row];
-  return settled;
+bool LocalSearch::is_local_minimum(int64_t row) const {
+  bool all_tried = true;
+  for (int64_t k = 0; k < books_; ++k) all_tried &= looked_[k * block_rows_ + row] >= changed_[row];
+  return all_tried;
 }
 
 void LocalSearch::end_round(IcmEngine& engine, int64_t count, uint8_t* codes, float* costs) {
@@ -122,11 +122,11 @@ void LocalSearch::end_round(IcmEngine& engine, int64_t count, uint8_t* codes, fl
     const bool same = std::equal(tried, tried + books_, best);
     const float cost = same ? costs[i] : engine.cost(i, tried);
     if (same || cost < costs[i]) {
-      settled_.add_best(i, tried, marks_[i], is_settled(i));
+      minima_.add_best(i, tried, marks_[i], is_local_minimum(i));
       costs[i] = cost;
       std::copy_n(tried, books_, best);
-    } else if (is_settled(i)) {
-      settled_.add(i, tried, marks_[i]);
+    } else if (is_local_minimum(i)) {
+      minima_.add(i, tried, marks_[i]);
     }
   }
 }
@@ -134,7 +134,7 @@ void LocalSearch::end_round(IcmEngine& engine, int64_t count, uint8_t* codes, fl
 void LocalSearch::run(IcmEngine& engine, const int64_t* numbers, int64_t count, uint8_t* codes, float* costs,
                       const std::function<void(int64_t)>& after_round) {
   for (int64_t i = 0; i < count; ++i) costs[i] = engine.cost(i, codes + i * books_);
-  settled_.clear();
+  minima_.clear();
   for (int64_t done = 0; done < plan_.rounds; ++done) {
     const int64_t round = plan_.from_round + done;
     start_round(numbers, round, count, codes);

@@ -7,7 +7,7 @@
 // round): 16 rounds and 16 more are 32 rounds, however the rows are split.
 //
 // A step is skipped if no other code has changed since the last step of its book, as it would not change anything. The
-// rest of a round is skipped once a row reaches codes that are known to be a local minimum (SettledCodes).
+// rest of a round is skipped once a row reaches codes that are known to be a local minimum (LocalMinima).
 #pragma once
 
 #include <kith/local_search_quantizer.hpp>
@@ -30,9 +30,9 @@ namespace kith {
 // them cannot find anything better and ends.
 //
 // On SIFT with 7 codebooks two rounds in five return to the best codes, and another one in four to others.
-class SettledCodes {
+class LocalMinima {
  public:
-  SettledCodes(int64_t books, int64_t block_rows, const Resources& resources)
+  LocalMinima(int64_t books, int64_t block_rows, const Resources& resources)
       : books_(books),
         marks_(block_rows * kHeld, "a block of codes", resources),
         codes_(block_rows * kHeld * books, "a block of codes", resources),
@@ -70,11 +70,11 @@ class SettledCodes {
     next_[row] = static_cast<uint8_t>((next_[row] + 1) % (kHeld - 1));
   }
 
-  // Replaces the best codes of a row, settled or not; the former ones are kept like any others.
-  void add_best(int64_t row, const uint8_t* codes, uint32_t mark, bool settled) {
+  // Replaces the best codes of a row, local minima or not; the former ones are kept like any others.
+  void add_best(int64_t row, const uint8_t* codes, uint32_t mark, bool is_local_minimum) {
     const uint32_t before = marks_[row * kHeld];
     if (before != kNobodys && before != mark) add(row, place(row, 0), before);
-    if (settled) {
+    if (is_local_minimum) {
       put(row, 0, codes, mark);
     } else {
       marks_[row * kHeld] = kNobodys;
@@ -134,7 +134,7 @@ class LocalSearch {
   bool sweep(IcmEngine& engine, int64_t count, int32_t* now);
   void end_round(IcmEngine& engine, int64_t count, uint8_t* codes, float* costs);
   // Whether no step would change a row's current codes.
-  bool is_settled(int64_t row) const;
+  bool is_local_minimum(int64_t row) const;
 
   const LocalSearchPlan plan_;
   const int64_t books_;
@@ -147,7 +147,7 @@ class LocalSearch {
   HostArray<int32_t> looked_;   // per book and row, the time of the last step
   HostArray<uint32_t> active_;
   HostArray<uint8_t> found_;
-  SettledCodes settled_;
+  LocalMinima minima_;
 };
 
 }  // namespace kith

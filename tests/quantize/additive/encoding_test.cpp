@@ -99,18 +99,18 @@ TEST(AdditiveEncoding, ManyRoundsThatComeBackEqualThePlainAlgorithm) {
   }
 }
 
-TEST(SettledCodes, HoldTheBestAndTheLatest) {
+TEST(LocalMinima, HoldTheBestAndTheLatest) {
   constexpr int64_t kBooks = 3;
-  SettledCodes settled(kBooks, 2, Resources());
-  settled.clear();
+  LocalMinima minima(kBooks, 2, Resources());
+  minima.clear();
   const auto holds = [&](int64_t row, std::array<uint8_t, kBooks> codes) {
-    return settled.holds(row, codes.data(), settled.mark_of(codes.data()));
+    return minima.holds(row, codes.data(), minima.mark_of(codes.data()));
   };
   const auto add = [&](std::array<uint8_t, kBooks> codes) {
-    settled.add(1, codes.data(), settled.mark_of(codes.data()));
+    minima.add(1, codes.data(), minima.mark_of(codes.data()));
   };
   const auto add_best = [&](std::array<uint8_t, kBooks> codes, bool known) {
-    settled.add_best(1, codes.data(), settled.mark_of(codes.data()), known);
+    minima.add_best(1, codes.data(), minima.mark_of(codes.data()), known);
   };
   EXPECT_FALSE(holds(1, {0, 0, 0}));  // nothing yet
   add_best({9, 9, 9}, true);

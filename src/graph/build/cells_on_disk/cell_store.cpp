@@ -33,13 +33,13 @@ namespace {
 constexpr int64_t kMostNearRows = 131072;  // whose near cells are ranked at a time
 constexpr int64_t kMostNearRowsOnGpu = int64_t{1} << 20;
 constexpr int64_t kFewestPassRows = 64;
-constexpr int64_t kUsualPassRows = 4096;  // that several passes leave room for
+constexpr int64_t kUsualPassRows = 4096;  // several passes leave room for this many
 // Section size of rows, or of their probes, in the first pass.
 constexpr int64_t kProbeSectionBytes = 256 << 10;
-// Read at a time by a thread.
+// Bytes that a thread reads at a time.
 constexpr int64_t kMostRunBytes = 1 << 20;
 constexpr int64_t kNearRunBytes = 256 << 10;
-constexpr int64_t kNearWriteBytes = 64 << 10;  // of probes, by a thread at a time
+constexpr int64_t kNearWriteBytes = 64 << 10;  // bytes of probes that a thread writes at a time
 // Limits of one piece.
 constexpr int64_t kMostPieceBytes = 64 << 10;
 constexpr int64_t kMostPieceRows = 512;
@@ -146,7 +146,8 @@ class PieceStaging {
       for (int64_t i = 0; i < rows.rows(); ++i, probes += found_record.all_probes_bytes()) {
         const uint32_t cell = found_record.cell(probes, 0);
         if (cell - begin >= count) continue;
-        add_row(static_cast<const std::byte*>(rows.row(i)), static_cast<uint32_t>(first + i), cell - first_cell_, probes);
+        add_row(static_cast<const std::byte*>(rows.row(i)), static_cast<uint32_t>(first + i), cell - first_cell_,
+                probes);
       }
     });
   }
@@ -326,9 +327,11 @@ void write_found(WorkFolder* folder, const ProbeSteps& steps, const StepRange& r
     meter.add(rows.rows());
     meter.poll();
   };
-  const VectorFile rows = slice_of(task.x, first_row, steps.first(range.end - 1) + steps.rows(range.end - 1) - first_row);
+  const VectorFile rows =
+      slice_of(task.x, first_row, steps.first(range.end - 1) + steps.rows(range.end - 1) - first_row);
   const std::vector<uint64_t> known = steps.hashes(range, hashes);
-  pass_over(rows, "cells", {batch, each}, known.empty() ? nullptr : &known, resources.with_progress({}), rank_and_write);
+  pass_over(rows, "cells", {batch, each}, known.empty() ? nullptr : &known, resources.with_progress({}),
+            rank_and_write);
   write_last();
 }
 
@@ -356,7 +359,8 @@ class ProbeReader {
     std::vector<int64_t> some(sizes.size());
     for (int64_t step = 0; step < steps_.count(); ++step) {
       const StepFile file = folder_.open(steps_.name(step));
-      if (file.sections() < 1 || file.bytes(file.sections() - 1) != static_cast<int64_t>(some.size() * sizeof(int64_t))) {
+      if (file.sections() < 1 ||
+          file.bytes(file.sections() - 1) != static_cast<int64_t>(some.size() * sizeof(int64_t))) {
         throw DamagedStep(file.name(), file.name(), 0, "the step is of other cells");
       }
       file.read(file.sections() - 1, some.data());
@@ -485,11 +489,10 @@ void write_near(WorkFolder* folder, const StoreNames& names, const SourceRanking
   const bool on_gpu = resources.device().kind == DeviceKind::cuda;
   const int64_t most = std::max<int64_t>(most_piece_rows(record), on_gpu ? kMostNearRowsOnGpu : kMostNearRows);
   NearRanks ranks({task.x.cols(), task.x.dtype(), task.centres, task.metric, task.longest, task.probes}, resources);
-  const int64_t batch =
-      rows_that_fit(std::min(most_piece_rows(record), task.x.rows()), std::min(most, task.x.rows()), resources,
-                    [&](int64_t rows) {
-                      return Footprint{2 * rows * (record.row_bytes + record.all_probes_bytes())}.beside(ranks.footprint(rows));
-                    });
+  const int64_t batch = rows_that_fit(
+      std::min(most_piece_rows(record), task.x.rows()), std::min(most, task.x.rows()), resources, [&](int64_t rows) {
+        return Footprint{2 * rows * (record.row_bytes + record.all_probes_bytes())}.beside(ranks.footprint(rows));
+      });
   const HostArray<std::byte> runs_memory(
       resources.threads() * std::max(kNearRunBytes, most_piece_rows(record) * record.numbered_bytes()),
       "rows of some cells", resources);

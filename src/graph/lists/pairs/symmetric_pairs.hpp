@@ -1,4 +1,4 @@
-// Pairs of rows, drawn by a seed, on which a metric of the user's is looked at both ways.
+// Random pairs of rows, on which a user's metric is checked to be symmetric.
 #pragma once
 
 #include <cstdint>

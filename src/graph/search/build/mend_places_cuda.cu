@@ -49,7 +49,7 @@ __global__ void join_kernel(const uint32_t* edges, int64_t places, int64_t degre
   }
 }
 
-__global__ void settle_kernel(uint32_t* parts, int64_t places) {
+__global__ void point_to_roots_kernel(uint32_t* parts, int64_t places) {
   const int64_t i = thread_number();
   if (i >= places) return;
   uint32_t root = static_cast<uint32_t>(i);
@@ -103,7 +103,7 @@ void launch_connected_parts(const uint32_t* edges, int64_t places, int64_t degre
                             cudaStream_t stream) {
   launch(alone_kernel, Grid::over(places, kPartThreads), stream, parts, places);
   launch(join_kernel, Grid::over(places * degree, kPartThreads), stream, edges, places, degree, parts);
-  launch(settle_kernel, Grid::over(places, kPartThreads), stream, parts, places);
+  launch(point_to_roots_kernel, Grid::over(places, kPartThreads), stream, parts, places);
 }
 
 void launch_lost_places(const WalkTaskCuda& task, LostPlace* lost, uint32_t* count, cudaStream_t stream) {

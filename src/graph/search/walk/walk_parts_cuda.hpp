@@ -1,22 +1,22 @@
-// The parts of a walk on a GPU, for a benchmark that times each (bench/walk_parts_cuda_bench.cu) and defines what
-// happens at the end of one. Elsewhere nothing happens.
+// The parts of a walk on a GPU. A benchmark that times each (bench/walk_parts_cuda_bench.cu) defines the macro below,
+// which stands at the end of every part; elsewhere it is empty.
 #pragma once
 
 namespace kith {
 
 enum class WalkPart : int {
-  code,           // the query's code; the table of seen places is empty
-  cell_keys,      // of all cells
-  nearest_cells,  // of these
-  entries,        // of the nearest cells are compared
-  begin,          // they enter the beam
-  choose,         // what a step opens
-  collect,        // what enters the beam of the lists that are opened
-  enter,          // it does
-  ask,            // for the lists that are compared next
-  wait,           // for other warps
-  lists,          // are compared, by the first warp
-  write,
+  code,           // computes the query's code and clears the table of seen places
+  cell_keys,      // computes the keys of all cells
+  nearest_cells,  // selects the nearest cells
+  entries,        // compares the entries of these cells
+  begin,          // puts the best entries into the beam
+  choose,         // chooses the places that a step opens
+  collect,        // collects the neighbours that are near enough for the beam
+  enter,          // inserts them
+  ask,            // asks for the next lists to compare
+  wait,           // waits for the other warps
+  lists,          // the first warp's comparisons
+  write,          // writes the results
 };
 inline constexpr int kWalkParts = 12;
 
