@@ -24,7 +24,7 @@ Report run_index_remove(const IndexRemoveOptions& options, const RunOptions& run
   const std::string out = options.out.empty() ? options.index : options.out;
   std::error_code ignored;
   if (options.ids.find_first_not_of("0123456789, ") == std::string::npos && !std::filesystem::exists(options.ids, ignored)) {
-    throw UsageError(fmt::format("--ids {} is no file: write the ids to one, as numpy.save('ids.npy', [{}]) does", options.ids, options.ids));
+    throw UsageError(fmt::format("--ids names a file of ids, and there is no '{}'; make one, for example with numpy.save('ids.npy', [{}])", options.ids, options.ids));
   }
   check_outputs({{options.out.empty() ? "--index" : "--out", out}}, {{"--ids", options.ids}});
   if (!options.out.empty()) check_index_name(options.out);

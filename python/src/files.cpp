@@ -16,6 +16,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <memory>
 #include <string>
 
 namespace kith::python {
@@ -94,11 +95,12 @@ nb::dlpack::dtype mapped_dtype(const std::string& stored) {
 nb::object map(const nb::bytes& path_bytes, int64_t first, std::optional<int64_t> wanted) {
   const std::string path = path_of(path_bytes);
   check_count(wanted);
-  const FileInfo info = file_info(path);
+  auto opened = std::make_unique<MappedFile>(path);
+  const FileInfo& info = opened->info();
   const int64_t count = checked_count(path, info.rows, first, wanted);
-  auto* kept = new MappedFile(path);
-  nb::capsule owner(kept, [](void* pointer) noexcept { delete static_cast<MappedFile*>(pointer); });
   const nb::dlpack::dtype dtype = mapped_dtype(info.dtype);
+  const MappedFile* const kept = opened.get();
+  nb::capsule owner(opened.release(), [](void* pointer) noexcept { delete static_cast<MappedFile*>(pointer); });
   const void* data = count == 0 ? nullptr : static_cast<const std::byte*>(kept->data()) + first * kept->row_stride() * dtype.bits / 8;
   const size_t shape[] = {static_cast<size_t>(count), static_cast<size_t>(info.cols)};
   const int64_t strides[] = {kept->row_stride(), 1};

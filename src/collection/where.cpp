@@ -268,7 +268,7 @@ void WhereStatement::fail(int code) const {
   const std::string place = offset < 0 ? "" : fmt::format(", character {}", offset + 1);
   const std::string reason = sqlite3_errmsg(db_.get());
   const std::string_view hint =
-      reason.starts_with("no such column") ? "; text stands in single quotes, or is a ? with params" : "";
+      reason.starts_with("no such column") ? "; put text in single quotes, or write ? and give it in params" : "";
   throw InvalidArgument(fmt::format("where \"{}\"{}: {}{}", shown(where_), place, reason, hint));
 }
 

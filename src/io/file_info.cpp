@@ -23,16 +23,16 @@ FileContent content_of_element(ElementType element) {
 
 }  // namespace
 
-FileInfo file_info(const std::string& path) {
-  const MatrixFile file(path);
-  const FileLayout& layout = file.layout();
-  return {std::string(name_of(file.format())),
-          content_of_element(layout.element),
-          std::string(traits_of(layout.element).name),
-          layout.rows,
-          layout.cols,
-          file.file_bytes()};
+FileInfo MatrixFile::info() const {
+  return {std::string(name_of(format())),
+          content_of_element(layout().element),
+          std::string(traits_of(layout().element).name),
+          layout().rows,
+          layout().cols,
+          file_bytes()};
 }
+
+FileInfo file_info(const std::string& path) { return MatrixFile(path).info(); }
 
 FileKind file_kind(const std::string& path) { return kind_of_file(path, head_of_file(path)); }
 

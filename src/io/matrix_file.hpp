@@ -1,6 +1,7 @@
 // A matrix file of any format, open for reading: what VectorFile and IdFile share. Reads are const and thread-safe.
 #pragma once
 
+#include <kith/file_info.hpp>
 #include <kith/vector_file.hpp>
 
 #include "io/atomic_file_writer.hpp"
@@ -30,6 +31,7 @@ class MatrixFile {
   // The values `first` .. `first + count - 1`, counted along the rows.
   void read_values(int64_t first, int64_t count, void* out) const { opened_.values->read(first, count, out); }
   ReadMemory reserve_memory(const Resources& resources) const;
+  FileInfo info() const;
 
  private:
   FileName name_;

@@ -242,8 +242,10 @@ void write_vectors(const std::string& path, const MatrixView& vectors, DType dty
   writer.commit();
 }
 
-MappedFile::MappedFile(const std::string& path) : info_(file_info(path)) {
-  auto mapped = std::make_shared<MappedMatrix>(map_matrix(MatrixFile(path)));
+MappedFile::MappedFile(const std::string& path) {
+  const MatrixFile file(path);
+  info_ = file.info();
+  auto mapped = std::make_shared<MappedMatrix>(map_matrix(file));
   data_ = mapped->values;
   row_stride_ = mapped->row_stride;
   mapping_ = std::move(mapped);

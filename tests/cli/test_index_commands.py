@@ -123,7 +123,7 @@ def test_wrong_usage(kith, data, tmp_path):
     assert "needs one of its commands: build, add, remove, search, range, tune, inspect, convert, merge; see kith index --help" in kith.fails(2, "index")
     for factory, says in (("cosine", "'cosine' is a metric, not a part of an index"), ("hnsw32", "Kith has no part 'hnsw32'"), ("hnsw", "Graph64")):
         assert says in kith.fails(2, "index", "build", "--base", b, "--factory", factory, "--out", out)
-    assert "--ids 1,2 is no file: write the ids to one" in kith.fails(2, "index", "remove", "--index", out, "--ids", "1,2")
+    assert "--ids names a file of ids, and there is no '1,2'; make one" in kith.fails(2, "index", "remove", "--index", out, "--ids", "1,2")
     assert "unknown command 'index frob'; known are: build, add, remove, search, range, tune, inspect, convert, merge" in kith.fails(2, "index", "frob")
     assert "see kith index build --help" in kith.fails(2, "index", "build", "--base", b)
     assert "--base" in kith.ok("index", "build", "--help").out and "Usage: kith index build" in kith.ok("index", "build", "--help").out

@@ -67,7 +67,7 @@ TEST_F(WhereOf, RemovedItemsStayUnseen) {
   EXPECT_EQ(collection_.count(filter), 0);
   const auto error = thrown<InvalidArgument>([&] { (void)count("tenant = 1 and absent = 2"); });
   ASSERT_TRUE(error);
-  EXPECT_THAT(error->what(), HasSubstr("character 16: no such column: absent; text stands in single quotes"));
+  EXPECT_THAT(error->what(), HasSubstr("character 16: no such column: absent; put text in single quotes"));
 }
 
 // A removed item, and one that was added since, are not looked at: what cannot be computed of them is no error.
