@@ -32,7 +32,9 @@ PlanQuestion question_of(const PlanOptions& options, const RunOptions& run) {
   }
   if (run.memory_limit) question.host_memory_limit = *run.memory_limit;
   if (!run.device_memory_limits.empty()) question.device_memory_limit = run.device_memory_limits.front();
-  question.threads = run.threads > 0 ? run.threads : cpu_info().threads;
+  const DeviceInfo here = cpu_info();
+  question.threads = run.threads > 0 ? run.threads : here.threads;
+  if (question.instruction_set.empty()) question.instruction_set = here.instruction_set;
   return question;
 }
 
@@ -62,6 +64,7 @@ Report run_plan(const PlanOptions& options, const RunOptions& run) {
   JsonObject result;
   result.text("method", plan.method).flag("from_disk", plan.from_disk).number("rows", question.rows);
   result.number("cols", question.cols).text("dtype", name_of(question.dtype)).number("result_bytes", plan.result_bytes);
+  result.number("threads", question.threads).text("instruction_set", question.instruction_set);
   std::vector<JsonObject> phases;
   for (const PlanPhase& phase : plan.phases) {
     report.text += fmt::format("{:<16}{:>12}{:>12}{:>8}{:>12}{:>12}{:>12}{:>12.3g}  {}\n", phase.name,
@@ -96,6 +99,7 @@ void offer_plan(Commands& commands) {
   command.real("--recall", question.recall, "Of the graph; 1: exact");
   command.real("--probes", question.probes, "Of the graph's cells, as a run has reported them; 0: of data like SIFT");
   command.flag("--gpu", question.gpu, "Plan for an H200 instead of the CPU");
+  command.text("--instruction-set", question.instruction_set, "Of the CPU, as kith info tells it; otherwise this machine's", "NAME");
   command.real("--disk-read", question.disk_read, "What the disk reads, bytes a second");
   command.real("--disk-write", question.disk_write, "What it writes, bytes a second");
   command.threads();

@@ -1,6 +1,6 @@
 // Predicts what building a graph or an index will take: bytes read and written, memory, disk and time of each phase,
-// and what would save most. A pure function of the question and of
-// this machine's processor, whose instruction sets decide the rates of work on CPUs: nothing is read or measured.
+// and what would save most. Times are a pure function of the question, on whatever machine it is asked: nothing is read
+// or measured. What a graph takes in memory is what knn_graph() would ask for here.
 //
 //   const WorkPlan plan = plan_work({.rows = 20'000'000, .cols = 96, .host_memory_limit = int64_t{1} << 30});
 //
@@ -35,6 +35,7 @@ struct PlanQuestion {
   int64_t device_memory_limit = kNoLimit;  // of the GPU
   bool gpu = false;                        // plan for an H200 instead of the CPU
   int threads = 1;
+  std::string instruction_set = {};  // of the CPU, as cpu_info() names it ("VNNI"); empty: any small CPU
   double disk_read = 2e9;  // bytes per second
   double disk_write = 1e9;
 

@@ -66,6 +66,7 @@ def plan(
     device_memory_limit: ByteSize | None = None,
     gpu: bool = False,
     threads: SupportsIndex = 0,
+    instruction_set: str | None = None,
     disk_read: float = 2e9,
     disk_write: float = 1e9,
 ) -> WorkPlan:
@@ -91,6 +92,8 @@ def plan(
         Plan for an H200 instead of the CPU.
     threads : int, default 0
         Of the CPU; 0: those of this machine.
+    instruction_set : str, optional
+        Of the CPU, as ``kith.info()["instruction_set"]`` names it; None: this machine's, ``""``: any small CPU.
     disk_read, disk_write : float
         What the disk moves, bytes a second.
 
@@ -117,6 +120,7 @@ def plan(
         None if device_memory_limit is None else byte_size(device_memory_limit, "device_memory_limit"),
         flag(gpu, "gpu"),
         count if count != 0 else info()["threads"],
+        info()["instruction_set"] if instruction_set is None else text(instruction_set, "instruction_set"),
         real_number(disk_read, "disk_read"),
         real_number(disk_write, "disk_write"),
     )

@@ -29,7 +29,8 @@ nb::dict dict_of(const PlanPhase& phase) {
 
 nb::dict plan(int64_t rows, int64_t cols, const std::string& dtype, const std::string& factory, int64_t k,
               const std::string& metric, double recall, double probes, std::optional<int64_t> memory_limit,
-              std::optional<int64_t> device_memory_limit, bool gpu, int threads, double disk_read, double disk_write) {
+              std::optional<int64_t> device_memory_limit, bool gpu, int threads,
+              const std::string& instruction_set, double disk_read, double disk_write) {
   const PlanQuestion question{.rows = rows,
                               .cols = cols,
                               .dtype = parse_dtype(dtype),
@@ -42,6 +43,7 @@ nb::dict plan(int64_t rows, int64_t cols, const std::string& dtype, const std::s
                               .device_memory_limit = device_memory_limit.value_or(kNoLimit),
                               .gpu = gpu,
                               .threads = threads,
+                              .instruction_set = instruction_set,
                               .disk_read = disk_read,
                               .disk_write = disk_write};
   const WorkPlan made = plan_work(question);
@@ -66,9 +68,10 @@ void bind_plan(nb::module_& module) {
   module.def("plan", &plan, nb::arg("rows"), nb::arg("cols"), nb::arg("dtype"), nb::arg("factory"), nb::arg("k"),
              nb::arg("metric"), nb::arg("recall"), nb::arg("probes"), nb::arg("memory_limit").none(),
              nb::arg("device_memory_limit").none(), nb::arg("gpu"), nb::arg("threads"),
-             nb::arg("disk_read"), nb::arg("disk_write"),
+             nb::arg("instruction_set"), nb::arg("disk_read"), nb::arg("disk_write"),
              nb::sig("def plan(rows: int, cols: int, dtype: str, factory: str, k: int, metric: str, recall: float, "
-                     "probes: float, memory_limit: int | None, device_memory_limit: int | None, gpu: bool, threads: int, disk_read: float, disk_write: float) -> "
+                     "probes: float, memory_limit: int | None, device_memory_limit: int | None, gpu: bool, threads: int, "
+                     "instruction_set: str, disk_read: float, disk_write: float) -> "
                      "dict[str, typing.Any]"));
 }
 

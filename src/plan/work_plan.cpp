@@ -3,6 +3,7 @@
 #include <kith/work_plan.hpp>
 
 #include "core/byte_size.hpp"
+#include "core/cpu_model.hpp"
 #include "core/divide.hpp"
 #include "core/within_limits.hpp"
 #include "graph/build/method/method_choice.hpp"
@@ -72,8 +73,7 @@ Counts graph_counts(const PlanQuestion& question, GraphMethod method) {
     const double cost = method == GraphMethod::exact   ? costs.exact
                         : method == GraphMethod::cells ? costs.cells
                                                        : costs.nn_descent;
-    // Rows that follow each other are compared sooner than those of cells, which are gathered.
-    const double factor = pair_factor(question.dtype) * (method == GraphMethod::exact ? 0.7 : 1);
+    const double factor = method == GraphMethod::exact ? exact_factor(question.dtype) : pair_factor(question.dtype);
     return {{CostUnit::graph_product, factor * kProduct * cost}};
   }
   if (method == GraphMethod::exact) return {{CostUnit::graph_product, kProduct * problem.pairs() * cols}};
@@ -261,6 +261,9 @@ void PlanQuestion::validate() const {
                       cols, k));
   require(recall > 0 && recall <= 1, fmt::format("recall = {}; it must be above 0 and at most 1", recall));
   require(threads >= 1, fmt::format("threads = {}; there must be one at least", threads));
+  require(instruction_set.empty() || is_instruction_set(instruction_set),
+          fmt::format("instruction_set = '{}'; give one as kith info tells them after 'kernels' (VNNI, AVX2, NEON), or none",
+                      instruction_set));
   require(host_memory_limit > 0 && device_memory_limit > 0, "a memory limit must be above 0");
   require(probes >= 0, "probes are not below 0");
   constexpr double kLeastRate = 1e6;  // less was meant in other units

@@ -2,7 +2,13 @@
 #include <kith/error.hpp>
 #include <kith/work_plan.hpp>
 
+#include "core/cpu_model.hpp"
+#include "core/cpu_target.hpp"
+
 #include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
 
 namespace kith {
 namespace {
@@ -86,6 +92,25 @@ TEST(WorkPlan, IndexesGoThroughTheDiskUnderALimit) {
   EXPECT_EQ(limited.phases.back().name, "join");
   EXPECT_EQ(limited.phases[1].blocks, 6);
   EXPECT_LE(limited.host_bytes(), int64_t{256} << 20);
+}
+
+// The same question has the same times wherever it is asked: it names the processor.
+TEST(WorkPlan, TimesAreThoseOfTheProcessorThatTheQuestionNames) {
+  PlanQuestion question{.rows = 10'000'000, .cols = 128, .dtype = DType::u8, .host_memory_limit = int64_t{256} << 20};
+  std::vector<double> seconds;
+  for (const std::string& target : cpu_targets()) {
+    force_cpu_target(target);
+    seconds.push_back(plan_work(question).seconds());
+  }
+  force_cpu_target("");
+  EXPECT_EQ(std::vector<double>(seconds.size(), seconds.front()), seconds);
+  question.instruction_set = "VNNI";
+  EXPECT_LT(plan_work(question).seconds(), seconds.front());
+  question.instruction_set = "NEON";
+  EXPECT_EQ(plan_work(question).seconds(), seconds.front());
+  for (const std::string& target : built_cpu_targets()) EXPECT_TRUE(is_instruction_set(target)) << target;
+  question.instruction_set = "vnni";
+  EXPECT_THROW(plan_work(question), InvalidArgument);
 }
 
 TEST(WorkPlan, RefusesWhatMakesNoSense) {
