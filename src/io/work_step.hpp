@@ -129,6 +129,8 @@ class StepFile {
     return all;
   }
   int64_t bytes(int64_t first, int64_t end) const { return offset(end) - offset(first); }
+  // Throws DamagedStep, with the file's path, for what no step of this work holds.
+  [[noreturn]] void refuse(const std::string& reason) const { throw DamagedStep(file_->path(), name_, 0, reason); }
   // What add_file() wrote, as the file that it was; nothing of it is verified here.
   std::shared_ptr<const DiskFile> as_file() const;
   // The memory that the table of so many sections takes, which no limit counts by itself.

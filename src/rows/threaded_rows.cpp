@@ -45,8 +45,10 @@ class ThreadedRows final : public RowReader {
   const Resources resources_;
 };
 
-// Compressed files are read from front to back, HDF5 has one lock, and readers that are no files are left alone.
-bool is_plain(const VectorFile& file) {
+}  // namespace
+
+// HDF5 has one lock, and readers that are no files are left alone.
+bool reads_in_parallel(const VectorFile& file) {
   if (file.rows() == 0 || file.memory_bytes() > 0) return false;
   try {
     const FileFormat format = parse_file_name(file.place_of(0).path).format;
@@ -56,10 +58,8 @@ bool is_plain(const VectorFile& file) {
   }
 }
 
-}  // namespace
-
 VectorFile read_by_threads(const VectorFile& file, const Resources& resources) {
-  if (resources.threads() > 1 && is_plain(file)) return VectorFile(std::make_shared<ThreadedRows>(file, resources));
+  if (resources.threads() > 1 && reads_in_parallel(file)) return VectorFile(std::make_shared<ThreadedRows>(file, resources));
   return slice_of(file, 0, file.rows());
 }
 

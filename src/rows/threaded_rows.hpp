@@ -7,7 +7,11 @@
 
 namespace kith {
 
-// The same rows; `file` must outlive it. Files that are read from front to back, or under a lock, stay unchanged.
+// Whether several threads that read a file at once do so sooner than one: not where it is read from front to back, or under
+// a lock.
+bool reads_in_parallel(const VectorFile& file);
+
+// The same rows; `file` must outlive it. Other files stay unchanged.
 VectorFile read_by_threads(const VectorFile& file, const Resources& resources);
 
 }  // namespace kith

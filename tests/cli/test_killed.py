@@ -1,5 +1,6 @@
 """Work that is killed at any moment, and done by few file handles: the same bytes, and nothing left behind."""
 
+import re
 import resource
 import subprocess
 
@@ -97,17 +98,51 @@ def two(kith, tmp_path_factory):
     return folder
 
 
+def least_limit(kith, arguments):
+    """Of the whole program, in mebibytes, as the refusal of less says it."""
+    told = kith.fails(4, *arguments, "--memory-limit", "15M")
+    return int(re.search(r"--memory-limit (\d+)M would do", told)[1])
+
+
+def kill_from_disk(kith, arguments, folder, growth):
+    """Just above the least limit, a little more and none; the rounds must have been seen to go from disk. What the program
+    itself takes differs by some hundreds of kilobytes from run to run."""
+    least = least_limit(kith, arguments) if not kith.sanitized else 0
+    limits = [("--memory-limit", f"{least + 1}M"), ("--memory-limit", f"{least + 2}M"), ()]
+    joined = False
+
+    def killed(run):
+        nonlocal joined
+        joined = joined or any((folder / "work").glob("join-0-1-*"))
+        if kith.sanitized:
+            return arguments
+        return [*arguments, *limits[run % (3 if joined else 2)]]
+
+    kill_again_and_again(kith, killed, growth)
+    assert joined or kith.sanitized
+    left = {path.name for path in folder.iterdir()} - {"ids.npy", "distances.npy", "report.json"}
+    assert not left or (left == {"work"} and not list((folder / "work").iterdir()))
+
+
 @pytest.mark.parametrize("growth", PATIENCE)
 def test_a_merge_of_two_graphs(kith, two, tmp_path, growth):
     merge = ["graph", "merge", "--graph", two / "a", two / "b", "--data", two / "a.npy", two / "b.npy", "--list-length", 32,
              "--recall", 0.9, "--device", "cpu", "--threads", 2, "--out"]  # fmt: skip
     kith.ok(*merge, tmp_path / "truth")
-    limits = [("--memory-limit", "30M"), ("--memory-limit", "32M"), ()] if not kith.sanitized else [()]
-    kill_again_and_again(kith, lambda run: [*merge, tmp_path / "g", *limits[run % len(limits)]], growth)
+    kill_from_disk(kith, [*merge, tmp_path / "g"], tmp_path / "g", growth)
     for name in ("ids.npy", "distances.npy"):
         assert (tmp_path / "truth" / name).read_bytes() == (tmp_path / "g" / name).read_bytes(), name
-    left = {path.name for path in (tmp_path / "g").iterdir()} - {"ids.npy", "distances.npy", "report.json"}
-    assert not left or (left == {"work"} and not list((tmp_path / "g" / "work").iterdir()))
+
+
+@pytest.mark.parametrize("growth", PATIENCE)
+def test_an_extension_by_rounds(kith, two, tmp_path, growth):
+    """The graph of the new rows is built first, in a folder of its own that goes too."""
+    extend = ["graph", "extend", "--graph", two / "a", "--data", two / "a.npy", "--new", two / "b.npy", "--list-length", 32,
+              "--recall", 0.9, "--device", "cpu", "--threads", 2, "--out"]  # fmt: skip
+    kith.ok(*extend, tmp_path / "truth")
+    kill_from_disk(kith, [*extend, tmp_path / "g"], tmp_path / "g", growth)
+    for name in ("ids.npy", "distances.npy"):
+        assert (tmp_path / "truth" / name).read_bytes() == (tmp_path / "g" / name).read_bytes(), name
 
 
 @pytest.fixture(scope="module")

@@ -7,6 +7,7 @@
 
 #include "core/memory_budget.hpp"
 #include "exact/exact_check.hpp"
+#include "graph/handle/graph_folder.hpp"
 #include "graph/random_graphs.hpp"
 #include "graph/same_graph.hpp"
 #include "io/temporary_directory.hpp"
@@ -16,6 +17,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
 #include <string>
 
 namespace kith {
@@ -55,6 +57,23 @@ TEST(GraphFolder, IsMappedUnderALimitToo) {
   options.host_memory_limit = 1 << 20;
   const Resources few(options);
   expect_same_bytes(graph, load_graph_folder(directory.path("g"), few));
+}
+
+TEST(GraphFolder, IsRemovedWithWhatItHolds) {
+  const TemporaryDirectory directory;
+  for (const bool others : {false, true}) {
+    const std::string folder = directory.path("g");
+    save_graph_folder(random_graph({50, 4}, 2), folder, on_cpu());
+    std::filesystem::create_directories(folder + "/work");
+    std::ofstream(folder + "/work/lock").put(' ');
+    if (others) std::ofstream(folder + "/notes.txt").put('x');
+    remove_graph_folder(folder);
+    EXPECT_FALSE(holds_graph(folder));
+    EXPECT_EQ(std::filesystem::exists(folder), others);
+    EXPECT_FALSE(std::filesystem::exists(folder + "/work"));
+    EXPECT_EQ(std::filesystem::exists(folder + "/notes.txt"), others);
+  }
+  remove_graph_folder(directory.path("nothing"));
 }
 
 TEST(GraphFolder, WithoutAReportThereIsNoGraph) {

@@ -24,6 +24,7 @@
 #include <fstream>
 #include <limits>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -31,6 +32,7 @@ namespace kith {
 namespace {
 
 using reference::Shape;
+using testing::Crash;
 using testing::expect_refusal;
 using testing::KeptGraph;
 using testing::SimulatedDisk;
@@ -55,7 +57,8 @@ class PartsOfFiles {
   }
 
   const std::vector<GraphOfFile>& files() const { return parts_; }
-  KnnGraph truth() const { return merge_graphs(views_, params, under_limit(kNoLimit)); }
+  KnnGraph truth() const { return truth(under_limit(kNoLimit)); }
+  KnnGraph truth(const Resources& resources) const { return merge_graphs(views_, params, resources); }
   ShardWork work() const { return merge_work(parts_, params); }
   int64_t least(int64_t block, int threads = 2) const {
     return merge_on_disk_footprint(work(), under_limit(kNoLimit, threads), block).host;
@@ -165,6 +168,73 @@ TEST(MergeOnDisk, ParametersOfRoundsHoldFromDiskToo) {
   }
 }
 
+void expect_same_rounds(const GraphReport& truth, const GraphReport& found) {
+  ASSERT_EQ(found.rounds.size(), truth.rounds.size());
+  for (size_t i = 0; i < truth.rounds.size(); ++i) {
+    EXPECT_EQ(found.rounds[i].recall, truth.rounds[i].recall);
+    EXPECT_EQ(found.rounds[i].updates, truth.rounds[i].updates);
+    EXPECT_EQ(found.rounds[i].comparisons, truth.rounds[i].comparisons);
+    EXPECT_NEAR(found.rounds[i].phi, truth.rounds[i].phi, 1e-9 * truth.rounds[i].phi);  // added in another order
+  }
+}
+
+TEST(MergeOnDisk, RoundsAreReportedAndAMissedRecallIsToldAsInMemory) {
+  const auto rows = reference::make_floats(Shape::gaussian, 900, 16, 1);
+  const TemporaryDirectory directory;
+  PartsOfFiles parts(directory, rows.view(), {400, 500}, 10);
+  parts.params = {.recall = 0.9999, .samples = 3, .list_length = 16, .iterations = 3};
+  std::vector<std::string> told;
+  const auto log = [&](LogLevel level, std::string_view text) {
+    if (level == LogLevel::warning) told.emplace_back(text);
+  };
+  const KnnGraph truth = parts.truth(under_limit(kNoLimit).with_log(log));
+  ASSERT_EQ(truth.report().rounds.size(), 3u);
+  EXPECT_GT(truth.report().rounds[0].comparisons, 0);
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_NE(told[0].find("below the 0.9999 asked for"), std::string::npos);
+  for (const int64_t block : {int64_t{128}, INT64_MAX}) {  // from disk, and in memory
+    SimulatedDisk disk;
+    KeptGraph found;
+    const GraphReport report = merge_on_disk(parts.work(), {.disk = disk, .folder = "w", .most_rows = block}, found,
+                                             under_limit(kNoLimit).with_log(log));
+    expect_same_rounds(truth.report(), report);
+  }
+  EXPECT_EQ(told, std::vector<std::string>(3, told[0]));
+}
+
+// The steps of a round go when the next begins, though the process was killed between its mark and their end.
+TEST(MergeOnDisk, AnEndedRoundLeavesNoStepsAfterACrash) {
+  const auto rows = reference::make_floats(Shape::gaussian, 150, 8, 1);
+  const TemporaryDirectory directory;
+  PartsOfFiles parts(directory, rows.view(), {60, 90}, 5);
+  parts.params = {.recall = 0.9999, .samples = 4, .list_length = 9, .iterations = 3};
+  const KnnGraph truth = parts.truth();
+  ASSERT_EQ(truth.report().rounds.size(), 3u);
+  SimulatedDisk disk;
+  KeptGraph found;
+  bool crashed = false;
+  disk.set_watch([&] {
+    if (!crashed && disk.exists("w/join-0-1-round-1")) {
+      crashed = true;
+      throw Crash();
+    }
+  });
+  EXPECT_THROW(parts.run(disk, found, kNoLimit, 60), Crash);
+  disk.crash(testing::Loss::bytes_that_are_not_synced);
+  ASSERT_TRUE(disk.exists("w/join-0-1-lists-0-0"));
+  ASSERT_TRUE(disk.exists("w/join-0-1-offers-0-0"));
+  bool began_another = false;
+  disk.set_watch([&] {
+    if (!disk.exists("w/join-0-1-names-1-0")) return;
+    began_another = true;
+    EXPECT_FALSE(disk.exists("w/join-0-1-lists-0-0"));
+    EXPECT_FALSE(disk.exists("w/join-0-1-offers-0-0"));
+  });
+  expect_same_rounds(truth.report(), parts.run(disk, found, kNoLimit, 60));
+  EXPECT_TRUE(began_another);
+  found.expect(truth);
+}
+
 TEST(MergeOnDisk, ManyPartsOnAnyNumberOfThreads) {
   const auto rows = reference::make_floats(Shape::gaussian, 1500, 8, 1);
   const TemporaryDirectory directory;
@@ -259,7 +329,8 @@ TEST(MergeOnDisk, GoesOnAfterACrashAtAnyCallWithAnotherLimit) {
       [&](SimulatedDisk& disk, KeptGraph& found) { parts.run(disk, found, kNoLimit, 60); },
       [&](SimulatedDisk& disk, KeptGraph& found, int64_t call) {
         // In the same blocks under the least limit, or in memory.
-        parts.run(disk, found, call % 3 == 0 ? kNoLimit : parts.least(60), call % 3 == 0 ? INT64_MAX : 60);
+        expect_same_rounds(truth.report(), parts.run(disk, found, call % 3 == 0 ? kNoLimit : parts.least(60),
+                                                     call % 3 == 0 ? INT64_MAX : 60));
       });
   EXPECT_GT(crashes, 20);
 }

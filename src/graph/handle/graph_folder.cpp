@@ -257,6 +257,15 @@ void save_graph_folder(const KnnGraph& graph, const std::string& folder, const G
   remove_remains_of_steps(folder);
 }
 
+void remove_graph_folder(const std::string& folder) {
+  remove_remains_of_steps(folder);
+  std::error_code ignored;  // leaving it is harmless
+  // The report first: without it the folder holds no graph.
+  for (const std::string& path : {report_in(folder), ids_in(folder), distances_in(folder), folder}) {
+    std::filesystem::remove(path, ignored);
+  }
+}
+
 bool holds_graph(const std::string& folder) { return real_disk().exists(report_in(folder)); }
 
 GraphFolderInfo graph_folder_info(const std::string& folder) {

@@ -55,6 +55,7 @@ void copy_neighbors(const NeighborsView& from, const NeighborsView& to, const Re
 
 // What rounds have to say.
 void put_outcome(const BuildOutcome& outcome, int64_t control_rows, GraphReport& report);
+inline constexpr std::string_view kMissedMergeAdvice = "refine it, or allow longer lists, more samples or iterations";
 // A warning where the recall that was wanted is not reached.
 void warn_if_missed(const GraphReport& report, double wanted, std::string_view advice, const Resources& resources);
 

@@ -162,7 +162,7 @@ MatrixBuffer CellPlanning::find_centres() {
   const int64_t bytes = params_.cells * cols * 4;
   if (const std::optional<StepFile> step = folder_->find("centres")) {
     MatrixBuffer centres(DType::f32, params_.cells, cols, "the cells' centres", quiet_);
-    if (step->bytes(0) != bytes) throw DamagedStep(step->name(), step->name(), 0, "the step is of other cells");
+    if (step->bytes(0) != bytes) step->refuse("the step is of other cells");
     step->read(0, centres.mutable_view().row(0));
     order_ = step->values<uint32_t>(1);
     return centres;
@@ -206,7 +206,7 @@ CellPlanning::Plan CellPlanning::find_plan() const {
     Neighbors truth(count, wanted, quiet_);
     const bool whole = step->sections() == 3 && step->bytes(0) == count * wanted * 8 &&
                        step->bytes(1) == count * wanted * 4 && step->bytes(2) == int64_t{sizeof(StoredForecast)};
-    if (!whole) throw DamagedStep(step->name(), step->name(), 0, "the step is of other control rows");
+    if (!whole) step->refuse("the step is of other control rows");
     step->read(0, truth.view().ids);
     step->read(1, truth.view().distances);
     StoredForecast stored;

@@ -361,7 +361,7 @@ class ProbeReader {
       const StepFile file = folder_.open(steps_.name(step));
       if (file.sections() < 1 ||
           file.bytes(file.sections() - 1) != static_cast<int64_t>(some.size() * sizeof(int64_t))) {
-        throw DamagedStep(file.name(), file.name(), 0, "the step is of other cells");
+        file.refuse("the step is of other cells");
       }
       file.read(file.sections() - 1, some.data());
       for (size_t cell = 0; cell < some.size(); ++cell) sizes[cell] += some[cell];
@@ -574,12 +574,12 @@ CellStore::CellStore(StepFile rows, std::optional<StepFile> near, std::span<cons
       StepFile::table_bytes(rows_.sections()) + (near_ ? StepFile::table_bytes(near_->sections()) : 0), 0, resources);
   std::vector<int64_t> head(order.size() + 1);
   if (rows_.bytes(0) != static_cast<int64_t>(head.size()) * 8) {
-    throw DamagedStep(rows_.name(), rows_.name(), 0, "the step is of other cells");
+    rows_.refuse("the step is of other cells");
   }
   rows_.read(0, head.data());
   layout_ = PieceLayout(order, std::span(head).subspan(1), std::max<int64_t>(1, head[0]));
   if (rows_.sections() != layout_.pieces() + 1 || (near_ && near_->sections() != layout_.pieces())) {
-    throw DamagedStep(rows_.name(), rows_.name(), 0, "the step is of other pieces");
+    rows_.refuse("the step is of other pieces");
   }
 }
 

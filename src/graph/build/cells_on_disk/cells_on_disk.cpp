@@ -147,7 +147,7 @@ class CellsOnDisk {
   }
   static Course course_of(const StepFile& done) {
     const std::vector<std::byte> bytes = done.values<std::byte>(0);
-    if (bytes.size() < 16 + sizeof(Wave)) throw DamagedStep(done.name(), done.name(), 0, "the step is too short");
+    if (bytes.size() < 16 + sizeof(Wave)) done.refuse("the step is too short");
     Course course;
     std::memcpy(&course.needed, bytes.data(), 8);
     std::memcpy(&course.looked, bytes.data() + 8, 8);
@@ -193,7 +193,7 @@ class CellsOnDisk {
     if (!step) return std::nullopt;
     Wave wave;
     if (step->sections() != 1 || step->bytes(0) != int64_t{sizeof(wave)}) {
-      throw DamagedStep(step->name(), step->name(), 0, "the step is of another size");
+      step->refuse("the step is of another size");
     }
     step->read(0, &wave);
     return wave;

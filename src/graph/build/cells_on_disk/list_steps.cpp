@@ -41,12 +41,12 @@ void ListChain::look() {
     if (!step) continue;
     ListBlock block;
     if (step->sections() < 1 || step->bytes(step->sections() - 1) != static_cast<int64_t>(sizeof(block))) {
-      throw DamagedStep(step->name(), step->name(), 0, "the step has no end");
+      step->refuse("the step has no end");
     }
     step->read(step->sections() - 1, &block);
     if (block.first < 0 || block.end <= block.first || block.end > rows_ || name_of(block.first) != name ||
         step->sections() != sections(block) + 1 || done(block) > 0) {
-      throw DamagedStep(step->name(), step->name(), 0, "the step is of other places");
+      step->refuse("the step is of other places");
     }
     put(block);
   }
@@ -136,7 +136,7 @@ void ListChain::for_lists(const ListBlock& block, const StepFile& step, int64_t 
     uint32_t number = 0;
     std::memcpy(&number, memory + i * 4, 4);
     std::memcpy(list.data(), memory + some * 4 + i * 8 * k_, static_cast<size_t>(8 * k_));
-    if (number >= rows_) throw DamagedStep(step.name(), step.name(), 0, "a row that is none");
+    if (number >= rows_) step.refuse("a row that is none");
     body(number, list.data());
   }
 }

@@ -8,6 +8,7 @@
 #include "graph/build/cells_on_disk/rows_that_fit.hpp"
 #include "graph/build/descent_on_disk/gathered_rows.hpp"
 #include "graph/build/descent_on_disk/record_spill.hpp"
+#include "graph/build/descent_on_disk/stored_round.hpp"
 #include "graph/build/nn_descent/inbox.hpp"
 #include "graph/build/nn_descent/join_samples.hpp"
 #include "graph/build/nn_descent/join_worker.hpp"
@@ -32,10 +33,11 @@ constexpr int64_t kSectionWords = 16384;     // of lists, read together
 constexpr int64_t kSpilled = int64_t{1} << 18;  // records that are gathered before they are written
 constexpr int64_t kJoinedRows = 16;          // of a task
 constexpr int64_t kMostGathered = int64_t{1} << 24;
+constexpr int64_t kMostOfLeast = 8192;  // rows that are gathered under the least limit
 
-// What a round has come to, as its mark tells.
-struct StoredRound {
-  int64_t updates = 0;
+// What the mark of a round holds. Before the first there is no round, but a recall.
+struct RoundMark {
+  StoredRound round;
   RecallEstimate recall;
 };
 
@@ -182,19 +184,23 @@ int64_t DescentOnDisk::disk_bytes() const {
 BuildOutcome DescentOnDisk::run() {
   const ReadMemory reading = task_.x.reserve_memory(quiet_);
   thresholds_ = HostArray<uint32_t>(rows(), "the ends of lists", quiet_);
+  began_ = std::chrono::steady_clock::now();
   const std::optional<int64_t> done = rounds_done();
   find_control();
-  if (!done) {
+  if (done) {
+    last_round_ = *done;
+    if (*done > 0) forget_round(*done - 1);  // the process may have been killed before it did that
+  } else {
     begin_lists();
-    end_round(0, 0);
+    end_round({});
   }
-  last_round_ = done.value_or(0);
   constexpr int64_t kPasses = 3;  // over all blocks in a round
   ProgressMeter meter("descend", task_.params.iterations * kPasses * blocks_, resources_);
   meter.add(last_round_ * kPasses * blocks_);
   while (!is_over()) descend(meter);
   meter.finish();
   BuildOutcome outcome;
+  outcome.rounds = rounds_;
   // What the graphs know beyond the half that the rounds began with.
   ends_whole_ = task_.params.k > task_.length / 2;
   if (ends_whole_) put_back();
@@ -211,7 +217,7 @@ void DescentOnDisk::find_control() {
   const int64_t places = count * wanted;
   if (const std::optional<StepFile> step = folder_->find(name)) {
     if (step->sections() != 2 || step->bytes(0) != places * 8 || step->bytes(1) != places * 4) {
-      throw DamagedStep(step->name(), step->name(), 0, "the step is of other control rows");
+      step->refuse("the step is of other control rows");
     }
     Neighbors truth(count, wanted, quiet_);
     step->read(0, truth.view().ids);
@@ -230,20 +236,20 @@ void DescentOnDisk::find_control() {
 
 std::optional<int64_t> DescentOnDisk::rounds_done() {
   std::optional<int64_t> done;
+  rounds_.clear();
   for (int64_t round = 0;; ++round) {
     const std::optional<StepFile> step = folder_->find(mark_name(round));
     if (!step) break;
-    StoredRound stored;
-    if (step->sections() != 1 || step->bytes(0) != int64_t{sizeof(stored)}) {
-      throw DamagedStep(step->name(), step->name(), 0, "the step is of another size");
-    }
-    step->read(0, &stored);
-    recall_ = stored.recall;
-    updates_ = stored.updates;
+    RoundMark mark;
+    if (step->sections() != 1 || step->bytes(0) != int64_t{sizeof(mark)}) step->refuse("the step is of another size");
+    step->read(0, &mark);
+    recall_ = mark.recall;
+    if (round > 0) rounds_.push_back(mark.round.told());
     done = round;
   }
   if (!done || are_there([&](int64_t block) { return lists_name(*done, block); })) return done;
   forget();  // lists of earlier rounds are gone: it begins anew
+  rounds_.clear();
   return std::nullopt;
 }
 
@@ -251,7 +257,7 @@ bool DescentOnDisk::is_over() const {
   if (task_.params.recall && recall_.recall >= *task_.params.recall) return true;
   if (last_round_ == task_.params.iterations) return true;
   const double little = task_.params.delta * static_cast<double>(rows()) * static_cast<double>(task_.params.k);
-  return last_round_ > 0 && static_cast<double>(updates_) <= little;
+  return last_round_ > 0 && static_cast<double>(rounds_.back().updates) <= little;
 }
 
 void DescentOnDisk::begin_lists() {
@@ -272,7 +278,6 @@ void DescentOnDisk::begin_lists() {
 // One more round.
 void DescentOnDisk::descend(ProgressMeter& meter) {
   const int64_t round = last_round_;
-  const auto next = [&](int64_t block) { return lists_name(round + 1, block); };
   const auto offers = [&](int64_t block) { return step_name("offers", round, block); };
   const auto for_blocks = [&](const auto& body) {
     for (int64_t block = 0; block < blocks_; ++block) {
@@ -281,16 +286,30 @@ void DescentOnDisk::descend(ProgressMeter& meter) {
       meter.poll();
     }
   };
-  if (!are_there(next) && !are_there(offers)) {
+  if (!are_there(offers)) {
     if (!knows_thresholds_) keep_thresholds(round);
     for_blocks([&](int64_t block) { name_samples(round, block); });
     for_blocks([&](int64_t block) { join(round, block); });
   }
   remove_steps("names-");
-  int64_t entered = 0;
-  for_blocks([&](int64_t block) { entered += merge(round, block); });
+  GraphRound told;
+  told.comparisons = pairs_compared(round);
+  for_blocks([&](int64_t block) { merge(round, block, told); });
   knows_thresholds_ = true;
-  end_round(round + 1, entered);
+  ++last_round_;
+  end_round(told);
+}
+
+// The last sections of the offers of a round.
+int64_t DescentOnDisk::pairs_compared(int64_t round) const {
+  int64_t pairs = 0;
+  for (int64_t block = 0; block < blocks_; ++block) {
+    const StepFile step = folder_->open(step_name("offers", round, block));
+    const int64_t last = step.sections() - 1;
+    if (last < 0 || last % blocks_ != 0 || step.bytes(last) != 8) step.refuse("the step is of other offers");
+    pairs += step.values<int64_t>(last).at(0);
+  }
+  return pairs;
 }
 
 void DescentOnDisk::name_samples(int64_t round, int64_t block) {
@@ -327,13 +346,13 @@ void DescentOnDisk::read_names(int64_t round, int64_t block, uint32_t* reverse) 
     const StepFile step = folder_->open(step_name("names", round, from));
     for (int64_t section = block; section < step.sections(); section += blocks_) {
       const auto count = step.bytes(section) / static_cast<int64_t>(sizeof(Name));
-      if (count > names.size()) throw DamagedStep(step.name(), step.name(), 0, "the step is of another size");
+      if (count > names.size()) step.refuse("the step is of another size");
       step.read(section, names.data());
       for (int64_t i = 0; i < count; ++i) {
         const bool old = (names[i].from & kOldFlag) != 0;
         const auto sampler = static_cast<uint32_t>(without_flag(names[i].from));
         const int64_t at = static_cast<int64_t>(names[i].row) - first_of(block);
-        if (at < 0 || at >= rows_of(block)) throw DamagedStep(step.name(), step.name(), 0, "the step is of other rows");
+        if (at < 0 || at >= rows_of(block)) step.refuse("the step is of other rows");
         uint32_t* const bucket = reverse + (2 * at + (old ? kOldSample : kNewSample)) * p;
         uint32_t& there = bucket[place_of(pair_hash(salt, sampler, names[i].row), p)];
         if (replaces(salt, names[i].row, sampler, there)) there = sampler;
@@ -342,8 +361,11 @@ void DescentOnDisk::read_names(int64_t round, int64_t block, uint32_t* reverse) 
   }
 }
 
-// A join's own samples and those of who has sampled its row.
-int64_t DescentOnDisk::least_joined() const { return std::min(4 * samples(), rows()); }
+// A join's own samples and those of who has sampled its row; or those of several joins, since preparing a group of joins
+// takes time by itself.
+int64_t DescentOnDisk::least_joined() const {
+  return std::min(std::max(4 * samples(), std::min(rows() / kDescentBlocks, kMostOfLeast)), rows());
+}
 
 // The memory of gathered rows, with what it takes to compare them.
 Footprint DescentOnDisk::join_footprint(int64_t gathered_rows) const {
@@ -385,6 +407,7 @@ void DescentOnDisk::join(int64_t round, int64_t block) {
   };
   StepWriter writer(*folder_, name);
   const int64_t together = std::max<int64_t>(1, memory.offers.room() / most_offers(rules));
+  int64_t pairs = 0;
   for (int64_t first = 0; first < rows_of(block);) {
     gathered.clear();
     int64_t end = first;
@@ -401,6 +424,7 @@ void DescentOnDisk::join(int64_t round, int64_t block) {
       workers.push_back(std::make_unique<JoinWorker<SpillTarget<Offer>>>(rows, rules, target, quiet_));
     }
     std::vector<JoinSets> sets(workers.size());
+    std::vector<int64_t> compared(workers.size(), 0);
     for (int64_t at = first; at < end; at += together) {
       const int64_t some = std::min(together, end - at);
       if (!memory.offers.has_room(some * most_offers(rules))) memory.offers.flush(writer);
@@ -412,24 +436,30 @@ void DescentOnDisk::join(int64_t round, int64_t block) {
           for (std::vector<uint32_t>* const set : {&mine.fresh, &mine.old}) {
             for (uint32_t& row : *set) row = gathered.place_of(row);
           }
-          (void)workers[static_cast<size_t>(slot)]->join(mine);
+          compared[static_cast<size_t>(slot)] += workers[static_cast<size_t>(slot)]->join(mine);
         }
       }, kJoinedRows);
     }
+    for (const int64_t some : compared) pairs += some;
     first = end;
   }
   memory.offers.flush(writer);
+  writer.add(std::as_bytes(std::span(&pairs, 1)));
   writer.commit();
 }
 
-// Returns how many entered.
-int64_t DescentOnDisk::merge(int64_t round, int64_t block) {
+// Adds to `told` what happened to the lists of a block.
+void DescentOnDisk::merge(int64_t round, int64_t block, GraphRound& told) {
+  const auto tell = [&](const WorkingLists& lists, int64_t entered) {
+    told.updates += entered;
+    told.phi += survey_lists(lists, task_.params.k, task_.params.metric, Flags::keep, quiet_).phi;
+    keep_thresholds(block, lists);
+  };
   const std::string name = lists_name(round + 1, block);
   WorkingLists lists(block_rows_, task_.length, quiet_);
   if (const std::optional<StepFile> step = folder_->find(name)) {
     read_block(name, block, lists);
-    keep_thresholds(block, lists);
-    return step->values<int64_t>(0).at(0);
+    return tell(lists, step->values<int64_t>(0).at(0));
   }
   quiet_.check_cancelled();
   const uint64_t salt = round_salt(task_.params.rules.seed, round);
@@ -445,14 +475,14 @@ int64_t DescentOnDisk::merge(int64_t round, int64_t block) {
   const HostArray<Offer> offers(spilled_offers(block_rows_, task_.params.rules), "offers", quiet_);
   for (int64_t from = 0; from < blocks_; ++from) {
     const StepFile step = folder_->open(step_name("offers", round, from));
-    for (int64_t section = block; section < step.sections(); section += blocks_) {
+    for (int64_t section = block; section < step.sections() - 1; section += blocks_) {
       const auto count = step.bytes(section) / static_cast<int64_t>(sizeof(Offer));
-      if (count > offers.size()) throw DamagedStep(step.name(), step.name(), 0, "the step is of another size");
+      if (count > offers.size()) step.refuse("the step is of another size");
       step.read(section, offers.data());
       for_row_blocks("offers", count, quiet_, [&](int64_t first, int64_t end) {
         for (int64_t i = first; i < end; ++i) {
           const int64_t at = static_cast<int64_t>(offers[i].row) - first_of(block);
-          if (at < 0 || at >= rows_of(block)) throw DamagedStep(step.name(), step.name(), 0, "the step is of other rows");
+          if (at < 0 || at >= rows_of(block)) step.refuse("the step is of other rows");
           const uint64_t neighbor = pack_neighbor(offers[i].key, offers[i].neighbor);
           if (!takes_offer(lists.list(at), task_.length, neighbor)) continue;
           inbox.offer(at, inbox_slot(salt, offers[i].neighbor, inbox.slots()), neighbor);
@@ -465,22 +495,29 @@ int64_t DescentOnDisk::merge(int64_t round, int64_t block) {
     entered.fetch_add(merge_offers(inbox.of(i), inbox.slots(), lists, i), std::memory_order_relaxed);
   });
   write_block(name, block, entered.load(), lists);
-  keep_thresholds(block, lists);
-  return entered.load();
+  tell(lists, entered.load());
 }
 
-// Marks the lists after so many rounds as there.
-void DescentOnDisk::end_round(int64_t round, int64_t entered) {
-  last_round_ = round;
+// Marks the lists as there, after the last round or before the first.
+void DescentOnDisk::end_round(const GraphRound& told) {
   recall_ = measure();
-  updates_ = entered;
-  const StoredRound stored{updates_, recall_};
-  StepWriter writer(*folder_, mark_name(round));
-  writer.add(std::as_bytes(std::span(&stored, 1)));
+  const auto now = std::chrono::steady_clock::now();
+  GraphRound round = told;
+  round.recall = recall_.recall;
+  round.seconds = std::chrono::duration<double>(now - began_).count();
+  began_ = now;
+  const RoundMark mark{StoredRound(round), recall_};
+  StepWriter writer(*folder_, mark_name(last_round_));
+  writer.add(std::as_bytes(std::span(&mark, 1)));
   writer.commit();
-  if (round == 0) return;
-  remove_steps(fmt::format("offers-{}-", round - 1));
-  remove_steps(fmt::format("lists-{}-", round - 1));
+  if (last_round_ == 0) return;
+  rounds_.push_back(round);
+  forget_round(last_round_ - 1);
+}
+
+// Removes what a round began with, once its mark is there.
+void DescentOnDisk::forget_round(int64_t round) {
+  for (const std::string_view kind : {"names", "offers", "lists"}) remove_steps(fmt::format("{}-{}-", kind, round));
 }
 
 void DescentOnDisk::put_back() {
@@ -590,14 +627,14 @@ void DescentOnDisk::offer_rows(int64_t block, int64_t most,
 void DescentOnDisk::read_block(const std::string& name, int64_t block, WorkingLists& lists) const {
   const StepFile step = folder_->open(name);
   if (step.sections() != 1 + sections_of(block)) {
-    throw DamagedStep(step.name(), step.name(), 0, "the step is of other rows");
+    step.refuse("the step is of other rows");
   }
   ProgressMeter meter("lists", sections_of(block), quiet_);
   parallel_for(sections_of(block), meter, quiet_, [&](int64_t section, int) {
     const int64_t first = section * section_rows_;
     const int64_t end = std::min(first + section_rows_, rows_of(block));
     if (step.bytes(1 + section) != (end - first) * task_.length * 8) {
-      throw DamagedStep(step.name(), step.name(), 0, "the step is of other rows");
+      step.refuse("the step is of other rows");
     }
     step.read(1 + section, lists.list(first));
     for (int64_t i = first; i < end; ++i) lists.refresh_threshold(i);
@@ -649,7 +686,7 @@ void DescentOnDisk::read(int64_t first, int64_t count, uint64_t* lists, uint64_t
       const int64_t begin = first_of(block) + section * section_rows_;
       const int64_t end = std::min(begin + section_rows_, first_of(block) + rows_of(block));
       if (step.sections() != 1 + sections_of(block) || step.bytes(1 + section) != (end - begin) * task_.length * 8) {
-        throw DamagedStep(step.name(), step.name(), 0, "the step is of other rows");
+        step.refuse("the step is of other rows");
       }
       step.read(1 + section, scratch);
       for (; row < std::min(end, block_end); ++row) {

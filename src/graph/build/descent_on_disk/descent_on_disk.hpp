@@ -7,9 +7,10 @@
 //
 //   control      the true neighbours of the control rows
 //   lists-T-B    the lists of block B after T rounds; whole-B: at the end, with what was set aside put back
-//   round-T      marks that the lists after T rounds are there, with what the last one came to
+//   round-T      marks that the lists after T rounds are there, with what the last one did
 //   names-T-B    whom the rows of block B have sampled, by the block of these
-//   offers-T-B   what the joins of block B's rows offer, by the block of the rows that it is offered to
+//   offers-T-B   what the joins of block B's rows offer, by the block of the rows that it is offered to; at the end the
+//                number of pairs compared
 //
 // (All names begin with the prefix of the descent.) The rows that the joins of a block need are gathered from the file, for
 // as many joins at a time as there is memory for.
@@ -30,6 +31,7 @@
 #include "io/work_folder.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -92,11 +94,13 @@ class DescentOnDisk {
   std::optional<int64_t> rounds_done();
   bool is_over() const;
   void begin_lists();
+  void forget_round(int64_t round);
   void descend(ProgressMeter& meter);
   void name_samples(int64_t round, int64_t block);
   void join(int64_t round, int64_t block);
-  int64_t merge(int64_t round, int64_t block);
-  void end_round(int64_t round, int64_t entered);
+  void merge(int64_t round, int64_t block, GraphRound& told);
+  int64_t pairs_compared(int64_t round) const;
+  void end_round(const GraphRound& told);
   void put_back();
   RecallEstimate measure() const;
 
@@ -129,7 +133,8 @@ class DescentOnDisk {
   bool knows_thresholds_ = false;
   int64_t last_round_ = 0;  // that is done
   RecallEstimate recall_;   // after it
-  int64_t updates_ = 0;     // in it
+  std::vector<GraphRound> rounds_;
+  std::chrono::steady_clock::time_point began_;  // the next one
   bool ends_whole_ = false;  // the lists that there are now are "whole"
 };
 

@@ -138,7 +138,7 @@ void RowBlocks::append_to(GraphSink& sink, ProgressMeter& meter) const {
     for (int64_t at = 0; at < step.sections(); ++at) {
       const int64_t rows = step.bytes(at) / row_bytes();
       if (rows < 1 || rows > kBlockSectionRows || step.bytes(at) != rows * row_bytes()) {
-        throw DamagedStep(step.name(), step.name(), 0, "the step is of other rows");
+        step.refuse("the step is of other rows");
       }
       step.read(at, section.data());
       auto* const ids = reinterpret_cast<int64_t*>(section.data());

@@ -12,6 +12,7 @@
 #include "graph/build/cells_on_disk/rows_that_fit.hpp"
 #include "graph/build/cells_on_disk/source_pass.hpp"
 #include "graph/build/descent_on_disk/descent_on_disk.hpp"
+#include "graph/build/descent_on_disk/stored_round.hpp"
 #include "graph/build/ggm/ggm_shards.hpp"
 #include "graph/build/ggm/graph_parts.hpp"
 #include "graph/build/nn_descent/nn_descent.hpp"
@@ -77,7 +78,7 @@ class ListSections {
   }
   void read(const StepFile& step, int64_t section, uint64_t* lists) const {
     if (step.sections() != before_ + count() || step.bytes(before_ + section) != rows(section) * k_ * 8) {
-      throw DamagedStep(step.name(), step.name(), 0, "the step is of other rows");
+      step.refuse("the step is of other rows");
     }
     step.read(before_ + section, lists);
   }
@@ -290,7 +291,8 @@ class MergeOnDisk {
       largest = std::max(largest, lists);
       all_lists += lists;
     }
-    const int64_t pairs = shards_ * (shards_ - 1) / 2 * (int64_t{sizeof(PairTold)} + StepFile::end_bytes(1)) + joining_bytes(devices);
+    constexpr int64_t kTold = 4096;  // of a pair, with its rounds
+    const int64_t pairs = shards_ * (shards_ - 1) / 2 * kTold + joining_bytes(devices);
     const int64_t stored =
         folder_->stored_bytes("lists-") + folder_->stored_bytes("pair-") + folder_->stored_bytes("join-");
     const int64_t lists = std::max<int64_t>(all_lists + pairs - stored, 0);
@@ -627,6 +629,7 @@ class MergeOnDisk {
     DescentOnDisk descent(rounds.task(), folder_, on.with_progress(resources_.options().progress));
     GraphReport told;
     put_outcome(descent.run(), descent.control_rows(), told);
+    warn_if_missed(told, work_.merges.recall, kMissedMergeAdvice, on);
     const HostArray<uint64_t> scratch(on.threads() * descent.scratch_words(), "lists", on);
     const auto read = [&](int64_t first, int64_t count, uint64_t* lists, int slot) {
       descent.read(first, count, lists, scratch.data() + slot * descent.scratch_words());
@@ -681,9 +684,11 @@ class MergeOnDisk {
     PairTold told;
     if (report.recall) told = {*report.recall, 1, 1};
     told.reached = report.reached ? 1 : 0;
+    const std::vector<StoredRound> rounds(report.rounds.begin(), report.rounds.end());
     {
       StepWriter writer(*folder_, pair_name(pair.first, pair.second));
       writer.add(std::as_bytes(std::span(&told, 1)));
+      writer.add(std::as_bytes(std::span(rounds)));
       writer.commit();
     }
     remove_if_merged(pair.first);
@@ -731,17 +736,18 @@ class MergeOnDisk {
     meter.finish();
   }
 
-  // As in memory: the least recall of all pairs.
+  // As in memory: the least recall of all pairs, and the rounds of the only one.
   GraphReport report() {
     GraphReport report;
     for (int64_t a = 0; a < shards_; ++a) {
       for (int64_t b = a + 1; b < shards_; ++b) {
         const StepFile step = folder_->open(pair_name(a, b));
         PairTold told;
-        if (step.sections() != 1 || step.bytes(0) != int64_t{sizeof(told)}) {
-          throw DamagedStep(step.name(), step.name(), 0, "the step is of another size");
-        }
+        if (step.sections() != 2 || step.bytes(0) != int64_t{sizeof(told)}) step.refuse("the step is of another size");
         step.read(0, &told);
+        if (shards_ == 2) {
+          for (const StoredRound& round : step.values<StoredRound>(1)) report.rounds.push_back(round.told());
+        }
         const bool less = told.has_recall != 0 && (!report.recall || told.recall.recall < report.recall->recall);
         if (less) report.recall = told.recall;
         report.reached = report.reached && told.reached != 0;

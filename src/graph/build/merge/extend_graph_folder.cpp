@@ -22,9 +22,7 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
 #include <string>
-#include <system_error>
 #include <vector>
 
 namespace kith {
@@ -75,15 +73,6 @@ KnnGraph graph_of_new_rows(const VectorFile& fresh, const KnnGraphParams& params
     knn_graph_folder(fresh, own, params, GraphWork(), resources);
   }
   return load_graph_folder(own, resources);
-}
-
-void remove_new_graph(const std::string& folder) {
-  const std::string own = folder_of_new_graph(folder);
-  WorkFolder::remove_remains(real_disk(), own_steps_folder(own));
-  std::error_code ignored;  // leaving it is harmless
-  for (const char* const name : {"/work", "/ids.npy", "/distances.npy", "/report.json", ""}) {
-    std::filesystem::remove(own + name, ignored);
-  }
 }
 
 // Many new rows: their graph first, which is then merged with the old one.
@@ -143,7 +132,7 @@ GraphReport extend_graph_folder(const GraphOfFile& old, const VectorFile& fresh,
       return extend_in_memory(old, fresh, params, used);
     });
     save_graph_folder(graph, folder, work.form, resources);
-    remove_new_graph(folder);
+    remove_graph_folder(folder_of_new_graph(folder));
     return graph.report();
   }
   FolderSink sink({rows, k}, old.graph.metric(), folder, work.form);
@@ -154,7 +143,7 @@ GraphReport extend_graph_folder(const GraphOfFile& old, const VectorFile& fresh,
     });
   });
   remove_own_folder(work, kept.folder);
-  if (!work.keep) remove_new_graph(folder);
+  if (!work.keep) remove_graph_folder(folder_of_new_graph(folder));
   return report;
 }
 

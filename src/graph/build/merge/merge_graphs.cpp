@@ -171,7 +171,7 @@ void merge_two(GraphWork& work, const MatrixView& x, const MergeInput& input, co
     put_outcome(outcome, lists.control_rows(), work.report);
     lists.write(work.out, share == nullptr ? RankPart{0, lists.rows()} : share->rows());
   });
-  warn_if_missed(work.report, params.recall, "refine it, or allow longer lists, more samples or iterations", resources);
+  warn_if_missed(work.report, params.recall, kMissedMergeAdvice, resources);
 }
 
 void merge_two(GraphWork& work, const GraphPart& a, const GraphPart& b, const GraphMergeParams& params, bool exactly) {
