@@ -4,6 +4,7 @@
 #include <kith/kith.hpp>
 
 #include "core/reused_memory.hpp"
+#include "kernels/forced_target.hpp"
 #include "reference/data.hpp"
 #include "reference/sanitized.hpp"
 
@@ -130,6 +131,7 @@ TEST(WarmSearch, WithAFilterAllocatesNothing) {
   }
 }
 
+// With every instruction set: each has its own ways to scan lists.
 TEST(WarmSearch, OfEveryOtherKindAllocatesNothing) {
   if (reference::is_sanitized()) GTEST_SKIP() << "a sanitizer is given every block";
   const Matrix<float> rows = make_floats(Shape::gaussian, 1500, kWarmCols, 1);
@@ -139,9 +141,13 @@ TEST(WarmSearch, OfEveryOtherKindAllocatesNothing) {
                                "PQ8,RFlat",     "SQ8,Refine(SQ8)", "Graph16",       "IVF8,RaBitQ"};
   for (const std::string kind : kinds) {
     const Index index = made_index(kind, Metric::l2, rows, on_threads(2));
-    for (const int threads : {1, 2}) {
-      const Resources resources = on_threads(threads);
-      EXPECT_EQ(allocations_of(index, queries, {.k = 10}, resources), 0) << kind << ", " << threads << " threads";
+    for (const std::string& target : cpu_targets()) {
+      const ForcedTarget forced(target);
+      for (const int threads : {1, 2}) {
+        const Resources resources = on_threads(threads);
+        EXPECT_EQ(allocations_of(index, queries, {.k = 10}, resources), 0)
+            << kind << ", " << threads << " threads, " << target;
+      }
     }
   }
 }

@@ -5,10 +5,10 @@
 // relative to |T|; the float64 error, here and in the canonical key, is relative to (|q| + |x|)^2.
 #pragma once
 
+#include "core/reused_memory.hpp"
 #include "ivf/model/ivf_model.hpp"
 
 #include <cstdint>
-#include <vector>
 
 namespace kith {
 
@@ -33,8 +33,8 @@ class NormTerms {
  private:
   const CodecView codec_;
   const bool used_;
-  std::vector<float> held_;
-  std::vector<double> query_norms_;
+  ReusedVector<float> held_;
+  ReusedVector<double> query_norms_;
   double largest_term_ = 0;
   double largest_norm_ = 0;  // largest norm of a vector
 };

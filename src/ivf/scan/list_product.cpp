@@ -198,7 +198,7 @@ class PanelListProduct final : public ListProduct, private PanelHits {
   HostArray<float> gathered_;
   HostBuffer packing_;
   HostArray<float> limits_;
-  std::vector<float> origin_;
+  ReusedVector<float> origin_;
   HostBuffer panels_;
   HostArray<float> terms_;
   HostArray<float> norms_;

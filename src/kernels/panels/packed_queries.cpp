@@ -86,7 +86,7 @@ BytePanelQueries PackedQueries::byte_panels(int64_t first, int64_t count, int32_
   return {panels_.data() + first * packed_bytes(format_, cols_), count, limits};
 }
 
-void PackedQueries::pack(const float* queries, int64_t count, const std::vector<float>& origin, ProgressMeter& meter,
+void PackedQueries::pack(const float* queries, int64_t count, std::span<const float> origin, ProgressMeter& meter,
                          const Resources& resources) {
   const int64_t bytes = scratch_bytes(format_, cols_);
   const int64_t width = panel_width();
@@ -97,7 +97,7 @@ void PackedQueries::pack(const float* queries, int64_t count, const std::vector<
   });
 }
 
-void PackedQueries::pack_panel(int64_t panel, const float* queries, int64_t count, const std::vector<float>& origin,
+void PackedQueries::pack_panel(int64_t panel, const float* queries, int64_t count, std::span<const float> origin,
                                std::byte* scratch) {
   const int64_t first = panel * panel_width();
   if (holds_bytes(format_)) return pack_bytes(first, queries, count, scratch);
@@ -119,7 +119,7 @@ void PackedQueries::pack_bytes(int64_t first, const float* queries, int64_t coun
   place(first, count, room.packed);
 }
 
-void PackedQueries::pack_floats(int64_t first, const float* queries, int64_t count, const std::vector<float>& origin,
+void PackedQueries::pack_floats(int64_t first, const float* queries, int64_t count, std::span<const float> origin,
                                 std::byte* scratch) {
   const bool differences = has_differences(kind_);
   const float scale = !is_product(kind_) ? 1.0f : differences ? -2.0f : -1.0f;

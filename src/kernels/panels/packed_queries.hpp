@@ -17,7 +17,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <vector>
+#include <span>
 
 namespace kith {
 
@@ -35,11 +35,10 @@ class PackedQueries {
 
   // Packs `count` contiguous f32 vectors as the queries of a panel, from panel * panel_width() on.
   // Different panels may be packed at once. `origin` is that of the rows.
-  void pack_panel(int64_t panel, const float* queries, int64_t count, const std::vector<float>& origin,
-                  std::byte* scratch);
+  void pack_panel(int64_t panel, const float* queries, int64_t count, std::span<const float> origin, std::byte* scratch);
 
   // Packs all queries, `count` vectors, on all threads.
-  void pack(const float* queries, int64_t count, const std::vector<float>& origin, ProgressMeter& meter,
+  void pack(const float* queries, int64_t count, std::span<const float> origin, ProgressMeter& meter,
             const Resources& resources);
 
   float offset(int64_t query) const { return offsets_.as<float>()[query]; }
@@ -54,8 +53,7 @@ class PackedQueries {
   BytePanelQueries byte_panels(int64_t first, int64_t count, int32_t* limits) const;
 
  private:
-  void pack_floats(int64_t first, const float* queries, int64_t count, const std::vector<float>& origin,
-                   std::byte* scratch);
+  void pack_floats(int64_t first, const float* queries, int64_t count, std::span<const float> origin, std::byte* scratch);
   void pack_bytes(int64_t first, const float* queries, int64_t count, std::byte* scratch);
   // Moves a panel's vectors from scratch, where they are contiguous, to their place.
   void place(int64_t first, int64_t count, const uint32_t* vectors);

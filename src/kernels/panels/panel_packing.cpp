@@ -348,7 +348,7 @@ void pack_panel(PanelFormat format, int64_t cols, const void* vectors, int64_t c
   }
 }
 
-double move_vector(KeyKind kind, const std::vector<float>& origin, const float* vector, float* out) {
+double move_vector(KeyKind kind, std::span<const float> origin, const float* vector, float* out) {
   const auto cols = static_cast<int64_t>(origin.size());
   if (has_differences(kind)) {
     for (int64_t c = 0; c < cols; ++c) out[c] = vector[c] - origin[static_cast<size_t>(c)];

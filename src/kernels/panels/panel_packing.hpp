@@ -7,7 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <vector>
+#include <span>
 
 namespace kith {
 
@@ -38,9 +38,9 @@ void pack_units(const float* rows, int64_t stride, int64_t count, int64_t units,
 // `count` vectors of a format, packed_bytes() each, as a panel of `width`; its parts one after the other.
 void pack_panel(PanelFormat format, int64_t cols, const void* vectors, int64_t count, int64_t width, void* out);
 
-// A vector as a product takes it: less `origin` where the key is made of differences, of length 1 for cosine. Returns
-// its squared norm, of which products are bounded. `out` may be `vector`.
-double move_vector(KeyKind kind, const std::vector<float>& origin, const float* vector, float* out);
+// Prepares a vector for a product: subtracts `origin` if the key is computed from differences, scales it to length 1 for
+// cosine. Returns the squared norm that products are bounded with. `out` may be `vector`.
+double move_vector(KeyKind kind, std::span<const float> origin, const float* vector, float* out);
 
 // The same vector times a power of two; takes and returns its squared norm.
 inline double scale_moved(double squared_norm, float scale, float* vector, int64_t cols) {
