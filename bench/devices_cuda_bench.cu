@@ -99,7 +99,7 @@ class Comparison {
                  .clock = "wall",
                  .peers = {{"one device", one}},
                  .figures = {{"over_one", several / one}, {"parts", static_cast<double>(settings_.parts)}},
-                 .labels = {{"results", hash() == expected ? "the same bytes" : "OTHER BYTES"}}});
+                 .labels = {{"results", hash() == expected ? bench::kSameBytes : bench::kOtherBytes}}});
   }
   // A call that no parts share.
   void add(const std::string& name, double milliseconds) const {

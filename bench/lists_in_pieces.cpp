@@ -148,7 +148,7 @@ void run(const bench::Options& options, bench::Report& report) {
        .floor_ms = 1e3 * floor,
        .peers = {{"resident", 1e3 * resident}},
        .figures = {{"lists_gb", static_cast<double>(size) * 1e-9}, {"limit_gb", static_cast<double>(limit) * 1e-9}},
-       .labels = {{"results", same ? "the same bytes" : "OTHER BYTES"}}});
+       .labels = {{"results", same ? bench::kSameBytes : bench::kOtherBytes}}});
 }
 
 const bench::Registered known({

@@ -4,6 +4,7 @@
 
 #include <cerrno>
 #include <cmath>
+#include <stdexcept>
 
 namespace kith::bench {
 namespace {
@@ -83,6 +84,9 @@ void Report::row(const Row& row) {
   std::printf("\n");
   std::fflush(stdout);
   write(json_line(benchmark_, row));
+  for (const auto& [name, value] : row.labels) {
+    if (name == "results" && value == kOtherBytes) throw std::runtime_error(row.name + ": the results have other bytes");
+  }
 }
 
 }  // namespace kith::bench

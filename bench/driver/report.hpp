@@ -24,6 +24,9 @@ struct Row {
   std::vector<std::pair<std::string, std::string>> labels = {};
 };
 
+inline constexpr const char* kSameBytes = "the same bytes";
+inline constexpr const char* kOtherBytes = "OTHER BYTES";
+
 class Report {
  public:
   // Rows go to the terminal and, where a path is given, to that file. IoError.
@@ -32,6 +35,7 @@ class Report {
   Report(const Report&) = delete;
   Report& operator=(const Report&) = delete;
 
+  // Throws once the row is told if its label "results" is kOtherBytes: what computes something else is no measurement.
   void row(const Row& row);
   // Text that is no result: what was measured, and how.
   void note(const std::string& text);

@@ -69,8 +69,8 @@ using PartSearch =
 void knn_on_parts(const SharedKnn& job, const PartSearch& search, const NeighborsView& out, const Resources& resources);
 
 // How a search with these resources divides its work: rows where that moves less, and what they find has room; many
-// queries where all parts read rows and queries where they lie. `lie_on`: the device in whose memory the rows are; none
-// for those of files.
+// queries where all parts read the rows where they lie. `lie_on`: the device in whose memory the rows are; none for those
+// of files.
 SharedKnn shared_knn(const SearchShape& shape, int64_t k, bool filters, std::optional<Device> lie_on,
                      const Resources& resources);
 

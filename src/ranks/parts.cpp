@@ -253,7 +253,9 @@ void deal_steps(int64_t steps, const Resources& resources, const StepWork& work)
   std::atomic<bool> stops{false};  // all steps before those that were dealt out are done
   run_parts(resources, [&](Communicator& ranks, const Resources& part) {
     ranks.begin_steps(steps);
-    for (int64_t step = ranks.next_step(); step >= 0 && !stops.load(); step = ranks.next_step()) {
+    while (!stops.load()) {  // looked at before a step is dealt: one that was dealt is done
+      const int64_t step = ranks.next_step();
+      if (step < 0) break;
       try {
         work(step, part);
       } catch (const RefusedRow&) {
