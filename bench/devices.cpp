@@ -7,6 +7,7 @@
 
 #include "driver/benchmark.hpp"
 #include "driver/timing.hpp"
+#include "rows_around_centres.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -60,23 +61,6 @@ class Comparison {
   bench::Report& report_;
 };
 
-std::vector<float> mixture(int64_t rows, int64_t cols) {
-  constexpr int64_t kCentres = 500;
-  std::mt19937 random(1);
-  std::normal_distribution<float> normal;
-  std::vector<float> centres(static_cast<size_t>(kCentres * cols));
-  for (float& value : centres) value = normal(random);
-  std::vector<float> values(static_cast<size_t>(rows * cols));
-  for (int64_t i = 0; i < rows; ++i) {
-    const auto centre = static_cast<int64_t>(random() % kCentres);
-    for (int64_t j = 0; j < cols; ++j) {
-      values[static_cast<size_t>(i * cols + j)] =
-          centres[static_cast<size_t>(centre * cols + j)] + 0.5f * normal(random);
-    }
-  }
-  return values;
-}
-
 // 200,000 as "200,000".
 std::string counted(int64_t number) {
   std::string text = std::to_string(number);
@@ -87,7 +71,8 @@ std::string counted(int64_t number) {
 void run(const bench::Options& options, bench::Report& report) {
   const int64_t rows = options.number("--rows", 1'000'000);
   const Comparison comparison(options.text("--only"), report);
-  const std::vector<float> values = mixture(rows, kCols);
+  std::mt19937 random(1);
+  const std::vector<float> values = rows_around_centres(rows, kCols, random);
   const MatrixView x(values.data(), rows, kCols);
   const auto first = [&](int64_t count) { return x.slice(0, std::min(rows, count)); };
   const MatrixView fewer = first(200'000);

@@ -13,6 +13,7 @@
 
 #include "driver/benchmark.hpp"
 #include "driver/timing.hpp"
+#include "rows_around_centres.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -38,23 +39,6 @@ struct Taken {
   double busiest = 0;  // processor time of a rank
   int64_t received = 0;  // bytes, by a rank
 };
-
-// Rows around 500 centres.
-std::vector<float> mixture(int64_t rows, int64_t cols, std::mt19937& random) {
-  constexpr int64_t kCentres = 500;
-  std::normal_distribution<float> normal;
-  std::vector<float> centres(static_cast<size_t>(kCentres * cols));
-  for (float& value : centres) value = normal(random);
-  std::vector<float> values(static_cast<size_t>(rows * cols));
-  for (int64_t i = 0; i < rows; ++i) {
-    const auto centre = static_cast<int64_t>(random() % kCentres);
-    for (int64_t j = 0; j < cols; ++j) {
-      values[static_cast<size_t>(i * cols + j)] =
-          centres[static_cast<size_t>(centre * cols + j)] + 0.5F * normal(random);
-    }
-  }
-  return values;
-}
 
 // Passes everything on, and counts the bytes that the rank receives.
 class CountingRanks final : public Communicator {
@@ -141,7 +125,7 @@ void run(const bench::Options& options, bench::Report& report) {
   std::normal_distribution<float> normal;
   for (float& value : values) value = normal(random);
   const MatrixView data(values.data(), most, kCols);
-  const std::vector<float> grouped = mixture(graph_rows, kCols, random);
+  const std::vector<float> grouped = rows_around_centres(graph_rows, kCols, random);
   const MatrixView rows(grouped.data(), graph_rows, kCols);
   comparison.run("graph by cells", graph_rows, [&](Communicator& all) {
     knn_graph(all, rows, {.k = 15, .method = GraphMethod::cells}, one_thread());

@@ -15,6 +15,8 @@
 #include "graph/build/descent_on_disk/stored_round.hpp"
 #include "graph/build/ggm/ggm_shards.hpp"
 #include "graph/build/ggm/graph_parts.hpp"
+#include "graph/build/ggm/list_sections.hpp"
+#include "graph/build/ggm/pair_row_reader.hpp"
 #include "graph/build/nn_descent/nn_descent.hpp"
 #include "graph/handle/graph_output.hpp"
 #include "graph/lists/working_lists.hpp"
@@ -39,7 +41,6 @@
 namespace kith {
 namespace {
 
-constexpr int64_t kShardSectionRows = 1024;
 constexpr int64_t kFewestVerified = 64;  // rows at a time
 constexpr int64_t kMostVerified = 8192;
 
@@ -54,44 +55,6 @@ struct PairTold {
   int64_t reached = 1;
 };
 
-// Packed neighbours of the rows of a shard, in sections, behind those that tell of something else.
-class ListSections {
- public:
-  ListSections(int64_t rows, int64_t k, int64_t before) : rows_(rows), k_(k), before_(before) {}
-
-  int64_t count() const { return divide_up(rows_, kShardSectionRows); }
-  int64_t first(int64_t section) const { return section * kShardSectionRows; }
-  int64_t rows(int64_t section) const { return std::min(kShardSectionRows, rows_ - first(section)); }
-
-  // Calls body(section, its lists) for all sections on all threads; `lists` has room for one a thread.
-  template <typename Body>
-  void for_each(const HostArray<uint64_t>& lists, const Resources& resources, const Body& body) const {
-    ProgressMeter meter("lists", count(), resources);
-    parallel_for(count(), meter, resources, [&](int64_t section, int slot) {
-      body(section, lists.data() + slot * kShardSectionRows * k_);
-    });
-  }
-  // The sizes of a step that begins with these.
-  std::vector<int64_t> sizes(std::vector<int64_t> first) const {
-    for (int64_t section = 0; section < count(); ++section) first.push_back(rows(section) * k_ * 8);
-    return first;
-  }
-  void read(const StepFile& step, int64_t section, uint64_t* lists) const {
-    if (step.sections() != before_ + count() || step.bytes(before_ + section) != rows(section) * k_ * 8) {
-      step.refuse("the step is of other rows");
-    }
-    step.read(before_ + section, lists);
-  }
-  std::span<const std::byte> bytes(int64_t section, const uint64_t* lists) const {
-    return std::as_bytes(std::span(lists, static_cast<size_t>(rows(section) * k_)));
-  }
-
- private:
-  int64_t rows_;
-  int64_t k_;
-  int64_t before_;
-};
-
 // Two shards that are merged.
 struct ShardPair {
   int64_t first = 0;
@@ -102,35 +65,6 @@ std::string join_prefix(const ShardPair& pair) { return fmt::format("join-{}-{}-
 
 // Where the pairs of a count are merged: from disk or in memory, whichever takes less, or in memory all of them.
 enum class Pairs { anywhere, in_memory };
-
-// The rows of a pair as one collection.
-class PairRowReader final : public RowReader {
- public:
-  PairRowReader(const VectorFile& a, const VectorFile& b) : a_(a), b_(b), path_(a.path()) {}
-
-  const std::string& path() const override { return path_; }
-  DType dtype() const override { return a_.dtype(); }
-  int64_t rows() const override { return a_.rows() + b_.rows(); }
-  int64_t cols() const override { return a_.cols(); }
-  void read_rows(int64_t first, int64_t count, void* out) const override {
-    const int64_t of_a = std::clamp<int64_t>(a_.rows() - first, 0, count);
-    auto* const bytes = static_cast<std::byte*>(out);
-    const int64_t behind = of_a * cols() * size_of(dtype());
-    if (of_a > 0) a_.read(first, MutableMatrixView(bytes, dtype(), {of_a, cols(), cols()}));
-    if (of_a < count) {
-      b_.read(first + of_a - a_.rows(), MutableMatrixView(bytes + behind, dtype(), {count - of_a, cols(), cols()}));
-    }
-  }
-  int64_t memory_bytes() const override { return a_.memory_bytes() + b_.memory_bytes(); }
-  RowPlace place_of(int64_t row) const override {
-    return row < a_.rows() ? a_.place_of(row) : b_.place_of(row - a_.rows());
-  }
-
- private:
-  const VectorFile& a_;
-  const VectorFile& b_;
-  const std::string path_;
-};
 
 // Several devices are dealt shards, then pairs. A shard's lists are written by one at a time.
 class MergeOnDisk {
