@@ -88,8 +88,22 @@ CpuExtensions detect_cpu_extensions() {
   return found;
 }
 
-// A Highway target is one bit; better targets have lower bits. Targets that were not compiled are left out.
-int64_t usable_targets() { return hwy::SupportedTargets() & HWY_TARGETS; }
+// A Highway target is one bit; better targets have lower bits. Targets that were not compiled are left out. The lowest
+// one of x86-64, which every such processor runs, is added: a libhwy that was built with another fallback does not
+// report it.
+int64_t find_usable_targets() {
+  const int64_t found = hwy::SupportedTargets() & HWY_TARGETS;
+#if HWY_ARCH_X86 && HWY_STATIC_TARGET > HWY_SSE4
+  return found | HWY_STATIC_TARGET;
+#else
+  return found;
+#endif
+}
+// Detected once, before a target is forced, which hides the others from Highway.
+int64_t usable_targets() {
+  static const int64_t found = find_usable_targets();
+  return found;
+}
 
 bool has_avx2([[maybe_unused]] int64_t highway) {
 #if HWY_ARCH_X86
@@ -152,7 +166,7 @@ struct InUse {
   std::string name;
 };
 
-InUse best_of(const std::vector<Target>& targets) {  // of none, on a processor that is too old: nothing
+InUse best_of(const std::vector<Target>& targets) {  // nothing on a processor that is too old for this build
   return targets.empty() ? InUse() : InUse{targets.front().extensions, targets.front().name};
 }
 
@@ -205,7 +219,9 @@ void force_cpu_target(std::string_view name) {
 void require_cpu_target(const std::vector<std::string>& usable) {
   if (!usable.empty()) return;
 #if HWY_ARCH_X86
-  throw Unsupported("this processor is too old: Kith needs SSE4.2, AES and PCLMULQDQ (x86-64 processors since 2011)");
+  throw Unsupported(
+      "this processor is too old: this build of Kith needs SSE4.2, AES and PCLMULQDQ (x86-64 processors since 2011); one "
+      "configured with KITH_X86_BASELINE=ON runs on every x86-64 processor");
 #else
   throw Unsupported("this processor has none of the instruction sets that this build of Kith holds");
 #endif

@@ -1,7 +1,10 @@
 // Which instruction set the CPU kernels run with; they are compiled for several and chosen at run time.
 //
 // A target is one of Highway's, which most kernels are written for, or such a target with extensions that a few kernels
-// use through intrinsics of their own:
+// use through intrinsics of their own. The lowest of x86-64 is SSE4; built with KITH_X86_BASELINE it is SSE2, which every
+// such processor has, or EMU128, plain C++, where Highway is too old to know SSE2.
+//
+// The extensions:
 //
 //   DOTPROD   NEON with dot products of bytes
 //   MMLA      DOTPROD with matrix products of bytes and of bf16
