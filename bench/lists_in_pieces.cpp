@@ -4,19 +4,17 @@
 //   kith_bench lists_in_pieces [--rows 100000000] [--cols 96] [--factory IVF4096,PQ32] [--times 4] [--queries 10000]
 //                              [--probes 32] [--k 10] [--out FILE]
 //
-// Rows are of the mixture of mixture.hpp, as bytes. The limit is the bytes of the lists divided by --times; the floor
+// Rows are those of computed_mixture.hpp. The limit is the bytes of the lists divided by --times; the floor
 // is these bytes at 55 GB/s.
 #include <kith/kith.hpp>
 
+#include "computed_mixture.hpp"
 #include "driver/benchmark.hpp"
 #include "driver/timing.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
-#include <random>
 #include <string>
-#include <thread>
 #include <vector>
 
 namespace {
@@ -25,74 +23,6 @@ using namespace kith;
 
 constexpr double kBus = 55e9;
 constexpr int64_t kRuns = 5;
-
-// The mixture of mixture.hpp, with normal numbers from a table of their quantiles: a row in a third of a microsecond.
-class FastMixture {
- public:
-  explicit FastMixture(int64_t cols) : cols_(cols) {
-    std::mt19937_64 random(1);
-    std::normal_distribution<float> normal;
-    normals_.resize(kNormals);
-    for (float& value : normals_) value = normal(random);
-    centres_.resize(static_cast<size_t>(kCentres * cols));
-    for (float& value : centres_) value = 40 * std::abs(normal(random));
-    factors_.resize(static_cast<size_t>(kFactors * cols));
-    for (float& value : factors_) value = 6 * normal(random);
-  }
-
-  std::vector<uint8_t> rows(int64_t count) const {
-    std::vector<uint8_t> values(static_cast<size_t>(count * cols_));
-    std::vector<std::thread> threads;
-    const int64_t workers = std::max(1u, std::thread::hardware_concurrency());
-    for (int64_t worker = 0; worker < workers; ++worker) {
-      threads.emplace_back([&, worker] {
-        std::vector<float> row(static_cast<size_t>(cols_));
-        for (int64_t i = count * worker / workers; i < count * (worker + 1) / workers; ++i) {
-          make(static_cast<uint64_t>(i), row.data());
-          for (int64_t c = 0; c < cols_; ++c) {
-            const float value = std::clamp(row[static_cast<size_t>(c)] + 0.5f, 0.0f, 255.0f);
-            values[static_cast<size_t>(i * cols_ + c)] = static_cast<uint8_t>(value);
-          }
-        }
-      });
-    }
-    for (std::thread& thread : threads) thread.join();
-    return values;
-  }
-
- private:
-  static constexpr int64_t kCentres = 2000;
-  static constexpr int64_t kFactors = 16;
-  static constexpr size_t kNormals = size_t{1} << 16;
-
-  void make(uint64_t number, float* row) const {
-    uint64_t state = number * 0xD1B54A32D192ED03u;
-    uint64_t bits = 0;
-    int drawn = 4;
-    const auto draw = [&] {
-      if (drawn == 4) {
-        uint64_t z = state += 0x9E3779B97F4A7C15u;
-        z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
-        z = (z ^ z >> 27) * 0x94D049BB133111EBu;
-        bits = z ^ z >> 31;
-        drawn = 0;
-      }
-      return static_cast<size_t>(bits >> 16 * drawn++ & 0xFFFFu);
-    };
-    const float* const centre = centres_.data() + static_cast<int64_t>(draw()) % kCentres * cols_;
-    for (int64_t c = 0; c < cols_; ++c) row[c] = centre[c] + 3 * normals_[draw()];
-    for (int64_t f = 0; f < kFactors; ++f) {
-      const float z = normals_[draw()];
-      const float* const factor = factors_.data() + f * cols_;
-      for (int64_t c = 0; c < cols_; ++c) row[c] += z * factor[c];
-    }
-  }
-
-  const int64_t cols_;
-  std::vector<float> normals_;
-  std::vector<float> centres_;
-  std::vector<float> factors_;
-};
 
 Resources within(int64_t device_limit) {
   ResourceOptions options;
@@ -109,7 +39,8 @@ void run(const bench::Options& options, bench::Report& report) {
   const std::string factory = options.text("--factory", "IVF4096,PQ32");
   report.note(cuda_devices().front().name);
   const bench::Watch making;
-  const std::vector<uint8_t> base = FastMixture(cols).rows(rows);
+  std::vector<uint8_t> base(static_cast<size_t>(rows * cols));
+  bench::ComputedMixture(rows, cols).read_rows(0, rows, base.data());
   const MatrixView x(base.data(), DType::u8, {rows, cols, cols});
   const double made = making.seconds().wall;
   const std::string shape = std::to_string(rows) + " x " + std::to_string(cols);

@@ -67,8 +67,13 @@ JsonObject report_json(const GraphReport& report) {
 JsonObject hashes_json(const GraphHashes& hashes) {
   JsonObject json;
   json.text("ids_xxh3", fmt::format("{:016x}", hashes.ids));
-  json.text("distances_xxh3", fmt::format("{:016x}", hashes.distances));
+  if (hashes.distances != 0) json.text("distances_xxh3", fmt::format("{:016x}", hashes.distances));
   return json;
+}
+
+std::string hashes_text(const GraphHashes& hashes) {
+  if (hashes.distances == 0) return fmt::format("ids {:016x}\n", hashes.ids);
+  return fmt::format("ids {:016x}, distances {:016x}\n", hashes.ids, hashes.distances);
 }
 
 void check_folder_or_files(const std::string& folder, const std::string& ids, const std::string& distances,
@@ -124,19 +129,23 @@ Report run_graph_build(const GraphBuildOptions& options, const RunOptions& run) 
     const WholeVectors x(options.data, resources);
     const KnnGraph graph = knn_graph(x.view(), options.params, resources);
     made = graph.report();
+    if (to_folder) {
+      save_graph_folder(graph, options.folder, work.form, resources);
+      hashes = graph_folder_info(options.folder).hashes;
+      return;
+    }
     hashes = hash_graph(graph, resources);
-    if (to_folder) return save_graph_folder(graph, options.folder, work.form, resources);
     files.append(
         {const_cast<int64_t*>(graph.ids()), const_cast<float*>(graph.distances()), graph.rows(), graph.k(), {}});
     files.commit();
   });
 
   Report report;
-  report.text = fmt::format("graph of {} rows of {} values ({}), k = {}, metric {}\n{}{}device {}, {} threads: {:.3f} s\n"
-                            "ids {:016x}, distances {:016x}\nwrote {}\n",
+  report.text = fmt::format("graph of {} rows of {} values ({}), k = {}, metric {}\n{}{}device {}, {} threads: {:.3f} s\n{}"
+                            "wrote {}\n",
                             data.rows(), data.cols(), name_of(data.dtype()), options.params.k,
                             name_of(options.params.metric), report_text(made), run.ranks_text(), device, threads, made.seconds,
-                            hashes.ids, hashes.distances,
+                            hashes_text(hashes),
                             to_folder ? options.folder : options.out.ids + ", " + options.out.distances);
   for (const std::string& line : log) report.text += line + "\n";
   JsonObject result;

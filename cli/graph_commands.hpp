@@ -37,6 +37,7 @@ Report run_graph_build(const GraphBuildOptions& options, const RunOptions& run);
 void check_folder_or_files(const std::string& folder, const std::string& ids, const std::string& distances,
                            std::string_view command, std::string_view ways);
 JsonObject hashes_json(const GraphHashes& hashes);
+std::string hashes_text(const GraphHashes& hashes);  // a line
 
 // A graph in a folder, which knows its metric, or in two files.
 struct GraphPaths {

@@ -113,7 +113,7 @@ Report run_graph_info(const GraphInfoOptions& options, const RunOptions& run) {
                   name_of(paths.metric), edges, rows * k - edges, parts, parts == 1 ? "" : "s");
   report.text += fmt::format("in-degree: up to {}, 0 for {} rows\n", most, alone);
   if (edges > 0) report.text += fmt::format("distances: {} to {}\n", nearest, farthest);
-  report.text += fmt::format("ids {:016x}, distances {:016x}\n", hashes.ids, hashes.distances);
+  report.text += hashes_text(hashes);
   JsonObject result;
   result.object("graph", paths_json(paths)).object("hashes", hashes_json(hashes));
   result.number("rows", rows).number("k", k).number("edges", edges);

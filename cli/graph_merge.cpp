@@ -69,8 +69,8 @@ Report make_folder(const std::string& command, const std::vector<NamedPath>& inp
   const GraphFolderInfo info = graph_folder_info(folder);
   Report report;
   report.text = fmt::format(
-      "graph of {} rows, k = {}, metric {}\n{}{:.3f} s\nids {:016x}, distances {:016x}\nwrote {}\n", info.rows, info.k,
-      name_of(info.metric), report_text(made), made.seconds, info.hashes.ids, info.hashes.distances, folder);
+      "graph of {} rows, k = {}, metric {}\n{}{:.3f} s\n{}wrote {}\n", info.rows, info.k, name_of(info.metric),
+      report_text(made), made.seconds, hashes_text(info.hashes), folder);
   for (const std::string& line : log) report.text += line + "\n";
   JsonObject result;
   result.number("rows", info.rows).number("k", info.k).text("metric", name_of(info.metric));

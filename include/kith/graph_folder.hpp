@@ -16,7 +16,7 @@ namespace kith {
 // wherever and however they were built.
 struct GraphHashes {
   uint64_t ids = 0;
-  uint64_t distances = 0;
+  uint64_t distances = 0;  // 0 for a folder with ids only
   bool operator==(const GraphHashes&) const = default;
 };
 KITH_EXPORT GraphHashes hash_graph(const KnnGraph& graph, const Resources& resources = Resources());
@@ -28,7 +28,7 @@ struct GraphFolderForm {
   bool operator==(const GraphFolderForm&) const = default;
 };
 
-// The identifying part of report.json. The hashes do not depend on the form.
+// The identifying part of report.json. The hash of the ids does not depend on the form.
 struct GraphFolderInfo {
   Metric metric = Metric::l2;
   int64_t rows = 0;

@@ -10,6 +10,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -17,22 +18,30 @@ namespace kith::testing {
 
 class KeptGraph final : public GraphSink {
  public:
+  explicit KeptGraph(bool ids_only = false) : ids_only_(ids_only) {}
+
+  bool takes_distances() const override { return !ids_only_; }
   void begin() override {
     ids_.clear();
     distances_.clear();
   }
   void append(const NeighborsView& part) override {
     ids_.insert(ids_.end(), part.ids, part.ids + part.queries * part.k);
-    distances_.insert(distances_.end(), part.distances, part.distances + part.queries * part.k);
+    if (!ids_only_) distances_.insert(distances_.end(), part.distances, part.distances + part.queries * part.k);
   }
   void finish(const GraphReport&) override {}
 
   void expect(const KnnGraph& truth) {
     ASSERT_EQ(static_cast<int64_t>(ids_.size()), truth.rows() * truth.k());
+    if (ids_only_) {
+      EXPECT_TRUE(std::equal(ids_.begin(), ids_.end(), truth.ids()));
+      return;
+    }
     expect_same_bytes(truth, {ids_.data(), distances_.data(), truth.rows(), truth.k(), {}});
   }
 
  private:
+  const bool ids_only_;
   std::vector<int64_t> ids_;
   std::vector<float> distances_;
 };

@@ -32,6 +32,7 @@ namespace {
 
 constexpr int kFolderVersion = 1;
 constexpr std::string_view kVersionKey = "kith_graph";
+constexpr std::string_view kDistancesHashKey = "distances_xxh3";
 constexpr std::string_view kIdsOnlyKey = "ids_only";  // these two where they are not the usual
 constexpr std::string_view kIdsTypeKey = "ids_dtype";
 
@@ -91,8 +92,11 @@ std::string report_text(const GraphFolderInfo& info, const GraphReport& report) 
   text.add("rows", std::to_string(info.rows));
   text.add("k", std::to_string(info.k));
   text.add("ids_xxh3", json_text(fmt::format("{:016x}", info.hashes.ids)));
-  text.add("distances_xxh3", json_text(fmt::format("{:016x}", info.hashes.distances)));
-  if (info.form.ids_only) text.add(kIdsOnlyKey, "true");
+  if (info.form.ids_only) {
+    text.add(kIdsOnlyKey, "true");
+  } else {
+    text.add(kDistancesHashKey, json_text(fmt::format("{:016x}", info.hashes.distances)));
+  }
   if (info.form.int32_ids) text.add(kIdsTypeKey, json_text("int32"));
   text.add("method", json_text(report.method));
   std::string parameters;
@@ -187,8 +191,9 @@ void GraphFolderWriter::append(const NeighborsView& part) {
   const auto count = static_cast<size_t>(part.queries * part.k);
   const auto hash_ids = [&] { id_hash_.update(std::as_bytes(std::span(part.ids, count))); };
   const auto put_distances = [&] {
+    if (!distances_) return;
     distance_hash_.update(std::as_bytes(std::span(part.distances, count)));
-    if (distances_) distances_->append(MatrixView(part.distances, part.queries, part.k));
+    distances_->append(MatrixView(part.distances, part.queries, part.k));
   };
   if (count < kThreadValues) {
     hash_ids();
@@ -214,8 +219,8 @@ void GraphFolderWriter::write_ids(const NeighborsView& part) {
 }
 
 void GraphFolderWriter::finish(Metric metric, const GraphReport& report) {
-  const std::string text =
-      report_text({metric, rows_, k_, {id_hash_.digest(), distance_hash_.digest()}, form_}, report);
+  const GraphHashes hashes{id_hash_.digest(), distances_ ? distance_hash_.digest() : 0};
+  const std::string text = report_text({metric, rows_, k_, hashes, form_}, report);
   // First everything that can fail, a full disk for instance.
   ids_.sync();
   if (distances_) distances_->sync();
@@ -293,8 +298,9 @@ GraphFolderInfo graph_folder_info(const std::string& folder) {
   }
   info.rows = report.integer<int64_t>("rows");
   info.k = report.integer<int64_t>("k");
-  info.hashes = {report.integer<uint64_t>("ids_xxh3", 16), report.integer<uint64_t>("distances_xxh3", 16)};
   info.form = {report.has(kIdsOnlyKey), report.has(kIdsTypeKey)};
+  info.hashes.ids = report.integer<uint64_t>("ids_xxh3", 16);
+  if (!info.form.ids_only) info.hashes.distances = report.integer<uint64_t>(kDistancesHashKey, 16);
   return info;
 }
 

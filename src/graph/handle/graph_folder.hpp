@@ -30,7 +30,7 @@ class GraphFolderWriter {
   // Creates the folder if needed. An existing graph in it is kept until finish().
   GraphFolderWriter(const std::string& folder, int64_t rows, int64_t k, const GraphFolderForm& form = {});
 
-  // Appends the neighbours of the next rows, in host memory.
+  // Appends the neighbours of the next rows, in host memory; with ids only distances may be null.
   void append(const NeighborsView& part);
   void finish(Metric metric, const GraphReport& report);
 

@@ -17,11 +17,15 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-template <typename Stored>
+template <int kBytes>
 __global__ void __launch_bounds__(kThreads)
-    positions_kernel(const Stored* stored, int64_t count, const uint32_t* positions, uint32_t* out) {
+    positions_kernel(const uint8_t* stored, int64_t count, const uint32_t* positions, uint32_t* out) {
   const int64_t at = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
-  if (at < count) out[at] = positions[stored[at]];
+  if (at >= count) return;
+  uint32_t cell = 0;
+#pragma unroll
+  for (int byte = 0; byte < kBytes; ++byte) cell |= uint32_t{stored[at * kBytes + byte]} << 8 * byte;
+  out[at] = positions[cell];
 }
 
 __global__ void __launch_bounds__(kThreads) count_up_kernel(uint32_t* out, int64_t count) {
@@ -43,10 +47,13 @@ void launch_place_runs(const CellRun* runs, int64_t count, uint32_t* place_rows,
 void launch_probe_positions(const std::byte* stored, int64_t probe_bytes, int64_t count, const uint32_t* positions,
                             uint32_t* out, cudaStream_t stream) {
   const Grid grid = Grid::over(count, kThreads);
+  const auto* const bytes = reinterpret_cast<const uint8_t*>(stored);
   if (probe_bytes == 2) {
-    launch(positions_kernel<uint16_t>, grid, stream, reinterpret_cast<const uint16_t*>(stored), count, positions, out);
+    launch(positions_kernel<2>, grid, stream, bytes, count, positions, out);
+  } else if (probe_bytes == 3) {
+    launch(positions_kernel<3>, grid, stream, bytes, count, positions, out);
   } else {
-    launch(positions_kernel<uint32_t>, grid, stream, reinterpret_cast<const uint32_t*>(stored), count, positions, out);
+    launch(positions_kernel<4>, grid, stream, bytes, count, positions, out);
   }
 }
 

@@ -19,7 +19,7 @@ struct CellRun {
 void launch_place_runs(const CellRun* runs, int64_t count, uint32_t* place_rows, uint32_t* row_places,
                        cudaStream_t stream);
 
-// Converts stored cells, of 2 or 4 bytes each, to positions[cell]. Enqueues and returns.
+// Converts stored cells, of 2 to 4 bytes each, to positions[cell]. Enqueues and returns.
 void launch_probe_positions(const std::byte* stored, int64_t probe_bytes, int64_t count, const uint32_t* positions,
                             uint32_t* out, cudaStream_t stream);
 

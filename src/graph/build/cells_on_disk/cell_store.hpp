@@ -7,8 +7,8 @@
 // end anywhere in a cell. If there are so many cells that a row only ranks those near its own, probes are ranked
 // afterwards, cell by cell.
 //
-// Disk per row: the row, 4 bytes and the probes (2 bytes each, 4 for more than 65,536 cells); during construction the
-// probes again, or 4 bytes. Memory of the second pass: a piece of every cell; where that is too much, it goes over the
+// Disk per row: the row, 4 bytes and the probes (2 bytes each, 3 for more than 65,536 cells); during construction the
+// probes again, or 3 bytes. Memory of the second pass: a piece of every cell; where that is too much, it goes over the
 // source several times, for some cells each time.
 #pragma once
 
@@ -34,14 +34,15 @@
 
 namespace kith {
 
-// The layout of a row in the store.
+// The layout of a row in the store. The number of a cell is stored little-endian, in as few bytes as all cells need, from
+// two on.
 struct StoredRecord {
   int64_t row_bytes = 0;
   int64_t probes = 0;
   int64_t probe_bytes = 2;
 
   StoredRecord(int64_t row, int64_t probe_count, int64_t cells)
-      : row_bytes(row), probes(probe_count), probe_bytes(cells <= 65536 ? 2 : 4) {}
+      : row_bytes(row), probes(probe_count), probe_bytes(cells <= 1 << 16 ? 2 : cells <= 1 << 24 ? 3 : 4) {}
   int64_t bytes() const { return numbered_bytes() + all_probes_bytes(); }
   int64_t numbered_bytes() const { return row_bytes + 4; }
   int64_t all_probes_bytes() const { return probes * probe_bytes; }
@@ -49,22 +50,15 @@ struct StoredRecord {
   // A piece has its rows, then their numbers.
   const std::byte* numbers(const std::byte* piece, int64_t rows) const { return piece + rows * row_bytes; }
   uint32_t cell(const std::byte* probes_of_row, int64_t probe) const {
-    if (probe_bytes == 2) {
-      uint16_t cell = 0;
-      std::memcpy(&cell, probes_of_row + 2 * probe, sizeof(cell));
-      return cell;
-    }
-    uint32_t cell = 0;
-    std::memcpy(&cell, probes_of_row + 4 * probe, sizeof(cell));
+    const auto* const from = reinterpret_cast<const uint8_t*>(probes_of_row + probe * probe_bytes);
+    uint32_t cell = from[0] | uint32_t{from[1]} << 8;
+    if (probe_bytes > 2) cell |= uint32_t{from[2]} << 16;
+    if (probe_bytes > 3) cell |= uint32_t{from[3]} << 24;
     return cell;
   }
   void put_cell(std::byte* probes_of_row, int64_t probe, uint32_t cell) const {
-    const auto narrow = static_cast<uint16_t>(cell);
-    if (probe_bytes == 2) {
-      std::memcpy(probes_of_row + 2 * probe, &narrow, sizeof(narrow));
-    } else {
-      std::memcpy(probes_of_row + 4 * probe, &cell, sizeof(cell));
-    }
+    auto* const to = reinterpret_cast<uint8_t*>(probes_of_row + probe * probe_bytes);
+    for (int64_t byte = 0; byte < probe_bytes; ++byte) to[byte] = static_cast<uint8_t>(cell >> 8 * byte);
   }
 };
 

@@ -24,7 +24,7 @@
 namespace kith {
 namespace {
 
-WorkManifest manifest_of(const VectorFile& x, const CellsParams& params, bool chosen) {
+WorkManifest manifest_of(const VectorFile& x, const CellsParams& params, bool chosen, bool ids_only) {
   WorkManifest manifest;
   manifest.set("work", chosen ? "a graph by the method that takes least time" : "a graph by cells");
   put_source(x, manifest);
@@ -34,6 +34,7 @@ WorkManifest manifest_of(const VectorFile& x, const CellsParams& params, bool ch
   manifest.set("seed", fmt::format("{}", params.seed));
   manifest.set("cells", params.cells);
   manifest.set("probes", params.probes);
+  manifest.set("lists", ids_only ? "ids" : "ids and distances");
   return manifest;
 }
 
@@ -59,7 +60,8 @@ class CellsOnDisk {
         goes_on_(work == nullptr ? nullptr : work->goes_on),
         resources_(resources),
         quiet_(resources.with_progress({})),
-        planning_(x, params, check_finite, folder, resources) {}
+        planning_(x, params, check_finite, folder, resources),
+        form_{params.k} {}
 
   // What every phase takes at least, one after the other.
   void count() {
@@ -76,6 +78,7 @@ class CellsOnDisk {
       const Footprint blocks = block_footprint(with_rows(shape, fewest_block_rows(shape), quiet_), quiet_);
       // Under a larger limit there may be smaller pieces, whose tables take up to a sixteenth of it.
       const Reservation table(std::max(store_table_bytes(task, resources_), blocks.host / 15), 0, quiet_);
+      const Reservation whole_lists(kControlRows * form_.whole_bytes(), 0, quiet_);
       count_work(blocks, quiet_);
     }
     // Lists are written with a section and a batch of results.
@@ -95,6 +98,9 @@ class CellsOnDisk {
   std::optional<Course> run(GraphSink& sink) {
     graph_bytes_ = folder_->leads() ? sink.bytes_beside(folder_->path()) : 0;
     const auto [control, forecast] = planning_.find(keep_);
+    form_.ids_only = !sink.takes_distances();
+    form_.control = control.rows();
+    std::sort(form_.control.begin(), form_.control.end());
     const int64_t most = ranked_probes(params_);
     Course course{forecast.needed > 0 ? std::min(forecast.needed, most) : most,
                   static_cast<int64_t>(control.rows().size()), {}};
@@ -105,12 +111,13 @@ class CellsOnDisk {
       course.waves.push_back(find_wave(probes, control));
       if (course.waves.back().reached(params_) || probes == most) break;
       // As in memory: where less was found than foreseen, more probes follow.
-      if (!keep_ && folder_->leads()) ListChain(*folder_, probes, params_.k, x_.rows()).remove();
+      if (!keep_ && folder_->leads()) chain_of(probes).remove();
     }
     if (!folder_->leads()) return course;
     sink.begin();
-    ListChain(*folder_, course.waves.back().probes, params_.k, x_.rows())
-        .write(params_.metric, resources_, [&](const NeighborsView& part) { sink.append(part); });
+    chain_of(course.waves.back().probes).write(params_.metric, resources_, [&](const NeighborsView& part) {
+      sink.append(part);
+    });
     return course;
   }
 
@@ -161,6 +168,7 @@ class CellsOnDisk {
   SourceRanking source_ranking(int64_t probes) const {
     return {x_, planning_.centres(), params_.metric, planning_.longest(), probes};
   }
+  ListChain chain_of(int64_t probes) const { return {*folder_, probes, form_, x_.rows()}; }
   BlockShape block_shape(int64_t probes, int64_t largest_cell) const {
     return {x_.cols(), x_.dtype(), params_.metric, params_.k, params_.cells, probes, x_.rows(), largest_cell};
   }
@@ -172,7 +180,7 @@ class CellsOnDisk {
     // Lists that fell short are not looked at again, and those that are written are whole.
     const bool written = wave && (wave->reached(params_) || probes == ranked_probes(params_));
     if (wave && !(written && folder_->leads())) return *wave;
-    ListChain chain(*folder_, probes, params_.k, x_.rows());
+    ListChain chain = chain_of(probes);
     if (!chain.complete()) compare(probes, chain);
     if (!wave) {
       folder_->await({measured});
@@ -199,8 +207,7 @@ class CellsOnDisk {
     return wave;
   }
   bool is_begun(int64_t probes) {
-    return read_wave(measured_name(probes)) ||
-           ListChain(*folder_, probes, params_.k, x_.rows()).done({0, x_.rows()}) > 0;
+    return read_wave(measured_name(probes)) || chain_of(probes).done({0, x_.rows()}) > 0;
   }
 
   // Stores all rows in the order of their cells, with their probes. Each part ranks the cells near its share of the
@@ -238,7 +245,7 @@ class CellsOnDisk {
     const int64_t rows = x_.rows();
     const int64_t found = source_ranking(probes).ranks_all() ? record.all_probes_bytes() : record.probe_bytes;
     const int64_t counts = ProbeSteps(x_, probes, step_rows_).count() * params_.cells * int64_t{sizeof(int64_t)};
-    return {rows * found + counts, rows * record.bytes(), rows * (4 + 8 * params_.k), graph_bytes_};
+    return {rows * found + counts, rows * record.bytes(), rows * form_.row_bytes(), graph_bytes_};
   }
   void require_room(int64_t probes, bool with_cells) const {
     const Room room = room_for(probes);
@@ -375,6 +382,7 @@ class CellsOnDisk {
   const Resources& resources_;
   const Resources quiet_;
   CellPlanning planning_;
+  ListForm form_;            // of which the control rows are known when they were drawn
   int64_t graph_bytes_ = 0;  // on the disk of the work folder
 };
 
@@ -389,7 +397,8 @@ std::optional<GraphReport> cells_on_disk(const VectorFile& x, const CellsParams&
                                          const DiskWork& work, GraphSink& sink, const Resources& resources) {
   const auto least = [&] { return cells_on_disk_footprint(x, params, resources); };
   return within_limits("the graph", resources, least, [&]() -> std::optional<GraphReport> {
-    WorkFolder folder(work.disk, work.folder, manifest_of(x, params, work.goes_on != nullptr), resources, work.part);
+    WorkFolder folder(work.disk, work.folder, manifest_of(x, params, work.goes_on != nullptr, !sink.takes_distances()), resources,
+                      work.part);
     if (work.file_bytes > 0) folder.divide_steps_by(work.file_bytes);
     const auto make = [&]() -> std::optional<GraphReport> {
       CellsOnDisk build(x, params, check_finite, &folder, &work, resources);

@@ -57,6 +57,8 @@ class GraphSink {
   virtual ~GraphSink() = default;
   virtual void begin() = 0;
   virtual void append(const NeighborsView& part) = 0;
+  // Otherwise distances may be null.
+  virtual bool takes_distances() const { return true; }
   virtual void finish(const GraphReport& report) = 0;  // the report has no time and memory yet
   // Bytes needed on the disk of this folder; 0 if written elsewhere. Throws IoError if there is no room.
   virtual int64_t bytes_beside(const std::string& folder) const {

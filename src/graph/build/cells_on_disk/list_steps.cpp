@@ -16,6 +16,7 @@
 #include <future>
 #include <numeric>
 #include <string>
+#include <unordered_map>
 #include <utility>
 
 namespace kith {
@@ -28,8 +29,8 @@ constexpr size_t kMostOpen = 6;  // of up to eight files each
 
 }  // namespace
 
-ListChain::ListChain(WorkFolder& folder, int64_t probes, int64_t k, int64_t rows)
-    : folder_(folder), probes_(probes), k_(k), rows_(rows) {
+ListChain::ListChain(WorkFolder& folder, int64_t probes, ListForm form, int64_t rows)
+    : folder_(folder), probes_(probes), form_(std::move(form)), rows_(rows) {
   look();
 }
 
@@ -45,7 +46,7 @@ void ListChain::look() {
     }
     step->read(step->sections() - 1, &block);
     if (block.first < 0 || block.end <= block.first || block.end > rows_ || name_of(block.first) != name ||
-        step->sections() != sections(block) + 1 || done(block) > 0) {
+        step->sections() != all_sections(block) || done(block) > 0) {
       step->refuse("the step is of other places");
     }
     put(block);
@@ -89,17 +90,44 @@ int64_t ListChain::pairs() const {
                          [](int64_t sum, const ListBlock& block) { return sum + block.pairs; });
 }
 
+// Rows of a block in a section as it is stored: numbers, then lists.
+std::span<std::byte> ListChain::put_rows(const uint32_t* numbers, const uint32_t* order, const uint64_t* lists,
+                                         int64_t count, std::vector<std::byte>& memory) const {
+  memory.resize(static_cast<size_t>(count * form_.row_bytes()));
+  std::byte* to = memory.data();
+  for (int64_t i = 0; i < count; ++i, to += 4) std::memcpy(to, numbers + order[i], 4);
+  if (!form_.ids_only) {
+    std::memcpy(to, lists, static_cast<size_t>(8 * count * form_.k));
+    return memory;
+  }
+  for (int64_t i = 0; i < count * form_.k; ++i, to += 4) {
+    const uint32_t id = row_of(lists[i]);  // padding too
+    std::memcpy(to, &id, 4);
+  }
+  return memory;
+}
+
 void ListChain::append(const ListBlock& block, const uint32_t* numbers, const ListFetch& fetch,
                        const Resources& resources) {
   const int64_t count = block.end - block.first;
-  const int64_t row_bytes = 4 + 8 * k_;
   StepWriter writer(folder_, name_of(block.first));
   std::vector<int64_t> sizes;
   for (int64_t first = 0; first < count; first += kSectionRows) {
-    sizes.push_back(std::min(kSectionRows, count - first) * row_bytes);
+    sizes.push_back(std::min(kSectionRows, count - first) * form_.row_bytes());
+  }
+  // Where the control rows are in the order of the block.
+  std::vector<int64_t> whole;
+  if (form_.ids_only) {
+    const auto earlier = [&](uint32_t at, uint32_t row) { return numbers[at] < row; };
+    for (const uint32_t row : form_.control) {
+      const uint32_t* const found = std::lower_bound(fetch.order, fetch.order + count, row, earlier);
+      if (found != fetch.order + count && numbers[*found] == row) whole.push_back(found - fetch.order);
+    }
+    sizes.push_back(static_cast<int64_t>(whole.size()) * form_.whole_bytes());
   }
   sizes.push_back(static_cast<int64_t>(sizeof(block)));
   writer.lay_out(sizes);
+  const HostArray<std::byte> whole_lists(static_cast<int64_t>(whole.size()) * form_.whole_bytes(), "lists", resources);
   std::vector<std::vector<std::byte>> memory(static_cast<size_t>(resources.threads()));
   const Resources quiet = resources.with_progress({});
   const int64_t at_once = std::max<int64_t>(fetch.at_once / kSectionRows, 1) * kSectionRows;
@@ -111,31 +139,42 @@ void ListChain::append(const ListBlock& block, const uint32_t* numbers, const Li
     parallel_for(some_sections, meter, quiet, [&](int64_t number, int slot) {
       const int64_t first = fetched + number * kSectionRows;
       const int64_t some = std::min(kSectionRows, end - first);
-      std::vector<std::byte>& section = memory[static_cast<size_t>(slot)];
-      section.resize(static_cast<size_t>(some * row_bytes));
-      for (int64_t i = 0; i < some; ++i) {
-        std::memcpy(section.data() + i * 4, numbers + fetch.order[first + i], 4);
+      const uint64_t* const here = lists + (first - fetched) * form_.k;
+      writer.put(first / kSectionRows,
+                 put_rows(numbers, fetch.order + first, here, some, memory[static_cast<size_t>(slot)]));
+      for (auto at = std::lower_bound(whole.begin(), whole.end(), first); at != whole.end() && *at < first + some; ++at) {
+        std::byte* const to = whole_lists.data() + (at - whole.begin()) * form_.whole_bytes();
+        std::memcpy(to, numbers + fetch.order[*at], 4);
+        std::memcpy(to + 4, here + (*at - first) * form_.k, static_cast<size_t>(8 * form_.k));
       }
-      std::memcpy(section.data() + some * 4, lists + (first - fetched) * k_, static_cast<size_t>(some * 8 * k_));
-      writer.put(first / kSectionRows, section);
     });
   }
-  writer.put(sections(block), std::as_bytes(std::span(&block, 1)));
+  if (form_.ids_only) writer.put(sections(block), {whole_lists.data(), static_cast<size_t>(whole_lists.size())});
+  writer.put(all_sections(block) - 1, std::as_bytes(std::span(&block, 1)));
   writer.commit();
   put(block);
 }
 
-// body(number, list) of each row of a section.
+// body(number, list) of each row of a section; with ids only the keys of its neighbours are 0.
 template <typename Body>
 void ListChain::for_lists(const ListBlock& block, const StepFile& step, int64_t section, std::byte* memory,
                           const Body& body) const {
   step.read(section, memory);
   const int64_t some = std::min(kSectionRows, block.end - block.first - section * kSectionRows);
-  std::vector<uint64_t> list(static_cast<size_t>(k_));
+  std::vector<uint64_t> list(static_cast<size_t>(form_.k));
   for (int64_t i = 0; i < some; ++i) {
     uint32_t number = 0;
     std::memcpy(&number, memory + i * 4, 4);
-    std::memcpy(list.data(), memory + some * 4 + i * 8 * k_, static_cast<size_t>(8 * k_));
+    const std::byte* const stored = memory + some * 4 + i * form_.entry_bytes() * form_.k;
+    if (!form_.ids_only) {
+      std::memcpy(list.data(), stored, static_cast<size_t>(8 * form_.k));
+    } else {
+      for (size_t j = 0; j < list.size(); ++j) {
+        uint32_t id = 0;
+        std::memcpy(&id, stored + 4 * j, 4);
+        list[j] = id == row_of(kPadding) ? kPadding : id;
+      }
+    }
     if (number >= rows_) step.refuse("a row that is none");
     body(number, list.data());
   }
@@ -160,7 +199,7 @@ void ListChain::find_list(const ListBlock& block, const StepFile& step, uint32_t
       to = std::max(to, number);
       if (number != row) return;
       found = true;
-      std::copy_n(here, k_, list);
+      std::copy_n(here, form_.k, list);
     });
     if (found || (row > from && row < to)) return;
     if (row < from) {
@@ -173,21 +212,44 @@ void ListChain::find_list(const ListBlock& block, const StepFile& step, uint32_t
   }
 }
 
+// The lists of the control rows that steps keep as a whole.
+void ListChain::read_whole_lists(const ControlRows& control, const HostArray<uint64_t>& lists) const {
+  std::unordered_map<uint32_t, int64_t> places;
+  for (const uint32_t row : control.rows()) places.emplace(row, std::ssize(places));
+  for (const ListBlock& block : blocks_) {
+    const StepFile step = open(block);
+    const std::vector<std::byte> stored = step.values<std::byte>(sections(block));
+    const auto bytes = static_cast<size_t>(form_.whole_bytes());
+    if (stored.size() % bytes != 0) step.refuse("the control rows' lists are of another length");
+    for (size_t at = 0; at < stored.size(); at += bytes) {
+      uint32_t row = 0;
+      std::memcpy(&row, stored.data() + at, 4);
+      const auto place = places.find(row);
+      if (place == places.end()) step.refuse("it has the list of another control row");
+      std::memcpy(lists.data() + place->second * form_.k, stored.data() + at + 4, bytes - 4);
+    }
+  }
+}
+
 RecallEstimate ListChain::measure(const ControlRows& control, const Resources& resources) const {
   const auto& rows = control.rows();
-  const HostArray<std::byte> memory(resources.threads() * section_bytes(k_), "lists", resources);
-  const HostArray<uint64_t> lists(static_cast<int64_t>(rows.size()) * k_, "the control rows' lists", resources);
+  const HostArray<std::byte> memory(resources.threads() * section_bytes(form_.k), "lists", resources);
+  const HostArray<uint64_t> lists(static_cast<int64_t>(rows.size()) * form_.k, "the control rows' lists", resources);
   if (counts_only(resources)) return {};
   std::fill(lists.begin(), lists.end(), kPadding);
+  if (form_.ids_only) {
+    read_whole_lists(control, lists);
+    return control.measure(lists.data(), form_.k);
+  }
   for (const ListBlock& block : blocks_) {
     const StepFile step = open(block);
     ProgressMeter meter("recall", static_cast<int64_t>(rows.size()), resources);
     parallel_for(static_cast<int64_t>(rows.size()), meter, resources, [&](int64_t number, int slot) {
-      find_list(block, step, rows[static_cast<size_t>(number)], memory.data() + slot * section_bytes(k_),
-                lists.data() + number * k_);
+      find_list(block, step, rows[static_cast<size_t>(number)], memory.data() + slot * section_bytes(form_.k),
+                lists.data() + number * form_.k);
     });
   }
-  return control.measure(lists.data(), k_);
+  return control.measure(lists.data(), form_.k);
 }
 
 namespace {
@@ -209,7 +271,7 @@ class ListChain::Reader {
       : chain_(chain),
         exit_(metric),
         resources_(resources),
-        memory_(resources.threads() * section_bytes(chain.k_), "lists", resources),
+        memory_(resources.threads() * section_bytes(chain.form_.k), "lists", resources),
         next_(chain.blocks_.size(), 0) {
     // Steps stay open while they are few.
     for (size_t b = 0; b < chain.blocks_.size() && chain.blocks_.size() <= kMostOpen; ++b) {
@@ -259,11 +321,11 @@ class ListChain::Reader {
         const auto put = [&](uint32_t row, const uint64_t* list) {
           if (row >= end) beyond[task] = 1;
           if (row < first || row >= end) return;
-          const int64_t at = (row - first) * chain_.k_;
-          write_results(exit_, list, chain_.k_, out.ids + at, out.distances + at);
+          const int64_t at = (row - first) * chain_.form_.k;
+          write_results(exit_, list, chain_.form_.k, out.ids + at, out.distances + at);
           ++here;
         };
-        std::byte* const mine = memory_.data() + slot * section_bytes(chain_.k_);
+        std::byte* const mine = memory_.data() + slot * section_bytes(chain_.form_.k);
         chain_.for_lists(chain_.blocks_[block], *steps[block], section, mine, put);
         found += here;
       });
@@ -292,11 +354,11 @@ class ListChain::Reader {
 void ListChain::write(Metric metric, const Resources& resources,
                       const std::function<void(const NeighborsView& part)>& sink) const {
   const int64_t batch = rows_that_fit(kFewestWritten, std::min(kMostWritten, rows_), resources,
-                                      [&](int64_t rows) { return 2 * 12 * k_ * rows; });
+                                      [&](int64_t rows) { return 2 * 12 * form_.k * rows; });
   const Resources quiet = resources.with_progress({});
   Reader reader(*this, metric, quiet);
   Neighbors parts[2];
-  for (Neighbors& part : parts) part = Neighbors(std::min(batch, rows_), k_, resources);
+  for (Neighbors& part : parts) part = Neighbors(std::min(batch, rows_), form_.k, resources);
   const Reservation tables(StepFile::table_bytes(divide_up(rows_, kSectionRows)), 0, resources);
   ProgressMeter meter("write", rows_, resources);
   std::future<void> written;
@@ -311,7 +373,7 @@ void ListChain::write(Metric metric, const Resources& resources,
           fmt::format("the work folder '{}' has lists of {} of the rows {} to {}; remove it and begin anew",
                       folder_.path(), found, first, end - 1));
     }
-    const NeighborsView whole{part.ids, part.distances, end - first, k_, {}};
+    const NeighborsView whole{part.ids, form_.ids_only ? nullptr : part.distances, end - first, form_.k, {}};
     written = start_beside([&sink, whole] { sink(whole); });
     meter.add(end - first);
     meter.poll();

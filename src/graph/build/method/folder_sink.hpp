@@ -21,6 +21,7 @@ class FolderSink final : public GraphSink {
       : shape_(shape), metric_(metric), folder_(std::move(folder)), form_(form), exact_follows_(exact_follows) {}
 
   int64_t bytes_beside(const std::string& folder) const override;
+  bool takes_distances() const override { return !form_.ids_only; }
   bool is_there() const override { return holds_graph(folder_); }
   void begin() override;
   void append(const NeighborsView& part) override { writer_->append(part); }
