@@ -98,6 +98,8 @@ void offer_plan(Commands& commands) {
   command.metric(question.metric);
   command.real("--recall", question.recall, "Of the graph; 1: exact");
   command.real("--probes", question.probes, "Of the graph's cells, as a run has reported them; 0: of data like SIFT");
+  command.flag("--ids-only", question.ids_only, "A graph without distances");
+  command.flag("--int32-ids", question.int32_ids, "Its ids as int32");
   command.flag("--gpu", question.gpu, "Plan for an H200 instead of the CPU");
   command.text("--instruction-set", question.instruction_set, "Of the CPU, as kith info tells it; otherwise this machine's", "NAME");
   command.real("--disk-read", question.disk_read, "What the disk reads, bytes a second");

@@ -30,6 +30,8 @@ struct PlanQuestion {
   Metric metric = Metric::l2;
   double recall = 0.99;  // 1: exact
   double probes = 0;     // cells per row, if known from an earlier run; 0: as for data like SIFT
+  bool ids_only = false;   // the form of its folder (graph_folder.hpp)
+  bool int32_ids = false;
 
   int64_t host_memory_limit = kNoLimit;
   int64_t device_memory_limit = kNoLimit;  // of the GPU

@@ -62,6 +62,8 @@ def plan(
     metric: Metric = "l2",
     recall: float = 0.99,
     probes: float = 0,
+    ids_only: bool = False,
+    int32_ids: bool = False,
     memory_limit: ByteSize | None = None,
     device_memory_limit: ByteSize | None = None,
     gpu: bool = False,
@@ -86,6 +88,8 @@ def plan(
         Of the graph, as in `knn_graph`; a recall of 1 is exact.
     probes : float, default 0
         Of the graph's cells, where a run has reported them; 0: those of data like SIFT.
+    ids_only, int32_ids : bool, default False
+        A graph without distances, and with ids of 4 bytes, as by `knn_graph_ids`.
     memory_limit, device_memory_limit : int or str, optional
         Bytes of memory (``"16G"``), of the host and of the GPU; what does not fit is planned from disk.
     gpu : bool, default False
@@ -116,6 +120,8 @@ def plan(
         text(metric, "metric"),
         real_number(recall, "recall"),
         real_number(probes, "probes"),
+        flag(ids_only, "ids_only"),
+        flag(int32_ids, "int32_ids"),
         None if memory_limit is None else byte_size(memory_limit, "memory_limit"),
         None if device_memory_limit is None else byte_size(device_memory_limit, "device_memory_limit"),
         flag(gpu, "gpu"),

@@ -28,8 +28,8 @@ nb::dict dict_of(const PlanPhase& phase) {
 }
 
 nb::dict plan(int64_t rows, int64_t cols, const std::string& dtype, const std::string& factory, int64_t k,
-              const std::string& metric, double recall, double probes, std::optional<int64_t> memory_limit,
-              std::optional<int64_t> device_memory_limit, bool gpu, int threads,
+              const std::string& metric, double recall, double probes, bool ids_only, bool int32_ids,
+              std::optional<int64_t> memory_limit, std::optional<int64_t> device_memory_limit, bool gpu, int threads,
               const std::string& instruction_set, double disk_read, double disk_write) {
   const PlanQuestion question{.rows = rows,
                               .cols = cols,
@@ -39,6 +39,8 @@ nb::dict plan(int64_t rows, int64_t cols, const std::string& dtype, const std::s
                               .metric = parse_metric(metric),
                               .recall = recall,
                               .probes = probes,
+                              .ids_only = ids_only,
+                              .int32_ids = int32_ids,
                               .host_memory_limit = memory_limit.value_or(kNoLimit),
                               .device_memory_limit = device_memory_limit.value_or(kNoLimit),
                               .gpu = gpu,
@@ -66,11 +68,12 @@ nb::dict plan(int64_t rows, int64_t cols, const std::string& dtype, const std::s
 
 void bind_plan(nb::module_& module) {
   module.def("plan", &plan, nb::arg("rows"), nb::arg("cols"), nb::arg("dtype"), nb::arg("factory"), nb::arg("k"),
-             nb::arg("metric"), nb::arg("recall"), nb::arg("probes"), nb::arg("memory_limit").none(),
-             nb::arg("device_memory_limit").none(), nb::arg("gpu"), nb::arg("threads"),
+             nb::arg("metric"), nb::arg("recall"), nb::arg("probes"), nb::arg("ids_only"), nb::arg("int32_ids"),
+             nb::arg("memory_limit").none(), nb::arg("device_memory_limit").none(), nb::arg("gpu"), nb::arg("threads"),
              nb::arg("instruction_set"), nb::arg("disk_read"), nb::arg("disk_write"),
              nb::sig("def plan(rows: int, cols: int, dtype: str, factory: str, k: int, metric: str, recall: float, "
-                     "probes: float, memory_limit: int | None, device_memory_limit: int | None, gpu: bool, threads: int, "
+                     "probes: float, ids_only: bool, int32_ids: bool, memory_limit: int | None, "
+                     "device_memory_limit: int | None, gpu: bool, threads: int, "
                      "instruction_set: str, disk_read: float, disk_write: float) -> "
                      "dict[str, typing.Any]"));
 }

@@ -3,6 +3,7 @@
 #include "core/divide.hpp"
 #include "graph/build/cells/cell_params.hpp"
 #include "graph/build/cells_on_disk/cell_store.hpp"
+#include "graph/build/cells_on_disk/list_steps.hpp"
 #include "graph/build/method/method_choice.hpp"
 #include "graph/lists/control_rows.hpp"
 #include "plan/plan_rates.hpp"
@@ -15,6 +16,7 @@ namespace {
 
 constexpr int64_t kSampleRows = 48;  // a cell, for its centre
 constexpr double kCentreIterations = 6;
+constexpr int64_t kDevice = int64_t{132} << 30;  // what an H200 has to give
 // What a row takes on a CPU beside the products that rank cells for it: 2.4 us, in operations of these.
 constexpr double kRankedRow = 264000;
 
@@ -23,7 +25,6 @@ double leaving(int64_t blocks) { return blocks <= 1 ? 0 : 0.92 * (1 - std::pow(s
 
 // The number of blocks, each of which fits on a GPU with operands, lists, inboxes and probes, a chunk and pieces.
 int64_t blocks_on_gpu(const PlanQuestion& question, double probes) {
-  constexpr int64_t kDevice = int64_t{132} << 30;  // what an H200 has to give
   constexpr double kOfBlocks = 0.6;  // as 10M rows under 2 GiB and 100M under 16 GiB were cut
   constexpr double kInbox = 16 * 8 + 4;
   constexpr double kTables = 44;  // terms, limits, places and numbers
@@ -61,6 +62,10 @@ GraphProblem graph_problem(const PlanQuestion& question) {
   return {question.rows, question.cols, question.k, question.metric, question.recall};
 }
 
+int64_t graph_result_bytes(const PlanQuestion& question) {
+  return question.rows * question.k * ((question.int32_ids ? 4 : 8) + (question.ids_only ? 0 : 4));
+}
+
 CellsOnDiskCounts likely_cells_on_disk(const PlanQuestion& question) {
   CellsOnDiskCounts likely;
   likely.cells = default_cells(question.rows, question.k);
@@ -84,8 +89,8 @@ std::vector<PlanPhase> plan_cells_on_disk(const PlanQuestion& question, const Ce
   const auto count = static_cast<double>(cells.cells);
   const int64_t data = question.rows * question.cols * size_of(question.dtype);
   const int64_t store = question.rows * cells.row_bytes;
-  const int64_t lists = question.rows * question.k * 8;
-  const int64_t result = question.rows * question.k * 12;
+  const int64_t lists = question.rows * ListForm{question.k, question.ids_only}.row_bytes();
+  const int64_t result = graph_result_bytes(question);
   const int64_t sample = cells.cells * kSampleRows * question.cols * static_cast<int64_t>(sizeof(float));
   const int64_t centres = cells.cells * question.cols * static_cast<int64_t>(sizeof(float));
   const int64_t memory = std::min(question.host_memory_limit, store + lists);
@@ -114,7 +119,7 @@ std::vector<PlanPhase> plan_cells_on_disk(const PlanQuestion& question, const Ce
         ranked);
   }
   const double pairs = rows * cells.probes * rows / count * (1 + leaving(cells.blocks));
-  const int64_t on_gpu = question.gpu ? std::min(question.device_memory_limit, question.rows * 1024) : 0;
+  const int64_t on_gpu = question.gpu ? std::min({question.device_memory_limit, kDevice, question.rows * 1024}) : 0;
   add({.name = "compare",
        .read_bytes = cells.blocks * store,
        .written_bytes = lists,

@@ -13,6 +13,8 @@ namespace kith {
 
 // The question as the input for the choice of the method.
 GraphProblem graph_problem(const PlanQuestion& question);
+// The size of the graph's files.
+int64_t graph_result_bytes(const PlanQuestion& question);
 
 // The counts from which the phases follow.
 struct CellsOnDiskCounts {

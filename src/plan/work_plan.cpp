@@ -90,7 +90,7 @@ WorkPlan plan_graph(const PlanQuestion& question) {
   WorkPlan plan;
   const GraphMethod method = method_of(question);
   plan.method = name_of(method);
-  plan.result_bytes = question.rows * question.k * 12;
+  plan.result_bytes = graph_result_bytes(question);
   const int64_t data = data_bytes(question);
   const int64_t in_memory = graph_bytes(question, method);
   plan.from_disk = in_memory > question.host_memory_limit ||

@@ -437,7 +437,8 @@ TEST(MethodChoice, ParametersFollowFromTheProblem) {
   EXPECT_EQ(default_cells(100, 15), 1);
   EXPECT_EQ(default_cells(1000000, 15), 2000);
   EXPECT_EQ(default_cells(1000000, 1000), 500);
-  EXPECT_GT(default_cells(100000000, 15), 60000);
+  EXPECT_EQ(default_cells(100000000, 10), 66666);
+  EXPECT_NEAR(static_cast<double>(default_cells(1000000000, 10)), 167459, 1);  // of twelve times as many rows
   EXPECT_EQ(default_list_length(15), 64);
   EXPECT_GE(default_list_length(1000), 1000);
   EXPECT_EQ(default_samples(64), 32);

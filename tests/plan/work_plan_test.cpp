@@ -25,6 +25,7 @@ TEST(WorkPlan, ABillionRowsAreCutIntoBlocks) {
   EXPECT_EQ(plan.phases.size(), 6u);
   EXPECT_GT(plan.phases[4].blocks, 4);
   EXPECT_LE(plan.host_bytes(), int64_t{16} << 30);
+  EXPECT_LE(plan.device_bytes(), int64_t{140} << 30);  // of an H200, where no limit is set
   EXPECT_FALSE(plan.advice.empty());
   double sum = 0;
   for (const PlanPhase& phase : plan.phases) sum += phase.seconds;
@@ -42,6 +43,19 @@ TEST(WorkPlan, MemoryAndDisksHelp) {
   question.disk_read /= 100;
   EXPECT_GT(plan_work(question).seconds(), more.seconds());
   EXPECT_EQ(plan_work(question).phases[4].bound, "reading");
+}
+
+TEST(WorkPlan, IdsAloneTakeLessDisk) {
+  PlanQuestion question = billion();
+  question.probes = 5;
+  const WorkPlan whole = plan_work(question);
+  question.ids_only = true;
+  const WorkPlan plan = plan_work(question);
+  EXPECT_EQ(plan.result_bytes, question.rows * 10 * 8);
+  EXPECT_EQ(whole.phases[4].disk_bytes - plan.phases[4].disk_bytes, question.rows * 10 * 4);
+  EXPECT_LT(plan.disk_bytes(), whole.disk_bytes());
+  question.int32_ids = true;
+  EXPECT_EQ(plan_work(question).result_bytes, question.rows * 10 * 4);
 }
 
 TEST(WorkPlan, ALimitOfTheGpuCutsItsGraphIntoBlocks) {

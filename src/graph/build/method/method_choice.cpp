@@ -118,10 +118,10 @@ GraphCosts predict_gpu_costs(const GraphProblem& problem, const CellsWork& work)
 
 int64_t default_cells(int64_t rows, int64_t k) {
   const auto count = static_cast<double>(rows);
-  const double grown = kRowsPerCell * std::pow(std::max(1.0, count / 1e6), 0.24);
-  // Beyond a hundred million rows, ranking so many cells would take longer than comparing rows: cells grow.
-  const double most = kMostRowsPerCell * std::pow(std::max(1.0, count / 1e8), 0.3);
-  const double size = std::max(std::min(grown, most), 2.0 * static_cast<double>(k));
+  const double grown = std::min(kRowsPerCell * std::pow(std::max(1.0, count / 1e6), 0.24), kMostRowsPerCell);
+  // Beyond a hundred million rows ranking cells (rows x cells) would take longer than comparing rows: cells grow, so that
+  // both take about as long at a billion.
+  const double size = std::max(grown * std::pow(std::max(1.0, count / 1e8), 0.6), 2.0 * static_cast<double>(k));
   return std::max<int64_t>(1, static_cast<int64_t>(static_cast<double>(rows) / size));
 }
 

@@ -79,8 +79,8 @@ GraphMethod choose_graph_method(const GraphProblem& problem, const CellsWork& wo
 // default.
 int64_t affordable_probes(const GraphProblem& problem, int64_t cells, DeviceKind device);
 
-// Cells of about 500 rows up to a million rows, three times larger at a hundred million, six times at a billion; larger
-// still for large k.
+// Cells of about 500 rows up to a million rows, three times larger at a hundred million, twelve times at a billion;
+// larger still for large k.
 int64_t default_cells(int64_t rows, int64_t k);
 // The default start of nn_descent.
 GraphStart default_start(Metric metric);
