@@ -12,10 +12,13 @@
 #include "driver/benchmark.hpp"
 #include "driver/timing.hpp"
 
+#include <sys/resource.h>
+
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <string>
-#include <utility>
+#include <variant>
 #include <vector>
 
 namespace {
@@ -68,6 +71,13 @@ class Stages {
   std::vector<Stage> stages_;
 };
 
+// The most that the process held.
+double resident_gib() {
+  rusage used{};
+  getrusage(RUSAGE_SELF, &used);
+  return static_cast<double>(used.ru_maxrss) / (1 << 20);
+}
+
 int64_t limit_of(int64_t gib) { return gib == 0 ? kNoLimit : gib << 30; }
 
 void run(const bench::Options& options, bench::Report& report) {
@@ -98,6 +108,7 @@ void run(const bench::Options& options, bench::Report& report) {
   bench::Row row{.name = "from disk", .shape = shape, .ms = 1e3 * spent.wall, .clock = "wall"};
   row.figures = {{"processor_s", spent.processor},
                  {"recall", made.recall ? made.recall->recall : 0.0},
+                 {"resident_gib", resident_gib()},
                  {"counted_host_gib", static_cast<double>(made.peak_host_bytes) / (1 << 30)},
                  {"counted_device_gib", static_cast<double>(made.peak_device_bytes) / (1 << 30)}};
   for (const GraphParameter& parameter : made.parameters) {

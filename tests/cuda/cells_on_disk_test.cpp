@@ -136,20 +136,31 @@ TEST_F(CudaCellsOnDisk, BeginsOnOneDeviceAndEndsOnTheOther) {
   found.expect(truth);
 }
 
-TEST_F(CudaCellsOnDisk, MoreCellsThanAreRanked) {
-  const auto rows = reference::make_floats(Shape::gaussian, 20'000, 8, 4);
-  KnnGraphParams params = disk_cells(5, 16'400);
+// Numbers of the second's cells take three bytes.
+void expect_bytes_of_memory(int64_t count, int64_t cells) {
+  SCOPED_TRACE(cells);
+  const auto rows = reference::make_floats(Shape::gaussian, count, 8, 4);
+  KnnGraphParams params = disk_cells(5, cells);
   params.recall = 0.5;
   const TemporaryDirectory directory;
   write_vectors(directory.path("x.npy"), rows.view());
   const VectorFile x(directory.path("x.npy"));
   const KnnGraph truth = knn_graph(rows.view(), params, on_cuda());
-  for (const int64_t most_rows : {int64_t{4000}, int64_t{INT64_MAX}}) {
-    SimulatedDisk disk;
-    KeptGraph found;
-    (void)cells_on_disk(x, cells_params(x.rows(), params), true, {disk, "w", false, most_rows}, found, on_cuda());
-    found.expect(truth);
+  for (const bool ids_only : {false, true}) {
+    for (const int64_t most_rows : {count / 5, int64_t{INT64_MAX}}) {
+      SimulatedDisk disk;
+      KeptGraph found(ids_only);
+      const auto report =
+          cells_on_disk(x, cells_params(x.rows(), params), true, {disk, "w", false, most_rows}, found, on_cuda());
+      found.expect(truth);
+      EXPECT_EQ(report->recall->recall, truth.report().recall->recall);
+    }
   }
+}
+
+TEST_F(CudaCellsOnDisk, MoreCellsThanAreRanked) {
+  expect_bytes_of_memory(20'000, 16'400);
+  expect_bytes_of_memory(70'000, 66'000);
 }
 
 TEST_F(CudaCellsOnDisk, AFolderUnderADeviceLimit) {

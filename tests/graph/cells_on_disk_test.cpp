@@ -666,6 +666,19 @@ TEST(SlowCellsOnDisk, MoreCellsThanAreRanked) {
   params.recall = 0.6;
   expect_bytes_of_memory(rows.view(), params, 2);
 }
+TEST(SlowCellsOnDisk, MoreCellsThanTwoBytesNumber) {
+  const auto rows = reference::make_floats(Shape::gaussian, 67'000, 4, 1);
+  KnnGraphParams params = by_cells(3, 66'000);
+  params.recall = 0.6;
+  const TemporaryDirectory directory;
+  const VectorFile x = file_of(directory, rows.view());
+  const KnnGraph truth = knn_graph(rows.view(), params, under_limit(kNoLimit));
+  const Task task{x, params};
+  SimulatedDisk disk;
+  KeptGraph found;
+  task.run(disk, found, kNoLimit, false, 20'000);
+  found.expect(truth);
+}
 
 TEST(CellCurve, HasEveryCellOnceAndNeighboursTogether) {
   for (const int64_t cells : {1, 2, 3, 17, 200}) {
