@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <deque>
 #include <future>
@@ -32,17 +33,17 @@ struct PieceSize {
   int64_t slots = 1;    // pieces: one is searched, the others are on their way
 };
 
-// With several slots all that the lists take, the least search beside them included, is within three eighths of the
-// memory: the rest is for the search's batches. Some pieces on their way keep the bus busy while the first queries are
-// ranked and while a piece takes longer than its copy; but small pieces take longer to search than to copy. A piece is at
-// least the longest list. `footprint(size)` is that of a search.
+// With three slots all that the lists take, the least search beside them included, is within three eighths of the memory:
+// the rest is for the queries, which should be searched in one batch. Pieces on their way keep the bus busy while queries
+// are ranked and while a piece takes longer than its copy; but small ones take longer to search than to copy. A piece is
+// at least the longest list. `footprint(size)` is that of a search, `bytes(vectors)` of a slot.
 template <typename FootprintOf, typename BytesOf>
 PieceSize choose_piece(int64_t longest, int64_t all, int64_t available, const FootprintOf& footprint,
                        const BytesOf& bytes) {
-  constexpr int64_t kLeastBytes = int64_t{32} << 20;   // of a piece, for more than two slots
-  constexpr int64_t kMostBytes = int64_t{256} << 20;  // of a piece: more would not be faster
-  const int64_t most = available / 8 * 3;
-  for (const int64_t slots : {4, 2}) {
+  constexpr int64_t kLeastBytes = int64_t{32} << 20;  // for more than two slots
+  constexpr int64_t kMostBytes = int64_t{256} << 20;  // more would not be faster
+  for (const int64_t slots : {3, 2}) {
+    const int64_t most = slots > 2 ? available / 8 * 3 : available / 2;
     const auto fits = [&](int64_t vectors) {
       return bytes(vectors) <= kMostBytes && footprint(PieceSize{vectors, slots}) <= most;
     };
@@ -75,7 +76,9 @@ class HostListPieces final : public ListPieces {
         slots_(lists.model, *lists.there,
                {static_cast<int64_t>(here.size()), static_cast<int64_t>(pieces_.size()), size.slots, size.vectors},
                copying_, resources),
-        probing_(static_cast<int64_t>(pieces_.size()), "queries of the pieces", resources) {
+        probing_(static_cast<int64_t>(pieces_.size()), "queries of the pieces", resources),
+        most_repeats_(static_cast<int64_t>(here.size()), "repeated codes", resources),
+        uncounted_(here.size()) {
     for (size_t i = 0; i < here.size(); ++i) {
       all_ += here[i].segment->size();
       copying_->copy_values(slots_.offsets_of(i), here[i].segment->offsets(), slots_.lists() + 1);
@@ -91,11 +94,12 @@ class HostListPieces final : public ListPieces {
     free_.resize(slots_.count());
     std::iota(free_.begin(), free_.end(), size_t{0});
     brought_.clear();
-    searched_.clear();
     in_use_.reset();
     next_ = 0;
     knows_probes_ = false;
-    counted_ = 0;
+    counts_repeats_ = false;
+    std::fill(uncounted_.begin(), uncounted_.end(), 0);
+    for (const ListPiece& piece : pieces_) ++uncounted_[piece.segment];
     keeps_slot_ = true;
     bring();
   }
@@ -135,27 +139,22 @@ class HostListPieces final : public ListPieces {
   void release(const DeviceContext& searching) override {
     slots_[*in_use_].freed->record(searching.stream());
     free_.push_back(*in_use_);
-    searched_.push_back(*in_use_);
     in_use_.reset();
     bring();
     // The host is no more than two pieces ahead, so that a search can be cancelled.
-    if (searched_.size() <= 2) return;
-    slots_[searched_.front()].freed->wait();
-    searched_.pop_front();
+    ends_[released_++ % ends_.size()].record(searching.stream());
+    ends_[released_ % ends_.size()].wait();
   }
 
   void end(const DeviceContext& searching) override {
-    if (counted_ == 0) return searching.synchronize();
-    const auto segments = static_cast<int64_t>(here_.size());
-    const HostArray<uint32_t> most(segments, "repeated codes", resources_);
-    searching.copy_values(most.data(), slots_.most_repeats(), segments);
+    if (counts_repeats_) searching.copy_values(most_repeats_.data(), slots_.most_repeats(), most_repeats_.size());
     searching.synchronize();
-    for (int64_t i = 0; i < segments; ++i) {
-      const auto& pinned = here_[static_cast<size_t>(i)].pinned;
+    for (size_t i = 0; i < here_.size() && counts_repeats_; ++i) {
+      const auto& pinned = here_[i].pinned;
       if (pinned == nullptr || pinned->repeats() != PinnedLists::Repeats::unknown) continue;
-      if (most[i] >= kLeastRepeats) {
+      if (most_repeats_[static_cast<int64_t>(i)] >= kLeastRepeats) {
         pinned->found_repeats(PinnedLists::Repeats::some);
-      } else if (counted_ == pieces_.size()) {
+      } else if (uncounted_[i] == 0) {
         pinned->found_repeats(PinnedLists::Repeats::none);
       }
     }
@@ -261,7 +260,8 @@ class HostListPieces final : public ListPieces {
     launch_rank_repeats(view, slot.ranks, stream);
     if (known == PinnedLists::Repeats::unknown) {
       launch_count_repeats(view, slots_.most_repeats() + piece.segment, stream);
-      ++counted_;
+      --uncounted_[piece.segment];
+      counts_repeats_ = true;
     }
     return slot.ranks;
   }
@@ -320,15 +320,18 @@ class HostListPieces final : public ListPieces {
   const std::shared_ptr<const DeviceContext> copying_;
   PieceSlots slots_;
   const HostArray<PieceProbes> probing_;
+  const HostArray<uint32_t> most_repeats_;  // of each segment
+  std::vector<int64_t> uncounted_;          // pieces of each segment whose repeats were not counted
+  bool counts_repeats_ = false;
   int64_t all_ = 0;  // vectors
   bool knows_probes_ = false;
   bool keeps_slot_ = true;  // for the sample
-  size_t next_ = 0;         // piece to bring
-  size_t counted_ = 0;      // pieces whose repeats were counted
-  std::deque<size_t> free_;  // slots, the one that was searched first before others
+  size_t next_ = 0;          // piece to bring
+  std::deque<size_t> free_;  // slots
   std::deque<Brought> brought_;
-  std::deque<size_t> searched_;  // slots of the last pieces
   std::optional<size_t> in_use_;
+  std::array<Event, 3> ends_;  // of the searches of the last pieces, in turns
+  size_t released_ = 0;
   std::future<void> coming_;  // the last piece brought, if it is not pinned; the last member: it ends first
 };
 
@@ -387,6 +390,7 @@ void search_in_pieces(const PiecedLists& lists, const MatrixView& queries, const
   const auto count_search = [&](const PieceSize& size, const Resources& counting) {
     const HostArray<int64_t> offsets(count + 1, "the lists' offsets", counting);
     const HostArray<PieceProbes> probing(segments * count, "queries of the pieces", counting);
+    const HostArray<uint32_t> most_repeats(segments, "repeated codes", counting);
     const auto slots = make_slots(size, counting);
     search_pieces(like_piece(size.vectors), in_pieces(size.vectors, nullptr), each, counting);
   };
