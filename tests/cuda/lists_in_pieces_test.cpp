@@ -164,8 +164,9 @@ TEST_F(CudaListsInPieces, UnevenLists) {
     index.remove({gone.data(), static_cast<int64_t>(gone.size()), {}}, on_cpu());
     std::vector<uint8_t> mask(static_cast<size_t>(index.size()));
     for (size_t i = 0; i < mask.size(); ++i) mask[i] = i % 5 < 2;
-    for (const Asked& asked : {Asked{1, 10, 1, false}, Asked{1, 10, 64, false}, Asked{3, 10, 2, true}, Asked{50, 300, 3, false},
-                               Asked{50, 300, 64, true}, Asked{3000, 10, 8, false}, Asked{3000, 1, 1, true}}) {
+    for (const Asked& asked :
+         {Asked{1, 10, 1, false}, Asked{1, 10, 64, false}, Asked{3, 10, 2, true}, Asked{50, 300, 3, false},
+          Asked{50, 300, 64, true}, Asked{3000, 10, 8, false}, Asked{3000, 1, 1, true}}) {
       SCOPED_TRACE(::testing::Message() << factory << ", " << asked.queries << " queries, k " << asked.k << ", probes "
                                         << asked.probes << (asked.filtered ? ", filtered" : ""));
       SearchParams params{.k = asked.k, .probes = asked.probes};
@@ -176,13 +177,13 @@ TEST_F(CudaListsInPieces, UnevenLists) {
       ASSERT_GT(least, 0);
       EXPECT_TRUE(is_in_pieces(index, looking, params, least));
       for (const int64_t limit : {least, least + least / 2, 2 * least}) {
-        expect_same(expected, index.search(looking, params, with_device_limit(limit)), "limit " + std::to_string(limit));
+        expect_same(expected, index.search(looking, params, with_device_limit(limit)), std::to_string(limit));
       }
     }
   }
 }
 
-// Arrays that are pinned, codes that repeat and codes that do not: what the first search finds out of both, later ones use.
+// Arrays that are pinned, codes that repeat and codes that do not: what the first search finds out, later ones use.
 TEST_F(CudaListsInPieces, PinnedLists) {
   constexpr int64_t kRows = 9'000'000;  // whose numbers alone are of more than 32 MiB
   constexpr int64_t kLimit = int64_t{50} << 20;

@@ -51,7 +51,8 @@ std::shared_ptr<const PinnedLists> pinned_lists(int device, const SegmentCopies&
 int64_t longest_list(const std::vector<HostLists>& all) {
   int64_t longest = 1;
   for (const HostLists& lists : all) {
-    for (int64_t list = 0; list < lists.segment->lists(); ++list) longest = std::max(longest, lists.segment->size_of(list));
+    const ListSegment& segment = *lists.segment;
+    for (int64_t list = 0; list < segment.lists(); ++list) longest = std::max(longest, segment.size_of(list));
   }
   return longest;
 }

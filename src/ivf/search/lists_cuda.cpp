@@ -72,8 +72,10 @@ ListsCudaPlan CudaSearcher::plan_batch(const ListsRound& round, int64_t batch, b
     const IvfSearchShape part = data_.shape_of(p, batch, round.slots);
     plan.parts.push_back(plan_ivf_search(part, left));
     plan.scan_bytes = std::max(plan.scan_bytes, plan.parts.back().bytes);
+    if (!data_.in_pieces) continue;
     // A piece is looked at by some of the queries, which fit together where all do not.
-    if (data_.in_pieces) plan.scan_bytes = std::max(plan.scan_bytes, std::min(left, plan_ivf_search(part, kNoLimit).bytes));
+    const int64_t together = plan_ivf_search(part, kNoLimit).bytes;
+    plan.scan_bytes = std::max(plan.scan_bytes, std::min(left, together));
   }
   plan.scan_bytes += uneven;
   plan.device_bytes = saturating_add(plan.device_bytes, plan.scan_bytes);

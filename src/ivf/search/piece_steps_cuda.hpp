@@ -68,8 +68,8 @@ struct MergeHereTask {
 };
 void launch_merge_here(const MergeHereTask& task, cudaStream_t stream);
 
-// Gathers a sample of a segment's lists: of each at most `each` vectors, in runs of `run` neighbours that are spread over
-// all of it. Reads the host's pinned memory over the bus, a run at a time.
+// Gathers a sample of a segment's lists: of each at most `each` vectors, in runs of `run` neighbours that are spread
+// over all of it. Reads the host's pinned memory over the bus, a run at a time.
 struct SampleTask {
   const int64_t* offsets = nullptr;  // of all segments one after the other, segments x (lists + 1), on the device
   int64_t lists = 0;

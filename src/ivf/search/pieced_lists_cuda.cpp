@@ -33,10 +33,10 @@ struct PieceSize {
   int64_t slots = 1;    // pieces: one is searched, the others are on their way
 };
 
-// With three slots all that the lists take, the least search beside them included, is within three eighths of the memory:
-// the rest is for the queries, which should be searched in one batch. Pieces on their way keep the bus busy while queries
-// are ranked and while a piece takes longer than its copy; but small ones take longer to search than to copy. A piece is
-// at least the longest list. `footprint(size)` is that of a search, `bytes(vectors)` of a slot.
+// With three slots all that the lists take, the least search beside them included, is within three eighths of the
+// memory: the rest is for the queries, which should be searched in one batch. Pieces on their way keep the bus busy
+// while queries are ranked and while a piece takes longer than its copy; but small ones take longer to search than to
+// copy. A piece is at least the longest list. `footprint(size)` is that of a search, `bytes(vectors)` of a slot.
 template <typename FootprintOf, typename BytesOf>
 PieceSize choose_piece(int64_t longest, int64_t all, int64_t available, const FootprintOf& footprint,
                        const BytesOf& bytes) {
@@ -66,7 +66,8 @@ PieceSize choose_piece(int64_t longest, int64_t all, int64_t available, const Fo
 // instead, one piece at a time.
 class HostListPieces final : public ListPieces {
  public:
-  HostListPieces(const PiecedLists& lists, const std::vector<HostLists>& here, PieceSize size, const Resources& resources)
+  HostListPieces(const PiecedLists& lists, const std::vector<HostLists>& here, PieceSize size,
+                 const Resources& resources)
       : lists_(lists),
         here_(here),
         size_(size),
