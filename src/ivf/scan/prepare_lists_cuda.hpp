@@ -18,7 +18,7 @@ namespace kith {
 // Whether |b|^2 of a vector is a sum of numbers that are looked up, one for each part of its code; then codes are read
 // once, as fast as memory gives them. Cosine's terms depend on the list's centre.
 inline bool looks_up_squares(const CodeFormat& format, KeyKind kind) {
-  constexpr int64_t kMostParts = 96;  // of 2 KiB in shared memory
+  constexpr int64_t kMostParts = 48;  // of 2 KiB each: the shared memory of a block has 99 KiB on some GPUs
   return format.copies_codewords() && format.bits == 8 && format.parts <= kMostParts && kind != KeyKind::cosine;
 }
 
