@@ -134,6 +134,85 @@ TEST_F(CudaListsInPieces, EqualDistances) {
   }
 }
 
+// One list is longer than a piece of others, some are empty, some have fewer vectors than are asked for, and rows are
+// removed; few queries look at few of the pieces, many at all of them.
+TEST_F(CudaListsInPieces, UnevenLists) {
+  constexpr int64_t kRows = 1'000'000;
+  constexpr int64_t kCols = 32;
+  auto base = make_floats(Shape::gaussian, kRows, kCols, 7);
+  auto training = make_floats(Shape::gaussian, 40'000, kCols, 8);
+  const auto scale = [](float* row, float by, float plus) {
+    for (int64_t c = 0; c < kCols; ++c) row[c] = row[c] * by + plus;
+  };
+  for (int64_t i = 0; i < kRows; i += 8) scale(base.row(i), 0.2f, 3.0f);  // close together
+  for (int64_t i = 0; i < 40'000; ++i) {
+    if (i % 4 == 0) scale(training.row(i), 1.0f, 50.0f);  // where no row is
+    if (i % 64 == 1) scale(training.row(i), 0.2f, 3.0f);
+  }
+  const auto queries = make_floats(Shape::gaussian, 3000, kCols, 9);
+  std::vector<int64_t> gone;
+  for (int64_t i = 5; i < kRows; i += 9) gone.push_back(i);
+  struct Asked {
+    int64_t queries, k, probes;
+    bool filtered;
+  };
+  for (const char* const factory : {"IVF64,PQ32", "IVF64,SQ8", "IVF64,Flat", "IVF1500,PQ32"}) {
+    Index index(factory);
+    index.train(training.view(), on_cuda());
+    index.add(base.view().slice(0, 750'000), Ownership::copy, on_cuda());
+    index.add(base.view().slice(750'000, 250'000), Ownership::copy, on_cuda());
+    index.remove({gone.data(), static_cast<int64_t>(gone.size()), {}}, on_cpu());
+    std::vector<uint8_t> mask(static_cast<size_t>(index.size()));
+    for (size_t i = 0; i < mask.size(); ++i) mask[i] = i % 5 < 2;
+    for (const Asked& asked :
+         {Asked{1, 10, 1, false}, Asked{1, 10, 64, false}, Asked{3, 10, 2, true}, Asked{50, 300, 3, false},
+          Asked{50, 300, 64, true}, Asked{3000, 10, 8, false}, Asked{3000, 1, 1, true}}) {
+      SCOPED_TRACE(::testing::Message() << factory << ", " << asked.queries << " queries, k " << asked.k << ", probes "
+                                        << asked.probes << (asked.filtered ? ", filtered" : ""));
+      SearchParams params{.k = asked.k, .probes = asked.probes};
+      if (asked.filtered) params.filter = RowFilter::mask(mask.data(), index.size());
+      const MatrixView looking = queries.view().slice(0, asked.queries);
+      const Neighbors expected = index.search(looking, params, on_cpu());
+      const int64_t least = named_limit(index, looking, params);
+      ASSERT_GT(least, 0);
+      EXPECT_TRUE(is_in_pieces(index, looking, params, least));
+      for (const int64_t limit : {least, least + least / 2, 2 * least}) {
+        expect_same(expected, index.search(looking, params, with_device_limit(limit)), std::to_string(limit));
+      }
+    }
+  }
+}
+
+// Arrays that are pinned, codes that repeat and codes that do not: what the first search finds out, later ones use.
+TEST_F(CudaListsInPieces, PinnedLists) {
+  constexpr int64_t kRows = 9'000'000;  // whose numbers alone are of more than 32 MiB
+  constexpr int64_t kLimit = int64_t{50} << 20;
+  for (const uint32_t largest : {255u, 1u}) {
+    SCOPED_TRACE(largest);
+    const auto base = reference::make_bytes(kRows, 8, 11, largest);
+    const auto bytes = reference::make_bytes(3000, 8, 12, largest);
+    auto queries = make_floats(Shape::gaussian, 3000, 8, 12);
+    for (size_t i = 0; i < queries.values.size(); ++i) {
+      queries.values[i] = static_cast<float>(bytes.values[i]) + queries.values[i] * static_cast<float>(largest) / 8;
+    }
+    Index index("IVF256,PQ8");
+    index.train(base.view().slice(0, 50'000), on_cuda());
+    index.add(base.view(), Ownership::copy, on_cuda());
+    const SearchParams params{.k = 10, .probes = 16};
+    EXPECT_TRUE(is_in_pieces(index, queries.view(), params, kLimit));
+    std::vector<Neighbors> pieced;
+    for (int repeat = 0; repeat < 3; ++repeat) {
+      pieced.push_back(index.search(queries.view(), params, with_device_limit(kLimit)));
+    }
+    // Few queries look at few pieces; the others are not copied.
+    const MatrixView one = queries.view().slice(17, 1);
+    const Neighbors of_one = index.search(one, {.k = 10, .probes = 2}, with_device_limit(kLimit));
+    const Neighbors expected = index.search(queries.view(), params, on_cuda());
+    for (const Neighbors& found : pieced) expect_same(expected, found, "in pieces");
+    expect_same(index.search(one, {.k = 10, .probes = 2}, on_cuda()), of_one, "one query");
+  }
+}
+
 class CudaListsInPiecesSmall : public OnCuda {};
 
 TEST_F(CudaListsInPiecesSmall, FewQueries) {

@@ -1,4 +1,5 @@
-// A warp for each vector, four columns a lane at a time; for codes that repeat a block for each list.
+// A warp for each vector, four columns a lane at a time; a thread for each vector of product codes, whose squares are
+// looked up; for codes that repeat a block for each list.
 #include "ivf/scan/prepare_lists_cuda.hpp"
 
 #include "core/divide.hpp"
@@ -136,6 +137,39 @@ __global__ void __launch_bounds__(kThreads)
   table[i] = __half_as_ushort(__float2half_rn(word * operand_scale(*largest)));
 }
 
+// The maxima of one list's vectors, by one thread at a time; NaN counts as infinite. They are raised in memory once for
+// a list, not for each vector: all threads would wait for the same words.
+class OwnMaxima {
+ public:
+  __device__ explicit OwnMaxima(ListMaxima* all) : all_(all) {}
+
+  // The vectors that follow are this list's.
+  __device__ void turn_to(int64_t list) {
+    if (list == list_) return;
+    write();
+    list_ = list;
+    own_ = {0, 0, 0};
+  }
+  __device__ void add(float norm, float residual, float factor) {
+    own_.norm = larger(own_.norm, norm);
+    own_.residual = larger(own_.residual, residual);
+    own_.factor = larger(own_.factor, factor);
+  }
+  __device__ void write() const {
+    if (list_ < 0) return;
+    if (own_.norm > 0) raise(&all_[list_].norm, own_.norm);
+    if (own_.residual > 0) raise(&all_[list_].residual, own_.residual);
+    if (own_.factor > 0) raise(&all_[list_].factor, own_.factor);
+  }
+
+ private:
+  __device__ static float larger(float a, float b) { return b < HUGE_VALF ? fmaxf(a, b) : HUGE_VALF; }
+
+  ListMaxima* all_;
+  int64_t list_ = -1;
+  ListMaxima own_ = {0, 0, 0};
+};
+
 __global__ void __launch_bounds__(kThreads)
     maxima_kernel(DeviceListsView lists, int64_t code_bytes, PreparedLists prepared) {
   const int cols = static_cast<int>(lists.codec.format.cols);
@@ -144,6 +178,7 @@ __global__ void __launch_bounds__(kThreads)
   const bool by_norm = lists.key().by_norm;
   const bool subtracts = lists.subtracts();
   const bool has_origin = lists.has_origin();
+  OwnMaxima maxima(prepared.maxima);
   for_vectors(lists, [&](int64_t position, int64_t list) {
     const float* const centre = lists.centres == nullptr ? nullptr : lists.centres + list * cols;
     double square = 0;
@@ -192,19 +227,22 @@ __global__ void __launch_bounds__(kThreads)
       const double norm = sqrt(stored_square) * scale;
       factor = norm == 0 ? 0.0 : norm > 1e-30 && norm < 1e30 ? 1 / norm : HUGE_VAL;
     }
-    raise(&prepared.maxima[list].norm, static_cast<float>(factor * sqrt(square) * (1 + 0x1p-20)));
-    raise(&prepared.maxima[list].residual, static_cast<float>(factor * sqrt(residual) * (1 + 0x1p-20)));
+    maxima.turn_to(list);
+    const auto own_norm = static_cast<float>(factor * sqrt(square) * (1 + 0x1p-20));
+    const auto own_residual = static_cast<float>(factor * sqrt(residual) * (1 + 0x1p-20));
     if (lists.has_factors()) {
       prepared.terms[position] = static_cast<float>(factor);
-      raise(&prepared.maxima[list].factor, static_cast<float>(factor));
+      maxima.add(own_norm, own_residual, static_cast<float>(factor));
     } else if (by_norm) {
       const double norm = code_norm(lists.codec, lists.codes + position * code_bytes);
       const auto term = static_cast<float>((moved_square + (norm - stored_square)) * scale * scale / 2);
       prepared.terms[position] = term;
       // Adds what float64 loses when a norm is far larger than the remaining difference.
       const double largest = 2 * fabs(static_cast<double>(term)) + stored_square * scale * scale * 0x1p-23;
-      raise(&prepared.maxima[list].factor, static_cast<float>(largest * (1 + 0x1p-20)));
-    } else if (prepared.terms != nullptr) {
+      maxima.add(own_norm, own_residual, static_cast<float>(largest * (1 + 0x1p-20)));
+    } else {
+      maxima.add(own_norm, own_residual, 0);
+      if (prepared.terms == nullptr) return;
       prepared.terms[position] = static_cast<float>(square / 2);
       if (prepared.upper_terms == nullptr) return;
       const double slack = row_slack(operand_cols(lists.codec.format), square, residual);
@@ -212,6 +250,140 @@ __global__ void __launch_bounds__(kThreads)
       prepared.lower_terms[position] = static_cast<float>((square - slack) / 2);
     }
   });
+  maxima.write();
+}
+
+// A thread for each codeword: |b|^2 of its halves, and what rounding moved, squared.
+__global__ void __launch_bounds__(kThreads)
+    codeword_squares_kernel(const __grid_constant__ DeviceListsView lists, const float* largest, float* squares) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  const CodeFormat& format = lists.codec.format;
+  if (i >= format.parts * 256) return;
+  const float scale = operand_scale(*largest);
+  const auto cols = static_cast<int>(format.part_cols());
+  double square = 0;
+  double moved_square = 0;
+  for (int col = 0; col < cols; ++col) {
+    const float value = lists.codec.codewords[i * cols + col] * scale;
+    const double half = __half2float(__float2half_rn(value));
+    const double moved = value - half;
+    square = fma(half, half, square);
+    moved_square = fma(moved, moved, moved_square);
+  }
+  squares[2 * i] = static_cast<float>(square);
+  squares[2 * i + 1] = __double2float_ru(moved_square);
+}
+
+// The sums of a product code's squares. The first is added in float64: it becomes a term, of which estimates expect no
+// more than rounding. The other may be a little large.
+class SquareSums {
+ public:
+  __device__ explicit SquareSums(const DeviceListsView& lists, const float2* squares)
+      : squares_(squares),
+        parts_(static_cast<int>(lists.codec.format.parts)),
+        whole_(parts_ % 16 == 0 && reinterpret_cast<uintptr_t>(lists.codes) % 16 == 0) {}
+
+  __device__ void look_up(const uint8_t* code, double& square, float& moved_square) const {
+    square = 0;
+    moved_square = 0;
+    if (whole_) {
+      for (int first = 0; first < parts_; first += 16) {
+        const uint4 loaded = load_vector<uint4>(code + first);
+        const uint32_t words[4] = {loaded.x, loaded.y, loaded.z, loaded.w};
+        KITH_UNROLL
+        for (int i = 0; i < 16; ++i) add(first + i, words[i / 4] >> (8 * (i % 4)) & 255u, square, moved_square);
+      }
+    } else {
+      for (int part = 0; part < parts_; ++part) add(part, code[part], square, moved_square);
+    }
+    moved_square *= 1 + 0x1p-16f;
+  }
+
+ private:
+  __device__ void add(int part, uint32_t number, double& square, float& moved_square) const {
+    const float2 one = squares_[part * 256 + static_cast<int>(number)];
+    square += static_cast<double>(one.x);
+    moved_square += one.y;
+  }
+
+  const float2* squares_;
+  int parts_;
+  bool whole_;
+};
+
+constexpr int kRunVectors = 512;  // of a warp: 32 at a time
+
+// Terms and maxima of product codes. The maxima of a warp's vectors are raised once for each of their lists.
+__global__ void __launch_bounds__(kThreads)
+    product_squares_kernel(const __grid_constant__ DeviceListsView lists,
+                           const __grid_constant__ PreparedLists prepared) {
+  extern __shared__ __align__(16) float2 squares[];
+  const auto parts = static_cast<int>(lists.codec.format.parts);
+  for (int i = static_cast<int>(threadIdx.x); i < parts * 128; i += kThreads) {
+    vectors<uint4>(squares)[i] = vectors<uint4>(prepared.squares)[i];
+  }
+  __syncthreads();
+  const auto lane = static_cast<int>(threadIdx.x) % 32;
+  const auto cols = static_cast<int>(lists.codec.format.cols);
+  const SquareSums sums(lists, squares);
+  const double scale = operand_scale(*prepared.largest);
+  // By a warp. A vector is the centre plus codewords, rounded to f32, which moves it too.
+  const auto write = [&](int64_t list, float square, float moved_square) {
+    square = warp_largest(square);
+    moved_square = warp_largest(moved_square);
+    double origin = 0;
+    if (lists.residual && lists.centres != nullptr) {
+      for (int col = lane; col < cols; col += 32) {
+        const double value = lists.centres[list * cols + col];
+        origin = fma(value, value, origin);
+      }
+      origin = warp_sum(origin);
+    }
+    if (lane != 0) return;
+    const double norm = sqrt(static_cast<double>(square)) * (1 + 0x1p-20);
+    const double moved = sqrt(static_cast<double>(moved_square));
+    const double stored = sqrt(origin) * scale + norm + moved;
+    const double rounding = origin > 0 ? stored * 0x1p-24 * (1 + 0x1p-10) : 0.0;
+    raise(&prepared.maxima[list].norm, static_cast<float>(norm));
+    raise(&prepared.maxima[list].residual, static_cast<float>((moved + rounding) * (1 + 0x1p-20)));
+  };
+  const int64_t runs = (lists.count + kRunVectors - 1) / kRunVectors;
+  const int64_t warps = static_cast<int64_t>(gridDim.x) * kWarps;
+  for (int64_t run = static_cast<int64_t>(blockIdx.x) * kWarps + threadIdx.x / 32; run < runs; run += warps) {
+    const int64_t begin = run * kRunVectors;
+    const int64_t end = begin + kRunVectors < lists.count ? begin + kRunVectors : lists.count;
+    int64_t list = list_between(lists.offsets, 0, lists.lists - 1, begin);
+    int64_t list_end = lists.offsets[list + 1];
+    float largest_square = 0;
+    float largest_moved = 0;
+    for (int64_t first = begin; first < end; first += 32) {
+      const int64_t position = first + lane;
+      const int64_t last = (first + 32 < end ? first + 32 : end) - 1;
+      float square = 0;
+      float moved_square = 0;
+      if (position <= last) {
+        double sum = 0;
+        sums.look_up(lists.codes + position * parts, sum, moved_square);
+        square = sum < HUGE_VAL ? __double2float_ru(sum) : HUGE_VALF;  // NaN counts as infinite
+        if (!(moved_square < HUGE_VALF)) moved_square = HUGE_VALF;
+        if (prepared.terms != nullptr) prepared.terms[position] = static_cast<float>(sum / 2);
+      }
+      int64_t from = first;
+      for (;;) {  // once for each list of the 32
+        const bool mine = position >= from && position < list_end && position <= last;
+        largest_square = fmaxf(largest_square, mine ? square : 0.0f);
+        largest_moved = fmaxf(largest_moved, mine ? moved_square : 0.0f);
+        if (list_end > last) break;
+        write(list, largest_square, largest_moved);
+        largest_square = 0;
+        largest_moved = 0;
+        from = list_end;
+        while (lists.offsets[list + 1] <= from) ++list;
+        list_end = lists.offsets[list + 1];
+      }
+    }
+    write(list, largest_square, largest_moved);
+  }
 }
 
 // A thread for each vector, and for each list.
@@ -439,20 +611,45 @@ __global__ void __launch_bounds__(kThreads)
 }  // namespace
 
 void launch_prepare_lists(const DeviceListsView& lists, const PreparedLists& prepared, cudaStream_t stream) {
+  launch_prepare_codewords(lists, prepared, stream);
+  launch_prepare_vectors(lists, prepared, stream);
+}
+
+void launch_prepare_codewords(const DeviceListsView& lists, const PreparedLists& prepared, cudaStream_t stream) {
   const CodeFormat& format = lists.codec.format;
-  fill_bytes(prepared.largest, 0, sizeof(float), stream);
-  fill_bytes(prepared.maxima, 0, array_bytes<ListMaxima>(lists.lists), stream);
-  const int64_t values = format.copies_codewords() ? format.codewords() * format.cols : 0;
-  const int64_t blocks = divide_up(lists.count, kWarps * kWarpVectors);
+  if (!format.copies_codewords()) return;
   constexpr int64_t kMostBlocks = 1024;
-  const int64_t looking =
-      format.copies_codewords() ? std::min(divide_up(values, int64_t{kThreads}), kMostBlocks) : blocks;
-  launch(largest_kernel, Grid::of(looking, kThreads), stream, lists, format.bytes(), prepared.largest);
+  const int64_t values = format.codewords() * format.cols;
+  fill_bytes(prepared.largest, 0, sizeof(float), stream);
+  launch(largest_kernel, Grid::of(std::min(divide_up(values, int64_t{kThreads}), kMostBlocks), kThreads), stream, lists,
+         format.bytes(), prepared.largest);
   if (prepared.table != nullptr) {
     const int64_t halves = half_table_values(format);
     launch(table_kernel, Grid::over(halves, kThreads), stream, lists, halves, prepared.largest, prepared.table);
   }
-  launch(maxima_kernel, Grid::of(blocks, kThreads), stream, lists, format.bytes(), prepared);
+  if (prepared.squares == nullptr) return;
+  launch(codeword_squares_kernel, Grid::over(256 * format.parts, kThreads), stream, lists, prepared.largest,
+         prepared.squares);
+}
+
+void launch_prepare_vectors(const DeviceListsView& lists, const PreparedLists& prepared, cudaStream_t stream) {
+  const CodeFormat& format = lists.codec.format;
+  const int64_t blocks = divide_up(lists.count, kWarps * kWarpVectors);
+  fill_bytes(prepared.maxima, 0, array_bytes<ListMaxima>(lists.lists), stream);
+  if (!format.copies_codewords()) {
+    fill_bytes(prepared.largest, 0, sizeof(float), stream);
+    launch(largest_kernel, Grid::of(blocks, kThreads), stream, lists, format.bytes(), prepared.largest);
+  }
+  if (prepared.squares != nullptr) {
+    constexpr int64_t kMostBlocks = 1024;  // each has its copy of the squares
+    const int64_t runs = divide_up(lists.count, int64_t{kWarps} * kRunVectors);
+    allow_all_shared_memory(product_squares_kernel);
+    launch(product_squares_kernel,
+           Grid::of(std::min(runs, kMostBlocks), kThreads).with_shared(2 * array_bytes<float>(256 * format.parts)),
+           stream, lists, prepared);
+  } else {
+    launch(maxima_kernel, Grid::of(blocks, kThreads), stream, lists, format.bytes(), prepared);
+  }
   if (prepared.inverse_norms == nullptr) return;
   launch_inspect_rows({lists.codes, format.dtype, format.cols, lists.count}, format.cols,
                       {.inverse_norms = prepared.inverse_norms}, stream);

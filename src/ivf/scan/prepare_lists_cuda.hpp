@@ -1,6 +1,7 @@
 // What the search of lists on a GPU computes once per index: the scale of its halves, a term per vector, and each
-// list's values for error bounds. Reads the codes twice. Memory: 4 bytes per vector, 12 per list, and the codewords as
-// halves. Vectors other than product codes are converted to halves once, if there is room: 2 bytes per column.
+// list's values for error bounds. Reads the codes twice. Memory: 4 bytes per vector, 12 per list, and of product codes
+// the codewords as halves and 8 bytes for each. Other vectors are converted to halves once, if there is room: 2 bytes
+// per column.
 #pragma once
 
 #include "cuda/workspace_layout.hpp"
@@ -14,6 +15,13 @@
 
 namespace kith {
 
+// Whether |b|^2 of a vector is a sum of numbers that are looked up, one for each part of its code; then codes are read
+// once, as fast as memory gives them. Cosine's terms depend on the list's centre.
+inline bool looks_up_squares(const CodeFormat& format, KeyKind kind) {
+  constexpr int64_t kMostParts = 48;  // of 2 KiB each: the shared memory of a block has 99 KiB on some GPUs
+  return format.copies_codewords() && format.bits == 8 && format.parts <= kMostParts && kind != KeyKind::cosine;
+}
+
 struct PreparedListsLayout : WorkspaceLayout {
   explicit PreparedListsLayout(const DeviceListsView& lists) : PreparedListsLayout(lists, true) {}
   PreparedListsLayout(const DeviceListsView& lists, bool with_halves)
@@ -25,6 +33,7 @@ struct PreparedListsLayout : WorkspaceLayout {
     const bool keeps_norms = takes_unit_vectors(lists.kind) && lists.codec.format.stores_values() && !lists.residual;
     inverse_norms = take<double>(keeps_norms ? lists.count : 0);
     halves = take<uint16_t>(has_halves ? lists.count * PreparedLists::half_cols(lists.codec.format.cols) : 0);
+    squares = take<float>(looks_up_squares(lists.codec.format, lists.kind) ? 2 * 256 * lists.codec.format.parts : 0);
   }
   // Whether cosine is searched by distances of normalized vectors (device_lists_cuda.hpp).
   bool takes_unit_vectors(KeyKind kind) const { return kind == KeyKind::cosine && has_halves; }
@@ -36,7 +45,8 @@ struct PreparedListsLayout : WorkspaceLayout {
             has_halves ? halves.in(memory) : nullptr,
             nullptr,
             nullptr,
-            inverse_norms.count > 0 ? inverse_norms.in(memory) : nullptr};
+            inverse_norms.count > 0 ? inverse_norms.in(memory) : nullptr,
+            squares.count > 0 ? squares.in(memory) : nullptr};
   }
 
   Slot<float> largest;
@@ -45,11 +55,15 @@ struct PreparedListsLayout : WorkspaceLayout {
   Slot<uint16_t> table;
   Slot<uint16_t> halves;
   Slot<double> inverse_norms;
+  Slot<float> squares;
   bool has_halves;
 };
 
-// Enqueues and returns.
+// Enqueues and returns. The two steps of it: what depends on the codewords of product codes alone, which lists that
+// replace others in the same memory have still; and what depends on the vectors.
 void launch_prepare_lists(const DeviceListsView& lists, const PreparedLists& prepared, cudaStream_t stream);
+void launch_prepare_codewords(const DeviceListsView& lists, const PreparedLists& prepared, cudaStream_t stream);
+void launch_prepare_vectors(const DeviceListsView& lists, const PreparedLists& prepared, cudaStream_t stream);
 
 // Properties of the lists that decide how they are searched.
 struct SegmentShape {

@@ -60,14 +60,19 @@ SegmentShape measured_shape(const DeviceListsView& lists, const PreparedLists& p
 
 }  // namespace
 
+DeviceListsView unprepared_lists(const IvfModel& model, const GpuModelCuda& there) {
+  DeviceListsView view;
+  view.kind = key_kind(model.metric);
+  view.codec = there.codec().view();
+  view.residual = model.residual;
+  view.lists = model.lists();
+  view.centres = there.centres() == nullptr ? nullptr : there.centres()->data();
+  return view;
+}
+
 PreparedSegmentCuda::PreparedSegmentCuda(Segment segment, const IvfModel& model,
                                          std::shared_ptr<const GpuModelCuda> there, const Resources& resources)
-    : segment_(std::move(segment)), model_(std::move(there)) {
-  view_.kind = key_kind(model.metric);
-  view_.codec = model_->codec().view();
-  view_.residual = model.residual;
-  view_.lists = segment_->lists();
-  view_.centres = model_->centres() == nullptr ? nullptr : model_->centres()->data();
+    : segment_(std::move(segment)), model_(std::move(there)), view_(unprepared_lists(model, *model_)) {
   view_.offsets = segment_->offsets();
   view_.codes = segment_->codes();
   view_.rows = segment_->rows();

@@ -15,6 +15,9 @@
 
 namespace kith {
 
+// The lists of a model on a GPU: their centres and codec, without vectors.
+DeviceListsView unprepared_lists(const IvfModel& model, const GpuModelCuda& there);
+
 class PreparedSegmentCuda final : public PreparedSegment {
  public:
   // Waits until it is done.
@@ -30,10 +33,10 @@ class PreparedSegmentCuda final : public PreparedSegment {
   // The lists that a search for k neighbours scans: all, or those without vectors that it never finds. A filter may
   // keep the later ones of equal vectors alone.
   struct Scanned {
-    const DeviceListsView& lists;
-    const PreparedLists& prepared;
-    const uint16_t* repeats;
-    int64_t longest;
+    DeviceListsView lists;
+    PreparedLists prepared;
+    const uint16_t* repeats = nullptr;
+    int64_t longest = 0;  // list; 0: unknown
   };
   Scanned scanned(int64_t k, bool filtered) const;
 

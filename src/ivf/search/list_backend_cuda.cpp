@@ -46,20 +46,19 @@ class CudaBackend final : public ListsBackend {
 
   void load(const MatrixView& queries, std::span<const uint32_t> numbers) override {
     numbers_ = numbers;
-    if (in_pieces()) search_.in_pieces->pieces->begin();
     const auto count = static_cast<int64_t>(numbers.size());
     const int64_t cols = shape_.cols;
     const bool here = queries.space().host_readable();
     if (few_) few_->begin(context_->stream());
+    now_ = {at(layout_.rows), DType::f32, {count, cols, cols}, MemorySpace::cuda(context_->device())};
     if (here) {
       bring(queries);
     } else if (follow_each_other()) {
       now_ = queries.slice(numbers.front(), count);
-      return;
     } else {
       gather_floats_cuda(queries, {numbers.begin(), numbers.end()}, at(layout_.rows), resources_);
     }
-    now_ = {at(layout_.rows), DType::f32, {count, cols, cols}, MemorySpace::cuda(context_->device())};
+    if (in_pieces()) search_.in_pieces->pieces->begin();  // after the queries, which would wait for the bus
   }
 
   std::vector<uint32_t> rank() override {
@@ -255,7 +254,7 @@ class CudaBackend final : public ListsBackend {
     FoundLists lists = found_lists();
     if (elsewhere != nullptr) lists[0] = elsewhere;
     for (size_t p = 0; p < search_.parts.size(); ++p) {
-      IvfSearchTask task = task_of(*search_.parts[p]);
+      IvfSearchTask task = task_of(scanned_of(*search_.parts[p]));
       task.terms = search_.terms[p];
       task.neighbors = lists[p == 0 ? 0 : 1];
       task.zeroed = p == 0 && zeroes_early();
@@ -279,8 +278,11 @@ class CudaBackend final : public ListsBackend {
     std::swap(lists[0], lists[2]);
   }
 
-  IvfSearchTask task_of(const PreparedSegmentCuda& of) const {
-    const PreparedSegmentCuda::Scanned part = of.scanned(task_.k, task_.kept != nullptr);
+  PreparedSegmentCuda::Scanned scanned_of(const PreparedSegmentCuda& part) const {
+    return part.scanned(task_.k, task_.kept != nullptr);
+  }
+
+  IvfSearchTask task_of(const PreparedSegmentCuda::Scanned& part) const {
     IvfSearchTask task;
     task.lists = part.lists;
     task.prepared = part.prepared;
@@ -300,47 +302,58 @@ class CudaBackend final : public ListsBackend {
     apart.bring_in();
   }
 
+  // Waits for what was enqueued when it goes: pieces are not freed before.
+  struct WaitsAtEnd {
+    const DeviceContext& context;
+    ~WaitsAtEnd() { (void)cudaStreamSynchronize(context.stream()); }
+  };
+
   // Queries and their ranked lists stay; pieces come and go. What was found in those before bounds what is looked for,
-  // and before the first one a sample of all lists does. Waits for the end of each piece, whose memory is the next one's.
+  // and before the first one a sample of all lists does.
   uint64_t* search_pieces(ProgressMeter& meter) {
+    const WaitsAtEnd waits{*context_};
     FoundLists lists = found_lists();
     ListPieces& pieces = *search_.in_pieces->pieces;
     context_->fill(lists[0], 0xFF, count() * task_.k);
     context_->fill(at(layout_.bounds), 0xFF, count());
     bounded_ = false;
-    if (const ListPieces::Piece sample = pieces.sample(); sample.lists != nullptr) {
-      if (search_piece(sample, lists[1])) {
-        launch_lower_bounds(lists[1], count(), task_.k, true, at(layout_.bounds), context_->stream());
-        bounded_ = true;
-      }
-      context_->synchronize();
+    pieces.expect(ranked(), *context_);
+    if (const std::optional<ListPieces::Piece> sample = pieces.sample(*context_)) {
+      bounded_ = search_sample(*sample, lists[1]);
+      pieces.release(*context_);
     }
-    for (ListPieces::Piece piece = pieces.next(); piece.lists != nullptr; piece = next_piece(pieces, piece)) {
+    while (const std::optional<ListPieces::Piece> piece = pieces.next(*context_)) {
       meter.poll();
-      if (search_piece(piece, lists[1])) {
-        bring_together(lists);
-        launch_lower_bounds(lists[0], count(), task_.k, false, at(layout_.bounds), context_->stream());
-      }
-      context_->synchronize();
+      search_piece(*piece, lists);
+      pieces.release(*context_);
     }
+    pieces.end(*context_);
     return lists[0];
   }
-  static ListPieces::Piece next_piece(ListPieces& pieces, ListPieces::Piece& before) {
-    before = {};  // frees its memory
-    return pieces.next();
+
+  RankedProbes ranked() const { return {at(layout_.probes), count(), round_.slots}; }
+
+  // Returns false if there is no room for it.
+  bool search_sample(const ListPieces::Piece& sample, uint64_t* found) const {
+    IvfSearchShape shape = search_.shape_of_piece(sample.scanned, sample.filled, count(), round_.slots);
+    shape.bounded = false;
+    const IvfSearchPlan plan = plan_ivf_search(shape, plan_.scan_bytes);
+    if (plan.bytes > plan_.scan_bytes) return false;
+    IvfSearchTask task = task_of(sample.scanned);
+    task.neighbors = found;
+    search_part(task, shape, plan);
+    launch_lower_bounds(found, count(), task_.k, at(layout_.bounds), context_->stream());
+    return true;
   }
 
-  // Returns false if no query probes any of its lists.
-  bool search_piece(const ListPieces::Piece& piece, uint64_t* found) const {
-    const DeviceListsView& lists = piece.lists->lists();
-    ProbesHereTask here{at(layout_.probes), count(), round_.slots, lists.offsets, lists.lists, at(layout_.most_here)};
-    context_->fill(here.largest, 0, 1);
-    launch_probes_here(here, context_->stream());
-    uint32_t most = 0;
-    context_->copy_values<uint32_t>(&most, here.largest, 1);
-    context_->synchronize();
-    if (most == 0) return false;
-    IvfSearchShape shape = search_.shape_of_piece(*piece.lists, piece.filled, count(), int64_t{most});
+  // For the queries that look at it alone.
+  void search_piece(const ListPieces::Piece& piece, const FoundLists& lists) const {
+    const int64_t queries = piece.probes.queries;
+    const int64_t most = piece.probes.most;
+    const QueriesHere here{at(layout_.numbers_here), at(layout_.rows_here), at(layout_.probes_here),
+                           at(layout_.bounds_here)};
+    const cudaStream_t stream = context_->stream();
+    IvfSearchShape shape = search_.shape_of_piece(piece.scanned, piece.filled, queries, most);
     shape.bounded = shape.bounded && bounded_;
     const IvfSearchPlan plan = plan_ivf_search(shape, plan_.scan_bytes);
     if (plan.bytes > plan_.scan_bytes) {
@@ -348,15 +361,17 @@ class CudaBackend final : public ListsBackend {
                         "device memory limit, or search on the CPU",
                         search_.resources.device_memory()->used() + plan.bytes - plan_.scan_bytes);
     }
-    here.most = most;
-    here.out = at(layout_.probes_here);
-    launch_probes_here(here, context_->stream());
-    IvfSearchTask task = task_of(*piece.lists);
-    task.probes = here.out;
-    task.elsewhere = {at(layout_.bounds), 1};
-    task.neighbors = found;
+    launch_take_here({ranked(), piece.range, most, static_cast<const float*>(now_.data()), now_.row_stride(),
+                      shape_.cols, at(layout_.bounds), piece.taken, here},
+                     stream);
+    IvfSearchTask task = task_of(piece.scanned);
+    task.queries = here.rows;
+    task.query_stride = shape_.cols;
+    task.probes = here.probes;
+    task.elsewhere = {here.bounds, 1};
+    task.neighbors = lists[1];
     search_part(task, shape, plan);
-    return true;
+    launch_merge_here({here.numbers, queries, task_.k, lists[1], lists[2], lists[0], at(layout_.bounds)}, stream);
   }
 
   // How many vectors are in range of queries first, first + 1, ... of the batch; those that there is room for are
@@ -480,12 +495,13 @@ CudaSearchData::CudaSearchData(int device, const GpuModelCuda& of_model, Metric 
 }
 
 IvfSearchShape CudaSearchData::shape_of(size_t part, int64_t queries, int64_t slots) const {
-  if (in_pieces) return shape_of_piece(*parts[part], 0, queries, slots);
-  return shape_of(*parts[part], terms[part].term, queries, slots);
+  const PreparedSegmentCuda::Scanned scanned = parts[part]->scanned(task.k, task.kept != nullptr);
+  if (in_pieces) return shape_of_piece(scanned, 0, queries, slots);
+  return shape_of(scanned, terms[part].term, queries, slots);
 }
 
-IvfSearchShape CudaSearchData::shape_of_piece(const PreparedSegmentCuda& piece, int64_t filled, int64_t queries,
-                                              int64_t slots) const {
+IvfSearchShape CudaSearchData::shape_of_piece(const PreparedSegmentCuda::Scanned& piece, int64_t filled,
+                                              int64_t queries, int64_t slots) const {
   IvfSearchShape shape = shape_of(piece, ScanTerm::none, queries, slots);
   shape.filled = filled > 0 ? filled : in_pieces->filled;
   if (shape.longest == 0) shape.longest = in_pieces->longest;
@@ -495,9 +511,8 @@ IvfSearchShape CudaSearchData::shape_of_piece(const PreparedSegmentCuda& piece, 
   return shape;
 }
 
-IvfSearchShape CudaSearchData::shape_of(const PreparedSegmentCuda& part, ScanTerm term, int64_t queries,
+IvfSearchShape CudaSearchData::shape_of(const PreparedSegmentCuda::Scanned& scanned, ScanTerm term, int64_t queries,
                                         int64_t slots) const {
-  const PreparedSegmentCuda::Scanned scanned = part.scanned(task.k, task.kept != nullptr);
   const DeviceListsView& listed = scanned.lists;
   IvfSearchShape shape;
   shape.format = listed.codec.format;

@@ -16,6 +16,7 @@
 #include "ivf/search/ivf_search_cuda.hpp"
 #include "ivf/search/list_loop.hpp"
 #include "ivf/search/list_steps_cuda.hpp"
+#include "ivf/search/piece_steps_cuda.hpp"
 #include "kernels/rerank/few_nearest_cuda.hpp"
 
 #include <cstddef>
@@ -32,21 +33,31 @@ inline constexpr int64_t kHitBytes = 20;                  // per hit: as found, 
 using GpuParts = std::vector<std::shared_ptr<const PreparedSegmentCuda>>;
 
 // Lists that come to the device in pieces, one after the other: they are on the host. A search goes over them once for
-// each of its batches.
+// each of its batches. What comes is there in the order of the search's stream, and nothing waits for it.
 class ListPieces {
  public:
   struct Piece {
-    std::shared_ptr<const PreparedSegmentCuda> lists;
+    PreparedSegmentCuda::Scanned scanned;
     int64_t filled = 0;  // nonempty lists
+    // Not of a sample:
+    PieceRange range = {};
+    PieceProbes probes = {};    // counted before; at least one query
+    uint32_t* taken = nullptr;  // on the device (TakeHereTask)
   };
 
   virtual ~ListPieces() = default;
-  // The transfer of the first piece has started.
+  // The transfer of the first pieces starts, for a new batch.
   virtual void begin() = 0;
+  // The batch's ranked lists; waits. Pieces that have none of them will be left out.
+  virtual void expect(const RankedProbes& ranked, const DeviceContext& searching) = 0;
   // A sample of all lists, whose vectors come again with the pieces; none where there is no room, or it is of no use.
-  virtual Piece sample() = 0;
-  // The next piece; no lists after the last. Nothing is left to be done with the one before, nor with the sample.
-  virtual Piece next() = 0;
+  virtual std::optional<Piece> sample(const DeviceContext& searching) = 0;
+  // The next piece; none after the last. The one before, and the sample, have been released.
+  virtual std::optional<Piece> next(const DeviceContext& searching) = 0;
+  // All that reads the piece has been enqueued.
+  virtual void release(const DeviceContext& searching) = 0;
+  // After the last; waits.
+  virtual void end(const DeviceContext& searching) = 0;
 };
 
 // Plan of a search whose lists come in pieces.
@@ -90,8 +101,10 @@ struct RoundLayout : WorkspaceLayout {
         written_ids(take<int64_t>(shape.writes_singly ? batch : 0, shape.k)),
         written_distances(take<float>(shape.writes_singly ? batch : 0, shape.k)),
         bounds(take<uint64_t>(shape.in_pieces ? batch : 0)),
+        numbers_here(take<uint32_t>(shape.in_pieces ? batch : 0)),
+        rows_here(take<float>(shape.in_pieces ? batch : 0, shape.cols)),
         probes_here(take<uint64_t>(shape.in_pieces ? batch : 0, shape.slots)),
-        most_here(take<uint32_t>(shape.in_pieces ? 1 : 0)),
+        bounds_here(take<uint64_t>(shape.in_pieces ? batch : 0)),
         scan(take<std::byte>(scan_bytes)) {}
 
   Slot<float> rows;  // queries
@@ -105,8 +118,10 @@ struct RoundLayout : WorkspaceLayout {
   Slot<int64_t> written_ids;  // of neighbours on their way to the places of single queries
   Slot<float> written_distances;
   Slot<uint64_t> bounds;  // of each query (QueryBounds)
-  Slot<uint64_t> probes_here;  // of the lists of a piece
-  Slot<uint32_t> most_here;    // of any query
+  Slot<uint32_t> numbers_here;  // of the queries that look at a piece, as the next (QueriesHere)
+  Slot<float> rows_here;
+  Slot<uint64_t> probes_here;
+  Slot<uint64_t> bounds_here;
   Slot<std::byte> scan;
 };
 
@@ -147,9 +162,11 @@ struct CudaSearchData {
     return model.centres() != nullptr && suits_few_nearest(key_kind(metric), batch, cols(), round.slots);
   }
   IvfSearchShape shape_of(size_t part, int64_t queries, int64_t slots) const;
-  IvfSearchShape shape_of(const PreparedSegmentCuda& part, ScanTerm term, int64_t queries, int64_t slots) const;
-  // The same of a piece; of what stands for all of them where only these are known.
-  IvfSearchShape shape_of_piece(const PreparedSegmentCuda& piece, int64_t filled, int64_t queries, int64_t slots) const;
+  IvfSearchShape shape_of(const PreparedSegmentCuda::Scanned& part, ScanTerm term, int64_t queries,
+                          int64_t slots) const;
+  // The same of a piece; of what stands for all of them, without `filled` lists, where only these are known.
+  IvfSearchShape shape_of_piece(const PreparedSegmentCuda::Scanned& piece, int64_t filled, int64_t queries,
+                                int64_t slots) const;
   // `few`: one launch ranks.
   RoundShape round_shape(const ListsRound& round, bool few) const;
   // The ranking of lists: an exact search of the centres.

@@ -203,36 +203,13 @@ __global__ void __launch_bounds__(kThreads)
   if (reach < task.reaches[query]) task.reaches[query] = __double2float_ru(reach);
 }
 
-// One warp per query.
-__global__ void __launch_bounds__(kThreads) probes_here_kernel(const __grid_constant__ ProbesHereTask task) {
-  const int64_t query = static_cast<int64_t>(blockIdx.x) * (kThreads / 32) + threadIdx.x / 32;
-  const auto lane = static_cast<int>(threadIdx.x % 32);
-  if (query >= task.queries) return;
-  uint64_t* const out = task.out == nullptr ? nullptr : task.out + query * task.most;
-  int64_t placed = 0;
-  for (int64_t first = 0; first < task.slots; first += 32) {
-    const uint64_t probe = first + lane < task.slots ? task.probes[query * task.slots + first + lane] : kPadding;
-    const bool real = probe != kPadding && row_of(probe) < task.lists;
-    const bool here = real && task.offsets[row_of(probe)] < task.offsets[row_of(probe) + 1];
-    const unsigned all = __ballot_sync(0xFFFFFFFFu, here);
-    const int64_t at = placed + __popc(all & ((1u << lane) - 1));
-    if (here && out != nullptr && at < task.most) out[at] = probe;
-    placed += __popc(all);
-  }
-  if (out == nullptr) {
-    if (lane == 0 && placed > 0) atomicMax(task.largest, static_cast<uint32_t>(placed));
-    return;
-  }
-  for (int64_t at = placed + lane; at < task.most; at += 32) out[at] = kPadding;
-}
-
 // A thread for each query.
 __global__ void __launch_bounds__(kThreads)
-    lower_bounds_kernel(const uint64_t* found, int64_t queries, int64_t k, uint64_t behind, uint64_t* bounds) {
+    lower_bounds_kernel(const uint64_t* found, int64_t queries, int64_t k, uint64_t* bounds) {
   const int64_t query = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (query >= queries) return;
   const uint64_t last = found[query * k + k - 1];
-  if (last != kPadding && last + behind < bounds[query]) bounds[query] = last + behind;
+  if (last != kPadding && last + 1 < bounds[query]) bounds[query] = last + 1;
 }
 
 }  // namespace
@@ -243,14 +220,8 @@ void launch_shorten_reaches(const ListSelectTask& task, const QueryBounds& bound
   launch(shorten_reaches_kernel, Grid::over(task.query_count, kThreads), stream, task, bounds);
 }
 
-void launch_probes_here(const ProbesHereTask& task, cudaStream_t stream) {
-  launch(probes_here_kernel, Grid::over(task.queries * 32, kThreads), stream, task);
-}
-
-void launch_lower_bounds(const uint64_t* found, int64_t queries, int64_t k, bool found_again, uint64_t* bounds,
-                         cudaStream_t stream) {
-  launch(lower_bounds_kernel, Grid::over(queries, kThreads), stream, found, queries, k, uint64_t{found_again ? 1u : 0u},
-         bounds);
+void launch_lower_bounds(const uint64_t* found, int64_t queries, int64_t k, uint64_t* bounds, cudaStream_t stream) {
+  launch(lower_bounds_kernel, Grid::over(queries, kThreads), stream, found, queries, k, bounds);
 }
 
 void launch_pack_probes(const int64_t* lists, int64_t count, uint64_t* packed, cudaStream_t stream) {

@@ -24,21 +24,6 @@ void launch_pack_probes(const int64_t* lists, int64_t count, uint64_t* packed, c
 // Adds the vectors of each list, those that `kept` keeps by their row numbers or all, to sizes. Enqueues and returns.
 void launch_add_list_sizes(const DeviceListsView& lists, const uint64_t* kept, uint32_t* sizes, cudaStream_t stream);
 
-// Finds each query's ranked lists that have vectors here, where only a part of the lists is on the device. Without
-// `out` it looks for the largest number of any query alone: `largest`, on the device and zero before. Else it writes
-// each query's first `most` of them, in their order, and padding. Enqueues and returns.
-struct ProbesHereTask {
-  const uint64_t* probes = nullptr;  // queries x slots
-  int64_t queries = 0;
-  int64_t slots = 0;
-  const int64_t* offsets = nullptr;  // list offsets
-  int64_t lists = 0;
-  uint32_t* largest = nullptr;
-  uint64_t* out = nullptr;  // queries x most
-  int64_t most = 0;
-};
-void launch_probes_here(const ProbesHereTask& task, cudaStream_t stream);
-
 // A bound of each query: neighbours that do not come before it, packed, are not looked for; padding is none. It follows
 // from what other lists have, or a sample.
 struct QueryBounds {
@@ -49,10 +34,9 @@ struct QueryBounds {
   QueryBounds from(int64_t query) const { return {bounds == nullptr ? nullptr : bounds + query * stride, stride}; }
 };
 
-// Lowers bounds, one for each query, to the last of k neighbours that were found of each, sorted and padded; or, where
-// these will be found again, to what comes behind it. Enqueues and returns.
-void launch_lower_bounds(const uint64_t* found, int64_t queries, int64_t k, bool found_again, uint64_t* bounds,
-                         cudaStream_t stream);
+// Lowers bounds, one for each query, to what comes behind the last of k neighbours that were found of each, sorted and
+// padded: these will be found again. Enqueues and returns.
+void launch_lower_bounds(const uint64_t* found, int64_t queries, int64_t k, uint64_t* bounds, cudaStream_t stream);
 
 struct ProbeLimitsTask {
   uint64_t* probes = nullptr;  // queries x slots, packed lists in their order; those past a query's become padding

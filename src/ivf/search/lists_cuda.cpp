@@ -69,8 +69,13 @@ ListsCudaPlan CudaSearcher::plan_batch(const ListsRound& round, int64_t batch, b
   const int64_t uneven = data_.in_pieces ? InPieces::kUnevenBytes : 0;
   const int64_t left = std::max<int64_t>(0, most - plan.device_bytes - uneven);
   for (size_t p = 0; p < data_.parts.size(); ++p) {
-    plan.parts.push_back(plan_ivf_search(data_.shape_of(p, batch, round.slots), left));
+    const IvfSearchShape part = data_.shape_of(p, batch, round.slots);
+    plan.parts.push_back(plan_ivf_search(part, left));
     plan.scan_bytes = std::max(plan.scan_bytes, plan.parts.back().bytes);
+    if (!data_.in_pieces) continue;
+    // A piece is looked at by some of the queries, which fit together where all do not.
+    const int64_t together = plan_ivf_search(part, kNoLimit).bytes;
+    plan.scan_bytes = std::max(plan.scan_bytes, std::min(left, together));
   }
   plan.scan_bytes += uneven;
   plan.device_bytes = saturating_add(plan.device_bytes, plan.scan_bytes);

@@ -1,15 +1,19 @@
 // Searches lists that do not fit a GPU's memory limit: they stay in host memory and are copied to the GPU in pieces, in
-// the order of lists. While a piece is searched, the next one is copied and prepared. Queries, their ranked lists and
-// the best neighbours so far stay on the GPU (list_backend_cuda.hpp). What pieces find is merged by (distance, row), so
-// results are the same as for lists in GPU memory.
+// the order of lists. Queries, their ranked lists and the best neighbours so far stay on the GPU
+// (list_backend_cuda.hpp). What pieces find is merged by (distance, row), so results are the same as for lists in GPU
+// memory.
+//
+// One stream copies, as far ahead as there are slots of device memory (piece_slots_cuda.hpp); the search's stream
+// prepares and searches each piece when it has come. Events order both, and the host waits for neither. A piece is
+// searched for those queries that look at it; one that no query looks at is not copied.
 //
 // A sample of all lists bounds each query's search from the beginning: its k-th neighbour there is no nearer than its
 // k-th in all lists. So a piece without a query's nearest lists takes little time.
 //
-// Time: that of copying all lists over the bus, if that takes longer than the searches; once for each batch of queries
-// that the GPU has room for. The lists' host memory is pinned by the first search, if the system allows it, and stays
-// pinned. GPU memory: two pieces, of at least the longest list and up to half of the free memory; and a search of one
-// piece.
+// Time: that of copying all lists over the bus, if that takes longer than the searches, and the search of the last
+// piece; once for each batch of queries that the GPU has room for. The lists' host memory is pinned by the first search
+// (host_lists_cuda.hpp), if the system allows it, and stays pinned. GPU memory: three pieces with the least search, in
+// three eighths of what is free, or fewer, of at least the longest list; and a search of one piece.
 #pragma once
 
 #include <kith/resources.hpp>

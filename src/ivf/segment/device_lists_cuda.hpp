@@ -304,6 +304,7 @@ struct PreparedLists {
   float* upper_terms = nullptr;  // of each vector, with its part of the bounds added; null: bounds are per list
   float* lower_terms = nullptr;  // the same with that part subtracted
   double* inverse_norms = nullptr;  // canonical, of the stored vectors, for cosine's keys; or null
+  float* squares = nullptr;  // of each codeword two numbers, |b|^2 and what rounding moved of it, squared; or null
 
   // The difference between a vector's estimates in the two passes, if by_row.
   KITH_HOST_DEVICE float estimates_apart(int64_t position) const {
