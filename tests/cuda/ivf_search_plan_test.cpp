@@ -1,8 +1,11 @@
 // What the plan of the search of lists on a GPU chooses; no GPU is asked.
 #include "cuda/searched_lists.hpp"
 
+#include "ivf/search/list_backend_cuda.hpp"
+
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 
 namespace kith {
@@ -186,6 +189,95 @@ TEST(IvfSearchPlan, SamplesOfLongCodesAndOfManyLists) {
   EXPECT_EQ(planned(stored(128, DType::f32), 10000, 32, 4096, 10'000'000).cut.sample_every, 4);
   EXPECT_EQ(planned(stored(128, DType::f32), 10000, 8, 4096, 10'000'000).cut.sample_every, 1);
   EXPECT_EQ(planned(stored(128, DType::f32), 10000, 1, 4096, 10'000'000).cut.sample_every, 1);
+}
+
+// A batch of queries of 64 uneven lists, whole or in pieces of 8.
+struct UnevenBatch {
+  RoundShape round;
+  IvfSearchShape part;
+
+  UnevenBatch(const CodeFormat& format, int64_t queries, int64_t k, bool in_pieces) {
+    round.cols = format.cols;
+    round.slots = part.slots = 16;
+    round.k = part.k = k;
+    round.found_lists = in_pieces ? 3 : 1;
+    round.brings = true;
+    round.in_pieces = in_pieces;
+    part.format = format;
+    part.queries = queries;
+    part.lists = 64;
+    part.filled = in_pieces ? 8 : 0;
+    part.vectors = 1'000'000;
+    part.longest = 900'000;
+    part.multiprocessors = 132;
+    part.repeats = true;
+    part.bounded = true;
+    part.tables = 0;
+  }
+
+  ListsCudaPlan planned(int64_t beside, int64_t most) const {
+    ListsCudaPlan plan;
+    plan.query_batch = part.queries;
+    plan_scans(round, {part}, beside, most, plan);
+    return plan;
+  }
+};
+
+constexpr int64_t kBytesBeyond[] = {0, 1, 100, 255, 256, 257, 99'999, 3'000'001, 50'000'001};
+
+// What a plan says of a batch's memory is what its layout takes, and what is beside; it fits any number of bytes.
+TEST(IvfSearchPlan, ABatchTakesWhatIsPlanned) {
+  for (const CodeFormat& format : {product(32, 16, 8), scalar(32, 8), stored(32, DType::f32)}) {
+    for (const int64_t queries : {1, 50, 3000}) {
+      for (const bool in_pieces : {false, true}) {
+        SCOPED_TRACE(::testing::Message() << name_of(format) << ", " << queries << (in_pieces ? " in pieces" : ""));
+        const UnevenBatch batch(format, queries, 10, in_pieces);
+        for (const int64_t beside : {int64_t{0}, 4 * queries, int64_t{12'345}}) {
+          const int64_t least = batch.planned(beside, 0).device_bytes;
+          for (const int64_t more : kBytesBeyond) {
+            const ListsCudaPlan plan = batch.planned(beside, least + more);
+            EXPECT_EQ(plan.device_bytes, RoundLayout(batch.round, queries, plan.scan_bytes).bytes + beside) << more;
+            EXPECT_LE(plan.device_bytes, least + more);
+            EXPECT_LE(plan.parts.front().bytes, plan.scan_bytes) << more;
+          }
+        }
+      }
+    }
+  }
+}
+
+// What is planned of all pieces has room for each: any of the queries, some of their lists, and lists of any length.
+TEST(IvfSearchPlan, APieceFitsWhatIsPlannedOfAll) {
+  for (const CodeFormat& format : {product(32, 16, 8), scalar(32, 8), stored(32, DType::f32)}) {
+    for (const int64_t k : {1, 10, 300}) {
+      for (const int64_t queries : {1, 50, 3000}) {
+        const UnevenBatch batch(format, queries, k, true);
+        const int64_t least = batch.planned(0, 0).device_bytes;
+        for (const int64_t more : kBytesBeyond) {
+          const int64_t room = batch.planned(0, least + more).scan_bytes;
+          IvfSearchShape piece = batch.part;
+          for (piece.queries = 1; piece.queries <= queries; piece.queries *= 3) {
+            for (const int64_t slots : {1, 2, 7, 16}) {
+              for (const int64_t longest : {100, 10'000, 200'000, 900'000}) {
+                for (const int64_t filled : {1, 4, 64}) {
+                  piece.slots = slots;
+                  piece.longest = longest;
+                  piece.filled = filled;
+                  piece.vectors = std::min<int64_t>(1'000'000, longest * filled);
+                  for (const bool bounded : {false, true}) {
+                    piece.bounded = bounded;
+                    EXPECT_LE(plan_ivf_search(piece, room).bytes, room)
+                        << name_of(format) << ", k " << k << ", " << more << " bytes more, " << piece.queries << " of "
+                        << queries << " queries, " << slots << " of " << filled << " lists up to " << longest;
+                  }
+                }
+              }
+            }
+          }
+        }
+      }
+    }
+  }
 }
 
 }  // namespace

@@ -107,6 +107,13 @@ struct RoundLayout : WorkspaceLayout {
         bounds_here(take<uint64_t>(shape.in_pieces ? batch : 0)),
         scan(take<std::byte>(scan_bytes)) {}
 
+  // The most that a scan may take for all to take no more than `bytes`; 0 if there is no room.
+  static int64_t most_scan_bytes(const RoundShape& shape, int64_t batch, int64_t bytes) {
+    const int64_t step = RoundLayout(RoundShape(), 0, 1).bytes;  // what one byte takes
+    const int64_t others = RoundLayout(shape, batch).bytes;
+    return others < bytes ? (bytes - others) / step * step : 0;
+  }
+
   Slot<float> rows;  // queries
   Slot<uint32_t> rank_keys;
   Slot<uint32_t> rank_minima;
@@ -124,6 +131,12 @@ struct RoundLayout : WorkspaceLayout {
   Slot<uint64_t> bounds_here;
   Slot<std::byte> scan;
 };
+
+// Plans the scans of a batch, one for each part, where all of a batch may take `most` bytes of the device, `beside` of
+// them for what is not in its layout: sets plan.parts, scan_bytes, and device_bytes, which is `beside` and what the
+// layout takes with the scans. The best that fits, or the smallest. Pure.
+void plan_scans(const RoundShape& shape, const std::vector<IvfSearchShape>& parts, int64_t beside, int64_t most,
+                ListsCudaPlan& plan);
 
 // Device memory for hits.
 struct HitMemory {

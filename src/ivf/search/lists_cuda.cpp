@@ -53,37 +53,28 @@ ListsCudaPlan CudaSearcher::plan_batch(const ListsRound& round, int64_t batch, b
   plan.ranks_few = few;
   plan.host_bytes = array_bytes<float>(shape.stages ? batch * shape.cols : 0) +
                     array_bytes<uint64_t>(to_host ? batch * data_.task.k : 0);
-  plan.device_bytes = saturating_add(RoundLayout(shape, batch).bytes, gathered);
+  int64_t beside = gathered;
   if (data_.model.centres() != nullptr && shape.ranked_lists == 0) {
     plan.ranking =
         plan_knn_cuda(data_.ranking_task(round, batch), gpu, {kNoLimit, for_ranking, budget.threads, budget.cpu});
     plan.host_bytes += plan.ranking->host_bytes;
-    plan.device_bytes = saturating_add(plan.device_bytes, plan.ranking->device_bytes);
+    beside = saturating_add(beside, plan.ranking->device_bytes);
   }
   if (data_.task.most) {
+    plan.device_bytes = saturating_add(RoundLayout(shape, batch).bytes, beside);
     plan.device_bytes += footprint_of<HitMemory>(data_.resources, batch, int64_t{0}, data_.context).device;
     plan.hits = std::max<int64_t>(1, (most - plan.device_bytes) / kHitBytes);
     plan.device_bytes += plan.hits * kHitBytes;
     return plan;
   }
-  const int64_t uneven = data_.in_pieces ? InPieces::kUnevenBytes : 0;
-  const int64_t left = std::max<int64_t>(0, most - plan.device_bytes - uneven);
-  for (size_t p = 0; p < data_.parts.size(); ++p) {
-    const IvfSearchShape part = data_.shape_of(p, batch, round.slots);
-    plan.parts.push_back(plan_ivf_search(part, left));
-    plan.scan_bytes = std::max(plan.scan_bytes, plan.parts.back().bytes);
-    if (!data_.in_pieces) continue;
-    // A piece is looked at by some of the queries, which fit together where all do not.
-    const int64_t together = plan_ivf_search(part, kNoLimit).bytes;
-    plan.scan_bytes = std::max(plan.scan_bytes, std::min(left, together));
-  }
-  plan.scan_bytes += uneven;
-  plan.device_bytes = saturating_add(plan.device_bytes, plan.scan_bytes);
+  std::vector<IvfSearchShape> parts;
+  for (size_t p = 0; p < data_.parts.size(); ++p) parts.push_back(data_.shape_of(p, batch, round.slots));
+  plan_scans(shape, parts, beside, most, plan);
   return plan;
 }
 
-// Queries that are searched together at least. Where lists come in pieces each batch goes over all of them: so many then
-// as take little beside a piece.
+// Queries that are searched together at least. Where lists come in pieces each batch goes over all of them: so many
+// then as take little beside a piece.
 int64_t least_batch(const ListsRound& round, const CudaSearchData& data) {
   constexpr int64_t kBytes = int64_t{8} << 20;
   constexpr int64_t kMost = 16384;
@@ -231,6 +222,23 @@ class ListsForGpu final : public SearchableLists {
 };
 
 }  // namespace
+
+void plan_scans(const RoundShape& shape, const std::vector<IvfSearchShape>& parts, int64_t beside, int64_t most,
+                ListsCudaPlan& plan) {
+  const int64_t uneven = shape.in_pieces ? InPieces::kUnevenBytes : 0;
+  const int64_t room = RoundLayout::most_scan_bytes(shape, plan.query_batch, most - beside);
+  const int64_t left = std::max<int64_t>(0, room - uneven);
+  for (const IvfSearchShape& part : parts) {
+    plan.parts.push_back(plan_ivf_search(part, left));
+    plan.scan_bytes = std::max(plan.scan_bytes, plan.parts.back().bytes);
+    if (!shape.in_pieces) continue;
+    // A piece is looked at by some of the queries, which fit together where all do not.
+    const int64_t together = plan_ivf_search(part, kNoLimit).bytes;
+    plan.scan_bytes = std::max(plan.scan_bytes, std::min(left, together));
+  }
+  plan.scan_bytes += uneven;
+  plan.device_bytes = saturating_add(RoundLayout(shape, plan.query_batch, plan.scan_bytes).bytes, beside);
+}
 
 std::shared_ptr<const SearchableLists> gpu_lists(int device, const std::shared_ptr<const IvfModel>& model,
                                                  const std::vector<SharedSegment>& segments,
