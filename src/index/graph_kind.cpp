@@ -313,8 +313,9 @@ class GraphKind final : public IndexKind {
   }
 
   // Whether searches with that beam walk; 0: there is none.
-  bool walks(int64_t beam, int64_t rows) const {
-    return beam > 0 && !plan_graph_search({.beam = beam, .rows = rows, .kept = rows, .degree = degree_}).exact;
+  static bool walks(int64_t beam, const GraphState& state) {
+    const int64_t rows = state.content().rows;
+    return beam > 0 && !plan_graph_search({.beam = beam, .rows = rows, .kept = rows, .graph = state.shape()}).exact;
   }
 
   GraphFront built(const GraphState& state, const Resources& resources, const NeighborsView& candidates = {}) const {
@@ -341,8 +342,8 @@ class GraphKind final : public IndexKind {
     front.table = std::make_shared<const BeamTable>(measure_beams(unmeasured, params_.seed, resources));
     times.done("recall");
     times.tell("index of a graph", resources);
-    if (front.graph->coder.packed() && walks(kMeasuredBeams[0], count) &&
-        !walks(front.table->beam_for(kDefaultRecall), count)) {
+    if (front.graph->coder.packed() && walks(kMeasuredBeams[0], unmeasured) &&
+        !walks(front.table->beam_for(kDefaultRecall), unmeasured)) {
       resources.log(LogLevel::warning,
                     fmt::format("codes of four bits are too coarse for these vectors: no walk of {} has a recall of {}; "
                                 "use Graph{}, or search with a larger refine",

@@ -73,7 +73,7 @@ GraphSearch GraphState::search_of(const SearchParams& params, int64_t kept) cons
   if (params.recall > 0) search.beam = front_.table->beam_for(params.recall);
   if (params.recall > 0 && search.beam == 0) return search;  // no measured beam reaches it: search exactly
   if (search.beam == 0) search.beam = front_.table->default_beam();
-  search.degree = degree_;
+  search.graph = shape();
   return search;
 }
 
@@ -109,7 +109,7 @@ void GraphState::count_search(const MatrixView& queries, const NeighborsView& ou
   const Footprint whole =
       footprint_of_call(resources, [&](const Resources& used) { store_->search(queries, out, exact, used); });
   const GraphSearch search = search_of(params, content().rows);
-  if (search.degree == 0) return count_work(whole, resources);
+  if (search.graph.degree == 0) return count_work(whole, resources);
   const Footprint walks = footprint_of_call(resources, [&](const Resources& used) {
     GraphPlan plan = plan_graph_search(search);
     const bool filtered = params.filter.form() != RowFilter::Form::none;
@@ -171,7 +171,7 @@ void GraphState::walk(const GraphPlan& plan, const Asked& asked, const Neighbors
   for (int64_t query = 0; query < queries.rows(); ++query) left.add(query, then[query]);
   comparer.reset();  // whose memory the others take
   walks_there.reset();
-  const GraphPlan wider = wider_plan(plan, kept.count(), degree_);
+  const GraphPlan wider = wider_plan(plan, kept.count(), shape());
   if (wider.exact) left.search_all_exactly();
   search_exactly(*store_, left.exact, queries, out, asked.filter, resources);
   if (left.wider.empty()) return;

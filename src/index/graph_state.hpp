@@ -91,6 +91,7 @@ class GraphState final : public IndexState {
   const std::shared_ptr<const GraphVectors>& shared_vectors() const { return vectors_; }
   const GraphFront& front() const { return front_; }
   Metric metric() const { return params_.metric; }
+  GraphShape shape() const { return {degree_, content().cols * size_of(vectors_->dtype())}; }
 
  private:
   friend BeamTable measure_beams(const GraphState& state, uint64_t seed, const Resources& resources);

@@ -96,7 +96,7 @@ bool GraphState::walk_on_gpu(const GraphPlan& plan, const Asked& asked, const Ne
   search.kept_rows = kept.count();
   search.hidden = asked.hidden;
   QueriesLeft left = search_graph_on_gpu(device, search, asked.queries, out, resources);
-  const GraphPlan wider = wider_plan(plan, kept.count(), degree_);
+  const GraphPlan wider = wider_plan(plan, kept.count(), shape());
   if (wider.exact) left.search_all_exactly();
   if (left.exact.empty() && left.wider.empty()) return true;
   const HostRows on_host(asked.queries, resources);
@@ -121,7 +121,7 @@ void GraphState::count_search_on_gpu(int device, const MatrixView& queries, cons
   const Footprint whole =
       footprint_of_call(resources, [&](const Resources& used) { state->search(queries, out, exact, used); });
   const GraphSearch search = search_of(params, content().rows);
-  if (search.degree == 0) return count_work(whole, resources);
+  if (search.graph.degree == 0) return count_work(whole, resources);
   const std::shared_ptr<const WalkGraphOnGpu> graph = graph_on_gpu(device, resources);
   const Footprint walks = footprint_of_call(resources, [&](const Resources& used) {
     GraphPlan plan = plan_graph_search(search);

@@ -4,6 +4,7 @@
 #include <kith/faiss_file.hpp>
 #include <kith/index.hpp>
 
+#include "graph/search/walk/beam_table.hpp"
 #include "index/graph_check.hpp"
 #include "index/graph_plan.hpp"
 #include "index/index_check.hpp"
@@ -23,6 +24,7 @@
 #include <limits>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace kith {
@@ -446,7 +448,8 @@ TEST(GraphIndex, WideVectors) {
 }
 
 TEST(GraphPlan, ExactWhereItCostsNoMoreAndTheBeamGrowsWithTheFilter) {
-  GraphSearch search{.k = 10, .beam = 32, .rows = 1000000, .kept = 1000000, .degree = 32};
+  const GraphShape bytes{.degree = 32, .row_bytes = 128};
+  GraphSearch search{.k = 10, .beam = 32, .rows = 1000000, .kept = 1000000, .graph = bytes};
   EXPECT_FALSE(plan_graph_search(search).exact);
   EXPECT_EQ(plan_graph_search(search).walk.beam, 32);
   EXPECT_EQ(plan_graph_search(search).walk.kept, 0);
@@ -457,19 +460,45 @@ TEST(GraphPlan, ExactWhereItCostsNoMoreAndTheBeamGrowsWithTheFilter) {
   EXPECT_EQ(plan_graph_search(search).walk.kept, 40);
   EXPECT_GE(widest_walk(search).beam, 320);
   // Exact search of 100,000 kept rows costs as much as a beam of 781.
-  EXPECT_TRUE(wider_plan(plan_graph_search(search), search.kept, search.degree).exact);
+  EXPECT_TRUE(wider_plan(plan_graph_search(search), search.kept, bytes).exact);
   search.kept = 900000;
-  const GraphPlan wider = wider_plan(plan_graph_search(search), search.kept, search.degree);
+  const GraphPlan wider = wider_plan(plan_graph_search(search), search.kept, bytes);
   EXPECT_FALSE(wider.exact);
   EXPECT_EQ(wider.walk.beam, 4 * 36);
   EXPECT_EQ(wider.fewest_kept, 16);
-  EXPECT_TRUE(wider_plan(wider_plan(wider_plan(wider, 900000, 32), 900000, 32), 900000, 32).exact);
+  EXPECT_TRUE(wider_plan(wider_plan(wider_plan(wider, 900000, bytes), 900000, bytes), 900000, bytes).exact);
   search.kept = 60000;
   EXPECT_TRUE(plan_graph_search(search).exact);
   search.kept = 0;
   EXPECT_TRUE(plan_graph_search(search).exact);
-  search = {.k = 10, .beam = 32, .rows = 4096, .kept = 4096, .degree = 32};
+  search = {.k = 10, .beam = 32, .rows = 4096, .kept = 4096, .graph = bytes};
   EXPECT_TRUE(plan_graph_search(search).exact);
+}
+
+// The more bytes a row has, the more a walk saves: it reads codes of one byte for each column.
+TEST(GraphPlan, WalksGoFurtherWhereRowsHaveMoreBytes) {
+  const auto widest_walked = [](int64_t rows, int64_t row_bytes) {
+    GraphSearch search{.k = 10, .rows = rows, .kept = rows, .graph = {.degree = 32, .row_bytes = row_bytes}};
+    for (search.beam = 1; !plan_graph_search(search).exact; ++search.beam) {
+    }
+    return search.beam - 1;
+  };
+  EXPECT_EQ(widest_walked(40000, 128), 312);
+  EXPECT_EQ(widest_walked(40000, 200), 400);
+  EXPECT_EQ(widest_walked(40000, 400), 644);
+  EXPECT_EQ(widest_walked(40000, 4 * 768), 3906);
+  EXPECT_EQ(widest_walked(80000, 200), 800);
+}
+
+TEST(BeamTable, DefaultIsNarrowWithNearlyAllElseTheLeastWithItsRecall) {
+  const auto default_of = [](std::vector<BeamRecall> measured) { return BeamTable(std::move(measured)).default_beam(); };
+  EXPECT_EQ(default_of({{16, 0.9}, {24, 0.96}, {32, 0.985}, {48, 0.995}}), 32);
+  EXPECT_EQ(default_of({{16, 0.9}, {24, 0.96}, {32, 0.97}, {48, 0.98}}), 48);
+  EXPECT_EQ(default_of({{16, 0.9}, {24, 0.96}, {48, 0.979}, {64, 0.99}}), 24);
+  EXPECT_EQ(default_of({{48, 0.94}, {64, 0.96}, {96, 0.99}}), 64);
+  EXPECT_EQ(default_of({{16, 0.5}, {1024, 0.94}}), 1024);
+  EXPECT_EQ(default_of({{16, 1.0}}), 16);
+  EXPECT_EQ(BeamTable().default_beam(), 0);
 }
 
 }  // namespace
