@@ -2,12 +2,12 @@
 
     graph_from_disk.py --rows 10000000 --folder /dev/shm/kith [--cols 96] [--recall 0.95] [-k 10] [--device cuda]
                        [--memory-limit 24G] [--device-memory-limit 16G] [--in-memory] [--method cells] [--shards 10]
-                       [--threads 2] [--ids-only] [--computed] [--files 3] [--data /disk]
+                       [--threads 2] [--ids-only] [--files 3] [--data /disk]
 
 Rows are the mixture of made_data.py's recipe as bytes, made by torch on a GPU where there is one, else by numpy; FOLDER,
-or --data, keeps them for the next run, in --files files of equal size. --computed: where no disk holds them, rows are
-computed whenever they are read, each from its number alone: a centre and two of 65,536 steps from it. Each phase is a case, with
-its seconds, those of the processors in user and system code, and the share of samples in which the GPU worked (nvidia-smi).
+or --data, keeps them for the next run, in --files files of equal size. (kith_bench computed_graph: rows that no disk holds.)
+Each phase is a case, with its seconds, those of the processors in user and system code, and the share of samples in which the
+GPU worked (nvidia-smi).
 --in-memory builds the graph in memory first, on the same device without limits, and compares. Recall is that of the 1,000
 control rows.
 """
@@ -80,30 +80,6 @@ def make_rows(path: Path, rows: int, cols: int, seed: int = 1) -> None:
     part.rename(path)
 
 
-class ComputedRows:
-    """Rows of a mixture that lie nowhere: anything with shape, dtype and slices is a source."""
-
-    def __init__(self, rows: int, cols: int) -> None:
-        draw = np.random.default_rng(5)
-        self.shape, self.dtype = (rows, cols), np.dtype(np.uint8)
-        self.centres = draw.integers(40, 200, (_CENTRES, cols), dtype=np.int16)
-        self.steps = draw.normal(0, 6, (2, 1 << 16, cols)).round().astype(np.int16)
-
-    def __len__(self) -> int:
-        return self.shape[0]
-
-    def __getitem__(self, rows: slice) -> np.ndarray:
-        first, end, _ = rows.indices(self.shape[0])
-        drawn = np.arange(first, end, dtype=np.uint64)
-        for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-            drawn = (drawn ^ (drawn >> np.uint64(shift))) * np.uint64(factor)
-        drawn ^= drawn >> np.uint64(31)
-        made = self.centres[drawn % np.uint64(_CENTRES)]
-        made += self.steps[0, drawn >> np.uint64(48)]
-        made += self.steps[1, (drawn >> np.uint64(32)) & np.uint64(0xFFFF)]
-        return made.clip(0, 255).astype(np.uint8)
-
-
 class Phases:
     """What a phase takes, from the report before its first to its last."""
 
@@ -166,7 +142,6 @@ def main() -> None:
     parser.add_argument("--in-memory", action="store_true")
     parser.add_argument("--ids-only", action="store_true")
     parser.add_argument("--shards", type=int)
-    parser.add_argument("--computed", action="store_true")
     parser.add_argument("--files", type=int, default=1)
     parser.add_argument("--data", type=Path)
     options = parser.parse_args()
@@ -176,10 +151,9 @@ def main() -> None:
     each = options.rows // options.files
     paths = [data / f"mixture_{each}_{options.cols}{f'_{number}' if number else ''}.npy" for number in range(options.files)]
     began = time.perf_counter()
-    rows: Any = ComputedRows(options.rows, options.cols) if options.computed else [str(path) for path in paths]
-    if not options.computed:
-        for number, path in enumerate(paths):
-            make_rows(path, each, options.cols, number + 1)
+    rows = [str(path) for path in paths]
+    for number, path in enumerate(paths):
+        make_rows(path, each, options.cols, number + 1)
     shape = f"{each * options.files} x {options.cols} u8, k = {options.k}"
     report.row("rows made", shape=shape, ms=1e3 * (time.perf_counter() - began), clock="wall")
     asked: dict[str, Any] = {"k": options.k, "method": options.method, "recall": options.recall, "device": options.device}
@@ -188,7 +162,7 @@ def main() -> None:
         asked["shards"] = options.shards
     truth = None
     if options.in_memory:
-        x = rows[:] if options.computed else np.concatenate([np.load(path) for path in paths])
+        x = np.concatenate([np.load(path) for path in paths])
         for _ in range(2):
             truth, seconds, processor = timed(lambda: kith.knn_graph(x, **asked))  # noqa: B023
             figures = {"recall": truth.report.recall, "processor_s": processor}
@@ -221,7 +195,7 @@ def main() -> None:
         "counted_device_mib": made.peak_device_bytes / 2**20,
         "resident_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
     }
-    labels = {"method": made.method, "ids_xxh3": hashes["ids_xxh3"], "distances_xxh3": hashes["distances_xxh3"]}
+    labels = {"method": made.method} | {name: hashes[name] for name in ("ids_xxh3", "distances_xxh3") if name in hashes}
     if isinstance(graph, kith.KnnGraph) and truth is not None:
         same = bool(np.array_equal(truth.ids, graph.ids)) and bool(np.array_equal(truth.distances, graph.distances))
         labels["beside_memory"] = "the same bytes" if same else "OTHER BYTES"
