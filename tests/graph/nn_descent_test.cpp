@@ -1,8 +1,8 @@
 #include "graph/build/nn_descent/nn_descent.hpp"
 
 #include "exact/exact_check.hpp"
-#include "graph/lists/working_lists.hpp"
 #include "graph/lists/graph_lists_cpu.hpp"
+#include "graph/lists/working_lists.hpp"
 #include "kernels/forced_target.hpp"
 #include "reference/data.hpp"
 #include "reference/graph.hpp"
@@ -30,7 +30,7 @@ using reference::Shape;
 
 // Rounds on the steps themselves, without a control.
 reference::Lists after(const MatrixView& x, Metric metric, const DescentRules& rules, int64_t length, int64_t rounds,
-                       const Resources& resources) {
+                       const Resources& resources, const uint32_t* order = nullptr) {
   const PairRows rows(x, key_kind(metric), resources);
   WorkingLists lists(x.rows(), length, resources);
   if (rules.boundary > 0) {  // some rows of the own set, which are OLD
@@ -39,7 +39,7 @@ reference::Lists after(const MatrixView& x, Metric metric, const DescentRules& r
     survey_lists(lists, 1, metric, Flags::set, resources);
   }
   add_random_rows(rows, rules.boundary, rules.seed, lists, resources);
-  const auto steps = make_descent_steps_cpu(rows, rules, lists, resources);
+  const auto steps = make_descent_steps_cpu(rows, rules, lists, resources, {.order = order});
   ProgressMeter meter("descend", 1, resources);
   for (int64_t round = 0; round < rounds; ++round) {
     steps->sample(round, meter);
@@ -127,13 +127,12 @@ TEST(NnDescent, OnlyPairsAcrossMeetInAMerge) {
 
 TEST(NnDescent, DoesNotDependOnThreadsOrOrder) {
   const auto x = make_floats(Shape::gaussian, 1500, 16, 3);
-  DescentRules rules{.samples = 8, .inbox_slots = 16, .seed = 4};
+  const DescentRules rules{.samples = 8, .inbox_slots = 16, .seed = 4};
   const reference::Lists one = after(x.view(), Metric::l2, rules, 20, 4, on_cpu(1));
   EXPECT_EQ(reference::difference(one, after(x.view(), Metric::l2, rules, 20, 4, on_cpu(7))), "");
   std::vector<uint32_t> order(1500);
   for (uint32_t i = 0; i < 1500; ++i) order[i] = (i * 7 + 3) % 1500;
-  rules.order = order.data();
-  EXPECT_EQ(reference::difference(one, after(x.view(), Metric::l2, rules, 20, 4, on_cpu(2))), "");
+  EXPECT_EQ(reference::difference(one, after(x.view(), Metric::l2, rules, 20, 4, on_cpu(2), order.data())), "");
 }
 
 TEST(NnDescent, StartsWithDistinctOthers) {

@@ -65,7 +65,7 @@ struct GraphRanks {
     return cells;
   }
   DescentParams share_of(DescentParams rounds) const {
-    rounds.rules.gathered_rows = rows_at_once;
+    rounds.gathered_rows = rows_at_once;
     return rounds;
   }
   bool are_parts() const { return share != nullptr && share->are_parts(); }
