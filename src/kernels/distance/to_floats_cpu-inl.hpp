@@ -1,5 +1,5 @@
-// Doubles as floats on the CPU: the nearest ones, infinite beyond the largest. Included once for each instruction set, by
-// files that Highway compiles several times.
+// Doubles as floats on the CPU: the nearest ones, infinite beyond the largest. Included once for each instruction set,
+// by files that Highway compiles several times.
 #if defined(KITH_KERNELS_DISTANCE_TO_FLOATS_CPU_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef KITH_KERNELS_DISTANCE_TO_FLOATS_CPU_INL
 #undef KITH_KERNELS_DISTANCE_TO_FLOATS_CPU_INL
