@@ -19,7 +19,7 @@ struct WorkspaceLayout {
   int64_t bytes = 0;  // INT64_MAX where the sum cannot be counted
 
  protected:
-  // The next `count` values, or `count` times `each` of them. A part that is not needed has none.
+  // The next `count` values, or `count` times `each` of them. Parts that are not needed have 0 values.
   template <typename T>
   Slot<T> take(int64_t count, int64_t each = 1) {
     const int64_t values = saturating_multiply(count, each);

@@ -67,7 +67,7 @@ void deal_rows(const SharedKnn& job, const PartSearch& search, const NeighborsVi
 // Whether all parts are of the device where the rows lie. Many queries are divided there, so that the first k of
 // each are looked for once. Rows are divided for fewer, since each part that searches a row makes it ready for
 // products, and under a limit, which takes less memory.
-bool moves_nothing(const SearchShape& shape, std::optional<Device> lie_on, const Resources& resources) {
+bool prefers_dividing_queries(const SearchShape& shape, std::optional<Device> lie_on, const Resources& resources) {
   if (!lie_on) return false;
   const bool on_cpu = lie_on->kind == DeviceKind::cpu;
   if ((on_cpu ? resources.host_memory() : resources.device_memory())->promised()) return false;
@@ -106,7 +106,7 @@ SharedKnn shared_knn(const SearchShape& shape, int64_t k, bool filters, std::opt
                                             kNeighborBytes * resources.parts());
   const bool fits = found <= std::min(kMostFound, resources.host_memory()->available() / 4);
   const bool deals =
-      fits && !moves_nothing(shape, lie_on, resources) && deals_rows(shape, k, filters, resources.parts());
+      fits && !prefers_dividing_queries(shape, lie_on, resources) && deals_rows(shape, k, filters, resources.parts());
   return {shape.queries, shape.rows, shape.metric, deals};
 }
 

@@ -76,7 +76,7 @@ bool keeps_no_panels(const SearchTask& task, const CpuExtensions& cpu) {
 // Whether making tiles for one search pays off: it does if a screen would exclude little.
 bool pays_to_make_tiles(const SearchTask& task) { return task.shape.queries >= kMadeTilesFrom && !suits_screen(task); }
 
-// The format that a base is packed in. With a screen if that suits and there are many queries, or the base has one.
+// The format that a base is packed in: screened where that excludes much, if queries are many or the base is prepared.
 PanelFormat packed_format(const SearchTask& task, const CpuExtensions& cpu) {
   PanelFormat format = best_format(task, cpu);
   if (format == PanelFormat::bf16 && keeps_no_panels(task, cpu) && !pays_to_make_tiles(task)) {

@@ -69,7 +69,7 @@ class ProductSearch : public ProductStep {
         searched_directly += tile;
         continue;
       }
-      const int64_t remaining = try_again(gathered, base);
+      const int64_t remaining = retry_failed(gathered, base);
       const DeviceLists found{at(layout_.left_lists), at(layout_.left_bounds), remaining, task_.k};
       if (remaining > 0) search_directly(gather_left(gathered, remaining), found);
       launch_scatter_failed(left(), 0, remaining, found.neighbors, task_.k, lists, stream_);
@@ -268,7 +268,7 @@ class ProductSearch : public ProductStep {
   }
 
   // Retries with the windows' thresholds, into failed_lists; waits, and returns how many queries fail again.
-  int64_t try_again(const DeviceRowsView& queries, const ProductBase& base) const {
+  int64_t retry_failed(const DeviceRowsView& queries, const ProductBase& base) const {
     KITH_CUDA_CHECK(cudaMemsetAsync(left().count, 0, sizeof(uint32_t), stream_));
     round_queries(queries, 0, false, base);
     RerankTask rerank = rerank_task(queries, base);

@@ -287,7 +287,7 @@ class ScreenedTileScan final : private PanelHits {
       }
       read_ = 0;
       scan_rounded_panels(queries_, base_, panel, panels, *this);
-      look_at_waiting();
+      compute_queued();
       use_.count((end - first) * scanner_.queries(), read_);
       scanner_.meter().add(scanner_.queries() * (end - first));
       if (++stretches % kStretchesBetweenCheckpoints == 0) scanner_.meter().checkpoint();
@@ -295,8 +295,8 @@ class ScreenedTileScan final : private PanelHits {
   }
 
  private:
-  static constexpr int64_t kMostWaiting = 8;
-  static constexpr int64_t kAskedBytes = 1024;  // of a row; then a core's own prefetching follows
+  static constexpr int64_t kMostQueued = 8;
+  static constexpr int64_t kPrefetchedBytes = 1024;  // of a row; then a core's own prefetching follows
   static constexpr int64_t kLine = 64;
   static constexpr int64_t kStretchesBetweenCheckpoints = 8;
 
@@ -309,34 +309,34 @@ class ScreenedTileScan final : private PanelHits {
     int64_t passed = 0;
     for (int64_t i = 0; i < count; ++i) passed += passes(i);
     if (passed * kAlone >= count) {
-      look_at_waiting();  // a query's rows come in their order
+      compute_queued();  // earlier rows first: a query's rows must come in order
       read_ += count;
       scan_.scan_tile(query, scanner_.base().slice(first, count), first);
       set_limit(query);
     } else {
       read_ += passed * kAlone;
       for (int64_t i = 0; i < count; ++i) {
-        if (passes(i)) ask_for(query, first + i);
+        if (passes(i)) queue_row(query, first + i);
       }
     }
   }
 
-  void ask_for(int64_t query, int64_t row) {
+  void queue_row(int64_t query, int64_t row) {
     const MatrixView& base = scanner_.base();
     const std::byte* const values = base.row(row);
-    const int64_t bytes = std::min(base.cols() * size_of(base.dtype()), kAskedBytes);
+    const int64_t bytes = std::min(base.cols() * size_of(base.dtype()), kPrefetchedBytes);
     for (int64_t at = 0; at < bytes; at += kLine) __builtin_prefetch(values + at);
-    waiting_[waiting_count_++] = {query, row};
-    if (waiting_count_ == kMostWaiting) look_at_waiting();
+    queued_[queued_count_++] = {query, row};
+    if (queued_count_ == kMostQueued) compute_queued();
   }
 
-  void look_at_waiting() {
-    for (int64_t i = 0; i < waiting_count_; ++i) {
-      const auto [query, row] = waiting_[i];
+  void compute_queued() {
+    for (int64_t i = 0; i < queued_count_; ++i) {
+      const auto [query, row] = queued_[i];
       scan_.scan_tile(query, scanner_.base().slice(row, 1), row);
       set_limit(query);
     }
-    waiting_count_ = 0;
+    queued_count_ = 0;
   }
 
   // On value + offset, which is the key, or its square.
@@ -357,12 +357,12 @@ class ScreenedTileScan final : private PanelHits {
   const RoundedQueries queries_;
   ScreenUse use_;
   int64_t read_ = 0;  // rows, in this stretch
-  struct Waiting {
+  struct QueuedRow {
     int64_t query;
     int64_t row;
   };
-  Waiting waiting_[kMostWaiting];
-  int64_t waiting_count_ = 0;
+  QueuedRow queued_[kMostQueued];
+  int64_t queued_count_ = 0;
 };
 
 }  // namespace

@@ -34,7 +34,9 @@ std::unique_ptr<SourceRanks::Device> make_source_ranks_cuda(const CellRanking&, 
 }
 Footprint source_ranks_footprint_cuda(const CellRanking&, int64_t, int64_t, const Resources&) { throw_no_cuda(); }
 
-std::unique_ptr<DescentSteps> make_descent_steps_cuda(GraphLists&, const DescentRules&) { throw_no_cuda(); }
+std::unique_ptr<DescentSteps> make_descent_steps_cuda(GraphLists&, const DescentRules&, const DescentPasses&) {
+  throw_no_cuda();
+}
 
 int64_t first_wrong_row_cuda(const KnnGraph&, const Resources&) { throw_no_cuda(); }
 

@@ -114,7 +114,8 @@ void refuse_metrics(const std::vector<std::string_view>& parts) {
       is_metric = false;
     }
     if (is_metric) {
-      throw InvalidArgument(fmt::format("'{0}' is a metric, not a part of an index: Flat, for instance, and {0} as its metric", part));
+      throw InvalidArgument(
+          fmt::format("'{0}' is a metric, not a part of an index: Flat, for instance, and {0} as its metric", part));
     }
   }
 }
@@ -137,7 +138,7 @@ std::string lower(std::string_view text) {
 }
 
 // Refuses parts such as "flat", "ivf256" and "Gragh32", with one wrong letter in a known word, and names that word.
-void refuse_slips(const std::vector<std::string_view>& parts, std::string_view factory) {
+void refuse_misspelled(const std::vector<std::string_view>& parts, std::string_view factory) {
   static const std::vector<std::string_view> words = known_words();
   for (const std::string_view part : parts) {
     const std::string_view word = part.substr(0, part.find_first_of("0123456789_("));
@@ -250,7 +251,7 @@ FactorySpec parse_factory(std::string_view factory) {
   } catch (const InvalidArgument&) {
     refuse_other_parts(parts, factory);
     refuse_metrics(parts);
-    refuse_slips(parts, factory);
+    refuse_misspelled(parts, factory);
     throw;
   }
 }

@@ -1,6 +1,6 @@
 // Checks that the parts of an index are consistent. Searches rely on it: offsets ascend and end at the number of rows,
 // rows are a permutation, arrays have the size that their codes need, trained values are finite. So no file can make a
-// search read outside of its arrays.
+// search read outside its arrays.
 //
 // Time: proportional to the bytes of the parts. Memory: a bit per row, and a copy of the ids if they do not
 // ascend.

@@ -209,7 +209,7 @@ IndexRuns::Run IndexRuns::opened_step(const StepRows& rows, const Resources& res
     file = std::make_shared<const ContainerFile>(step.as_file());
     if (about_of(*file, resources).rows != rows.end - rows.first) file->corrupt("it has other rows than its name says");
   } catch (const CorruptFile& damaged) {
-    throw DamagedStep(damaged.path(), rows.name(), damaged.offset(), damaged.what());
+    throw DamagedStep(damaged, rows.name());
   }
   return {std::move(file), rows.first, rows.end - rows.first, rows.name()};
 }
@@ -220,7 +220,7 @@ IndexParts IndexRuns::training_in(WorkFolder& folder, const StepRows& rows, cons
   } catch (const DamagedStep&) {
     throw;
   } catch (const CorruptFile& damaged) {
-    throw DamagedStep(damaged.path(), rows.name(), damaged.offset(), damaged.what());
+    throw DamagedStep(damaged, rows.name());
   }
 }
 
@@ -344,7 +344,7 @@ void IndexRuns::write_runs(Runs runs, const std::string& path, IndexParts whole,
   } catch (const CorruptFile& damaged) {
     for (const Run& run : runs) {
       if (run.step.empty() || run.file->path() != damaged.path()) continue;
-      throw DamagedStep(damaged.path(), run.step, damaged.offset(), damaged.what());
+      throw DamagedStep(damaged, run.step);
     }
     throw;
   }

@@ -401,7 +401,7 @@ void Index::search(const MatrixView& queries, const NeighborsView& out, const Se
                                    const IdFilter& filter, const Resources& used) {
     SearchParams of_rows = with_tuned(params, tuned, use);
     if (params.refine_from != nullptr) {
-      of_rows.refine = params.refine;  // the table's is of the index's own second look
+      of_rows.refine = params.refine;  // the tuned table's is for the index's own re-ranking
       if (is_beyond(params, tuned)) of_rows.probes = INT32_MAX;
     }
     of_rows.filter = filter.of_rows();

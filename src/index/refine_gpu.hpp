@@ -1,4 +1,4 @@
-// The second look at candidates (refine.hpp) in the memory of a GPU: for indexes that are searched there, whose vectors
+// Re-ranks candidates (refine.hpp) in the memory of a GPU: for indexes that are searched there, whose vectors
 // find room beside the lists. The first search leaves its candidates on the device, and only what was asked for leaves
 // it. The same bytes as on the host.
 //

@@ -96,7 +96,7 @@ Index trained(const SaveTask& task, const IndexWork& work, WorkFolder& folder, c
     try {
       return IndexAccess::from_parts(load_parts(step->as_file(), resources), resources);
     } catch (const CorruptFile& damaged) {
-      throw DamagedStep(damaged.path(), name, damaged.offset(), damaged.what());
+      throw DamagedStep(damaged, name);
     }
   }
   // Another device may train other codebooks: rows that were coded before do not go with them.

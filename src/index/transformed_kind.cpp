@@ -168,14 +168,14 @@ class TransformedState final : public IndexState {
 
   void search(const MatrixView& queries, const NeighborsView& out, const SearchParams& params,
               const Resources& resources) const override {
-    search_behind(queries, out, resources,
+    search_transformed(queries, out, resources,
                   [&](const MatrixView& some, const NeighborsView& part, const Resources& used) {
                     inner_->search(some, part, params, used);
                   });
   }
   void search_all(const MatrixView& queries, const NeighborsView& out, const SearchParams& params,
                   const Resources& resources) const override {
-    search_behind(queries, out, resources,
+    search_transformed(queries, out, resources,
                   [&](const MatrixView& some, const NeighborsView& part, const Resources& used) {
                     inner_->search_all(some, part, params, used);
                   });
@@ -251,7 +251,7 @@ class TransformedState final : public IndexState {
  private:
   // Calls search(transformed queries, their part of the results, resources).
   template <typename Search>
-  void search_behind(const MatrixView& queries, const NeighborsView& out, const Resources& resources,
+  void search_transformed(const MatrixView& queries, const NeighborsView& out, const Resources& resources,
                      const Search& search) const {
     if (counts_only(resources)) {
       const Footprint behind = footprint_of_call(resources, [&](const Resources& used) {

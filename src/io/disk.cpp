@@ -113,8 +113,8 @@ class RealFile final : public DiskFile {
   bool reserved_ = false;
 };
 
-// The locks that this process holds. A forked child has copies of their descriptors, by which the system would hold them
-// for as long as the child lives: it closes them.
+// The locks that this process holds. A forked child has copies of their descriptors, by which the system would hold
+// them for as long as the child lives: it closes them.
 class HeldLocks {
  public:
   static HeldLocks& of_process() {
@@ -212,7 +212,9 @@ class RealDisk final : public Disk {
   void sync_folder(const std::string& folder) override {
     const FileDescriptor file = opened(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC, "open the folder");
     // File systems that cannot sync a folder are left to the system.
-    if (::fsync(file.get()) != 0 && errno != EINVAL && errno != ENOTSUP) throw_io_error("sync the folder", folder, errno);
+    if (::fsync(file.get()) != 0 && errno != EINVAL && errno != ENOTSUP) {
+      throw_io_error("sync the folder", folder, errno);
+    }
   }
 
   int64_t free_bytes(const std::string& folder) override {

@@ -81,7 +81,7 @@ typename Plain<To>::type narrowed(float value) {
   } else {
     constexpr float kLowest = std::numeric_limits<To>::lowest();
     constexpr float kLargest = std::numeric_limits<To>::max();
-    // Outside of the range, and for NaN, the cast would be undefined.
+    // Outside the range, and for NaN, the cast would be undefined.
     const float raised = value > kLowest ? value : kLowest;
     return static_cast<To>(static_cast<int32_t>(raised < kLargest ? raised : kLargest));
   }

@@ -59,10 +59,12 @@ std::optional<FileFormat> format_by_extension(std::string_view file) {
   if (path.ends_with(".kith")) {
     throw InvalidArgument(fmt::format(
         "'{}' is a .kith file: an index or a quantizer, not vectors or ids; an index is loaded by kith.load "
-        "(C++: kith::Index::load), searched by kith index search, described by kith index inspect and made FAISS's by kith index convert",
+        "(C++: kith::Index::load), searched by kith index search, described by kith index inspect and made FAISS's by "
+        "kith index convert",
         path));
   }
-  for (const std::string_view other : {".csv", ".tsv", ".txt", ".npz", ".parquet", ".arrow", ".feather", ".pkl", ".pt"}) {
+  for (const std::string_view other :
+       {".csv", ".tsv", ".txt", ".npz", ".parquet", ".arrow", ".feather", ".pkl", ".pt"}) {
     if (!path.ends_with(other)) continue;
     const bool taken = other != ".arrow" && other != ".feather" && other != ".pkl" && other != ".pt";
     throw InvalidArgument(fmt::format("the file extension of '{}' is unknown: {}", path,

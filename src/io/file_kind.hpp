@@ -31,7 +31,8 @@ inline FileKind kind_of_file(std::string_view path, std::string_view head) {
     std::string_view bytes;
     FileKind kind;
   };
-  static constexpr std::string_view kArrays = "read vectors with kith.read_vectors or numpy.load, and add them to an index";
+  static constexpr std::string_view kArrays =
+      "read vectors with kith.read_vectors or numpy.load, and add them to an index";
   static constexpr std::string_view kRows = "read vectors with kith.read_vectors, and add them to an index";
   static constexpr std::string_view kTables = "kith convert makes vectors of it, as .npy or .fbin";
   static constexpr std::string_view kImages = "Kith searches vectors, which a network makes of images";

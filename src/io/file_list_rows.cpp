@@ -84,9 +84,10 @@ class FileListRows final : public RowReader {
     }
     if (cols_ == 0) cols_ = file.cols();  // *vecs files without rows have no columns either
     if (file.dtype() != dtype_ || (file.cols() != cols_ && (file.rows() > 0 || file.cols() > 0))) {
-      throw InvalidArgument(fmt::format("'{}' holds {}, and '{}' before it {} columns of {}; files that are read as one "
-                                        "have the same dtype and columns",
-                                        path, shape_of(file), parts_.front().path, cols_, name_of(dtype_)));
+      throw InvalidArgument(
+          fmt::format("'{}' holds {}, and '{}' before it {} columns of {}; files that are read as one "
+                      "have the same dtype and columns",
+                      path, shape_of(file), parts_.front().path, cols_, name_of(dtype_)));
     }
     parts_.push_back({path, rows_, file.rows()});
     rows_ += file.rows();

@@ -1,6 +1,6 @@
-// Names for files beside another that only this process will read, and that must not outlive it: each is removed as soon as
-// it is open. A process that is killed in between leaves it, with a mark whose lock is gone: remove_left_behind()
-// (atomic_file_writer.hpp) then removes both.
+// Names for files beside another that only this process will read, and that must not outlive it: each is removed as
+// soon as it is open. A process that is killed in between leaves it, with a mark whose lock is gone:
+// remove_left_behind() (atomic_file_writer.hpp) then removes both.
 //
 //   .kith-0123456789abcdef.tmp         the mark, locked as long as the process works
 //   .kith-0123456789abcdef.7.run.tmp   its files

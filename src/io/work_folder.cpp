@@ -53,13 +53,15 @@ std::string WorkFolder::done_name() const { return fmt::format("{}of{}", kDoneBe
 void WorkFolder::lock() {
   lock_ = disk_.try_lock(path_of(kLockName), part_.alone() ? LockKind::alone : LockKind::shared);
   if (lock_ == nullptr) {
-    throw InvalidState(fmt::format("another process works in the folder '{}'{}; wait for it, or name another work folder",
-                                   path_, part_.alone() ? "" : ", and not as a part of the work"));
+    throw InvalidState(
+        fmt::format("another process works in the folder '{}'{}; wait for it, or name another work folder", path_,
+                    part_.alone() ? "" : ", and not as a part of the work"));
   }
   if (!part_.alone()) lock_part();
 }
 
-// A part has its lock before it looks at those of others, so that of two that begin at once one at least sees the other.
+// A part has its lock before it looks at those of others, so that of two that begin at once one at least sees the
+// other.
 void WorkFolder::lock_part() {
   const std::string locks = std::string(kLockName) + "-";
   part_lock_ = disk_.try_lock(path_of(locks + tag()), LockKind::alone);
@@ -137,8 +139,8 @@ void WorkFolder::read_manifest(const WorkManifest& wanted) {
     if (wanted.find(key) == nullptr) add(fmt::format("{} was {}, and is not there", printable(key), printable(value)));
   }
   if (differs.empty()) differs = "the same lines in another order";
-  throw InvalidArgument(fmt::format("the folder '{}' holds other work: {}; finish that, remove the folder, or name another",
-                                    path_, differs));
+  throw InvalidArgument(fmt::format(
+      "the folder '{}' holds other work: {}; finish that, remove the folder, or name another", path_, differs));
 }
 
 std::optional<StepFile> WorkFolder::find(const std::string& name) {
@@ -154,7 +156,7 @@ std::optional<StepFile> WorkFolder::find(const std::string& name) {
     return std::nullopt;
   } catch (const CorruptFile& damaged) {
     remove(name);
-    if (!part_.alone()) throw DamagedStep(path_of(name), name, damaged.offset(), damaged.what());
+    if (!part_.alone()) throw DamagedStep(damaged, name);
     resources_.log(LogLevel::warning, fmt::format("{}; the step is made again", damaged.what()));
     return std::nullopt;
   }
@@ -236,9 +238,10 @@ void WorkFolder::wait_until(const std::function<std::string()>& missing) {
   for (std::string left = missing(); !left.empty(); left = missing()) {
     if (disk_.exists(path_of(done_name()))) throw WorkDone("the other parts have ended the work");
     if (!part_.wait) {
-      throw Unfinished(fmt::format("part {} of {} has done its share for now; what is left before it can go on: {}. Run it "
-                                   "again once that is done",
-                                   part_.number, part_.count, left));
+      throw Unfinished(
+          fmt::format("part {} of {} has done its share for now; what is left before it can go on: {}. Run it "
+                      "again once that is done",
+                      part_.number, part_.count, left));
     }
     if (!std::exchange(told, true)) {
       resources_.log(LogLevel::info, fmt::format("part {} of {} waits for {}", part_.number, part_.count, left));

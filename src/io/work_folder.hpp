@@ -54,8 +54,8 @@ class WorkFolder : public StepFolder {
 
   // Whether work was begun in a folder, and not ended or kept.
   static bool holds_work(Disk& disk, const std::string& path);
-  // Removes what a process left that was killed before work began here, or just after it ended. The folder stays, and so
-  // does everything in it if it holds work, other files, or a running process.
+  // Removes what a process left that was killed before work began here, or just after it ended. The folder stays, and
+  // so does everything in it if it holds work, other files, or a running process.
   static void remove_remains(Disk& disk, const std::string& path);
 
   // Whether earlier work was resumed.

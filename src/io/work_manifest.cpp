@@ -45,17 +45,22 @@ uint64_t WorkManifest::hash() const {
 
 WorkManifest WorkManifest::parse(std::string_view text, const std::string& path) {
   constexpr std::string_view kWayOut = "remove the folder to begin anew";
-  if (!text.starts_with(kFirstLine)) throw_corrupt(path, 0, fmt::format("this is no work folder's manifest; {}", kWayOut));
+  if (!text.starts_with(kFirstLine)) {
+    throw_corrupt(path, 0, fmt::format("this is no work folder's manifest; {}", kWayOut));
+  }
   const std::string version(text.substr(kFirstLine.size(), text.find('\n') - kFirstLine.size()));
   if (version != std::to_string(kWorkVersion)) {
-    throw Unsupported(fmt::format("'{}' is of version {} of work folders, and this Kith knows version {}; go on with the "
-                                  "Kith that began it, or {}",
-                                  path, printable(version), kWorkVersion, kWayOut));
+    throw Unsupported(
+        fmt::format("'{}' is of version {} of work folders, and this Kith knows version {}; go on with the "
+                    "Kith that began it, or {}",
+                    path, printable(version), kWorkVersion, kWayOut));
   }
   const size_t last = text.rfind(kHashKey);
   const bool whole = last != std::string_view::npos && text[last - 1] == '\n' &&
                      text.substr(last) == fmt::format("{}{:016x}\n", kHashKey, xxh3(bytes_of(text.substr(0, last))));
-  if (!whole) throw_corrupt(path, 0, fmt::format("the manifest is damaged: its hash is not that of its lines; {}", kWayOut));
+  if (!whole) {
+    throw_corrupt(path, 0, fmt::format("the manifest is damaged: its hash is not that of its lines; {}", kWayOut));
+  }
   WorkManifest manifest;
   size_t at = text.find('\n') + 1;
   while (at < last) {

@@ -82,16 +82,18 @@ std::string StepFolder::data_name(std::string_view name, size_t file) const {
 }
 
 std::string StepFolder::aside_of(std::string_view name) const {
-  return path_of(name) + (part_.alone() ? "" : "." + tag()) + std::string(kPartEnding);
+  const std::string path = path_of(name);
+  return part_.alone() ? fmt::format("{}{}", path, kPartEnding) : fmt::format("{}.{}{}", path, tag(), kPartEnding);
 }
 
 void StepFolder::require_space(int64_t bytes) const {
   const int64_t free = disk_.free_bytes(path_);
   if (free >= bytes) return;
-  throw IoError(fmt::format("not enough space in the work folder '{}': {} ({} bytes) are needed, {} are free; free some, or "
-                            "name a folder on another disk, and go on",
-                            path_, format_bytes(bytes), bytes, format_bytes(free)),
-                path_, ENOSPC);
+  throw IoError(
+      fmt::format("not enough space in the work folder '{}': {} ({} bytes) are needed, {} are free; free some, or "
+                  "name a folder on another disk, and go on",
+                  path_, format_bytes(bytes), bytes, format_bytes(free)),
+      path_, ENOSPC);
 }
 
 DamagedStep::DamagedStep(const std::string& path, std::string step, int64_t offset, const std::string& reason)
@@ -255,7 +257,8 @@ StepFile::StepFile(std::unique_ptr<DiskFile> file, std::string name, uint64_t wo
     return;
   }
   stripes_ = {static_cast<int64_t>(table[table.size() - 2]), static_cast<int64_t>(table.back())};
-  if (stripes_.unit < 1 || stripes_.unit > INT64_MAX / kMostFiles || stripes_.files < 2 || stripes_.files > kMostFiles) {
+  if (stripes_.unit < 1 || stripes_.unit > INT64_MAX / kMostFiles || stripes_.files < 2 ||
+      stripes_.files > kMostFiles) {
     refuse("the step is not divided as steps are");
   }
   for (int64_t number = 0; number < stripes_.files; ++number) {

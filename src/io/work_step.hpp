@@ -17,6 +17,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace kith {
@@ -56,6 +57,8 @@ class StepFolder {
 class DamagedStep : public CorruptFile {
  public:
   DamagedStep(const std::string& path, std::string step, int64_t offset, const std::string& reason);
+  // The same damage, which says the file, where its reader knows no steps.
+  DamagedStep(const CorruptFile& damage, std::string step) : CorruptFile(damage), step_(std::move(step)) {}
   const std::string& step() const { return step_; }
 
  private:

@@ -354,7 +354,7 @@ class CellJoin {
       const double part = static_cast<double>(done) / static_cast<double>(rows.size());
       gave_up = work / (part * part) > most_work();
       if (gave_up) return false;
-      search_asked({asked.data(), static_cast<size_t>(count)});
+      search_cells_asked({asked.data(), static_cast<size_t>(count)});
       whole = common_sets();
       count = 0;
       resources_.report({"between cells", done, rows.size()});
@@ -380,7 +380,7 @@ class CellJoin {
     return work;
   }
 
-  void search_asked(std::span<Asked> asked) const {
+  void search_cells_asked(std::span<Asked> asked) const {
     HostArray<uint32_t> rows(std::ssize(asked), "rows near to cells", quiet_);
     std::vector<int64_t> begins(static_cast<size_t>(cells_ + 1), 0);
     for (const Asked& one : asked) ++begins[one.cell + 1];

@@ -2,8 +2,8 @@
 //
 // An error of one rank is an error of all: each does its part of a step, then all report the outcome, and either
 // continue together or throw the same error, with the rank and host of the first that failed. So exchanges between two
-// agreements must not throw. Cost: a message of 8 bytes from and to each rank. agree(), together() and in_lockstep() are
-// public (kith/communicator.hpp), for programs that run on ranks.
+// agreements must not throw. Cost: a message of 8 bytes from and to each rank. agree(), together() and in_lockstep()
+// are public (kith/communicator.hpp), for programs that run on ranks.
 #pragma once
 
 #include <kith/communicator.hpp>

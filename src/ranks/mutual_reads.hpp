@@ -1,5 +1,5 @@
-// Parts of one process read each other's memory where it lies. Where a part throws it gives its memory back, and another
-// may still be reading there: so it waits for its readers first, and who comes later learns that it has thrown.
+// Parts of one process read each other's memory where it lies. Where a part throws it gives its memory back, and
+// another may still be reading there: so it waits for its readers first, and who comes later learns that it has thrown.
 //
 // One object for all parts, which outlives them.
 #pragma once

@@ -269,6 +269,14 @@ void deal_steps(int64_t steps, const Resources& resources, const StepWork& work)
   }
 }
 
+bool are_of_one_kind(const Resources& resources) {
+  const std::vector<DeviceParts> devices = resources.devices();
+  return std::all_of(devices.begin(), devices.end(),
+                     [&](const DeviceParts& one) { return one.device.kind == devices.front().device.kind; });
+}
+
+namespace {
+
 Footprint needed_by_parts(const Resources& resources, const PartNeeds& needs) {
   Footprint most;
   std::vector<std::pair<Device, int>> asked;  // parts alike need the same
@@ -282,15 +290,24 @@ Footprint needed_by_parts(const Resources& resources, const PartNeeds& needs) {
   return most;
 }
 
-bool parts_have_room(std::string_view job, const Footprint& needed, const Resources& resources) {
+}  // namespace
+
+std::optional<Footprint> needed_if_all_have_room(std::string_view job, const Resources& resources,
+                                                 const PartNeeds& needs) {
+  const Footprint needed = needed_by_parts(resources, needs);
   for (int number = 0; number < resources.parts(); ++number) {
     if (has_room_for(needed, resources.part(number))) continue;
     resources.log(LogLevel::info, fmt::format("{}: {} has no room for its share of the work; {} does all of it", job,
                                               part_names(resources)[static_cast<size_t>(number)],
                                               name_of(resources.devices().front().device)));
-    return false;
+    return std::nullopt;
   }
-  return true;
+  return needed;
+}
+
+Resources all_parts_or_first(std::string_view job, const Resources& resources, const PartNeeds& needs) {
+  if (!is_shared(resources) || needed_if_all_have_room(job, resources, needs)) return resources;
+  return resources.with_device(resources.device());
 }
 
 }  // namespace kith

@@ -15,6 +15,7 @@
 #include "ranks/agreement.hpp"
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -49,12 +50,17 @@ void share_out(int64_t total, int64_t unit, const Resources& resources, const Sh
 using StepWork = std::function<void(int64_t step, const Resources& part)>;
 void deal_steps(int64_t steps, const Resources& resources, const StepWork& work);
 
-// The most that any part needs, by needs(resources of the part): those with more threads need more.
-using PartNeeds = std::function<Footprint(const Resources& part)>;
-Footprint needed_by_parts(const Resources& resources, const PartNeeds& needs);
+// Whether all devices are of one kind.
+bool are_of_one_kind(const Resources& resources);
 
-// Whether every part's share of the limits, or of what its GPU has free, has room for that. Else a line is logged: the
-// first device does `job` alone.
-bool parts_have_room(std::string_view job, const Footprint& needed, const Resources& resources);
+// The most that any part of `job` needs, if every part's share of the limits, or of what its GPU has free, has room for
+// that; otherwise logs that the first device does the job alone, and returns nothing. needs(resources of the part):
+// parts with more threads need more.
+using PartNeeds = std::function<Footprint(const Resources& part)>;
+std::optional<Footprint> needed_if_all_have_room(std::string_view job, const Resources& resources,
+                                                 const PartNeeds& needs);
+
+// The resources themselves, if all parts have room for `job`; otherwise those of the first device.
+Resources all_parts_or_first(std::string_view job, const Resources& resources, const PartNeeds& needs);
 
 }  // namespace kith

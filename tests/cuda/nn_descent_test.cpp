@@ -133,14 +133,14 @@ void expect_same_descent(const MatrixView& x, const Descent& params, const Desce
   ASSERT_TRUE(there.ends_are_right());
 
   std::optional<DeviceBytes> device_order;
-  DescentRules ordered = rules;
+  DescentPasses passes;
   if (order != nullptr) {
     device_order.emplace(order, static_cast<size_t>(x.rows()) * 4);
-    ordered.order = static_cast<const uint32_t*>(device_order->data());
+    passes.order = static_cast<const uint32_t*>(device_order->data());
   }
   const auto steps = make_descent_steps_cpu(pairs, rules, lists, cpu);
   const auto steps_there =
-      make_descent_steps_cuda(rows.rows(), ordered, there.ref().entries, params.length, context, cuda);
+      make_descent_steps_cuda(rows.rows(), rules, there.ref().entries, params.length, context, cuda, passes);
   ProgressMeter meter("descend", 1, cpu);
   for (int64_t round = 0; round < params.rounds; ++round) {
     steps->sample(round, meter);

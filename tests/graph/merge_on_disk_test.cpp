@@ -8,7 +8,8 @@
 #include <kith/vector_file.hpp>
 
 #include "core/within_limits.hpp"
-#include "graph/build/ggm/merge_work.hpp"
+#include "graph/build/ggm/ggm_on_disk.hpp"
+#include "graph/build/ggm/shard_work.hpp"
 #include "graph/kept_graph.hpp"
 #include "graph/same_graph.hpp"
 #include "io/simulated_disk.hpp"

@@ -1,9 +1,14 @@
 #include "graph/build/nn_descent/nn_descent.hpp"
 
+#include <kith/error.hpp>
+
 #include "exact/exact_check.hpp"
-#include "graph/lists/working_lists.hpp"
 #include "graph/lists/graph_lists_cpu.hpp"
+#include "graph/lists/graph_share.hpp"
+#include "graph/lists/working_lists.hpp"
 #include "kernels/forced_target.hpp"
+#include "ranks/local_ranks.hpp"
+#include "ranks/mutual_reads.hpp"
 #include "reference/data.hpp"
 #include "reference/graph.hpp"
 #include "reference/sanitized.hpp"
@@ -11,6 +16,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <functional>
 #include <optional>
 #include <set>
 #include <string>
@@ -30,7 +38,7 @@ using reference::Shape;
 
 // Rounds on the steps themselves, without a control.
 reference::Lists after(const MatrixView& x, Metric metric, const DescentRules& rules, int64_t length, int64_t rounds,
-                       const Resources& resources) {
+                       const Resources& resources, const uint32_t* order = nullptr) {
   const PairRows rows(x, key_kind(metric), resources);
   WorkingLists lists(x.rows(), length, resources);
   if (rules.boundary > 0) {  // some rows of the own set, which are OLD
@@ -39,7 +47,7 @@ reference::Lists after(const MatrixView& x, Metric metric, const DescentRules& r
     survey_lists(lists, 1, metric, Flags::set, resources);
   }
   add_random_rows(rows, rules.boundary, rules.seed, lists, resources);
-  const auto steps = make_descent_steps_cpu(rows, rules, lists, resources);
+  const auto steps = make_descent_steps_cpu(rows, rules, lists, resources, {.order = order});
   ProgressMeter meter("descend", 1, resources);
   for (int64_t round = 0; round < rounds; ++round) {
     steps->sample(round, meter);
@@ -127,13 +135,12 @@ TEST(NnDescent, OnlyPairsAcrossMeetInAMerge) {
 
 TEST(NnDescent, DoesNotDependOnThreadsOrOrder) {
   const auto x = make_floats(Shape::gaussian, 1500, 16, 3);
-  DescentRules rules{.samples = 8, .inbox_slots = 16, .seed = 4};
+  const DescentRules rules{.samples = 8, .inbox_slots = 16, .seed = 4};
   const reference::Lists one = after(x.view(), Metric::l2, rules, 20, 4, on_cpu(1));
   EXPECT_EQ(reference::difference(one, after(x.view(), Metric::l2, rules, 20, 4, on_cpu(7))), "");
   std::vector<uint32_t> order(1500);
   for (uint32_t i = 0; i < 1500; ++i) order[i] = (i * 7 + 3) % 1500;
-  rules.order = order.data();
-  EXPECT_EQ(reference::difference(one, after(x.view(), Metric::l2, rules, 20, 4, on_cpu(2))), "");
+  EXPECT_EQ(reference::difference(one, after(x.view(), Metric::l2, rules, 20, 4, on_cpu(2), order.data())), "");
 }
 
 TEST(NnDescent, StartsWithDistinctOthers) {
@@ -174,6 +181,106 @@ TEST(NnDescent, ReachesWhatItIsAskedForAndSaysWhenItDoesNot) {
   const BuildOutcome stopped = descend(rows, params, control, others, resources);
   EXPECT_FALSE(stopped.reached);
   EXPECT_EQ(stopped.rounds.size(), 1u);
+}
+
+// To be polled while ranks run, so that ranks that wait for ever fail the test.
+std::function<void()> fail_in_a_minute() {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  return [deadline] {
+    if (std::chrono::steady_clock::now() > deadline) throw InvalidState("the ranks hang");
+  };
+}
+
+// The places of a round, among ranks, where one of them throws.
+enum class Place { before_gather, after_gather, after_merge, after_sum, after_give, nowhere };
+
+// One round among three ranks, as run_descent() makes it. `thrower` throws at a place.
+void round_among_ranks(const MatrixView& x, bool are_parts, Place place, int thrower) {
+  const MutualReads reads(3);
+  const auto work = [&](Communicator& ranks) {
+    const auto pass = [&](Place here) {
+      if (here == place && ranks.rank() == thrower) throw InvalidState("thrown in a round");
+    };
+    const Resources resources = on_cpu(1);
+    const GraphShare share(ranks, x.rows(), are_parts ? &reads : nullptr);
+    const PairRows rows(x, KeyKind::l2, resources);
+    WorkingLists memory(x.rows(), 12, resources);
+    GraphListsCpu lists(rows, Metric::l2, nullptr, memory, resources, &share);
+    lists.add_random_rows(4, 0);
+    const DescentRules rules{.samples = 5, .inbox_slots = 8, .seed = 4};
+    const auto steps = make_descent_steps_cpu(rows, rules, memory, resources,
+                                              {.share = &share, .gathered_rows = share.room_rows()});
+    ProgressMeter meter("descend", 1, resources);
+    steps->sample(0, meter);
+    (void)share.sum(steps->join(0, meter));
+    pass(Place::before_gather);
+    steps->gather();
+    pass(Place::after_gather);
+    const int64_t entered = steps->merge(meter);
+    pass(Place::after_merge);
+    EXPECT_GT(share.sum(entered), 0);
+    pass(Place::after_sum);
+    lists.give_lists();
+    pass(Place::after_give);
+    share.meet();
+  };
+  run_named_ranks({"first", "second", "third"}, work, fail_in_a_minute());
+}
+
+TEST(NnDescent, WhatARankThrowsInARoundEndsAll) {
+  const auto x = make_floats(Shape::gaussian, 200, 8, 3);
+  for (const bool are_parts : {false, true}) {
+    EXPECT_NO_THROW(round_among_ranks(x.view(), are_parts, Place::nowhere, 0));
+    for (const Place place : {Place::before_gather, Place::after_gather, Place::after_merge, Place::after_sum,
+                              Place::after_give}) {
+      for (const int thrower : {0, 1, 2}) {
+        try {
+          round_among_ranks(x.view(), are_parts, place, thrower);
+          ADD_FAILURE() << "nothing was thrown";
+        } catch (const InvalidState& error) {
+          EXPECT_STREQ(error.what(), "thrown in a round")
+              << (are_parts ? "parts, " : "ranks, ") << static_cast<int>(place) << ", thrown by " << thrower;
+        }
+      }
+    }
+  }
+}
+
+// Whichever rank hears of it first, at any of the times that it asks.
+TEST(NnDescent, RoundsAmongRanksAreCancelledAtAnyTime) {
+  const auto floats = make_floats(Shape::gaussian, 200, 8, 3);
+  const MatrixView x = floats.view();
+  DescentParams params;
+  params.k = 6;
+  params.rules = {.samples = 5, .inbox_slots = 8, .seed = 4};
+  params.iterations = 2;
+  params.delta = 0;
+  for (const int canceller : {0, 1}) {
+    bool ended = false;
+    int times = 0;
+    for (; !ended && times < 10000; ++times) {
+      std::atomic<int> asked{0};
+      const auto work = [&](Communicator& ranks) {
+        const bool cancels = ranks.rank() == canceller;
+        const Resources resources = on_cpu(1).with_cancel({}, [&] { return cancels && ++asked > times; });
+        const GraphShare share(ranks, x.rows());
+        const PairRows rows(x, KeyKind::l2, resources);
+        WorkingLists memory(x.rows(), 12, resources);
+        GraphListsCpu lists(rows, Metric::l2, nullptr, memory, resources, &share);
+        lists.add_random_rows(4, 0);
+        DescentParams own = params;
+        own.gathered_rows = share.room_rows();
+        EXPECT_EQ(run_descent(lists, own, resources).rounds.size(), 2u);
+      };
+      try {
+        run_named_ranks({"first", "second"}, work, fail_in_a_minute());
+        ended = true;
+      } catch (const Cancelled&) {
+      }
+    }
+    EXPECT_TRUE(ended);
+    EXPECT_GT(times, 10);  // it asked in every step
+  }
 }
 
 }  // namespace

@@ -268,6 +268,19 @@ TEST(WorkFolder, DamagedStepsAreMadeAgain) {
   EXPECT_FALSE(folder.find("b"));
 }
 
+// Another part made the step, and does not check it again.
+TEST(WorkPart, ADamagedStepNamesItsFileOnce) {
+  SimulatedDisk disk;
+  WorkFolder folder(disk, "w", manifest_of(), Resources(), WorkPart{.number = 1, .count = 2});
+  write_step(folder, "a", kSections);
+  disk.set_content("w/a", disk.content("w/a").substr(0, 20));
+  const auto error = thrown<DamagedStep>([&] { (void)folder.find("a"); });
+  ASSERT_TRUE(error);
+  EXPECT_STREQ(error->what(), "'w/a', byte 20: the step has no end");
+  EXPECT_EQ(error->path(), "w/a");
+  EXPECT_EQ(error->step(), "a");
+}
+
 // Three steps, each made where it is not there.
 void work(Disk& disk) {
   WorkFolder folder(disk, "w", manifest_of(), Resources());

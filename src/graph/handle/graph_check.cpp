@@ -127,7 +127,8 @@ void check_graph(const KnnGraph& graph, const Resources& resources,
   for (int64_t begin = 0; begin < rows; begin += kRowsTold) {
     const int64_t count = std::min(kRowsTold, rows - begin);
     for_row_blocks(
-        "check", count, quiet, [&](int64_t first, int64_t end) { look(begin + first, begin + end); }, kCheckedRowsPerTask);
+        "check", count, quiet, [&](int64_t first, int64_t end) { look(begin + first, begin + end); },
+        kCheckedRowsPerTask);
     checked(begin, begin + count);
   }
   const int64_t wrong = first_wrong.load();

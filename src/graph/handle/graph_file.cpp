@@ -32,7 +32,7 @@ struct GraphArray {
   HostBuffer memory;
 };
 
-bool lies_as(const MatrixFile& file, ElementType element, GraphMapping mapping, const Resources& resources) {
+bool can_be_mapped(const MatrixFile& file, ElementType element, GraphMapping mapping, const Resources& resources) {
   const FileLayout& layout = file.layout();
   const int64_t begin = layout.data_offset + layout.row_header_bytes;
   const bool may = mapping == GraphMapping::always || resources.options().host_memory_limit == kNoLimit;
@@ -62,7 +62,7 @@ template <typename T, typename File, typename Read>
 T* array_of(const std::string& path, const File& file, ElementType element, std::string_view purpose, GraphArray& array,
             GraphMapping mapping, const Resources& resources, const Read& read) {
   const MatrixFile matrix(path);
-  if (lies_as(matrix, element, mapping, resources)) {
+  if (can_be_mapped(matrix, element, mapping, resources)) {
     array.mapped = map_matrix(matrix);
     return reinterpret_cast<T*>(const_cast<std::byte*>(array.mapped.values));  // which KnnGraph never writes to
   }

@@ -101,7 +101,8 @@ std::string report_text(const GraphFolderInfo& info, const GraphReport& report) 
   text.add("method", json_text(report.method));
   std::string parameters;
   for (const GraphParameter& parameter : report.parameters) {
-    parameters += fmt::format("{}{}: {}", parameters.empty() ? "" : ", ", json_text(parameter.name), json_of(parameter));
+    parameters +=
+        fmt::format("{}{}: {}", parameters.empty() ? "" : ", ", json_text(parameter.name), json_of(parameter));
   }
   text.add("parameters", "{" + parameters + "}");
   if (report.recall) {
@@ -118,7 +119,9 @@ class WrittenReport {
  public:
   WrittenReport(std::string text, std::string path) : text_(std::move(text)), path_(std::move(path)) {}
 
-  bool has(std::string_view key) const { return text_.find(fmt::format("\n  {}: ", json_text(key))) != std::string::npos; }
+  bool has(std::string_view key) const {
+    return text_.find(fmt::format("\n  {}: ", json_text(key))) != std::string::npos;
+  }
   std::string_view value(std::string_view key) const {
     const std::string mark = fmt::format("\n  {}: ", json_text(key));
     const size_t at = text_.find(mark);
@@ -211,7 +214,8 @@ void GraphFolderWriter::write_ids(const NeighborsView& part) {
   const int64_t count = part.queries * part.k;
   ids_.check_room(part.queries);
   if (!form_.int32_ids) return ids_.write(part.ids, array_bytes<int64_t>(count));
-  ids_.write_made(array_bytes<int32_t>(count), [&](int64_t offset, int64_t bytes, std::byte* out) {  // rows have 31 bits
+  // Rows have 31 bits.
+  ids_.write_made(array_bytes<int32_t>(count), [&](int64_t offset, int64_t bytes, std::byte* out) {
     const int64_t* const from = part.ids + offset / int64_t{sizeof(int32_t)};
     std::transform(from, from + bytes / int64_t{sizeof(int32_t)}, reinterpret_cast<int32_t*>(out),
                    [](int64_t id) { return static_cast<int32_t>(id); });
@@ -279,7 +283,8 @@ GraphFolderInfo graph_folder_info(const std::string& folder) {
   Disk& disk = real_disk();
   if (!holds_graph(folder)) {
     throw InvalidArgument(fmt::format(
-        "'{}' holds no report.json, and so no whole graph; give a folder that kith graph build --out has made", folder));
+        "'{}' holds no report.json, and so no whole graph; give a folder that kith graph build --out has made",
+        folder));
   }
   const std::unique_ptr<DiskFile> file = disk.open(path);
   if (file->size() > kMostBytes) throw_corrupt(path, kMostBytes, "a report of a graph is shorter");
@@ -288,7 +293,8 @@ GraphFolderInfo graph_folder_info(const std::string& folder) {
   const WrittenReport report(std::move(text), path);
   const int version = report.integer<int>(kVersionKey);
   if (version > kFolderVersion) {
-    throw Unsupported(fmt::format("'{}' is of version {}, and this Kith knows up to {}", path, version, kFolderVersion));
+    throw Unsupported(
+        fmt::format("'{}' is of version {}, and this Kith knows up to {}", path, version, kFolderVersion));
   }
   GraphFolderInfo info;
   try {
@@ -310,7 +316,8 @@ KnnGraph load_graph_folder(const std::string& folder, const Resources& resources
     throw InvalidArgument(fmt::format("'{}' holds a graph's ids alone, without distances; read '{}' as ids", folder,
                                       ids_in(folder)));
   }
-  const KnnGraph graph = load_graph_files(ids_in(folder), distances_in(folder), info.metric, GraphMapping::always, resources);
+  const KnnGraph graph =
+      load_graph_files(ids_in(folder), distances_in(folder), info.metric, GraphMapping::always, resources);
   if (graph.rows() != info.rows || graph.k() != info.k) {
     throw_corrupt(report_in(folder), 0,
                   fmt::format("the report is of {} x {} neighbours, and the arrays have {} x {}", info.rows, info.k,

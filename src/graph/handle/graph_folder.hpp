@@ -17,7 +17,8 @@ namespace kith {
 
 // Whether the folder holds a finished graph.
 bool holds_graph(const std::string& folder);
-// Removes a graph, what a killed process left of building it, and the folder, unless other files or running work are in it.
+// Removes a graph, what a killed process left of building it, and the folder, unless other files or running work are in
+// it.
 void remove_graph_folder(const std::string& folder);
 
 // Where the steps of building it are kept, unless another folder is named.

@@ -63,8 +63,8 @@ struct StartSets {
 // Up to `most` distinct random rows for a list to begin with, ascending as drawn: of the other set, or of all others.
 void draw_start_rows(const CounterRng& rng, int64_t row, const StartSets& sets, int64_t most,
                      std::vector<uint32_t>& out);
-// Fills every list up with distinct random rows (GNND's Algorithm 1 says p of them, its text k), where `boundary` is not
-// 0 with rows of the other set alone. Of those that a list has already none is added.
+// Fills every list up with distinct random rows (GNND's Algorithm 1 says p of them, its text k), where `boundary` is
+// not 0 with rows of the other set alone. Of those that a list has already none is added.
 void add_random_rows(const PairRows& rows, int64_t boundary, uint64_t seed, WorkingLists& lists,
                      const Resources& resources);
 // Offers rows by their ids, in host memory. Their distances are computed again: what lists hold are keys of this

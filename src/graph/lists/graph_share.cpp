@@ -104,7 +104,8 @@ void GraphShare::for_found_in_place(const uint64_t* values, int64_t each, const 
 }
 
 // Ranks write only to lists that nobody reads meanwhile: first to those of their rows, then to those of others.
-void GraphShare::join(WorkingLists& lists, bool own, const HostArray<uint64_t>& room, const Resources& resources) const {
+void GraphShare::join(WorkingLists& lists, bool own, const HostArray<uint64_t>& room,
+                      const Resources& resources) const {
   if (!own) {
     for_found(lists.list(0), lists.length(), room, resources,
               [&](int64_t row, const uint64_t* found) { lists.offer_list(row, found); });

@@ -6,8 +6,8 @@
 // Ranks that are processes, on CPUs, send each other their lists. Parts of one process exchange pointers, and each
 // reads what it needs, on GPUs by device_share_cuda.hpp; they fill one graph, each the rows of its share.
 //
-// Exchanged, a row and rank: at most 16 bytes x k for each wave of probes; 8 bytes for each slot of an inbox and for each
-// neighbour of a list in a round of NN-Descent.
+// Exchanged, a row and rank: at most 16 bytes x k for each wave of probes; 8 bytes for each slot of an inbox and for
+// each neighbour of a list in a round of NN-Descent.
 #pragma once
 
 #include <kith/communicator.hpp>
@@ -72,9 +72,10 @@ class GraphShare {
   void join(WorkingLists& lists, bool own, const HostArray<uint64_t>& room, const Resources& resources) const;
   // Completes the lists of all rows, of which each rank has those of its own.
   void give_lists(WorkingLists& lists, const Resources& resources) const;
-  // Offers wait in `slots` words of each row, the least of each slot: leaves those of all ranks for the rank's own rows.
-  // `room` has those of room_rows() rows. The others have read this rank's when it returns.
-  void gather_offers(uint64_t* offers, int64_t slots, const HostArray<uint64_t>& room, const Resources& resources) const;
+  // Offers wait in `slots` words of each row, the least of each slot: leaves those of all ranks for the rank's own
+  // rows. `room` has those of room_rows() rows. The others have read this rank's when it returns.
+  void gather_offers(uint64_t* offers, int64_t slots, const HostArray<uint64_t>& room,
+                     const Resources& resources) const;
   // The rows of all ranks whose lists are exchanged together; none of parts, which read them in place.
   int64_t room_rows() const;
   // The same of a part on a GPU: the rows whose lists it takes at a time, of so many that are its own, and the memory

@@ -74,7 +74,9 @@ __global__ void __launch_bounds__(kThreads)
   for (int64_t i = lane_index(); i < lists.length; i += 32) {
     uint32_t other = kNobody;
     if (i < draws) {
-      other = boundary == 0 ? other_row(number, drawn[i]) : before ? drawn[i] + static_cast<uint32_t>(boundary) : drawn[i];
+      other = boundary == 0 ? other_row(number, drawn[i])
+              : before      ? drawn[i] + static_cast<uint32_t>(boundary)
+                            : drawn[i];
     }
     named[place * lists.length + i] = other;
   }
@@ -119,8 +121,8 @@ __global__ void __launch_bounds__(kThreads)
 
 // Four threads for each. `kProducts`: of the kinds of key that are products, within the kernel.
 template <bool kProducts>
-__global__ void __launch_bounds__(kThreads)
-    key_kernel(const __grid_constant__ PairKeyRows rows, const uint32_t* named, int64_t places, int64_t first, int64_t count, uint64_t* offers) {
+__global__ void __launch_bounds__(kThreads) key_kernel(const __grid_constant__ PairKeyRows rows, const uint32_t* named,
+                                                       int64_t places, int64_t first, int64_t count, uint64_t* offers) {
   const int64_t i = (static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x) / kRowThreads;
   const bool there = i < count * places;
   const uint32_t other = there ? named[i] : kNobody;
@@ -138,8 +140,8 @@ int64_t batch_of(int64_t count, int64_t places, int64_t extra_bytes) {
 }
 
 // Canonical keys, or where there is a metric of the user's its distances.
-void launch_keys(const PairKeyRows& rows, const CustomSetsCuda* sets, const uint32_t* named, int64_t places, int64_t first,
-                 int64_t count, uint64_t* offers, cudaStream_t stream) {
+void launch_keys(const PairKeyRows& rows, const CustomSetsCuda* sets, const uint32_t* named, int64_t places,
+                 int64_t first, int64_t count, uint64_t* offers, cudaStream_t stream) {
   if (sets != nullptr) {
     for (int64_t done = 0; done < count; done += sets->room()) {
       const int64_t some = std::min(sets->room(), count - done);

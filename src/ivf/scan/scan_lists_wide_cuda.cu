@@ -459,7 +459,7 @@ class Multiplier {
     for (int first = 0; first < item.rows; first += kTileRows) {
       float terms[2];
       load_terms(item, first + lane_row, terms);
-      // Zeros, and not whatever is there: what is never written would be kept in registers from item to item.
+      // Set here, not by a first product that does not add: unwritten registers would stay live between items.
       float sums[kTiles][kQueries / 2] = {};
       int last_stage = 0;
 #pragma unroll 1

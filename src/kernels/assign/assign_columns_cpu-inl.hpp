@@ -15,6 +15,7 @@
 
 #include "kernels/assign/canonical_pair_cpu-inl.hpp"
 #include "kernels/assign/compare_task.hpp"
+#include "kernels/distance/to_floats_cpu-inl.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -275,7 +276,7 @@ HWY_INLINE hn::Vec<hn::Rebind<float, F64>> short_keys(int64_t cols, const Column
   for (int apart = kCanonicalLanes / 2; apart > 0; apart /= 2) {
     for (int j = 0; j < apart; ++j) lanes[j] = hn::Add(lanes[j], lanes[j + apart]);
   }
-  return hn::DemoteTo(hn::Rebind<float, F64>(), lanes[0]);
+  return to_floats(lanes[0]);
 }
 
 // Keys of a vector of rows, of up to kShortColumns columns, to the centres of these labels.

@@ -168,7 +168,7 @@ class NearestCentre::Block final : public PanelHits {
     if (limit < limits_[i]) limits_[i] = limit;
   }
 
-  // The nearest has no larger value. Roots that round to the same f32 are ties with slightly different sums.
+  // No nearest centre has a larger value. (Sums that differ slightly have the same f32 root, and are ties.)
   void lower_limit(int64_t i, float value) {
     if (packed_.kind() == KeyKind::l2) value += 0x1p-20f * std::max(value + own_.packed_.offset(i), 0.0f);
     limits_[i] = std::min(limits_[i], value);

@@ -14,6 +14,7 @@
 #include "kernels/distance/canonical_step_cpu-inl.hpp"
 #include "kernels/distance/distance_cpu.hpp"
 #include "kernels/distance/lane_order.hpp"
+#include "kernels/distance/to_floats_cpu-inl.hpp"
 
 #include <hwy/highway.h>
 
@@ -127,16 +128,15 @@ HWY_INLINE void put_keys(const TilePlace& place, int q, int v, Floats keys) {
 // canonical_key.
 template <KeyKind kKind>
 HWY_INLINE Floats key_of(Doubles sum, Doubles inverse_x, double inverse_q) {
-  const hn::Rebind<float, F64> d;
-  if constexpr (kKind == KeyKind::inner_product) return hn::DemoteTo(d, hn::Neg(sum));
-  if constexpr (kKind == KeyKind::l2) return hn::DemoteTo(d, hn::Sqrt(sum));
+  if constexpr (kKind == KeyKind::inner_product) return to_floats(hn::Neg(sum));
+  if constexpr (kKind == KeyKind::l2) return to_floats(hn::Sqrt(sum));
   if constexpr (kKind == KeyKind::cosine) {
     const Doubles one = hn::Set(F64(), 1.0);
-    if (inverse_q == 0.0) return hn::DemoteTo(d, one);
+    if (inverse_q == 0.0) return to_floats(one);
     const Doubles half = hn::Mul(hn::Set(F64(), 0.5), sum);
-    return hn::DemoteTo(d, hn::IfThenElse(hn::Eq(inverse_x, hn::Zero(F64())), one, half));
+    return to_floats(hn::IfThenElse(hn::Eq(inverse_x, hn::Zero(F64())), one, half));
   }
-  return hn::DemoteTo(d, sum);
+  return to_floats(sum);
 }
 
 template <KeyKind kKind>

@@ -63,13 +63,14 @@ HWY_INLINE void add_pairs(const int32_t* queries, const int32_t* rows, Sums (&su
   for (int v = 0; v < kVectors; ++v) {
     r[v] = widened<kSigned, kOdd>(hn::BitCast(U16(), hn::Load(d, rows + v * kLanes)));
   }
-  Sums unused = hn::Zero(d);
 #pragma GCC unroll 16
   for (int q = 0; q < kQueries; ++q) {
     const Words pair = hn::BitCast(I16(), hn::Set(d, queries[q]));
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) {
-      sums[q][v] = hn::ReorderWidenMulAccumulate(d, pair, r[v], sums[q][v], unused);
+      Sums odd = hn::Zero(d);  // stays zero where one instruction adds both products of a pair
+      sums[q][v] = hn::ReorderWidenMulAccumulate(d, pair, r[v], sums[q][v], odd);
+      if constexpr (HWY_TARGET == HWY_EMU128) sums[q][v] = hn::Add(sums[q][v], odd);
       __asm__("" : "+v"(sums[q][v].raw));  // or else g++ adds products up first, and has no register for sums
     }
     __asm__ volatile("" ::: "memory");  // nor where it broadcasts all pairs first

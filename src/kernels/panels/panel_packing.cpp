@@ -10,6 +10,7 @@
 #include "core/half.hpp"
 #include "core/scratch_layout.hpp"
 #include "kernels/distance/distance_cpu.hpp"
+#include "kernels/distance/to_floats_cpu-inl.hpp"
 #include "kernels/panels/rounded_panels.hpp"
 #include "rows/load_cpu-inl.hpp"
 
@@ -134,7 +135,7 @@ int64_t ScaleVector(const float* vector, int64_t cols, double scale, float* out)
   const auto times = hn::Set(d, scale);
   int64_t c = 0;
   for (; c + kDoubles <= cols; c += kDoubles) {
-    hn::StoreU(hn::DemoteTo(floats, hn::Mul(load_doubles(vector + c), times)), floats, out + c);
+    hn::StoreU(to_floats(hn::Mul(load_doubles(vector + c), times)), floats, out + c);
   }
   return c;
 }

@@ -50,7 +50,7 @@ KITH_HOST_DEVICE inline void perturb_codes(const Perturbation& perturbation, int
   for (int64_t k = 0; k < books && needed > 0; ++k) {
     if (k % 2 == 0) words = draws.pair(k / 2);
     const auto left = static_cast<uint64_t>(books - k);
-    // With probability needed / left.
+    // Skipped with probability 1 - needed / left.
     if (words.word[k % 2 * 2] * left >> 32 >= needed) continue;
     codes[k] = drawn_code(words.word[k % 2 * 2 + 1], bits);
     --needed;

@@ -76,8 +76,8 @@ double likely_own_pairs(int64_t size, int64_t length) {
   const auto wanted = static_cast<double>(length + 1);
   const int64_t measured = std::min(size, parts.tiles * kOperandTile);
   const double values = static_cast<double>(measured) / parts.rows_per_part;
-  // A part's least value is within the limit with probability 1 - (1 - p)^rows_per_part, p the share of such rows: about
-  // `wanted` of the parts are.
+  // A part's least value is within the limit with probability 1 - (1 - p)^rows_per_part, p the share of such rows:
+  // about `wanted` of the parts are.
   return values <= wanted ? rows : std::min(rows, -std::log1p(-wanted / values) / parts.rows_per_part * rows);
 }
 

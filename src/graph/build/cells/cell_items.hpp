@@ -47,7 +47,8 @@ struct WavePiece {
 };
 
 // The products of a piece, in items of at most `most` row tiles. Query tiles are numbered from the piece's first.
-std::vector<ProductItem> items_of(const CellLayout& layout, const WaveTiles& wave, const WavePiece& piece, int64_t most);
+std::vector<ProductItem> items_of(const CellLayout& layout, const WaveTiles& wave, const WavePiece& piece,
+                                  int64_t most);
 
 // Splits a piece that overflowed its buffer into about this many, at least two: by tiles of slots, or, with a single
 // one, into halves of its rows. One tile by one tile is not split further.

@@ -37,7 +37,8 @@ __global__ void __launch_bounds__(kThreads) pair_keys_kernel(const __grid_consta
   const uint32_t count = min(*task.count, task.capacity);
   const uint32_t step = gridDim.x * kPairsPerBlock;
   const uint32_t ahead = threadIdx.x % 32 / kRowThreads;  // of the warp's first pair
-  for (uint32_t first = blockIdx.x * kPairsPerBlock + threadIdx.x / 32 * (32 / kRowThreads); first < count; first += step) {
+  for (uint32_t first = blockIdx.x * kPairsPerBlock + threadIdx.x / 32 * (32 / kRowThreads); first < count;
+       first += step) {
     const uint64_t pair = task.pairs[min(first + ahead, count - 1)];
     const uint32_t query = task.place_rows[task.slots[pair >> 32]];
     const uint32_t row = task.place_rows[static_cast<uint32_t>(pair)];
@@ -58,8 +59,10 @@ __global__ void __launch_bounds__(kThreads)
   if (at < count) offer(lists, inboxes, from[at].row, from[at].neighbor);
 }
 
-// A warp looks at the counts of 32 rows and works on those that have offers; a list comes to shared memory if it is short.
-__global__ void __launch_bounds__(kThreads) merge_kernel(DeviceWorkingLists lists, CellInboxes inboxes, int64_t staged) {
+// A warp looks at the counts of 32 rows and works on those that have offers; a list comes to shared memory if it is
+// short.
+__global__ void __launch_bounds__(kThreads)
+    merge_kernel(DeviceWorkingLists lists, CellInboxes inboxes, int64_t staged) {
   extern __shared__ uint64_t shared[];
   uint64_t* const mine = shared + threadIdx.x / 32 * (inboxes.slots + staged);
   uint64_t* const here = mine + inboxes.slots;
@@ -96,7 +99,9 @@ __global__ void __launch_bounds__(kThreads) all_pairs_kernel(AllPairsTask task) 
   if (task.slots[slot] == kNoPlace || task.place_rows[place] == kNoPlace) return;
   if (*static_cast<volatile uint32_t*>(task.count) >= kManyPairs) return;
   const uint32_t out = atomicAdd(task.count, 1u);
-  if (out < task.capacity) task.pairs[out] = static_cast<uint64_t>(task.first_slot + slot) << 32 | static_cast<uint64_t>(place);
+  if (out < task.capacity) {
+    task.pairs[out] = static_cast<uint64_t>(task.first_slot + slot) << 32 | static_cast<uint64_t>(place);
+  }
 }
 
 }  // namespace

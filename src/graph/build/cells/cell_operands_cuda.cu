@@ -143,7 +143,8 @@ struct PlaceWindow {
     // Halves: 2^-11 of each value, or half of the smallest step, and what centring or scaling lost.
     const float rounding = norm * (0x1p-11f + 2.4e-7f) * 1.001f + 0x1p-24f * sqrtf(static_cast<float>(cells.cols));
     const bool product = cells.kind == KeyKind::inner_product;
-    query = {{norm, bytes ? 0.0f : fminf(rounding, bounds.rows.residual)}, product ? 0.0 : 2 * own, product ? own : 0.0};
+    query = {
+        {norm, bytes ? 0.0f : fminf(rounding, bounds.rows.residual)}, product ? 0.0 : 2 * own, product ? own : 0.0};
     sure = bounds.unsure == 0;
   }
 

@@ -58,8 +58,8 @@ __device__ void for_cells(const CellColumns& columns, int64_t part, const Use& u
   }
 }
 
-// Where counters fit shared memory a block counts there first, and takes what it needs of each cell at once: many rows name
-// the same cell, and counters in device memory would make them wait for each other.
+// Where counters fit shared memory a block counts there first, and takes what it needs of each cell at once: many rows
+// name the same cell, and counters in device memory would make them wait for each other.
 __device__ void zero_counters(uint32_t* counters, int64_t cells) {
   for (int64_t cell = threadIdx.x; cell < cells; cell += blockDim.x) counters[cell] = 0;
   __syncthreads();
@@ -95,8 +95,9 @@ __device__ void put_next(const CellColumns& columns, int64_t part, int64_t cells
             [&](int64_t row, uint32_t cell) { put(row, atomicAdd((fits ? shared : next) + cell, 1u)); });
 }
 
-__global__ void __launch_bounds__(kCountThreads) places_kernel(CellColumns columns, int64_t part, int64_t cells, bool fits,
-                                                               uint32_t* next, uint32_t* places, uint32_t* row_places) {
+__global__ void __launch_bounds__(kCountThreads)
+    places_kernel(CellColumns columns, int64_t part, int64_t cells, bool fits, uint32_t* next, uint32_t* places,
+                  uint32_t* row_places) {
   put_next(columns, part, cells, fits, next, [&](int64_t row, uint32_t place) {
     places[place] = static_cast<uint32_t>(row);
     if (row_places != nullptr) row_places[row] = place;
@@ -104,8 +105,8 @@ __global__ void __launch_bounds__(kCountThreads) places_kernel(CellColumns colum
 }
 
 __global__ void __launch_bounds__(kCountThreads)
-    slots_kernel(CellColumns columns, int64_t part, int64_t cells, bool fits, const uint32_t* row_places, uint32_t* next,
-                 uint32_t* slots) {
+    slots_kernel(CellColumns columns, int64_t part, int64_t cells, bool fits, const uint32_t* row_places,
+                 uint32_t* next, uint32_t* slots) {
   put_next(columns, part, cells, fits, next, [&](int64_t row, uint32_t slot) {
     if (slot < kNoSlots) slots[slot] = row_places[row];
   });

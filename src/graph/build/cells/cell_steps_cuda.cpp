@@ -217,8 +217,8 @@ class CellStepsCuda final : public CellSteps {
   }
 
   // How little products tell of rows of such norms, from 0 to 1, for half of the control rows: whether their error is
-  // large beside the distance of the last neighbour. Then many pairs of a cell are within it, since rows near each other
-  // are often about as far apart.
+  // large beside the distance of the last neighbour. Then many pairs of a cell are within it, since rows near each
+  // other are often about as far apart.
   double blur_of(const OperandBounds& rows, float sample_largest) const {
     constexpr double kAllBlurred = 0.15;  // of the squared distance
     const bool exact_products = operands_.type == OperandType::bytes || operands_.kind == KeyKind::inner_product;
@@ -246,7 +246,8 @@ class CellStepsCuda final : public CellSteps {
   int64_t part(int64_t first, int64_t end, ProgressMeter& meter) {
     const WaveTiles wave = collect(first, end);
     const PairKeyRows keys{rows_.rows(), operands_.cols, operands_.kind};
-    compare_.compare({keys, operands_, lists_, nullptr, by_products_}, *layout_, wave, slots_.data(), first == 0, meter);
+    compare_.compare({keys, operands_, lists_, nullptr, by_products_}, *layout_, wave, slots_.data(), first == 0,
+                     meter);
     meter.add(own_rows() * (end - first));
     meter.poll();
     return wave.pairs;
@@ -293,9 +294,9 @@ class CellStepsCuda final : public CellSteps {
   double blur_ = 0;
 };
 
-// Waves by a metric that is no product: the CPU compares, and the lists go to and fro. The GPU's waves are products.
-// What cells begin NN-Descent with is little by other metrics, and must be the same bytes. Memory on the host: the
-// rows, the lists, and what the CPU's steps take.
+// Waves by a metric that is no product: the CPU compares, and the lists are copied there and back. The GPU's waves are
+// products. What cells begin NN-Descent with is little by other metrics, and must be the same bytes. Memory on the
+// host: the rows, the lists, and what the CPU's steps take.
 class CellStepsOnHost final : public CellSteps {
  public:
   CellStepsOnHost(const GraphListsCuda& lists, const CellsParams& params)

@@ -74,7 +74,9 @@ void CellWorker::run(uint32_t first_row, int64_t row_count, const uint32_t* quer
 void CellWorker::put_similar_limits_together() {
   constexpr int kClassBits = 8;
   limits_.clear();
-  for (const uint32_t row : rows_) limits_.push_back(lists_.threshold(all_.row_at(row)));  // others lower them meanwhile
+  for (const uint32_t row : rows_) {
+    limits_.push_back(lists_.threshold(all_.row_at(row)));  // others lower them meanwhile
+  }
   const auto [least, most] = std::minmax_element(limits_.begin(), limits_.end());
   const int shift = std::max(0, static_cast<int>(std::bit_width(*most - *least)) - kClassBits);
   const uint32_t largest = *most;

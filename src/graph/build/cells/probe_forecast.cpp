@@ -173,7 +173,8 @@ class Forecast {
     }
     // Pairs come by control row: what is left is to sort those of each.
     for (auto first = at.begin(); first != at.end();) {
-      const auto end = std::find_if(first, at.end(), [&](const NearPair& one) { return one.control != first->control; });
+      const auto end =
+          std::find_if(first, at.end(), [&](const NearPair& one) { return one.control != first->control; });
       std::sort(first, end, [](const NearPair& a, const NearPair& b) { return a.row < b.row; });
       first = end;
     }

@@ -51,7 +51,7 @@ bool GatheredRows::add(const uint32_t* rows, int64_t count) {
   const int64_t before = count_;
   for (int64_t i = 0; i < count; ++i) {
     if (rows[i] == kNobody || has(rows[i])) continue;
-    if (count_ == most_) {  // those just added, which are at the end of the list, go again
+    if (count_ == most_) {  // takes back what this call has added, the end of the list
       for (int64_t at = before; at < count_; ++at) bits_[listed_[at] / 64] &= ~(uint64_t{1} << listed_[at] % 64);
       count_ = before;
       return false;
@@ -73,7 +73,8 @@ void GatheredRows::load() {
   });
 }
 
-// Sorts the rows. Without a pass over all of the file's where they are few: then only the words that hold one are counted.
+// Sorts the rows. Without a pass over all of the file's where they are few: then only the words that hold one are
+// counted.
 void GatheredRows::count_places() {
   if (are_few()) {
     std::sort(listed_.data(), listed_.data() + count_);

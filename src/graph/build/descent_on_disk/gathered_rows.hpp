@@ -1,8 +1,8 @@
 // Rows of a file that some joins need, gathered in memory: the numbers of their rows become places, in the same order.
 //
-// A bit for each row of the file says whether it is here; with the bits counted before every word, a row's place is found
-// by counting a few more. Rows that lie near each other are one read. A file that is not read by several threads at once
-// (compressed, HDF5) is read by one, from front to back.
+// A bit for each row of the file says whether it is here; with the bits counted before every word, a row's place is
+// found by counting a few more. Rows that lie near each other are one read. A file that is not read by several threads
+// at once (compressed, HDF5) is read by one, from front to back.
 //
 // Memory: 3/16 of a byte for each row of the file, and the gathered rows.
 #pragma once
@@ -17,6 +17,8 @@
 #include <cstdint>
 
 namespace kith {
+
+inline constexpr int64_t kMostGathered = int64_t{1} << 24;  // rows at a time
 
 class GatheredRows {
  public:

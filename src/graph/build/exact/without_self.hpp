@@ -35,6 +35,7 @@ inline void put_without_self(Neighbors found, int64_t first, const NeighborsView
 
 // The same in GPU memory: `found`, out.k + 1 per row, and `out` must be on the same device. Enqueues on the resources'
 // stream, or waits if there is none.
-void put_without_self_cuda(const NeighborsView& found, int64_t first, const NeighborsView& out, const Resources& resources);
+void put_without_self_cuda(const NeighborsView& found, int64_t first, const NeighborsView& out,
+                           const Resources& resources);
 
 }  // namespace kith

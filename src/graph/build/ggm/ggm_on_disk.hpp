@@ -2,8 +2,8 @@
 // same shards, under any limit that has room for the graph of one of them, after any number of kills. Graphs that are
 // given are merged under any limit: two that have no room in memory are merged from disk (descent_on_disk.hpp).
 //
-//   graph-3     the graph of shard 3, and the hashes of its rows, which are verified when they are read again, but for rows
-//               that are gathered for a merge from disk: those are verified when the process starts
+//   graph-3     the graph of shard 3, and the hashes of its rows, which are verified when they are read again, but for
+//               rows that are gathered for a merge from disk: those are verified when the process starts
 //   lists-3     the nearest neighbours of its rows so far, over all shards merged with it
 //   join-3-5-…  the merge of these two, where it is made from disk
 //   pair-3-5    marks that both shards' lists include their merged graph: written last, so that an unfinished pair is
@@ -13,47 +13,19 @@
 // graphs, and the same for lists. Writes: 8 k bytes per row of both shards for each pair.
 #pragma once
 
-#include <kith/graph_merge.hpp>
 #include <kith/graph_report.hpp>
-#include <kith/knn_graph.hpp>
 #include <kith/resources.hpp>
-#include <kith/vector_file.hpp>
 
 #include "core/footprint.hpp"
 #include "graph/build/cells_on_disk/cells_on_disk.hpp"
-#include "io/work_folder.hpp"
+#include "graph/build/ggm/shard_work.hpp"
 
 #include <cstdint>
-#include <functional>
-#include <optional>
-#include <string>
-#include <vector>
 
 namespace kith {
 
-// Rows and, if known, their graph, with ids relative to the first row.
-struct DiskShard {
-  VectorFile x;
-  std::optional<KnnGraph> graph;
-};
-
-// Shards and how to build and merge their graphs. All have the same columns, dtype, metric and k.
-struct ShardWork {
-  std::vector<DiskShard> shards;
-  KnnGraphParams graphs;    // for shards that have no graph yet
-  GraphMergeParams merges;
-  WorkManifest manifest;
-  std::vector<std::string> names = {};  // of shards whose graphs are given, in errors; x1, x2, ... if there are none
-  std::function<void(GraphReport&)> put_method;  // writes the method's name and parameters to the report
-};
 GraphReport merge_on_disk(const ShardWork& work, const DiskWork& disk, GraphSink& sink, const Resources& resources);
 // The least memory of merge_on_disk(). `most_rows`: those of the disk's work.
 Footprint merge_on_disk_footprint(const ShardWork& work, const Resources& resources, int64_t most_rows = INT64_MAX);
-
-// Writes the parameters of merging to a manifest.
-void put_merge_params(const GraphMergeParams& params, WorkManifest& manifest);
-
-// The shards for these parameters.
-ShardWork ggm_work(const VectorFile& x, const KnnGraphParams& params);
 
 }  // namespace kith

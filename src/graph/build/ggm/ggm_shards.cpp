@@ -18,15 +18,6 @@ namespace {
 // Two shards whose working lists have so many neighbours together take some 20 GB beside their vectors.
 constexpr int64_t kListedInAShard = 160'000'000;
 
-// All of them, where each has room for a shard.
-Resources devices_for_shards(const Resources& resources, const StepWork& make) {
-  if (!is_shared(resources)) return resources;
-  const Footprint needed = needed_by_parts(resources, [&](const Resources& part) {
-    return footprint_of_call(part, [&](const Resources& counting) { make(0, counting); });
-  });
-  return parts_have_room("graphs of shards", needed, resources) ? resources : resources.with_device(resources.device());
-}
-
 }  // namespace
 
 GgmShards::GgmShards(int64_t all_rows, const KnnGraphParams& params) : rows(all_rows) {
@@ -82,7 +73,9 @@ GraphReport ggm_graph(const MatrixView& x, const NeighborsView& out, const KnnGr
     });
     if (!out.space.host_readable()) wait_for_stream(out.space.device, part);
   };
-  const Resources devices = devices_for_shards(resources, make);
+  const Resources devices = all_parts_or_first("graphs of shards", resources, [&](const Resources& part) {
+    return footprint_of_call(part, [&](const Resources& counting) { make(0, counting); });
+  });
   if (is_shared(devices)) wait_for_caller(devices, x.space(), out.space);
   deal_steps(shards.count, devices, make);
   std::vector<GraphPart> parts;

@@ -90,9 +90,10 @@ void check_edges(const KnnGraph& graph, RowSource& x, std::string_view what, boo
                       what, row, other, told, name_of(metric), distance));
     }
     if (must_equal) {
-      throw InvalidArgument(fmt::format("{} says that rows {} and {} are {} apart by {}, where Kith computes {}; refine a "
-                                        "graph that others have built first",
-                                        what, row, other, told, name_of(metric), distance));
+      throw InvalidArgument(
+          fmt::format("{} says that rows {} and {} are {} apart by {}, where Kith computes {}; refine a "
+                      "graph that others have built first",
+                      what, row, other, told, name_of(metric), distance));
     }
   }
 }

@@ -18,8 +18,8 @@
 
 namespace kith {
 
-// Whether a graph's distances must be those of its rows, to the last bit or as others round them, or may differ, such as
-// those of compressed rows.
+// Whether a graph's distances must be those of its rows, to the last bit or as others round them, or may differ, such
+// as those of compressed rows.
 enum class PartDistances : uint8_t { as_computed, of_rows, any };
 
 // Thrown for a graph that was built from vectors other than its rows.

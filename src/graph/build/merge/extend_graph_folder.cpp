@@ -7,8 +7,9 @@
 
 #include "core/within_limits.hpp"
 #include "graph/build/exact/exact_graph.hpp"
+#include "graph/build/ggm/ggm_on_disk.hpp"
 #include "graph/build/ggm/graph_parts.hpp"
-#include "graph/build/ggm/merge_work.hpp"
+#include "graph/build/ggm/shard_work.hpp"
 #include "graph/build/merge/extend_on_disk.hpp"
 #include "graph/build/merge/new_rows.hpp"
 #include "graph/build/method/folder_sink.hpp"

@@ -183,7 +183,6 @@ void merge_two(GraphWork& work, const GraphPart& a, const GraphPart& b, const Gr
 // results that not all can use, CPUs beside GPUs, few rows, or no room.
 bool merge_two_on_devices(GraphWork& work, const std::vector<GraphPart>& parts, const GraphMergeParams& params,
                           const Resources& given) {
-  const std::vector<DeviceParts> devices = given.devices();
   const DeviceKind kind = work.resources.device().kind;
   const int64_t rows = work.out.queries;
   const int64_t length = merge_list_length(params, work.out.k);
@@ -194,22 +193,23 @@ bool merge_two_on_devices(GraphWork& work, const std::vector<GraphPart>& parts, 
                                [&](const GraphPart& part) {
                                  return is_divided(part.x.space(), given) && is_divided(part.graph.space(), given);
                                }) &&
-                   std::all_of(devices.begin(), devices.end(),
-                               [&](const DeviceParts& one) { return one.device.kind == kind; });
+                   are_of_one_kind(given) && given.device().kind == kind;
   if (!may) return false;
-  Footprint needed = needed_by_parts(given, [&](const Resources& part) {
-    return footprint_of_call(part, [&](const Resources& counting) {
+  Footprint exchanged;
+  if (kind == DeviceKind::cuda) {
+    const int64_t joined = on_host ? rows * parts[0].x.cols() * size_of(parts[0].x.dtype()) : 0;
+    exchanged = {divide_up(joined, given.parts()),
+                 GraphShare::device_bytes_to_gather(rows, kInboxSlots, given.parts())};
+  }
+  const auto needs = [&](const Resources& part) {
+    const Footprint merging = footprint_of_call(part, [&](const Resources& counting) {
       GraphWork counted("merge", parts, work.out, counting);
       merge_two(counted, {counted.near(parts[0].graph), parts[0].x}, {counted.near(parts[1].graph), parts[1].x}, params,
                 false);
     });
-  });
-  if (kind == DeviceKind::cuda) {
-    const int64_t joined = on_host ? rows * parts[0].x.cols() * size_of(parts[0].x.dtype()) : 0;
-    needed = needed.beside({divide_up(joined, given.parts()),
-                            GraphShare::device_bytes_to_gather(rows, kInboxSlots, given.parts())});
-  }
-  if (!parts_have_room("merging graphs", needed, given)) return false;
+    return merging.beside(exchanged);
+  };
+  if (!needed_if_all_have_room("merging graphs", given, needs)) return false;
   const Resources one = work.resources.with_progress({});
   const JoinedRows both(parts[0].x, parts[1].x, on_host ? Device::cpu() : one.device(), one);
   wait_for_caller(given, parts[0].x.space(), parts[1].x.space(), work.out.space);
@@ -261,15 +261,15 @@ void offer_merged(const KnnGraph& pair, const int64_t (&begin)[2], int64_t bound
   });
 }
 
-// Those of several devices that merge pairs: all, where each has room for one. They need rows that all of them can read.
+// Those of several devices that merge pairs: all, where each has room for one. They need rows that all of them can
+// read.
 Resources devices_for_pairs(const std::vector<GraphPart>& parts, const Resources& one, const Resources& given,
                             const std::function<void(const Resources&)>& merge_largest) {
   const bool divided = std::all_of(parts.begin(), parts.end(),
                                    [&](const GraphPart& part) { return is_divided(part.x.space(), given); });
   if (!divided) return one;
-  const Footprint needed =
-      needed_by_parts(given, [&](const Resources& part) { return footprint_of_call(part, merge_largest); });
-  return parts_have_room("merging graphs", needed, given) ? given : one;
+  const auto needs = [&](const Resources& part) { return footprint_of_call(part, merge_largest); };
+  return needed_if_all_have_room("merging graphs", given, needs) ? given : one;
 }
 
 // More than two, or one: pair by pair, whose graphs are put together on the host. Several devices are dealt pairs.

@@ -65,7 +65,7 @@ struct GraphRanks {
     return cells;
   }
   DescentParams share_of(DescentParams rounds) const {
-    rounds.rules.gathered_rows = rows_at_once;
+    rounds.gathered_rows = rows_at_once;
     return rounds;
   }
   bool are_parts() const { return share != nullptr && share->are_parts(); }
@@ -181,20 +181,20 @@ std::optional<BuildOutcome> build_soonest(GraphLists& lists, const MatrixView& x
     return may_descend ? descend(lists, rounds, length, counted, by) : counted;
   }
   const ProbeForecast& forecast = steps->forecast();
-  const auto settled_by_all = [&](GraphMethod found) {  // each part measures blur by itself
+  const auto first_part_says = [&](GraphMethod found) {  // each part measures blur by itself
     if (by.are_parts()) by.share->take_first(&found, 1);
     return found;
   };
-  GraphMethod method = settled_by_all(choice.before_cut(forecast, steps->blur()));
+  GraphMethod method = first_part_says(choice.before_cut(forecast, steps->blur()));
   if (method != GraphMethod::exact) {
     steps->learn();
-    method = settled_by_all(choice.before_cut(forecast, steps->blur()));
+    method = first_part_says(choice.before_cut(forecast, steps->blur()));
   }
   if (forecast.needed > 0) report.forecast = {forecast.needed, static_cast<int64_t>(choice.least_work(forecast).pairs)};
   if (method != GraphMethod::exact) {
     steps->cut();
     put_forecast(*steps, report);
-    method = settled_by_all(choice.after_cut(forecast, report.forecast->comparisons, steps->blur()));
+    method = first_part_says(choice.after_cut(forecast, report.forecast->comparisons, steps->blur()));
   }
   const std::string by_cells = report.forecast ? fmt::format("{} probes would do by cells", report.forecast->probes)
                                                : std::string("cells could not be sooner");
@@ -258,28 +258,28 @@ bool all_fit(const MatrixView& x, const KnnGraphParams& params) {
   return x.rows() - 1 <= length;
 }
 
-struct SettledGraph {
+struct GraphChoice {
   KnnGraphParams params;  // the method that is used, with parameters of its own where it was left to us
   Device device;
 
   bool is_exact(const MatrixView& x) const { return params.method == GraphMethod::exact || all_fit(x, params); }
 };
 
-SettledGraph settled(const MatrixView& x, const NeighborsView& out, const KnnGraphParams& params,
-                     const GraphProblem& problem, const Resources& resources) {
-  SettledGraph settled{params, resources.device()};
+GraphChoice choose_graph(const MatrixView& x, const NeighborsView& out, const KnnGraphParams& params,
+                         const GraphProblem& problem, const Resources& resources) {
+  GraphChoice choice{params, resources.device()};
   if (params.method == GraphMethod::exact || params.recall == 1) {
-    settled.params.method = GraphMethod::exact;
-    return settled;
+    choice.params.method = GraphMethod::exact;
+    return choice;
   }
-  settled.device = device_of(x, out, problem, params.method, resources);
-  if (params.method != GraphMethod::automatic) return settled;
-  settled.params.method = first_method(problem, problem.most.judge(settled.device.kind));
-  if (settled.params.method == GraphMethod::nn_descent) {
+  choice.device = device_of(x, out, problem, params.method, resources);
+  if (params.method != GraphMethod::automatic) return choice;
+  choice.params.method = first_method(problem, problem.most.judge(choice.device.kind));
+  if (choice.params.method == GraphMethod::nn_descent) {
     resources.log(LogLevel::info, fmt::format("graph of {} rows on {}: nn_descent for a recall of {}", x.rows(),
-                                              name_of(settled.device), params.recall));
+                                              name_of(choice.device), params.recall));
   }
-  return settled;
+  return choice;
 }
 
 // Whether parts divide the work on these rows and results, which are on the host or on the GPU that the parts are of.
@@ -288,22 +288,22 @@ bool is_divided(const MatrixView& x, const NeighborsView& out, const Resources& 
 }
 
 // Every part has all rows and lists, and compares its share of the rows with all of them. Where one has no room for
-// that, and where CPUs work beside GPUs, the first does all.
-bool fit_on_parts(const MatrixView& x, const NeighborsView& out, const KnnGraphParams& params, const GraphBounds& most,
-                  const Resources& resources, Footprint& needed) {
-  const DeviceKind kind = resources.device().kind;
-  for (const DeviceParts& one : resources.devices()) {
-    if (one.device.kind != kind) return false;
+// that, and where CPUs work beside GPUs, the first does all. Returns what each part needs.
+std::optional<Footprint> fit_on_parts(const MatrixView& x, const NeighborsView& out, const KnnGraphParams& params,
+                                      const GraphBounds& most, const Resources& resources) {
+  const bool on_gpus = resources.device().kind == DeviceKind::cuda;
+  if (!are_of_one_kind(resources) || (on_gpus && params.k > kLongestDeviceList)) return std::nullopt;
+  const int parts = resources.parts();
+  Footprint exchanged;
+  if (on_gpus) {
+    exchanged.device = std::max(GraphShare::device_bytes_to_join(x.rows(), params.k, parts),
+                                GraphShare::device_bytes_to_gather(x.rows(), kInboxSlots, parts));
   }
-  if (kind == DeviceKind::cuda && params.k > kLongestDeviceList) return false;
-  needed = needed_by_parts(resources, [&](const Resources& part) {
-    return footprint_of_call(part, [&](const Resources& counting) { (void)build_graph(x, out, params, counting, most); });
-  });
-  if (kind == DeviceKind::cuda) {
-    needed = needed.beside({0, std::max(GraphShare::device_bytes_to_join(x.rows(), params.k, resources.parts()),
-                                        GraphShare::device_bytes_to_gather(x.rows(), kInboxSlots, resources.parts()))});
-  }
-  return parts_have_room(fmt::format("graph of {} rows", x.rows()), needed, resources);
+  const auto needs = [&](const Resources& part) {
+    const auto build = [&](const Resources& counting) { (void)build_graph(x, out, params, counting, most); };
+    return footprint_of_call(part, build).beside(exchanged);
+  };
+  return needed_if_all_have_room(fmt::format("graph of {} rows", x.rows()), resources, needs);
 }
 
 GraphReport graph_on_parts(const MatrixView& x, const NeighborsView& out, const KnnGraphParams& params,
@@ -323,7 +323,8 @@ GraphReport graph_on_parts(const MatrixView& x, const NeighborsView& out, const 
 
 GraphReport exact_report(const MatrixView& x, const NeighborsView& out, const KnnGraphParams& params,
                          const GraphRanks& by) {
-  by.share == nullptr ? exact_graph(x, out, params, by.resources) : exact_graph(x, out, params, *by.share, by.resources);
+  by.share == nullptr ? exact_graph(x, out, params, by.resources)
+                      : exact_graph(x, out, params, *by.share, by.resources);
   GraphReport report;
   report.method = name_of(GraphMethod::exact);
   report.recall = exact_recall(x.rows());
@@ -427,19 +428,18 @@ GraphReport build_graph(const MatrixView& x, const NeighborsView& out, const Knn
   if (counts_only(resources)) share = nullptr;
   GraphProblem problem = problem_of(x, params);
   problem.most = most;
-  const SettledGraph settled_graph = settled(x, out, params, problem, resources);
-  const KnnGraphParams& chosen = settled_graph.params;
-  if (settled_graph.is_exact(x)) return exact_report(x, out, chosen, {resources, share});
+  const GraphChoice choice = choose_graph(x, out, params, problem, resources);
+  const KnnGraphParams& chosen = choice.params;
+  if (choice.is_exact(x)) return exact_report(x, out, chosen, {resources, share});
   check_graph_size(x.rows(), params.k);
   check_knn(RowsInfo(x), RowsInfo(x), {params.k, params.metric});
   check_output(out, x.rows(), params.k);
-  Footprint needed;
   const bool by_lists = chosen.method == GraphMethod::cells || chosen.method == GraphMethod::nn_descent;
-  if (share == nullptr && by_lists && is_divided(x, out, resources) &&
-      fit_on_parts(x, out, params, most, resources, needed)) {
-    return graph_on_parts(x, out, params, most, needed, resources);
+  if (share == nullptr && by_lists && is_divided(x, out, resources)) {
+    const std::optional<Footprint> needed = fit_on_parts(x, out, params, most, resources);
+    if (needed) return graph_on_parts(x, out, params, most, *needed, resources);
   }
-  const Resources on_device = resources.with_device(settled_graph.device);
+  const Resources on_device = resources.with_device(choice.device);
   const GraphRanks there{on_device, share, rows_at_once};
   if (params.method == GraphMethod::automatic) return chosen_report(x, out, chosen, problem, there);
   if (params.method == GraphMethod::ggm) {
@@ -464,9 +464,9 @@ KnnGraph knn_graph_of(const MatrixView& x, const KnnGraphParams& params, const G
   check_graph_size(x.rows(), params.k);
   check_search(RowsInfo(x), RowsInfo(x), params.metric);
   if (is_narrowed(x)) {
-    return with_narrowed("the graph", "x", x, params.metric, resources, [&](const MatrixView& rows, const Resources& used) {
-      return knn_graph_of(rows, params, share, used);
-    });
+    return with_narrowed(
+        "the graph", "x", x, params.metric, resources,
+        [&](const MatrixView& rows, const Resources& used) { return knn_graph_of(rows, params, share, used); });
   }
   const GraphOutputShape shape{x.rows(), params.k, x.space().host_readable() ? MemorySpace::host() : x.space()};
   return within_limits("the graph", resources, [&](const Resources& used) {
@@ -486,9 +486,9 @@ GraphReport knn_graph_of(const MatrixView& x, const NeighborsView& out, const Kn
                          const GraphShare* share, const Resources& resources) {
   params.validate();
   if (is_narrowed(x)) {
-    return with_narrowed("the graph", "x", x, params.metric, resources, [&](const MatrixView& rows, const Resources& used) {
-      return knn_graph_of(rows, out, params, share, used);
-    });
+    return with_narrowed(
+        "the graph", "x", x, params.metric, resources,
+        [&](const MatrixView& rows, const Resources& used) { return knn_graph_of(rows, out, params, share, used); });
   }
   return within_limits("the graph", resources, [&](const Resources& used) {
     const auto build = [&](const Resources& counted) {

@@ -19,10 +19,11 @@ int64_t FolderSink::bytes_beside(const std::string& folder) const {
   if (on_the_same_disk(folder_, folder)) return bytes;
   const int64_t free = real_disk().free_bytes(folder_);
   if (free >= bytes) return 0;
-  throw IoError(fmt::format("not enough space for the graph in '{}': {} ({} bytes) are needed, {} are free; free some, or "
-                            "name a folder on another disk",
-                            folder_, format_bytes(bytes), bytes, format_bytes(free)),
-                folder_, ENOSPC);
+  throw IoError(
+      fmt::format("not enough space for the graph in '{}': {} ({} bytes) are needed, {} are free; free some, or "
+                  "name a folder on another disk",
+                  folder_, format_bytes(bytes), bytes, format_bytes(free)),
+      folder_, ENOSPC);
 }
 
 void FolderSink::begin() {

@@ -9,7 +9,7 @@
 #include "graph/build/exact_on_disk/exact_on_disk.hpp"
 #include "graph/build/ggm/ggm_on_disk.hpp"
 #include "graph/build/ggm/ggm_shards.hpp"
-#include "graph/build/ggm/merge_work.hpp"
+#include "graph/build/ggm/shard_work.hpp"
 #include "graph/build/method/build_graph.hpp"
 #include "graph/build/method/folder_sink.hpp"
 #include "graph/build/method/graph_on_ranks.hpp"
@@ -101,16 +101,19 @@ void refuse_steps(const VectorFile& x, const std::string& folder, const KnnGraph
                   const Resources& resources) {
   const std::string steps = steps_folder(folder, work);
   if (WorkFolder::holds_work(real_disk(), steps)) {
-    throw InvalidArgument(fmt::format("the folder '{}' holds work that was not ended, and this graph, by {}, is built without "
-                                      "it; give the parameters that it was begun with, or remove the folder",
-                                      steps, name_of(params.method)));
+    throw InvalidArgument(
+        fmt::format("the folder '{}' holds work that was not ended, and this graph, by {}, is built without "
+                    "it; give the parameters that it was begun with, or remove the folder",
+                    steps, name_of(params.method)));
   }
   if (params.method == GraphMethod::nn_descent) {
-    throw Unsupported("nn_descent builds its graph in memory and keeps no steps; leave work and keep_work out, or name the "
-                      "method cells, ggm or exact");
+    throw Unsupported(
+        "nn_descent builds its graph in memory and keeps no steps; leave work and keep_work out, or name the "
+        "method cells, ggm or exact");
   }
-  resources.log(LogLevel::info, fmt::format("the graph of {} rows is built in memory at once: no steps are kept in '{}'",
-                                            x.rows(), steps));
+  resources.log(
+      LogLevel::info,
+      fmt::format("the graph of {} rows is built in memory at once: no steps are kept in '{}'", x.rows(), steps));
 }
 
 // Few rows are all compared in memory, and one shard is no less than all.
@@ -189,7 +192,9 @@ GraphReport graph_from_disk(const VectorFile& x, const std::string& folder, cons
     warn_if_missed(report, params.recall, "allow more probes, or use exact", resources);
     return report;
   }
-  if (by_cells || report.method == name_of(GraphMethod::exact)) return exact_to_folder(x, folder, params, work, true, resources);
+  if (by_cells || report.method == name_of(GraphMethod::exact)) {
+    return exact_to_folder(x, folder, params, work, true, resources);
+  }
   // Rounds need memory, which they name.
   const KnnGraph graph = knn_graph(x, params, resources);
   save_graph_folder(graph, folder, work.form, resources);
@@ -222,8 +227,9 @@ void check_work_part(const VectorFile& x, const KnnGraphParams& params, const Wo
                                   part.number, part.count));
   }
   if (x.rows() - 1 <= params.k) {
-    throw Unsupported(fmt::format("part {}/{}: the graph of {} rows with k = {} is not built from disk; leave the part out",
-                                  part.number, part.count, x.rows(), params.k));
+    throw Unsupported(
+        fmt::format("part {}/{}: the graph of {} rows with k = {} is not built from disk; leave the part out",
+                    part.number, part.count, x.rows(), params.k));
   }
 }
 
@@ -287,8 +293,8 @@ void check_parts(const std::vector<GraphOfFile>& parts) {
   for (size_t i = 0; i < parts.size(); ++i) {
     const auto& [graph, x] = parts[i];
     if (graph.rows() != x.rows()) {
-      throw InvalidArgument(fmt::format("graph {} has {} rows, and '{}' has {}; give the vectors that it was built of", i + 1,
-                                        graph.rows(), x.path(), x.rows()));
+      throw InvalidArgument(fmt::format("graph {} has {} rows, and '{}' has {}; give the vectors that it was built of",
+                                        i + 1, graph.rows(), x.path(), x.rows()));
     }
     if (graph.k() != parts[0].graph.k() || graph.metric() != parts[0].graph.metric()) {
       throw InvalidArgument(fmt::format("graph 1 is of k = {} by {}, and graph {} of k = {} by {}; build all alike",

@@ -28,16 +28,17 @@ std::string text_of(const std::optional<Value>& value) {
 }
 
 std::string describe(const RowsInfo& x, const KnnGraphParams& params) {
-  return fmt::format("a graph by {} of {} {} rows of {} values, k = {}, metric {}, cells {}, probes {}, recall {}, seed {}, "
-                     "check_finite {}",
-                     name_of(params.method), x.rows, name_of(x.dtype), x.cols, params.k, name_of(params.metric),
-                     text_of(params.cells), text_of(params.probes), params.recall, params.seed, params.check_finite);
+  return fmt::format(
+      "a graph by {} of {} {} rows of {} values, k = {}, metric {}, cells {}, probes {}, recall {}, seed {}, "
+      "check_finite {}",
+      name_of(params.method), x.rows, name_of(x.dtype), x.cols, params.k, name_of(params.metric), text_of(params.cells),
+      text_of(params.probes), params.recall, params.seed, params.check_finite);
 }
 std::string describe_rounds(const KnnGraphParams& params) {
   const auto named = [](const auto& value) { return value ? std::string(name_of(*value)) : std::string("by default"); };
   return fmt::format("start {}, samples {}, list_length {}, iterations {}, delta {}, update {}, shards {}",
-                     named(params.start), text_of(params.samples), text_of(params.list_length), text_of(params.iterations),
-                     text_of(params.delta), named(params.update), text_of(params.shards));
+                     named(params.start), text_of(params.samples), text_of(params.list_length),
+                     text_of(params.iterations), text_of(params.delta), named(params.update), text_of(params.shards));
 }
 
 // The file that a rank leaves when it throws. Others look for it now and then, as they are asked whether to stop.
@@ -89,9 +90,10 @@ GraphReport graph_on_ranks(Communicator& ranks, const VectorFile& x, const std::
   together(ranks, [&] {
     if (!work.part.alone()) throw InvalidArgument("ranks are the parts of the work; leave the part out");
     if (!is_shared_from_disk(params) && (work.keep || !work.folder.empty())) {
-      throw Unsupported(fmt::format("several ranks keep steps of graphs by the method cells alone, not by {}; leave work "
-                                    "and keep_work out, or name that method",
-                                    name_of(params.method)));
+      throw Unsupported(
+          fmt::format("several ranks keep steps of graphs by the method cells alone, not by {}; leave work "
+                      "and keep_work out, or name that method",
+                      name_of(params.method)));
     }
     if (ranks.rank() > 0) return;
     std::filesystem::create_directories(folder);

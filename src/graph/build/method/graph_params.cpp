@@ -29,9 +29,10 @@ void check_number(std::string_view name, const std::optional<T>& value, T least,
 template <typename T>
 void check_method(std::string_view name, const std::optional<T>& value, GraphMethod of, GraphMethod asked) {
   if (!value || of == asked) return;
-  throw InvalidArgument(fmt::format("{} is a parameter of the method {}, and the method is {}; leave it out, or ask for "
-                                    "method {}",
-                                    name, name_of(of), name_of(asked), name_of(of)));
+  throw InvalidArgument(
+      fmt::format("{} is a parameter of the method {}, and the method is {}; leave it out, or ask for "
+                  "method {}",
+                  name, name_of(of), name_of(asked), name_of(of)));
 }
 
 // For parameters of rounds, which ggm makes too.
@@ -58,11 +59,13 @@ void KnnGraphParams::validate() const {
   if (!(recall > 0 && recall <= 1)) {
     throw InvalidArgument(fmt::format("recall = {}; it is a share above 0 and up to 1", recall));
   }
-  const bool approximate = method == GraphMethod::cells || method == GraphMethod::nn_descent || method == GraphMethod::ggm;
+  const bool approximate =
+      method == GraphMethod::cells || method == GraphMethod::nn_descent || method == GraphMethod::ggm;
   if (recall == 1 && approximate) {
-    throw InvalidArgument(fmt::format("recall = 1 with the method {}, which cannot promise it; use method exact, or ask "
-                                      "for less, as 0.999",
-                                      name_of(method)));
+    throw InvalidArgument(
+        fmt::format("recall = 1 with the method {}, which cannot promise it; use method exact, or ask "
+                    "for less, as 0.999",
+                    name_of(method)));
   }
   check_method("cells", cells, GraphMethod::cells, method);
   check_method("probes", probes, GraphMethod::cells, method);

@@ -12,8 +12,8 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int kSetThreads = 128;
 
-// The same sets in the same order in every run: who comes twice may stand in either of its places, so that they are
-// sorted.
+// Sorted, so that sets have the same order in every run: a row that was sampled twice may stand in either of its
+// places.
 __global__ void __launch_bounds__(kSetThreads)
     join_sets_kernel(const __grid_constant__ JoinTask task, CustomSetsRef sets) {
   extern __shared__ uint32_t memory[];  // the numbers

@@ -50,7 +50,8 @@ bool InboxTarget::knows(uint32_t row, uint32_t other, float lower, float upper) 
   const uint64_t* const end = first + lists_.length();
   const uint32_t last = ordered_key(upper);
   const uint32_t least = ordered_key(lower);
-  const uint64_t* at = std::lower_bound(first, end, least, [](uint64_t a, uint32_t key) { return ordered_of(a) < key; });
+  const uint64_t* at =
+      std::lower_bound(first, end, least, [](uint64_t a, uint32_t key) { return ordered_of(a) < key; });
   for (; at < end && ordered_of(*at) <= last && *at != kPadding; ++at) {
     if (row_of(without_flag(*at)) == other) return true;
   }
@@ -59,19 +60,22 @@ bool InboxTarget::knows(uint32_t row, uint32_t other, float lower, float upper) 
 
 class DescentStepsCpu final : public DescentSteps {
  public:
-  DescentStepsCpu(const PairRows& rows, const DescentRules& rules, WorkingLists& lists, const Resources& resources)
+  DescentStepsCpu(const PairRows& rows, const DescentRules& rules, WorkingLists& lists, const Resources& resources,
+                  const DescentPasses& passes)
       : rules_(rules),
+        passes_(passes),
         lists_(lists),
         resources_(resources),
         forward_(2 * rules.samples * lists.rows(), "samples", resources),
         reverse_(2 * rules.samples * lists.rows(), "samples", resources),
         inbox_(lists.rows(), rules.inbox_slots, resources),
         target_(lists, inbox_),
-        own_(rules.share == nullptr ? RankPart{0, lists.rows()} : rules.share->rows()),
-        own_order_(rules.share == nullptr || rules.order == nullptr ? 0 : own_.count, "the order of rows", resources),
-        gathered_(rules.gathered_rows * rules.inbox_slots, "the ranks' offers", resources) {
+        own_(passes.share == nullptr ? RankPart{0, lists.rows()} : passes.share->rows()),
+        own_order_(passes.share == nullptr || passes.order == nullptr ? 0 : own_.count, "the order of rows", resources),
+        gathered_(passes.gathered_rows * rules.inbox_slots, "the ranks' offers", resources) {
     if (own_order_.size() > 0) {
-      std::copy_if(rules.order, rules.order + lists.rows(), own_order_.begin(), [&](uint32_t row) { return is_own(row); });
+      std::copy_if(passes.order, passes.order + lists.rows(), own_order_.begin(),
+                   [&](uint32_t row) { return is_own(row); });
     }
     for (int slot = 0; slot < resources.threads(); ++slot) {
       workers_.push_back(std::make_unique<JoinWorker<InboxTarget>>(rows, rules, target_, resources));
@@ -114,26 +118,27 @@ class DescentStepsCpu final : public DescentSteps {
     return all;
   }
 
-  void gather() override { rules_.share->gather_offers(inbox_.of(0), inbox_.slots(), gathered_, resources_); }
+  void gather() override { passes_.share->gather_offers(inbox_.of(0), inbox_.slots(), gathered_, resources_); }
 
   int64_t merge(ProgressMeter& meter) override {
     std::atomic<int64_t> entered{0};
     for_own_rows(meter, [&](int64_t row, int) {
       entered.fetch_add(merge_offers(inbox_.of(row), inbox_.slots(), lists_, row), std::memory_order_relaxed);
     });
-    if (rules_.share != nullptr) clear_inbox();  // of offers to the rows of others
+    if (passes_.share != nullptr) clear_inbox();  // of offers to the rows of others
     return entered.load();
   }
 
  private:
   template <typename Body>
   void for_all_rows(ProgressMeter& meter, const Body& body) {
-    for_rows({0, lists_.rows()}, rules_.order, meter, body);
+    for_rows({0, lists_.rows()}, passes_.order, meter, body);
   }
   // With their samples joined here.
   template <typename Body>
   void for_own_rows(ProgressMeter& meter, const Body& body) {
-    const uint32_t* const order = rules_.share == nullptr || rules_.order == nullptr ? rules_.order : own_order_.data();
+    const uint32_t* const order =
+        passes_.share == nullptr || passes_.order == nullptr ? passes_.order : own_order_.data();
     for_rows(own_, order, meter, body);
   }
   // `order`: of these rows; null: as they are stored.
@@ -166,6 +171,7 @@ class DescentStepsCpu final : public DescentSteps {
   }
 
   const DescentRules rules_;
+  const DescentPasses passes_;
   WorkingLists& lists_;
   const Resources resources_;
   HostArray<uint32_t> forward_;
@@ -173,7 +179,7 @@ class DescentStepsCpu final : public DescentSteps {
   Inbox inbox_;
   InboxTarget target_;
   const RankPart own_;
-  const HostArray<uint32_t> own_order_;  // rules_.order of these, where there is one
+  const HostArray<uint32_t> own_order_;  // passes_.order of these, where there is one
   const HostArray<uint64_t> gathered_;
   std::vector<std::unique_ptr<JoinWorker<InboxTarget>>> workers_;
 };
@@ -181,8 +187,9 @@ class DescentStepsCpu final : public DescentSteps {
 }  // namespace
 
 std::unique_ptr<DescentSteps> make_descent_steps_cpu(const PairRows& rows, const DescentRules& rules,
-                                                     WorkingLists& lists, const Resources& resources) {
-  return std::make_unique<DescentStepsCpu>(rows, rules, lists, resources);
+                                                     WorkingLists& lists, const Resources& resources,
+                                                     const DescentPasses& passes) {
+  return std::make_unique<DescentStepsCpu>(rows, rules, lists, resources, passes);
 }
 
 }  // namespace kith

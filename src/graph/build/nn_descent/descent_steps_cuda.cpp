@@ -10,10 +10,8 @@
 #include "kernels/matrix/operands_cuda.hpp"
 
 #include <algorithm>
-#include <numeric>
 #include <optional>
 #include <utility>
-#include <vector>
 
 namespace kith {
 namespace {
@@ -67,15 +65,17 @@ JoinOperandsCuda::JoinOperandsCuda(const PairKeyRows& rows, std::shared_ptr<cons
 class DescentStepsCuda final : public DescentSteps {
  public:
   DescentStepsCuda(const PairKeyRows& rows, const DescentRules& rules, uint64_t* lists, int64_t list_length,
-                   std::shared_ptr<const DeviceContext> context, const Resources& resources)
+                   std::shared_ptr<const DeviceContext> context, const Resources& resources,
+                   const DescentPasses& passes)
       : rules_(rules),
+        passes_(passes),
         context_(std::move(context)),
         operands_(rows, context_, resources),
         resources_(resources),
         layout_(rows.rows.count, list_length, rules),
         memory_(layout_.bytes, "rounds of NN-Descent", context_, resources),
         lists_{{lists, rows.rows.count, list_length}, at(layout_.ends)},
-        own_(rules.share == nullptr ? RankPart{0, rows.rows.count} : rules.share->rows()) {
+        own_(passes.share == nullptr ? RankPart{0, rows.rows.count} : passes.share->rows()) {
     task_.rows = rows;
     task_.operands = operands_.get();
     task_.lists = lists_;
@@ -88,36 +88,29 @@ class DescentStepsCuda final : public DescentSteps {
     if (rows.custom != nullptr) {
       sets_.emplace(*rows.custom, rows, rows.rows.count, 2 * rules.samples, 4 * rules.samples, context_, resources);
     }
-    if (rules.order == nullptr && rows.custom == nullptr && lists_.rows >= kOrderedRows) {
+    if (passes.order == nullptr && rows.custom == nullptr && lists_.rows >= kOrderedRows) {
       // Uses the memory of the known rows, which come later.
       const JoinOrderLayout layout(lists_.rows);
       if (layout.bytes <= layout_.known.bytes()) order_.emplace(layout);
-    }
-    if (rules.share != nullptr && !order_ && rules.order == nullptr) {  // to divide: the order is the same for all
-      std::vector<uint32_t> numbers(static_cast<size_t>(lists_.rows));
-      std::iota(numbers.begin(), numbers.end(), 0u);
-      context_->copy_values(at(layout_.order), numbers.data(), lists_.rows);
-      context_->synchronize();
     }
     launch_list_ends(lists_, stream());
     clear(layout_.inbox);
   }
 
   void sample(int64_t round, ProgressMeter& meter) override {
-    if (rules_.share != nullptr) launch_list_ends(lists_, stream());  // others have changed them
+    if (passes_.share != nullptr) launch_list_ends(lists_, stream());  // others have changed them
     clear(layout_.samples);
     launch_sample_lists(lists_, task_.samples, rules_.boundary, round_salt(rules_.seed, round), stream());
-    const uint32_t* order = rules_.order;
+    const uint32_t* order = passes_.order;
     if (order_) {
       launch_join_order(lists_, *order_, memory_.data() + layout_.known.offset, at(layout_.order), stream());
       order = at(layout_.order);
     }
-    if (rules_.share != nullptr) order = (order == nullptr ? at(layout_.order) : order) + own_.first;
     clear(layout_.pairs, 0);
     clear(layout_.join_counts, 0);
     const DeviceJoins joins{at(layout_.joins), at(layout_.join_counts)};
-    launch_collect_joins({task_.samples, own_.count, rules_.boundary > 0, order, task_.operands.halves != nullptr,
-                          joins, at(layout_.pairs)},
+    launch_collect_joins({task_.samples, own_.first, own_.count, rules_.boundary > 0, order,
+                          task_.operands.halves != nullptr, joins, at(layout_.pairs)},
                          stream());
     context_->copy_values(joins_, joins.counts, kJoinSizes);
     launch_know_rows(lists_, task_.known, stream());
@@ -146,7 +139,7 @@ class DescentStepsCuda final : public DescentSteps {
   }
 
   void gather() override {
-    gather_offers_on_device(*rules_.share, task_.inbox, rules_.inbox_slots, context_, resources_);
+    gather_offers_on_device(*passes_.share, task_.inbox, rules_.inbox_slots, context_, resources_);
   }
 
   int64_t merge(ProgressMeter& meter) override {
@@ -189,6 +182,7 @@ class DescentStepsCuda final : public DescentSteps {
   }
 
   const DescentRules rules_;
+  const DescentPasses passes_;
   std::shared_ptr<const DeviceContext> context_;
   JoinOperandsCuda operands_;
   const Resources resources_;
@@ -207,15 +201,16 @@ class DescentStepsCuda final : public DescentSteps {
 std::unique_ptr<DescentSteps> make_descent_steps_cuda(const PairKeyRows& rows, const DescentRules& rules,
                                                       uint64_t* lists, int64_t list_length,
                                                       std::shared_ptr<const DeviceContext> context,
-                                                      const Resources& resources) {
+                                                      const Resources& resources, const DescentPasses& passes) {
   check_descent(rules, list_length, Device::cuda(context->device()));
-  return std::make_unique<DescentStepsCuda>(rows, rules, lists, list_length, std::move(context), resources);
+  return std::make_unique<DescentStepsCuda>(rows, rules, lists, list_length, std::move(context), resources, passes);
 }
 
-std::unique_ptr<DescentSteps> make_descent_steps_cuda(GraphLists& lists, const DescentRules& rules) {
+std::unique_ptr<DescentSteps> make_descent_steps_cuda(GraphLists& lists, const DescentRules& rules,
+                                                      const DescentPasses& passes) {
   const auto& there = static_cast<const GraphListsCuda&>(lists);
   return make_descent_steps_cuda(there.pairs(), rules, there.lists().entries, there.length(), there.context(),
-                                 there.resources());
+                                 there.resources(), passes);
 }
 
 }  // namespace kith

@@ -13,6 +13,7 @@
 #include "core/host_device.hpp"
 #include "cuda/vector_access.hpp"
 #include "cuda/workspace_layout.hpp"
+#include "graph/build/nn_descent/descent_passes.hpp"
 #include "graph/build/nn_descent/descent_workspace.hpp"
 #include "graph/build/nn_descent/join_rules.hpp"
 #include "graph/build/nn_descent/join_slots.hpp"
@@ -39,7 +40,9 @@ struct DeviceSamples {
   int64_t samples = 0;         // p
 
   // Where the members of a kind begin, NEW (0) or OLD (1).
-  KITH_HOST_DEVICE uint32_t* forward(int64_t row, int64_t kind) const { return numbers + (4 * row + 2 * kind) * samples; }
+  KITH_HOST_DEVICE uint32_t* forward(int64_t row, int64_t kind) const {
+    return numbers + (4 * row + 2 * kind) * samples;
+  }
   KITH_HOST_DEVICE uint32_t* reverse(int64_t row, int64_t kind) const { return forward(row, kind) + samples; }
   KITH_HOST_DEVICE uint32_t* collected(int64_t row) const { return numbers + 4 * row * samples; }
   int64_t of_row() const { return 4 * samples; }  // numbers
@@ -117,9 +120,10 @@ struct DeviceJoins {
 
 struct CollectTask {
   DeviceSamples samples;
+  int64_t first = 0;                // the rows from this place of the order on
   int64_t rows = 0;
   bool across = false;              // in a merge: NEW ones are joined with OLD ones only
-  const uint32_t* order = nullptr;  // the order of rows; null: by number
+  const uint32_t* order = nullptr;  // the order of all rows; null: by number
   bool sizes = false;               // separates joins by size; else all count as large
   DeviceJoins joins;
   unsigned long long* pairs = nullptr;  // kCounters counters of the comparisons to come, zero before
@@ -148,8 +152,8 @@ struct JoinOrderLayout : WorkspaceLayout {
 };
 
 // Writes a permutation of the rows to `order`. `memory` has layout.bytes, for a layout of this many rows. Enqueues.
-void launch_join_order(const DeviceWorkingLists& lists, const JoinOrderLayout& layout, std::byte* memory, uint32_t* order,
-                       cudaStream_t stream);
+void launch_join_order(const DeviceWorkingLists& lists, const JoinOrderLayout& layout, std::byte* memory,
+                       uint32_t* order, cudaStream_t stream);
 
 // Computes the bounds that joins use from the operands' bounds of this many rows.
 void launch_join_bounds(KeyKind kind, const QueryOperand* from, int64_t count, JoinBounds* to, cudaStream_t stream);
@@ -170,10 +174,10 @@ class DescentSteps;
 
 // The rounds on a GPU: rows, lists, samples and offers stay there. The lists equal the CPU's, byte for byte. The
 // workspace is described in descent_workspace.hpp. All arguments must outlive it; work is enqueued on the context's
-// stream. The rules' order is in device memory. Unsupported for more samples or longer lists than a block supports.
+// stream. Unsupported for more samples or longer lists than a block supports.
 std::unique_ptr<DescentSteps> make_descent_steps_cuda(const PairKeyRows& rows, const DescentRules& rules,
                                                       uint64_t* lists, int64_t list_length,
                                                       std::shared_ptr<const DeviceContext> context,
-                                                      const Resources& resources);
+                                                      const Resources& resources, const DescentPasses& passes = {});
 
 }  // namespace kith

@@ -86,7 +86,10 @@ __device__ inline void offer_to_list(const JoinTask& task, uint32_t row, uint64_
   uint64_t* const place = inbox_place(task, row, row_of(neighbor));
   const uint64_t waiting = __ldcg(place);
   const Known known = is_known(task.known, row, row_of(neighbor));
-  if (known == Known::yes || (known == Known::unsure && list_holds(task.lists.entries + row * task.lists.length, task.lists.length, neighbor))) return;
+  if (known == Known::yes || (known == Known::unsure &&
+                              list_holds(task.lists.entries + row * task.lists.length, task.lists.length, neighbor))) {
+    return;
+  }
   if (neighbor < waiting) lower_to(place, neighbor);
 }
 

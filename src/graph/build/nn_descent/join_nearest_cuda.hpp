@@ -46,17 +46,22 @@ __device__ inline Weighed weighed(const JoinBlock& join, int sample, bool takes_
 // Columns of a tile that a warp has some of, of one kind.
 __device__ inline bool has_columns(const JoinBlock& join, int first_col, bool old) {
   const int first = first_col + static_cast<int>(threadIdx.x) / 32 * 16;
-  return first < join.counts().all() && (old ? first + 16 > join.counts().fresh && join.counts().fresh < join.counts().all() : first < join.counts().fresh);
+  return first < join.counts().all() &&
+         (old ? first + 16 > join.counts().fresh && join.counts().fresh < join.counts().all()
+              : first < join.counts().fresh);
 }
 __device__ inline bool is_column(const JoinBlock& join, int column, bool old) {
   return column < join.counts().all() && (column >= join.counts().fresh) == old;
 }
 
 // A sample is not compared with itself: its product becomes that of what is farthest.
-__device__ __forceinline__ void drop_selves(const JoinBlock& join, JoinProducts& products, int first_row, int first_col) {
+__device__ __forceinline__ void drop_selves(const JoinBlock& join, JoinProducts& products, int first_row,
+                                            int first_col) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int group = static_cast<int>(threadIdx.x) / 32 + (first_col - first_row) / 16;  // whose rows are my columns
-  if (group < 0 || group >= kRowGroups || first_row + group * 16 >= join.counts().fresh) return;  // all of the warp alike
+  if (group < 0 || group >= kRowGroups || first_row + group * 16 >= join.counts().fresh) {
+    return;  // all of the warp alike
+  }
   KITH_UNROLL
   for (int m = 0; m < kRowGroups; ++m) {
     KITH_UNROLL
@@ -70,7 +75,8 @@ __device__ __forceinline__ void drop_selves(const JoinBlock& join, JoinProducts&
 }
 
 // The least values of a tile's rows among its columns of one kind, and of its OLD columns.
-__device__ __forceinline__ void note_least(const JoinBlock& join, const JoinProducts& products, int first_row, int first_col, bool old) {
+__device__ __forceinline__ void note_least(const JoinBlock& join, const JoinProducts& products, int first_row,
+                                           int first_col, bool old) {
   float of_rows[2 * kRowGroups];
   KITH_UNROLL
   for (int i = 0; i < 2 * kRowGroups; ++i) of_rows[i] = HUGE_VALF;
@@ -125,9 +131,10 @@ __device__ __forceinline__ void note_least(const JoinBlock& join, const JoinProd
   }
 }
 
-// The pairs of `mask`, a bit for each of a thread's values, for their rows or for their columns. NEW samples, who are rows and
-// columns, meet where the row is the smaller.
-__device__ inline void leave_pairs(const JoinBlock& join, uint32_t mask, int first_row, int first_col, bool for_columns, int* count) {
+// The pairs of `mask`, a bit for each of a thread's values, for their rows or for their columns. NEW samples, who are
+// rows and columns, meet where the row is the smaller.
+__device__ inline void leave_pairs(const JoinBlock& join, uint32_t mask, int first_row, int first_col, bool for_columns,
+                                   int* count) {
   while (mask != 0) {
     const int bit = __ffs(static_cast<int>(mask)) - 1;
     mask &= mask - 1;
@@ -143,7 +150,8 @@ __device__ inline void leave_pairs(const JoinBlock& join, uint32_t mask, int fir
 }
 
 // What is not above the limits of its row or its column, among columns of one kind. A value that is no number stays.
-__device__ __forceinline__ void leave_near(const JoinBlock& join, const JoinProducts& products, int first_row, int first_col, bool old, int* count) {
+__device__ __forceinline__ void leave_near(const JoinBlock& join, const JoinProducts& products, int first_row,
+                                           int first_col, bool old, int* count) {
   uint32_t for_rows = 0;
   uint32_t for_columns = 0;
   Weighed of_columns[4];

@@ -54,16 +54,16 @@ struct JoinTile {
 
 // Copies some chunks of each row to shared memory, chunk by chunk; `capacity` rows fit. Eight threads copy a chunk.
 template <int kThreads>
-__device__ inline void gather_operands(const JoinOperands& operands, const uint32_t* ids, int count, int64_t first_chunk,
-                                       int chunks, int capacity, uint32_t shared) {
+__device__ inline void gather_operands(const JoinOperands& operands, const uint32_t* ids, int count,
+                                       int64_t first_chunk, int chunks, int capacity, uint32_t shared) {
   constexpr int kUnits = kChunkBytes / 16;
   const auto unit = static_cast<uint32_t>(threadIdx.x) % kUnits;
 #pragma unroll 1
   for (int place = static_cast<int>(threadIdx.x) / kUnits; place < count; place += kThreads / kUnits) {
     const uint32_t row = ids[place];
-    const std::byte* from = operands.halves +
-                            (static_cast<int64_t>(row / kOperandTile) * operands.chunks + first_chunk) * kTileChunkBytes +
-                            row % kOperandTile * kChunkBytes + ((unit ^ row % 8) * 16);
+    const std::byte* from =
+        operands.halves + (static_cast<int64_t>(row / kOperandTile) * operands.chunks + first_chunk) * kTileChunkBytes +
+        row % kOperandTile * kChunkBytes + ((unit ^ row % 8) * 16);
     const auto at = static_cast<uint32_t>(place);
     uint32_t to = shared + at * kChunkBytes + ((unit ^ at % 8) * 16);
 #pragma unroll 1
@@ -77,7 +77,8 @@ __device__ inline void gather_operands(const JoinOperands& operands, const uint3
 
 // Enqueues the copies of a stage, which begins with a chunk.
 template <int kThreads>
-__device__ inline void gather_stage(const JoinOperands& operands, const JoinTile& tile, int64_t first, uint32_t shared) {
+__device__ inline void gather_stage(const JoinOperands& operands, const JoinTile& tile, int64_t first,
+                                    uint32_t shared) {
   const int chunks =
       static_cast<int>(operands.chunks - first < kJoinStageChunks ? operands.chunks - first : kJoinStageChunks);
   gather_operands<kThreads>(operands, tile.columns, tile.column_count, first, chunks, kJoinColumns, shared);
@@ -112,7 +113,8 @@ __device__ __forceinline__ void multiply_chunks(uint32_t a_at, uint32_t a_chunk,
       KITH_UNROLL
       for (int m = 0; m < kRows; ++m) {
         uint32_t a[4];
-        ptx::load_matrices(a, (a_at ^ static_cast<uint32_t>(step * kStepBytes)) + static_cast<uint32_t>(m * 16 * kChunkBytes));
+        ptx::load_matrices(
+            a, (a_at ^ static_cast<uint32_t>(step * kStepBytes)) + static_cast<uint32_t>(m * 16 * kChunkBytes));
         ptx::multiply_add(products[m][0], a, b);
         ptx::multiply_add(products[m][1], a, b + 2);
       }

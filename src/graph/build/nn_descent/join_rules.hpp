@@ -11,8 +11,6 @@
 
 namespace kith {
 
-class GraphShare;
-
 struct DescentRules {
   int64_t samples = 32;       // p of the paper
   int64_t inbox_slots = 32;
@@ -20,12 +18,10 @@ struct DescentRules {
   int64_t boundary = 0;       // splits the rows into two sets and joins only pairs across; 0: no split
   uint64_t seed = 0;
   bool random_lists = false;  // lists start with random rows, so many pairs pass
-  const uint32_t* order = nullptr;  // order of the rows, neighbours close together; null: as stored
-  const GraphShare* share = nullptr;  // joins are divided among several; null: all are made here
-  int64_t gathered_rows = 0;          // whose offers are held while ranks exchange them
 };
 
-KITH_HOST_DEVICE constexpr uint64_t mixed(uint64_t value) {  // the finalizer of MurmurHash3: every bit moves every other
+KITH_HOST_DEVICE constexpr uint64_t mixed(
+    uint64_t value) {  // the finalizer of MurmurHash3: every bit moves every other
   value ^= value >> 33;
   value *= 0xFF51AFD7ED558CCDull;
   value ^= value >> 33;

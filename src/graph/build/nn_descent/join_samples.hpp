@@ -1,5 +1,5 @@
-// The samples of NN-Descent's rounds on the CPU, wherever lists are kept: which neighbours of a list are drawn, who stands
-// for a row's reverse samples, and who meets in its join.
+// The samples of NN-Descent's rounds on the CPU, wherever lists are kept: which neighbours of a list are drawn, who
+// stands for a row's reverse samples, and who meets in its join.
 #pragma once
 
 #include "core/ordered_key.hpp"

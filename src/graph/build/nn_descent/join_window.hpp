@@ -1,6 +1,6 @@
 // Which pairs of a join a product of halves cannot rule out, and a bound below the key of one. candidate_window.hpp has
-// the proof; each row of a join is a query in its turn, and the others are its base: their bounds are the largest of the
-// join. Every row of inner_product has a scale of its own, by which the others' values are divided again.
+// the proof; each row of a join is a query in its turn, and the others are its base: their bounds are the largest of
+// the join. Every row of inner_product has a scale of its own, by which the others' values are divided again.
 //
 // There are many limits to a join and its threads wait for them, so they are computed in f32: what each of the few
 // operations rounds, 2^-24 of its terms, is covered by kJoinSlack of the largest of these, far less than the halves'

@@ -1,5 +1,5 @@
-// The joins of NN-Descent on the CPU: the samples of one row are compared by one thread. Blocked products rule pairs out,
-// canonical keys decide among those that may be offered.
+// The joins of NN-Descent on the CPU: the samples of one row are compared by one thread. Blocked products rule pairs
+// out, canonical keys decide among those that may be offered.
 //
 // Target, which receives the offers of any thread:
 //   float largest_key(uint32_t row)    beyond which nothing enters the row's list
@@ -66,7 +66,8 @@ class JoinWorker final : private PairHits {
 };
 
 template <typename Target>
-JoinWorker<Target>::JoinWorker(const PairRows& rows, const DescentRules& rules, const Target& target, const Resources& resources)
+JoinWorker<Target>::JoinWorker(const PairRows& rows, const DescentRules& rules, const Target& target,
+                               const Resources& resources)
     : rules_(rules),
       target_(target),
       scan_(make_pair_scan(rows, 2 * rules.samples, 2 * rules.samples, resources,
@@ -89,7 +90,8 @@ int64_t JoinWorker<Target>::join(const JoinSets& sets) {
 
 // The queries are in their place.
 template <typename Target>
-void JoinWorker<Target>::compare(const std::vector<uint32_t>& queries, const std::vector<uint32_t>& rows, bool both_sides) {
+void JoinWorker<Target>::compare(const std::vector<uint32_t>& queries, const std::vector<uint32_t>& rows,
+                                 bool both_sides) {
   queries_ = queries.data();
   rows_ = rows.data();
   scan_->set_rows(rows.data(), static_cast<int64_t>(rows.size()));

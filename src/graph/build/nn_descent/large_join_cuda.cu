@@ -142,7 +142,8 @@ __global__ void __launch_bounds__(kManyThreads)
   if (i >= count) return;
   const QueryOperand bounds = from[i];
   const bool sure = bounds.unsure == 0 && scale_is_sure(kind, bounds.scale);
-  to[i] = {static_cast<float>(bounds.squared_norm), bounds.operand.norm, bounds.operand.residual, sure ? bounds.scale : 0.0f};
+  to[i] = {static_cast<float>(bounds.squared_norm), bounds.operand.norm, bounds.operand.residual,
+           sure ? bounds.scale : 0.0f};
 }
 
 template <bool kProducts, int kThreads>

@@ -7,16 +7,16 @@
 namespace kith {
 namespace {
 
-std::unique_ptr<DescentSteps> make_steps(GraphLists& lists, const DescentRules& given) {
-  DescentRules rules = given;
-  rules.share = lists.share();
+std::unique_ptr<DescentSteps> make_steps(GraphLists& lists, const DescentParams& params) {
+  const DescentPasses passes{.share = lists.share(), .gathered_rows = params.gathered_rows};
   const auto on_cpu = [&](GraphListsCpu& here) {
-    DescentRules ordered = rules;
+    DescentRules rules = params.rules;
+    rules.random_lists = here.has_random_rows();
+    DescentPasses ordered = passes;
     if (here.order.size() > 0) ordered.order = here.order.data();
-    ordered.random_lists = here.has_random_rows();
-    return make_descent_steps_cpu(here.pairs(), ordered, here.lists(), here.resources());
+    return make_descent_steps_cpu(here.pairs(), rules, here.lists(), here.resources(), ordered);
   };
-  return dispatch_lists(lists, on_cpu, [&] { return make_descent_steps_cuda(lists, rules); });
+  return dispatch_lists(lists, on_cpu, [&] { return make_descent_steps_cuda(lists, params.rules, passes); });
 }
 
 }  // namespace
@@ -39,7 +39,7 @@ BuildOutcome run_descent(GraphLists& lists, const DescentParams& params, const R
   };
   measure();
   if (params.recall && outcome.reached) return outcome;
-  const std::unique_ptr<DescentSteps> steps = make_steps(lists, params.rules);
+  const std::unique_ptr<DescentSteps> steps = make_steps(lists, params);
   const double little = params.delta * static_cast<double>(lists.rows()) * static_cast<double>(params.k);
   constexpr int64_t kSampling = 2;  // passes of a round over all rows
   constexpr int64_t kJoining = 2;   // over its own

@@ -10,6 +10,7 @@
 
 #include "core/divide.hpp"
 #include "core/parallel_for.hpp"
+#include "graph/build/nn_descent/descent_passes.hpp"
 #include "graph/build/nn_descent/join_rules.hpp"
 #include "graph/lists/graph_lists_cpu.hpp"
 
@@ -23,7 +24,8 @@ namespace kith {
 // One round of NN-Descent by GNND's rules ("Large-scale approximate k-NN graph construction on GPU"): what a backend
 // does; the loop around it (nn_descent.cpp) is the same for all.
 //
-//   sample   the first p NEW and the first p OLD neighbours of every list; the NEW ones sampled become OLD; and for every
+//   sample   the first p NEW and the first p OLD neighbours of every list; the NEW ones sampled become OLD; and for
+//   every
 //            row up to p of those that sampled it, of each kind
 //   join     a row's NEW samples meet each other and its OLD ones. Each NEW sample is offered the nearest NEW and the
 //            nearest OLD one, each OLD sample the nearest NEW one (selective), or every pair is offered (all); an offer
@@ -34,8 +36,9 @@ namespace kith {
 // row (join_rules.hpp). In a merge of two sets only pairs across them meet, NEW with OLD: OLD samples are of the row's
 // own set, and those of the other are passed over.
 //
-// Several ranks or devices (graph/lists/graph_share.hpp) each have all lists and draw all samples. Each joins the samples
-// of its own rows, gets what the others have found for these, merges that in, and gives the lists to the others.
+// Several ranks or devices (graph/lists/graph_share.hpp) each have all lists and draw all samples. Each joins the
+// samples of its own rows, gets what the others have found for these, merges that in, and gives the lists to the
+// others.
 //
 // Memory: 16 p + 8 slots bytes per row besides the lists.
 class DescentSteps {
@@ -52,9 +55,11 @@ class DescentSteps {
 
 // The arguments must outlive the result.
 std::unique_ptr<DescentSteps> make_descent_steps_cpu(const PairRows& rows, const DescentRules& rules,
-                                                     WorkingLists& lists, const Resources& resources);
+                                                     WorkingLists& lists, const Resources& resources,
+                                                     const DescentPasses& passes = {});
 // The lists must be in GPU memory.
-std::unique_ptr<DescentSteps> make_descent_steps_cuda(GraphLists& lists, const DescentRules& rules);
+std::unique_ptr<DescentSteps> make_descent_steps_cuda(GraphLists& lists, const DescentRules& rules,
+                                                      const DescentPasses& passes);
 
 struct DescentParams {
   Metric metric = Metric::l2;
@@ -63,6 +68,7 @@ struct DescentParams {
   int64_t iterations = 20;       // at most
   double delta = 0.001;          // stops when fewer than delta n k neighbours entered in a round
   std::optional<double> recall = {};  // ends the rounds when reached; empty: until they converge
+  int64_t gathered_rows = 0;          // of all ranks, whose offers are exchanged together
 };
 
 // The rounds of a call by its parameters: what is not given has its default, the same for graphs that are built, merged

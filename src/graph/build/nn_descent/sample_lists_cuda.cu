@@ -128,7 +128,8 @@ __device__ JoinCounts collect(const CollectTask& task, int64_t row, uint32_t* ta
   return {counts[0], counts[1]};
 }
 
-__global__ void __launch_bounds__(32 * kCollectWarps) collect_kernel(const __grid_constant__ CollectTask task, int bits) {
+__global__ void __launch_bounds__(32 * kCollectWarps)
+    collect_kernel(const __grid_constant__ CollectTask task, int bits) {
   extern __shared__ uint32_t tables[];
   __shared__ uint32_t rows[kCollectWarps];
   __shared__ uint32_t packed[kCollectWarps];
@@ -138,7 +139,7 @@ __global__ void __launch_bounds__(32 * kCollectWarps) collect_kernel(const __gri
   JoinCounts counts;
   int64_t row = 0;
   if (place < task.rows) {
-    row = task.order == nullptr ? place : task.order[place];
+    row = task.order == nullptr ? task.first + place : task.order[task.first + place];
     counts = collect(task, row, tables + (warp << bits), bits);
   }
   if (lane_index() == 0) {
@@ -150,7 +151,8 @@ __global__ void __launch_bounds__(32 * kCollectWarps) collect_kernel(const __gri
   if (warp > 0 || task.joins.rows == nullptr) return;
   const JoinCounts mine = unpack_counts(lane_index() < warps ? packed[lane_index()] : 0);
   const bool meets = mine.meet(task.across);
-  const int size = !meets ? kNoJoin : static_cast<int>(task.sizes ? size_of(shape_of(mine, task.across)) : JoinSize::large);
+  const int size =
+      !meets ? kNoJoin : static_cast<int>(task.sizes ? size_of(shape_of(mine, task.across)) : JoinSize::large);
   for (int of_size = 0; of_size < kJoinSizes; ++of_size) {
     const unsigned lanes = __ballot_sync(kAllLanes, size == of_size);
     if (lanes == 0) continue;

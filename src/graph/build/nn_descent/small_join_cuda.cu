@@ -22,7 +22,9 @@ constexpr int kMostPrefetched = 4;  // chunks of a row
 constexpr int threads_of(JoinSize size) { return size == JoinSize::one_warp ? 32 : kSmallColumns; }
 // Blocks that registers and shared memory allow.
 constexpr int blocks_per_processor(JoinSize size) { return size == JoinSize::one_warp ? 20 : 12; }
-constexpr int product_bytes(JoinSize size) { return size == JoinSize::one_warp ? 0 : small_rows(size) * kProductStride * 4; }
+constexpr int product_bytes(JoinSize size) {
+  return size == JoinSize::one_warp ? 0 : small_rows(size) * kProductStride * 4;
+}
 constexpr JoinRoom small_room(JoinSize size) { return {small_samples(size), small_samples(size), kSmallLeftRoom}; }
 
 template <int kThreads>
@@ -34,8 +36,8 @@ __device__ __forceinline__ void small_barrier() {
   }
 }
 
-// The products of a warp's join. Lane 4 g + t holds of column group j the rows g and g + 8, and the columns 8 j + 2 t and
-// 8 j + 2 t + 1: value i lies in the first or second of these rows, i / 2, and of these columns, i % 2.
+// The products of a warp's join. Lane 4 g + t holds of column group j the rows g and g + 8, and the columns 8 j + 2 t
+// and 8 j + 2 t + 1: value i lies in the first or second of these rows, i / 2, and of these columns, i % 2.
 inline constexpr int kColumnGroups = kSmallColumns / 8;
 using WarpProducts = float[kColumnGroups][4];
 
@@ -178,8 +180,8 @@ __device__ inline void leave_masked(const WarpJoin& join, uint32_t mask, bool fo
     const int column = join.column_sample(bit / 4, bit % 2);
     if (!join.has_row(half) || (!join.across && row >= column)) continue;
     const JoinSlots& slots = join.block.slots;
-    leave_small_pair(join, for_columns ? slots.slot_for_new(column) : slots.new_slot(row, column), for_columns ? row : column,
-                     count);
+    leave_small_pair(join, for_columns ? slots.slot_for_new(column) : slots.new_slot(row, column),
+                     for_columns ? row : column, count);
   }
 }
 

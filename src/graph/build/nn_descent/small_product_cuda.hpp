@@ -78,8 +78,8 @@ __device__ __forceinline__ void multiply_small_tile(const SmallJoin& join, int f
   const int group = lane_index() / 4;
   const UnitAt rows[2] = {join.row_unit(first_row + group), join.row_unit(first_row + group + 8)};
   const int column = first_column + group;
-  const UnitAt columns[kGroups] = {join.column_unit(column), join.column_unit(column + 8), join.column_unit(column + 16),
-                                   join.column_unit(column + 24)};
+  const UnitAt columns[kGroups] = {join.column_unit(column), join.column_unit(column + 8),
+                                   join.column_unit(column + 16), join.column_unit(column + 24)};
   float sums[kGroups][4] = {};
 #pragma unroll 1
   for (int64_t chunk = 0; chunk < join.block.task.operands.chunks; ++chunk) {

@@ -1,16 +1,17 @@
 // Vectors by which rows are compared before their chi-square distances are computed: the squared l2 distance of two is
-// never above the chi-square distance of the rows, but for the rounding of features to f32 (feature_error()), and seldom far
-// below it, so that products rule nearly all pairs out.
+// never above the chi-square distance of the rows, but for the rounding of features to f32 (feature_error()), and
+// seldom far below it, so that products rule nearly all pairs out.
 //
 // With t = ln(x / y) a column adds (x - y)^2 / (x + y) = x + y - 2 sqrt(x y) sech(t / 2). Where k(t) >= sech(t / 2),
-// x + y - 2 sqrt(x y) k(t) is no more, and for k(t) = 0.64 + 0.36 cos(0.725 t) it is a squared distance, since k(0) = 1:
+// x + y - 2 sqrt(x y) k(t) is no more, and for k(t) = 0.64 + 0.36 cos(0.725 t) it is a squared distance, since
+// k(0) = 1:
 //
 //   of  sqrt(x) (0.8, 0.6 cos(0.725 ln x), 0.6 sin(0.725 ln x))
 //
-// (the idea of Vedaldi and Zisserman, "Efficient additive kernels via explicit feature maps", made a bound). k is at least
-// 0.28, which sech(t / 2) falls below before t = 3.94; up to there a test compares them. Of the 10,000 rows nearest to one of
-// SIFT's by l2, 0.3 % are no further by features than its 15th neighbour is by chi-square; by the roots alone, which is
-// k = 1, 13 % are.
+// (the idea of Vedaldi and Zisserman, "Efficient additive kernels via explicit feature maps", made a bound). k is at
+// least 0.28, which sech(t / 2) falls below before t = 3.94; up to there a test compares them. Of the 10,000 rows
+// nearest to one of SIFT's by l2, 0.3 % are no further by features than its 15th neighbour is by chi-square; by the
+// roots alone, which is k = 1, 13 % are.
 //
 // Cost: three columns for one; a logarithm, a sine and a cosine for each value that was not met lately.
 #pragma once
@@ -29,8 +30,8 @@ namespace kith {
 inline constexpr int64_t kChiSquareFeatures = 3;  // of a column
 inline constexpr double kChiSquareFrequency = 0.725;
 
-// How much nearer or further two rows may be by features in f32 than by true ones, where the largest squared norm of such
-// features is this: each of both is rounded once.
+// How much nearer or further two rows may be by features in f32 than by true ones, where the largest squared norm of
+// such features is this: each of both is rounded once.
 inline double feature_error(double largest_squared_norm) { return 1.01 * 0x1p-23 * std::sqrt(largest_squared_norm); }
 
 class ChiSquareFeatures {

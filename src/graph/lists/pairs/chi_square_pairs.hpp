@@ -1,4 +1,5 @@
-// Pairs that features leave open (chi_square_features.hpp): their chi-square distances in f32 decide which are handed out.
+// Pairs that features leave open (chi_square_features.hpp): their chi-square distances in f32 decide which are handed
+// out.
 //
 // A value below is that of features: a squared distance, no larger than the key but for its rounding.
 #pragma once
@@ -36,8 +37,8 @@ class ChiSquarePairs {
   void hand_out(int64_t query, int64_t first_row, const uint8_t* sides, int64_t count, const Limits& limits,
                 PairHits& hits) const;
 
-  // Whose values the `kept`-th of `values` are, within `error` and less an offset: hands out its first. False where that
-  // cannot be told, and any row may be one.
+  // Whose values the `kept`-th of `values` are, within `error` and less an offset: hands out its first. False where
+  // that cannot be told, and any row may be one.
   struct Kept {
     int64_t query = 0;
     int64_t kept = 0;

@@ -1,8 +1,8 @@
 // The canonical key of two rows of one collection on a GPU, computed by four neighbouring threads, four lanes of the
 // canonical sum each. Rows lie anywhere in the device's memory and are read as they are stored.
 //
-// All threads of a warp compute keys together, and those that want none give any rows: shuffles among threads that are not known
-// when it is compiled are done group by group, and were a quarter of a join's time.
+// All threads of a warp compute keys together, and those that want none give any rows: shuffles among threads that are
+// not known when it is compiled are done group by group, and were a quarter of a join's time.
 #pragma once
 
 #include "cuda/vector_access.hpp"
@@ -33,20 +33,22 @@ __device__ inline double join_lanes(double (&lanes)[kRowThreadLanes]) {
 }
 
 template <KeyKind kKind>
-__device__ inline void add_fours(const StoredFour& x, const StoredFour& y, DType dtype, double inverse_a, double inverse_b,
-                                 double (&lanes)[kRowThreadLanes]) {
+__device__ inline void add_fours(const StoredFour& x, const StoredFour& y, DType dtype, double inverse_a,
+                                 double inverse_b, double (&lanes)[kRowThreadLanes]) {
   double p[4];
   double q[4];
   widen_four(x, dtype, p);
   widen_four(y, dtype, q);
   KITH_UNROLL
-  for (int i = 0; i < kRowThreadLanes; ++i) lanes[i] = canonical_step<kKind>(lanes[i], p[i], q[i], inverse_a, inverse_b);
+  for (int i = 0; i < kRowThreadLanes; ++i) {
+    lanes[i] = canonical_step<kKind>(lanes[i], p[i], q[i], inverse_a, inverse_b);
+  }
 }
 
 // Rows whose fours can be loaded at once, several of them under way at a time: what products are made of.
 template <KeyKind kKind, typename Stored>
-__device__ inline double sum_of_aligned(const std::byte* a, const std::byte* b, int64_t cols, DType dtype, double inverse_a,
-                                        double inverse_b) {
+__device__ inline double sum_of_aligned(const std::byte* a, const std::byte* b, int64_t cols, DType dtype,
+                                        double inverse_a, double inverse_b) {
   constexpr int kAhead = 4;
   const Four<Stored>* const first_row = vectors<Four<Stored>>(a);
   const Four<Stored>* const second_row = vectors<Four<Stored>>(b);
@@ -158,8 +160,8 @@ __device__ inline float key_of(const PairKeyRows& task, uint32_t a, uint32_t b) 
 
 }  // namespace pair_key_detail
 
-// Right in the first of the four threads, which all call it with the same rows. The same whichever comes first. All threads
-// of the warp call it.
+// Right in the first of the four threads, which all call it with the same rows. The same whichever comes first. All
+// threads of the warp call it.
 __device__ __noinline__ inline float pair_key(const PairKeyRows& task, uint32_t a, uint32_t b) {
   using namespace pair_key_detail;
   switch (task.kind) {

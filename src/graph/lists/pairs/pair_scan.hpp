@@ -1,9 +1,9 @@
 // Two small sets of rows compared with each other, all pairs, on one thread of a CPU: what may matter to either side is
 // handed out with bounds for its key.
 //
-// Panels are multiplied as in exact search (kernels/panels), which knows a limit for each query. A row of the other side
-// has one too: a panel's values are compared with the largest that its rows have, and what passes is looked at row by
-// row. So rows of similar limits should lie together.
+// Panels are multiplied as in exact search (kernels/panels), which knows a limit for each query. A row of the other
+// side has one too: a panel's values are compared with the largest that its rows have, and what passes is looked at row
+// by row. So rows of similar limits should lie together.
 //
 // Cost: 2 operations for each pair and column, at the rate of bytes where the format is one; packing of both sets.
 #pragma once
@@ -55,8 +55,8 @@ class PairScan {
   // Whether bounds are keys.
   virtual bool exact() const = 0;
   virtual void run(PairHits& hits) = 0;
-  // The same, but pairs that are not the nearest of their query, or of their row where it has a limit, may be left out for
-  // that side. `same`: the rows are the queries, and a row does not count for itself. For sets of no more than
+  // The same, but pairs that are not the nearest of their query, or of their row where it has a limit, may be left out
+  // for that side. `same`: the rows are the queries, and a row does not count for itself. For sets of no more than
   // kMostNearest.
   virtual void run_nearest(PairHits& hits, bool /*same*/) { run(hits); }
   // For each query rows among which are the first `wanted` of all by (key, row), whatever the limits: all values are
@@ -73,8 +73,8 @@ inline constexpr int64_t kFirstQueries = 32;
 // For run_nearest: what it keeps grows with the square.
 inline constexpr int64_t kMostNearest = 256;
 
-// How floats are compared: rounded to bytes where that is faster, as it is where few pairs pass; or as they are, which leaves
-// fewer pairs open.
+// How floats are compared: rounded to bytes where that is faster, as it is where few pairs pass; or as they are, which
+// leaves fewer pairs open.
 enum class FloatPairs : uint8_t { may_be_rounded, as_they_are };
 // As they are, where many pairs pass and columns are not too many for products of floats to take the time.
 FloatPairs choose_float_pairs(int64_t cols, bool many_pass);

@@ -48,7 +48,8 @@ class BytePairScan final : public PairScan, private BytePanelHits {
     queries_.filler = kLargestRowLimit;  // none passes
     queries_.one_by_one = shape_.query_rows;
     if (format == PanelFormat::bits) return;  // which have no sums
-    rows_.weights = {byte_row_term(format, shape_, rows.kind(), {1, 0}), byte_row_term(format, shape_, rows.kind(), {0, 1})};
+    rows_.weights = {byte_row_term(format, shape_, rows.kind(), {1, 0}),
+                     byte_row_term(format, shape_, rows.kind(), {0, 1})};
     queries_.weights = {byte_query_offset(format, shape_, rows.kind(), {1, 0}),
                         byte_query_offset(format, shape_, rows.kind(), {0, 1})};
   }
@@ -71,7 +72,8 @@ class BytePairScan final : public PairScan, private BytePanelHits {
     std::fill_n(limits_.data(), round_up(queries_.count, shape_.queries_per_panel), kLargestLimit);
     std::fill(least_.begin(), least_.end(), kLargestLimit);
     collects_ = Collects::sums;
-    scan_byte_panels({queries_.panels.data(), queries_.count, limits_.data()}, base(), 0, divide_up(rows_.count, width), *this);
+    scan_byte_panels({queries_.panels.data(), queries_.count, limits_.data()}, base(), 0, divide_up(rows_.count, width),
+                     *this);
     collects_ = Collects::nothing;
     for (int64_t query = 0; query < queries_.count; ++query) {
       int32_t* const sums = pair_sums_.data() + query * stride_;
@@ -117,8 +119,9 @@ class BytePairScan final : public PairScan, private BytePanelHits {
     for (int64_t q = 0; q < queries_.count; ++q) limits_[q] = limit_of(queries_.sums[q], queries_.terms[q]);
     std::fill(limits_.data() + queries_.count, limits_.data() + round_up(queries_.count, shape_.queries_per_panel),
               kSmallestLimit);
-    scan_byte_panels({queries_.panels.data(), queries_.count, limits_.data(), row_limits_.data(), queries_.terms.data()}, base(), 0,
-                     panels, *this);
+    scan_byte_panels(
+        {queries_.panels.data(), queries_.count, limits_.data(), row_limits_.data(), queries_.terms.data()}, base(), 0,
+        panels, *this);
   }
 
  private:

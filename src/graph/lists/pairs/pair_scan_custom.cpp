@@ -33,7 +33,9 @@ class CustomPairScan final : public PairScan {
     const int64_t cols = all_.cols();
     for (int64_t first = 0; first < count; first += kWidth) {
       const int64_t here = std::min(kWidth, count - first);
-      for (int64_t i = 0; i < here; ++i) widen_row(all_.view(), all_.row_at(rows[first + i]), scratch_.data() + i * cols);
+      for (int64_t i = 0; i < here; ++i) {
+        widen_row(all_.view(), all_.row_at(rows[first + i]), scratch_.data() + i * cols);
+      }
       pack_units(scratch_.data(), cols, here, cols, kWidth, panels_.data() + first * cols);
     }
     std::fill_n(row_limits_.data(), count, kNoKey);

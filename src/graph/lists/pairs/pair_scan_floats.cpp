@@ -239,7 +239,9 @@ class FloatPairScan final : public PairScan, private PanelHits {
       return scan_rounded(0, panels, row_limits_.data());
     }
     for (int64_t panel = 0; panel < panels; ++panel) {
-      for (int64_t q = 0; q < query_count_; ++q) limits_[q] = std::max(query_most_[q], row_limits_[panel]) - offsets_[q];
+      for (int64_t q = 0; q < query_count_; ++q) {
+        limits_[q] = std::max(query_most_[q], row_limits_[panel]) - offsets_[q];
+      }
       scan(panel, 1);
     }
   }
@@ -319,8 +321,8 @@ class FloatPairScan final : public PairScan, private PanelHits {
     const PanelBase base{row_panels_.data(), terms_.data(), norms_.data(),
                          PanelFormat::f32,   all_.cols(),   panel_step(kind_)};
     const RoundedQueries some = rounded_queries();
-    const PanelQueries queries{some.panels, query_count_, some.limits, some.constant, some.linear, some.quadratic, nullptr,
-                               nullptr};
+    const PanelQueries queries{some.panels, query_count_,   some.limits, some.constant,
+                               some.linear, some.quadratic, nullptr,     nullptr};
     scan_panels(queries, base, first, count, *this);
   }
 

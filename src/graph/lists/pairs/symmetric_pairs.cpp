@@ -25,9 +25,10 @@ std::pair<uint32_t, uint32_t> SymmetricPairs::pair(int64_t i) const {
 void SymmetricPairs::check(int64_t i, float there, float back) const {
   if (there == back || (std::isnan(there) && std::isnan(back))) return;
   const auto [a, b] = pair(i);
-  throw InvalidArgument(fmt::format("the metric says that it is symmetric, and rows {} and {} are {} apart one way and {} "
-                                    "the other; make step() symmetric in its values, or search with knn_by",
-                                    a, b, there, back));
+  throw InvalidArgument(
+      fmt::format("the metric says that it is symmetric, and rows {} and {} are {} apart one way and {} "
+                  "the other; make step() symmetric in its values, or search with knn_by",
+                  a, b, there, back));
 }
 
 }  // namespace kith
