@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <initializer_list>
 
 namespace kith::python {
 namespace {
@@ -24,21 +25,40 @@ struct NumpyDType {
   DType dtype;
 };
 
+// numpy's own function behind numpy.empty(), which spends as long again on its arguments. It takes over a reference to
+// the dtype.
+using MakeEmpty = PyObject* (*)(int axes, const Py_ssize_t* shape, PyObject* dtype, int by_columns);
+
 // Kept for ever: at exit numpy may be gone before static objects are.
 struct Numpy {
   PyObject* ndarray;
-  PyObject* empty;
+  MakeEmpty empty;
   PyObject* int64;
   PyObject* float32;
   std::array<NumpyDType, 5> dtypes;
   bool readable;  // arrays lie as NumpyArray
 };
 
-nb::object empty(const Numpy& numpy, PyObject* shape, PyObject* dtype) {
-  PyObject* const arguments[] = {shape, dtype};
-  nb::object array = nb::steal(PyObject_Vectorcall(numpy.empty, arguments, 2, nullptr));
+nb::object empty(const Numpy& numpy, std::initializer_list<Py_ssize_t> shape, PyObject* dtype) {
+  Py_INCREF(dtype);
+  nb::object array = nb::steal(numpy.empty(static_cast<int>(shape.size()), shape.begin(), dtype, 0));
   if (!array.is_valid()) throw nb::python_error();
   return array;
+}
+
+// From numpy's table of functions for compiled modules, whose numbers are the same in every version.
+MakeEmpty find_empty() {
+  constexpr size_t kNumberOfEmpty = 184;
+  nb::object module;
+  try {
+    module = nb::module_::import_("numpy._core._multiarray_umath");
+  } catch (nb::python_error&) {  // before numpy 2
+    module = nb::module_::import_("numpy.core._multiarray_umath");
+  }
+  const nb::object capsule = module.attr("_ARRAY_API");
+  auto* const* const table = static_cast<void**>(PyCapsule_GetPointer(capsule.ptr(), nullptr));
+  if (table == nullptr) throw nb::python_error();
+  return reinterpret_cast<MakeEmpty>(table[kNumberOfEmpty]);
 }
 
 const NumpyArray& array_of(const nb::object& array) { return *reinterpret_cast<const NumpyArray*>(array.ptr()); }
@@ -65,7 +85,7 @@ const Numpy& numpy() {
     const nb::module_ module = nb::module_::import_("numpy");
     const auto dtype = [&](const char* name) { return nb::object(module.attr("dtype")(name)).release().ptr(); };
     Numpy made{nb::object(module.attr("ndarray")).release().ptr(),
-               nb::object(module.attr("empty")).release().ptr(),
+               find_empty(),
                dtype("int64"),
                dtype("float32"),
                {},
@@ -75,7 +95,7 @@ const Numpy& numpy() {
                     {dtype("uint8"), DType::u8},
                     {dtype("int8"), DType::i8},
                     {dtype("float64"), DType::f64}}};
-    made.readable = lies_so(made, empty(made, nb::make_tuple(2, 3).ptr(), made.float32));
+    made.readable = lies_so(made, empty(made, {2, 3}, made.float32));
     return made;
   }();
   return known;
@@ -152,9 +172,11 @@ PlainRows::PlainRows(nb::handle given) {
 }
 
 PlainNeighbors::PlainNeighbors(int64_t queries, int64_t k, bool single) {
-  const nb::tuple shape = single ? nb::make_tuple(k) : nb::make_tuple(queries, k);
-  ids_ = empty(numpy(), shape.ptr(), numpy().int64);
-  distances_ = empty(numpy(), shape.ptr(), numpy().float32);
+  const auto made = [&](PyObject* dtype) {
+    return single ? empty(numpy(), {k}, dtype) : empty(numpy(), {queries, k}, dtype);
+  };
+  ids_ = made(numpy().int64);
+  distances_ = made(numpy().float32);
   view_ = {static_cast<int64_t*>(array_of(ids_).data), static_cast<float*>(array_of(distances_).data), queries, k, {}};
 }
 
@@ -175,7 +197,7 @@ std::optional<NeighborsView> given_neighbors(nb::handle out, const MatrixView& q
 }
 
 PlainMatrix::PlainMatrix(int64_t rows, int64_t cols)
-    : values_(empty(numpy(), nb::make_tuple(rows, cols).ptr(), numpy().float32)),
+    : values_(empty(numpy(), {rows, cols}, numpy().float32)),
       view_(static_cast<float*>(array_of(values_).data), rows, cols) {}
 
 std::optional<int64_t> plain_number(nb::handle value) {

@@ -46,10 +46,12 @@ HostArray<T> taken(PartArray<T>& array, const Resources& resources) {
 std::shared_ptr<const WalkGraph> restored_graph(GraphParts& parts, const WalkCoder& coder, const Resources& resources) {
   PlaceOrder order(taken(parts.place_offsets, resources), taken(parts.place_rows, resources), parts.places);
   WalkLists lists(taken(parts.edges, resources), parts.places, parts.degree);
+  HostArray<std::byte> centres = taken(parts.centres, resources);
+  auto packed = packed_centres(coder.centres_of(centres.data(), parts.cells), resources);
   return std::make_shared<const WalkGraph>(
       WalkGraph{coder, parts.degree, std::move(order), taken(parts.codes, resources), std::move(lists), parts.cells,
-                taken(parts.centres, resources), taken(parts.entry_offsets, resources), taken(parts.entries, resources),
-                WalkGraphCounts{parts.clipped, parts.connected, parts.lost}});
+                std::move(centres), taken(parts.entry_offsets, resources), taken(parts.entries, resources),
+                WalkGraphCounts{parts.clipped, parts.connected, parts.lost}, std::move(packed)});
 }
 
 class GraphKind final : public IndexKind {

@@ -2,10 +2,12 @@
 #include "kernels/distance/byte_keys_cpu.hpp"
 
 #include "core/random.hpp"
+#include "kernels/distance/packed_byte_rows.hpp"
 #include "kernels/forced_target.hpp"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -87,6 +89,35 @@ TEST(ByteKeys, OfTheFarthestBytes) {
         EXPECT_EQ(keys, std::vector<int32_t>(static_cast<size_t>(kRows), 255 * 255 * kCols));
         byte_keys_cpu(ByteKeyKind::products, query, {rows.data(), kCols}, numbers.data(), kRows, keys.data());
         EXPECT_EQ(keys, std::vector<int32_t>(static_cast<size_t>(kRows), 128 * 127 * kCols));
+      }
+    }
+  }
+}
+
+TEST(PackedByteRows, HaveTheKeysOfRowsAsTheyAre) {
+  if (!PackedByteRows::suits()) GTEST_SKIP() << "this processor has no VNNI";
+  const CounterRng rng(11, 0);
+  for (const int64_t cols : {16, 48, 128, 2048, 32768}) {
+    for (const int64_t rows : {1, 15, 64, 65, 100, 291}) {
+      SCOPED_TRACE(testing::Message() << rows << " x " << cols);
+      if (rows * cols > 1 << 20) continue;
+      std::vector<int8_t> bytes(static_cast<size_t>((rows + 1) * cols));
+      for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<int8_t>(rng.word(i));
+      std::fill_n(bytes.begin() + (rows - 1) * cols, cols, int8_t{-128});  // the farthest bytes
+      if (rows == 15) std::fill_n(bytes.begin() + rows * cols, cols, int8_t{127});
+      const int8_t* const query = bytes.data() + rows * cols;
+      std::vector<int16_t> words(query, query + cols);
+      for (const ByteKeyKind kind : {ByteKeyKind::squares, ByteKeyKind::products}) {
+        const PackedByteRows packed(kind, {bytes.data(), cols}, rows, Resources());
+        std::vector<int32_t> keys(static_cast<size_t>(rows + PackedByteRows::kTogether));
+        packed.keys(query, 0, rows, keys.data());
+        for (int64_t i = 0; i < rows; ++i) {
+          ASSERT_EQ(keys[static_cast<size_t>(i)], summed(kind, words.data(), bytes.data() + i * cols, cols));
+        }
+        if (rows <= 64) continue;
+        std::vector<int32_t> behind(keys.size());
+        packed.keys(query, 64, rows - 64, behind.data());
+        EXPECT_TRUE(std::equal(keys.begin() + 64, keys.begin() + rows, behind.begin()));
       }
     }
   }

@@ -366,6 +366,8 @@ std::shared_ptr<const WalkGraph> build_walk_graph(const MatrixView& rows, const 
   view.edges = edges.data();
   view.degree = params.degree;
   view.centres = coder.centres_of(centres.data(), cell_count);
+  std::shared_ptr<const PackedByteRows> packed_for_walks = packed_centres(view.centres, resources);
+  view.packed_centres = packed_for_walks.get();
   const std::unique_ptr<PlaceSearch> threads = gpu == nullptr ? make_place_search_cpu() : nullptr;
   PlaceSearch& search = gpu == nullptr ? *threads : *gpu;
   WalkEntries entries = find_entries(view, place_cells.data(), edges.data(), search, resources);
@@ -377,7 +379,8 @@ std::shared_ptr<const WalkGraph> build_walk_graph(const MatrixView& rows, const 
   WalkLists lists(std::move(edges), order.places(), params.degree);
   return std::make_shared<const WalkGraph>(WalkGraph{coder, params.degree, std::move(order), std::move(codes),
                                                      std::move(lists), cell_count, std::move(centres),
-                                                     std::move(entries.offsets), std::move(entries.places), counts});
+                                                     std::move(entries.offsets), std::move(entries.places), counts,
+                                                     std::move(packed_for_walks)});
 }
 
 }  // namespace kith

@@ -194,7 +194,7 @@ std::shared_ptr<const WalkGraph> compact_walk_graph(const WalkGraph& graph, cons
   return std::make_shared<const WalkGraph>(
       WalkGraph{graph.coder, graph.degree, PlaceOrder::from_places(place_of, count, resources), std::move(codes),
                 WalkLists(std::move(edges), count, graph.degree), graph.cells, graph.centres,
-                std::move(entries.offsets), std::move(entries.places), counts});
+                std::move(entries.offsets), std::move(entries.places), counts, graph.packed_centres});
 }
 
 }  // namespace kith

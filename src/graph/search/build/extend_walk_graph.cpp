@@ -435,7 +435,7 @@ std::shared_ptr<const WalkGraph> extend_walk_graph(const WalkGraph& graph, const
   times.tell("rows linked into a graph", given);
   return std::make_shared<const WalkGraph>(WalkGraph{graph.coder, graph.degree, std::move(order), all_codes,
                                                      std::move(lists).take(), graph.cells, graph.centres,
-                                                     graph.entry_offsets, graph.entries, counts});
+                                                     graph.entry_offsets, graph.entries, counts, graph.packed_centres});
 } catch (const OutOfMemory&) {
   // Threads make the same, with memory that was counted.
   if (given.device().kind != DeviceKind::cuda) throw;

@@ -37,6 +37,13 @@ constexpr int64_t kJudgedNear = 11;   // a row, and its 10 nearest
 constexpr int64_t kJudgedFirst = 40;  // that a search compares again
 constexpr double kJudgedShare = 0.97;
 
+// The nearest whole number, ties to even, of what is below 2^51: a sum with kUnits has no fraction. Without a call,
+// which would take longer than the rest of coding a value. What is larger stays larger than every code.
+inline double nearest_whole(double value) {
+  constexpr double kUnits = 0x1.8p52;
+  return (value + kUnits) - kUnits;
+}
+
 constexpr float kLargestFloat = std::numeric_limits<float>::max();
 
 // No more than a float holds: values beyond half of its range are farther apart.
@@ -86,6 +93,34 @@ float widening(const float* begin, const float* end, float spread, WalkBits bits
 int64_t widest_word(int64_t cols) {
   const double most = std::floor(std::sqrt(kMostSum / static_cast<double>(cols))) - 128;
   return std::clamp<int64_t>(static_cast<int64_t>(most), 127, kWidestWord);
+}
+
+// A query's values less their offsets, which may be null. Every walk begins with these loops: they have no calls, and
+// their comparisons are independent.
+double moved(const float* values, const float* offsets, int64_t c) {
+  return static_cast<double>(values[c]) - (offsets == nullptr ? 0.0 : static_cast<double>(offsets[c]));
+}
+double largest_moved(const float* values, const float* offsets, int64_t count) {
+  constexpr int64_t kLanes = 4;
+  double largest[kLanes] = {};
+  for (int64_t c = 0; c < count; ++c) {
+    const double size = std::abs(moved(values, offsets, c));
+    double& lane = largest[c % kLanes];
+    lane = lane < size ? size : lane;
+  }
+  return *std::max_element(largest, largest + kLanes);
+}
+// Rounded to whole numbers, ties to even, after a multiplication. Returns whether all of them fit a signed byte.
+bool round_moved(const float* values, const float* offsets, int64_t count, double factor, int16_t* rounded) {
+  int least = 0;
+  int most = 0;
+  for (int64_t c = 0; c < count; ++c) {
+    const auto level = static_cast<int>(nearest_whole(moved(values, offsets, c) * factor));
+    rounded[c] = static_cast<int16_t>(level);
+    least = std::min(least, level);
+    most = std::max(most, level);
+  }
+  return least >= -128 && most <= static_cast<int>(kLargestCode);
 }
 
 }  // namespace
@@ -283,7 +318,7 @@ int64_t WalkCoder::encode(const MatrixView& rows, int64_t row, std::byte* out, f
   int64_t clipped = 0;
   for (int64_t c = 0; c < cols; ++c) {
     const double apart = static_cast<double>(floats[c]) - static_cast<double>(offsets_[static_cast<size_t>(c)]);
-    const double level = std::nearbyint(apart * inverse);
+    const double level = nearest_whole(apart * inverse);
     const double kept = std::clamp(level, least, most);
     clipped += kept != level ? 1 : 0;
     levels[c] = static_cast<int8_t>(kept);
@@ -331,24 +366,15 @@ WalkQuery WalkCoder::query(const MatrixView& queries, int64_t number, const Quer
   }
   load(queries, number, room.floats);
   const bool whole = queries.dtype() == DType::u8 || queries.dtype() == DType::i8;
-  const auto moved = [&](int64_t c) {
-    const double offset = kind_ == WalkKind::products ? 0.0 : static_cast<double>(offsets_[static_cast<size_t>(c)]);
-    return static_cast<double>(room.floats[c]) - offset;
-  };
-  double largest = 0;
-  for (int64_t c = 0; c < form_.cols; ++c) largest = std::max(largest, std::abs(moved(c)));
+  const float* const offsets = kind_ == WalkKind::products ? nullptr : offsets_.data();
+  const double largest = largest_moved(room.floats, offsets, form_.cols);
   double inverse = 1.0 / static_cast<double>(step_);
   if (kind_ == WalkKind::products) {
     inverse = whole || largest == 0 ? 1.0 : kLargestCode / largest;
   } else if (largest * inverse > static_cast<double>(widest_)) {
     inverse = static_cast<double>(widest_) / largest;
   }
-  bool narrow = true;
-  for (int64_t c = 0; c < form_.cols; ++c) {
-    const double level = std::nearbyint(moved(c) * inverse);
-    room.words[c] = static_cast<int16_t>(level);
-    narrow = narrow && level >= -128 && level <= kLargestCode;
-  }
+  const bool narrow = round_moved(room.floats, offsets, form_.cols, inverse, room.words);
   std::fill(room.words + form_.cols, room.words + code_columns(), int16_t{0});
   made.code.words = room.words;
   if (!narrow) return made;

@@ -12,6 +12,8 @@
 
 namespace kith {
 
+class PackedByteRows;
+
 inline constexpr uint32_t kNoEdge = 0xFFFFFFFFU;  // behind the last neighbour of a list
 inline constexpr int64_t kNearCells = 8;          // whose entries begin the beam
 inline constexpr int64_t kPageLists = 64;         // lists of a page (walk_lists.hpp)
@@ -23,6 +25,7 @@ struct WalkView {
   const uint32_t* const* pages = nullptr;  // else where each page of kPageLists lists lies
   int64_t degree = 0;
   WalkRows centres;
+  const PackedByteRows* packed_centres = nullptr;  // the same; may be null
   const uint32_t* entry_offsets = nullptr;  // centres + 1
   const uint32_t* entries = nullptr;
 

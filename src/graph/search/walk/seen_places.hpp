@@ -22,10 +22,9 @@ class SeenPlaces {
     return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(likely)));
   }
 
+  // The memory is to be cleared before the first add().
   SeenPlaces(uint32_t* memory, int64_t slots)
-      : slots_(memory), shift_(32 - std::countr_zero(static_cast<uint64_t>(slots))), count_(slots) {
-    clear();
-  }
+      : slots_(memory), shift_(32 - std::countr_zero(static_cast<uint64_t>(slots))), count_(slots) {}
 
   void clear() { std::fill(slots_, slots_ + count_, kNothing); }
 

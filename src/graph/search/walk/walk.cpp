@@ -1,16 +1,24 @@
 #include "graph/search/walk/walk.hpp"
 
-#include "core/within_limits.hpp"
+#include "kernels/distance/packed_byte_rows.hpp"
 
 #include <algorithm>
-#include <numeric>
+#include <array>
 
 namespace kith {
 namespace {
 
 constexpr int64_t kTogether = 256;  // places compared at a time; no list is longer
+constexpr int64_t kFirstCentres = 64;  // the bound that they set keeps out most others
 constexpr int64_t kLine = 64;
 constexpr int64_t kPrefetchedBytes = 512;  // per code; the rest is fetched when it is read
+
+// 0, 1, 2, ...
+constexpr auto kNumbers = [] {
+  std::array<uint32_t, kTogether> numbers{};
+  for (uint32_t i = 0; i < numbers.size(); ++i) numbers[i] = i;
+  return numbers;
+}();
 
 // Prefetches into the second-level cache: a step requests more lines than the first level has miss buffers, and would
 // stall at the prefetches themselves (SIFT1M, Neoverse V1: 42 us instead of 59 per walk). Inlined by force, like its
@@ -43,14 +51,11 @@ void visit_near(const uint32_t* keys, int64_t count, uint32_t largest, const Use
 Walk::Walk(const WalkParams& params, int64_t degree, const Resources& resources)
     : params_(params),
       beam_memory_(params.beam, "the beam of a walk", resources),
-      seen_memory_(SeenPlaces::slots_for(params.beam, degree), "the seen places of a walk", resources),
-      places_(kTogether, "the places of a walk", resources),
-      keys_(kTogether, "the places of a walk", resources),
-      numbers_(kTogether, "the places of a walk", resources),
+      memory_(SeenPlaces::slots_for(params.beam, degree) + 2 * kTogether, "the places of a walk", resources),
+      places_(memory_.data()),
+      keys_(places_ + kTogether),
       beam_(beam_memory_.data(), params.beam),
-      seen_(seen_memory_.data(), counts_only(resources) ? 0 : seen_memory_.size()) {
-  std::iota(numbers_.begin(), numbers_.end(), 0U);
-}
+      seen_(keys_ + kTogether, SeenPlaces::slots_for(params.beam, degree)) {}
 
 void Walk::begin(const WalkView& view, const WalkQuery& query) {
   view_ = &view;
@@ -66,11 +71,12 @@ void Walk::begin(const WalkView& view, const WalkQuery& query) {
 void Walk::begin_with_cells() {
   uint64_t memory[kNearCells];
   Beam cells(memory, kNearCells);
-  const WalkRows& centres = view_->centres;
-  for (int64_t first = 0; first < centres.count(); first += kTogether) {
-    const int64_t some = std::min(kTogether, centres.count() - first);
-    walk_keys(centres.with(centres.values.slice(first, some)), *query_, numbers_.data(), some, keys_.data());
-    visit_near(keys_.data(), some, cells.largest_key(),
+  const int64_t count = view_->centres.count();
+  int64_t some = std::min(kFirstCentres, count);
+  for (int64_t first = 0; first < count; first += some) {
+    if (first > 0) some = std::min(kTogether, count - first);
+    rank_centres(first, some);
+    visit_near(keys_, some, cells.largest_key(),
                [&](int64_t i, uint32_t key) { cells.offer(key, static_cast<uint32_t>(first + i)); });
   }
   for (int64_t i = 0; i < cells.size(); ++i) {
@@ -82,20 +88,31 @@ void Walk::begin_with_cells() {
   compare();
 }
 
+// Computes the keys of some centres.
+void Walk::rank_centres(int64_t first, int64_t count) {
+  const PackedByteRows* const packed = view_->packed_centres;
+  if (packed == nullptr || query_->code.bytes == nullptr || !PackedByteRows::suits()) {
+    const WalkRows& centres = view_->centres;
+    return walk_keys(centres.with(centres.values.slice(first, count)), *query_, kNumbers.data(), count, keys_);
+  }
+  packed->keys(query_->code.bytes, first, count, reinterpret_cast<int32_t*>(keys_));
+  for (int64_t i = 0; i < count; ++i) keys_[i] ^= kSignBit;
+}
+
 void Walk::begin_with_tail() {
   const WalkRows& tail = view_->tail;
   for (int64_t first = 0; first < tail.count(); first += kTogether) {
     const int64_t some = std::min(kTogether, tail.count() - first);
-    walk_keys(tail.with(tail.values.slice(first, some)), *query_, numbers_.data(), some, keys_.data());
+    walk_keys(tail.with(tail.values.slice(first, some)), *query_, kNumbers.data(), some, keys_);
     for (int64_t i = 0; i < some; ++i) places_[i] = static_cast<uint32_t>(view_->rows.count() + first + i);
-    offer_all(places_.data(), some);
+    offer_all(places_, some);
   }
 }
 
 // Collects the unseen places of a list, up to kNoEdge, and prefetches their codes.
 void Walk::collect(const uint32_t* list, int64_t most) {
   if (collected_ + most > kTogether) compare();
-  uint32_t* const places = places_.data();
+  uint32_t* const places = places_;
   const uint32_t hidden = query_->hidden;
   int64_t count = collected_;
   const auto* const codes = static_cast<const std::byte*>(view_->rows.values.data());
@@ -115,7 +132,7 @@ void Walk::collect(const uint32_t* list, int64_t most) {
 
 // Offers the compared places, whose keys are in keys_.
 void Walk::offer_all(const uint32_t* places, int64_t count) {
-  const uint32_t* const keys = keys_.data();
+  const uint32_t* const keys = keys_;
   visit_near(keys, count, beam_.largest_key(), [&](int64_t i, uint32_t key) {
     const int64_t entered = beam_.offer(key, places[i]);
     // Likely to be opened soon: later finds are seldom nearer.
@@ -139,8 +156,8 @@ bool Walk::open() {
 }
 
 void Walk::compare() {
-  walk_keys(view_->rows, *query_, places_.data(), collected_, keys_.data());
-  offer_all(places_.data(), collected_);
+  walk_keys(view_->rows, *query_, places_, collected_, keys_);
+  offer_all(places_, collected_);
   compared_ += collected_;
   collected_ = 0;
 }

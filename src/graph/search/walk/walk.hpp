@@ -56,14 +56,14 @@ class Walk {
   void collect(const uint32_t* list, int64_t most);
   void offer_all(const uint32_t* places, int64_t count);
   void begin_with_cells();
+  void rank_centres(int64_t first, int64_t count);
   void begin_with_tail();
 
   WalkParams params_;
   HostArray<uint64_t> beam_memory_;
-  HostArray<uint32_t> seen_memory_;
-  HostArray<uint32_t> places_;  // to compare next
-  HostArray<uint32_t> keys_;
-  HostArray<uint32_t> numbers_;  // 0, 1, 2, ...
+  HostArray<uint32_t> memory_;  // one array: short searches notice each allocation
+  uint32_t* places_;            // to compare next
+  uint32_t* keys_;
   int64_t collected_ = 0;
   int64_t compared_ = 0;
   Beam beam_;
