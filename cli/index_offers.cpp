@@ -87,7 +87,8 @@ void offer_search(Commands& index) {
   command.number("--probes", options->params.probes,
                  "With IVF: lists to look at; more find more; 0: the root of their number, at most 64");
   command.number("--beam", options->params.beam,
-                 "With Graph: the best vectors that a walk keeps; more find more; 0: as many as had a recall of 0.95");
+                 "With Graph: the best vectors that a walk keeps; more find more; 0: as many as had a recall of 0.98, up to "
+                 "48, else of 0.95");
   command.number("--width", options->params.width, "With Graph: vectors that a step of the walk opens; 0: 2");
   command.real("--recall", options->params.recall,
                "Instead of --probes or --beam: what had this recall in tune, or in a graph's build; 0: not given");
