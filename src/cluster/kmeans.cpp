@@ -251,8 +251,9 @@ KMeansModel fit_shared(const KMeansParams& params, const KMeansRows& rows, const
   }
   const bool on_host = rows.info.space.host_readable();
   wait_for_caller(resources, rows.info.space);
+  const MutualReads reads(resources.parts());
   return fit_on_parts(params, rows, input, resources,
-                      [&](Communicator& ranks) { return KMeansSharedByDevices(ranks, on_host); });
+                      [&](Communicator& ranks) { return KMeansSharedByDevices(ranks, reads, on_host); });
 }
 
 // The model after one more batch of rows. A new model, so that an exception leaves the former one unchanged.

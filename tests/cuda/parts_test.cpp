@@ -32,8 +32,9 @@ using reference::Shape;
 Fitted fitted_by_all(const Resources& resources, const MatrixView& rows, const KMeansParams& params,
                      const KMeansInput& input = {}) {
   KMeansModel model;
+  const MutualReads reads(resources.parts());
   run_parts(resources, [&](Communicator& ranks, const Resources& part) {
-    const KMeansSharedByDevices sharing(ranks, rows.space().host_readable());
+    const KMeansSharedByDevices sharing(ranks, reads, rows.space().host_readable());
     KMeansModel own = fit_kmeans(params, rows_of(rows), input, part, &sharing);
     if (ranks.rank() == 0) model = std::move(own);
   });

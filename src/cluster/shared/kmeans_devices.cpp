@@ -21,9 +21,10 @@ struct SumsPlace {
 
 class KMeansOnDevices final : public DealtBackend {
  public:
-  KMeansOnDevices(Communicator& ranks, std::unique_ptr<KMeansBackend> own, const KMeansShape& shape,
-                  const Resources& resources)
+  KMeansOnDevices(Communicator& ranks, const MutualReads& reads, std::unique_ptr<KMeansBackend> own,
+                  const KMeansShape& shape, const Resources& resources)
       : DealtBackend(ranks, std::move(own), shape.clusters, Errors::thrown),
+        reads_(reads),
         sums_(*own_->sums_in_turn()),
         outer_(resources.with_progress({})),
         resources_(resources.with_progress({}).with_stream(sums_.work_stream())) {}
@@ -69,9 +70,11 @@ class KMeansOnDevices final : public DealtBackend {
     const int rank = ranks_.rank();
     const int last = ranks_.size() - 1;
     SumsPlace place(sums_);
+    const MutualReads::Opened opened(reads_, rank);
     if (rank > 0) {
       SumsPlace before = place;
       ranks_.receive(rank - 1, &before, sizeof(before));
+      const MutualReads::Reading reading(reads_, rank - 1);
       copy(before.totals, before.device, place.totals);
       copy(before.open_block, before.device, place.open_block);
     }
@@ -84,7 +87,10 @@ class KMeansOnDevices final : public DealtBackend {
     if (rank < last) ranks_.send(rank + 1, &place, sizeof(place));
     SumsPlace totals = place;
     ranks_.broadcast(last, &totals, sizeof(totals));
-    if (rank < last) copy(totals.totals, totals.device, place.totals);
+    if (rank < last) {
+      const MutualReads::Reading reading(reads_, last);
+      copy(totals.totals, totals.device, place.totals);
+    }
     ranks_.barrier();  // nobody reads them any more
   }
 
@@ -93,6 +99,7 @@ class KMeansOnDevices final : public DealtBackend {
              MemorySpace::cuda(sums_.device()), resources_);
   }
 
+  const MutualReads& reads_;
   SumsInTurn& sums_;
   const Resources outer_;
   const Resources resources_;  // on the backend's stream
@@ -115,7 +122,7 @@ void KMeansSharedByDevices::begin(const std::function<void()>& choose, const Mut
 std::unique_ptr<KMeansBackend> KMeansSharedByDevices::share(std::unique_ptr<KMeansBackend> own,
                                                             const KMeansShape& shape, const KMeansRequest&,
                                                             const KMeansPlan&, const Resources& resources) const {
-  return std::make_unique<KMeansOnDevices>(ranks_, std::move(own), shape, resources);
+  return std::make_unique<KMeansOnDevices>(ranks_, reads_, std::move(own), shape, resources);
 }
 
 void KMeansSharedByDevices::survey(DataSurvey& survey, int64_t rows, int64_t cols,

@@ -3,7 +3,7 @@
 // Sums pass from device to device in the order of the rows, so that they have the order, and the bytes, of one device.
 // The first adds up its rows and passes its totals and the sums of the unfinished block to the next, and so on; the
 // last has the totals, which all others copy. Every device then moves the centres itself. Copies between devices go
-// through transfer().
+// through transfer(), and nobody reads the sums of a device that has given them back (ranks/mutual_reads.hpp).
 //
 // Exchanged in a pass: 16 bytes a column and centre from each device to the next, 8 to all; 8 bytes on the host for
 // each 1,024 rows if the objective is wanted. While first centres are drawn, and if centres are empty: 8 bytes a row on
@@ -13,6 +13,7 @@
 #include <kith/communicator.hpp>
 
 #include "cluster/steps/kmeans_backend.hpp"
+#include "ranks/mutual_reads.hpp"
 
 #include <functional>
 #include <memory>
@@ -21,7 +22,9 @@ namespace kith {
 
 class KMeansSharedByDevices final : public KMeansSharing {
  public:
-  KMeansSharedByDevices(Communicator& ranks, bool rows_on_host) : ranks_(ranks), rows_on_host_(rows_on_host) {}
+  // `reads`: one for all devices.
+  KMeansSharedByDevices(Communicator& ranks, const MutualReads& reads, bool rows_on_host)
+      : ranks_(ranks), reads_(reads), rows_on_host_(rows_on_host) {}
 
   KMeansShape own_shape(const KMeansShape& shape) const override;
   // The first device chooses them and passes them to the others.
@@ -33,6 +36,7 @@ class KMeansSharedByDevices final : public KMeansSharing {
 
  private:
   Communicator& ranks_;
+  const MutualReads& reads_;
   const bool rows_on_host_;
 };
 
