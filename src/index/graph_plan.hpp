@@ -5,7 +5,7 @@
 // each of the beam x degree codes as long as 400 of these bytes, whatever their columns. In a batch of 1,000 a row
 // takes a tenth to a thirtieth of that, since exact search then multiplies matrices and walks do not. Results must not
 // depend on the batch, so the price lies between: with kWalkedBytes = 1,024 a query alone takes two to four times as
-// long by exact search where it begins, and one of 1,000 a quarter or less (docs/graph-index.md has the numbers).
+// long by exact search where it begins, and one of 1,000 a tenth to two fifths (docs/graph-index.md has the numbers).
 //
 // With a filter that keeps a share f of the rows, the beam grows to beam / f, so that about `beam` of its places are
 // kept, while exact search of the kept rows gets cheaper: both cost the same where the kept rows times f do (rows of 128

@@ -40,11 +40,12 @@ class ListsOfIds : public ::testing::Test {
     write_vectors(directory_.path("x.npy"), rows);
     return VectorFile(directory_.path("x.npy"));
   }
-  // In blocks of 100 rows, of which steps are kept.
-  static GraphReport build(SimulatedDisk& disk, const VectorFile& x, const KnnGraphParams& params, GraphSink& sink) {
+  // Steps are kept. `more`: than the least memory.
+  static GraphReport build(SimulatedDisk& disk, const VectorFile& x, const KnnGraphParams& params, GraphSink& sink,
+                           int64_t most_rows = 100, int64_t more = 0) {
     const CellsParams cells = cells_params(x.rows(), params);
     const int64_t least = cells_on_disk_footprint(x, cells, under_limit(kNoLimit)).host;
-    return cells_on_disk(x, cells, true, {disk, "w", true, 100}, sink, under_limit(least)).value();
+    return cells_on_disk(x, cells, true, {disk, "w", true, most_rows}, sink, under_limit(least + more)).value();
   }
   static int64_t bytes_of_lists(SimulatedDisk& disk) {
     int64_t bytes = 0;
@@ -88,6 +89,31 @@ TEST_F(ListsOfIds, TakeLessRoom) {
   const int64_t ids = 5000 * (4 + 20 * 4) + kControlRows * (4 + 20 * 8);  // lists of the control rows stay whole
   EXPECT_NEAR(static_cast<double>(bytes(false)), whole, 0.05 * whole);
   EXPECT_NEAR(static_cast<double>(bytes(true)), ids, 0.05 * whole);
+}
+
+TEST_F(ListsOfIds, KeepAnyLimit) {
+  const auto values = reference::make_floats(Shape::gaussian, 2000, 8, 1);
+  const VectorFile x = file_of(values.view());
+  const KnnGraph truth = knn_graph(values.view(), params(100, 10), under_limit(kNoLimit));
+  for (int64_t more = 0; more < 4'000'000; more += reference::fewer_if_sanitized(400'000, 1'300'000)) {
+    SCOPED_TRACE(more);
+    SimulatedDisk disk;
+    KeptGraph found(true);
+    build(disk, x, params(100, 10), found, INT64_MAX, more);
+    found.expect(truth);
+  }
+}
+
+// Blocks of a few rows, many of which are no control row.
+TEST_F(ListsOfIds, MayHaveNoControlRowInABlock) {
+  const auto values = reference::make_floats(Shape::gaussian, 4000, 4, 1);
+  const VectorFile x = file_of(values.view());
+  const KnnGraph truth = knn_graph(values.view(), params(2, 30), under_limit(kNoLimit));
+  SimulatedDisk disk;
+  KeptGraph found(true);
+  const GraphReport report = build(disk, x, params(2, 30), found, 1);
+  found.expect(truth);
+  EXPECT_EQ(report.recall->recall, truth.report().recall->recall);
 }
 
 TEST_F(ListsOfIds, GoOnAfterACrashAtAnyCall) {

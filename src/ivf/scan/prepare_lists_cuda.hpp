@@ -1,5 +1,5 @@
 // What the search of lists on a GPU computes once per index: the scale of its halves, a term per vector, and each
-// list's values for error bounds. Reads the codes twice. Memory: 4 bytes per vector, 12 per list, and of product codes
+// list's values for error bounds. Reads product codes once, others twice. Memory: 4 bytes per vector, 12 per list, and of product codes
 // the codewords as halves and 8 bytes for each. Other vectors are converted to halves once, if there is room: 2 bytes
 // per column.
 #pragma once
@@ -59,8 +59,8 @@ struct PreparedListsLayout : WorkspaceLayout {
   bool has_halves;
 };
 
-// Enqueues and returns. The two steps of it: what depends on the codewords of product codes alone, which lists that
-// replace others in the same memory have still; and what depends on the vectors.
+// Enqueues and returns. The two steps of it: what depends on the codewords of product codes alone, which memory that lists
+// pass through needs once; and what depends on the vectors.
 void launch_prepare_lists(const DeviceListsView& lists, const PreparedLists& prepared, cudaStream_t stream);
 void launch_prepare_codewords(const DeviceListsView& lists, const PreparedLists& prepared, cudaStream_t stream);
 void launch_prepare_vectors(const DeviceListsView& lists, const PreparedLists& prepared, cudaStream_t stream);

@@ -33,7 +33,7 @@ inline constexpr int64_t kHitBytes = 20;                  // per hit: as found, 
 using GpuParts = std::vector<std::shared_ptr<const PreparedSegmentCuda>>;
 
 // Lists that come to the device in pieces, one after the other: they are on the host. A search goes over them once for
-// each of its batches. What comes is there in the order of the search's stream, and nothing waits for it.
+// each of its batches. What comes is there in the order of the search's stream.
 class ListPieces {
  public:
   struct Piece {

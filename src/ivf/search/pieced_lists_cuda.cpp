@@ -1,5 +1,7 @@
 #include "ivf/search/pieced_lists_cuda.hpp"
 
+#include <kith/error.hpp>
+
 #include "core/divide.hpp"
 #include "core/footprint.hpp"
 #include "core/host_array.hpp"
@@ -49,7 +51,7 @@ PieceSize choose_piece(int64_t longest, int64_t all, int64_t available, const Fo
     };
     if (footprint(PieceSize{longest, slots}) > most) continue;
     int64_t known = longest;
-    for (int64_t beyond = all; beyond - known > known / 16;) {
+    for (int64_t beyond = all; beyond - known > std::max<int64_t>(1, known / 16);) {
       const int64_t middle = known + (beyond - known) / 2;
       (fits(middle) ? known : beyond) = middle;
     }
@@ -62,7 +64,8 @@ PieceSize choose_piece(int64_t longest, int64_t all, int64_t available, const Fo
 //
 // A stream of its own copies piece after piece, each as soon as a slot is free, which the search's stream tells by an
 // event; that stream waits for the copy in the same way, prepares the piece and searches it. So the bus and the GPU's
-// processors work at the same time, and the host only enqueues. Arrays that could not be pinned are copied by a thread
+// processors work at the same time; the host waits only for the counts of probes, and to stay within two pieces of the
+// search. Arrays that could not be pinned are copied by a thread
 // instead, one piece at a time.
 class HostListPieces final : public ListPieces {
  public:
@@ -127,6 +130,7 @@ class HostListPieces final : public ListPieces {
   std::optional<Piece> next(const DeviceContext& searching) override {
     for (;;) {
       bring();
+      if (brought_.empty() && next_ < pieces_.size()) throw InvalidState("lists in pieces: no memory is free for a piece");
       if (brought_.empty()) return std::nullopt;
       const Brought now = brought_.front();
       brought_.pop_front();
@@ -252,7 +256,8 @@ class HostListPieces final : public ListPieces {
     return {view, slot.prepared, nullptr, longest};
   }
 
-  // Null where no code is known to repeat often. What is not known is counted for the next search.
+  // Null once a search has found that no code repeats often; until then repeats are ranked, and counted where that is not
+  // known.
   const uint16_t* ranked_repeats(const ListPiece& piece, const PieceSlot& slot, const DeviceListsView& view,
                                  cudaStream_t stream) {
     const auto& pinned = here_[piece.segment].pinned;
@@ -309,6 +314,10 @@ class HostListPieces final : public ListPieces {
       searching.synchronize();  // before the host's arrays are freed
       return made;
     } catch (const OutOfMemory&) {  // it can do without
+      if (!in_use_) return std::nullopt;
+      slots_[*in_use_].freed->record(searching.stream());  // behind what has been enqueued there
+      free_.push_back(*in_use_);
+      in_use_.reset();
       return std::nullopt;
     }
   }

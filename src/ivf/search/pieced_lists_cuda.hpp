@@ -4,8 +4,9 @@
 // memory.
 //
 // One stream copies, as far ahead as there are slots of device memory (piece_slots_cuda.hpp); the search's stream
-// prepares and searches each piece when it has come. Events order both, and the host waits for neither. A piece is
-// searched for those queries that look at it; one that no query looks at is not copied.
+// prepares and searches each piece when it has come. Events order both; the host waits only for the counts of probes, and
+// to stay within two pieces of the search. A piece is searched for those queries that probe it; after the first two, one
+// that no query probes is not copied.
 //
 // A sample of all lists bounds each query's search from the beginning: its k-th neighbour there is no nearer than its
 // k-th in all lists. So a piece without a query's nearest lists takes little time.

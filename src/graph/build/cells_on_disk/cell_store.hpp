@@ -8,7 +8,7 @@
 // afterwards, cell by cell.
 //
 // Disk per row: the row, 4 bytes and the probes (2 bytes each, 3 for more than 65,536 cells); during construction the
-// probes again, or 3 bytes. Memory of the second pass: a piece of every cell; where that is too much, it goes over the
+// probes again, or the number of its cell. Memory of the second pass: a piece of every cell; where that is too much, it goes over the
 // source several times, for some cells each time.
 #pragma once
 

@@ -82,9 +82,11 @@ class CellsOnDisk {
       count_work(blocks, quiet_);
     }
     // Lists are written with a section and a batch of results.
-    const Reservation written(ListChain::section_bytes(params_.k) * resources_.threads() + 2 * 64 * 12 * params_.k +
-                                  8 * params_.k * kControlRows + StepFile::table_bytes(x_.rows() / 256 + 1),
-                              0, quiet_);
+    const int64_t read = std::max(ListChain::section_bytes(params_.k) * resources_.threads(),
+                                  kControlRows * form_.whole_bytes());
+    const Reservation written(
+        read + 2 * 64 * 12 * params_.k + 8 * params_.k * kControlRows + StepFile::table_bytes(x_.rows() / 256 + 1), 0,
+        quiet_);
   }
 
   // The waves of a build, and what they came to.
@@ -245,7 +247,8 @@ class CellsOnDisk {
     const int64_t rows = x_.rows();
     const int64_t found = source_ranking(probes).ranks_all() ? record.all_probes_bytes() : record.probe_bytes;
     const int64_t counts = ProbeSteps(x_, probes, step_rows_).count() * params_.cells * int64_t{sizeof(int64_t)};
-    return {rows * found + counts, rows * record.bytes(), rows * form_.row_bytes(), graph_bytes_};
+    const int64_t whole = form_.ids_only ? std::ssize(form_.control) * form_.whole_bytes() : 0;
+    return {rows * found + counts, rows * record.bytes(), rows * form_.row_bytes() + whole, graph_bytes_};
   }
   void require_room(int64_t probes, bool with_cells) const {
     const Room room = room_for(probes);
@@ -347,9 +350,12 @@ class CellsOnDisk {
     if (!chain.gap(share)) return;
     require_room(probes, false);
     const BlockShape shape = block_shape(probes, layout.largest_cell());
+    const auto needed = [&](int64_t some) {
+      const Footprint whole_lists{form_.ids_only ? std::min(some, kControlRows) * form_.whole_bytes() : 0};
+      return block_footprint(with_rows(shape, some, resources_), resources_).beside(whole_lists);
+    };
     const int64_t rows =
-        rows_that_fit(fewest_block_rows(shape), std::min(share.end - share.first, most_rows_), resources_,
-                      [&](int64_t some) { return block_footprint(with_rows(shape, some, resources_), resources_); });
+        rows_that_fit(fewest_block_rows(shape), std::min(share.end - share.first, most_rows_), resources_, needed);
     resources_.log(LogLevel::info, fmt::format("comparing blocks of {} of {} rows on {}", rows, share.end - share.first,
                                                name_of(resources_.device())));
     const std::unique_ptr<BlockComparer> comparer =

@@ -213,34 +213,40 @@ void ListChain::find_list(const ListBlock& block, const StepFile& step, uint32_t
 }
 
 // The lists of the control rows that steps keep as a whole.
-void ListChain::read_whole_lists(const ControlRows& control, const HostArray<uint64_t>& lists) const {
+void ListChain::read_whole_lists(const ControlRows& control, const HostArray<uint64_t>& lists,
+                                 const Resources& resources) const {
   std::unordered_map<uint32_t, int64_t> places;
   for (const uint32_t row : control.rows()) places.emplace(row, std::ssize(places));
+  const int64_t bytes = form_.whole_bytes();
+  const HostArray<std::byte> stored(std::ssize(places) * bytes, "lists", resources);
   for (const ListBlock& block : blocks_) {
     const StepFile step = open(block);
-    const std::vector<std::byte> stored = step.values<std::byte>(sections(block));
-    const auto bytes = static_cast<size_t>(form_.whole_bytes());
-    if (stored.size() % bytes != 0) step.refuse("the control rows' lists are of another length");
-    for (size_t at = 0; at < stored.size(); at += bytes) {
+    const int64_t size = step.bytes(sections(block));
+    if (size % bytes != 0 || size > stored.size()) step.refuse("the control rows' lists are of another length");
+    step.read(sections(block), stored.data());
+    for (int64_t at = 0; at < size; at += bytes) {
       uint32_t row = 0;
       std::memcpy(&row, stored.data() + at, 4);
       const auto place = places.find(row);
-      if (place == places.end()) step.refuse("it has the list of another control row");
-      std::memcpy(lists.data() + place->second * form_.k, stored.data() + at + 4, bytes - 4);
+      if (place == places.end()) step.refuse("it has the list of a row that is no control row, or has it twice");
+      std::memcpy(lists.data() + place->second * form_.k, stored.data() + at + 4, static_cast<size_t>(bytes - 4));
+      places.erase(place);
     }
   }
+  if (places.empty()) return;
+  throw InvalidState(fmt::format("the work folder '{}' lacks the lists of {} control rows; remove it and begin anew",
+                                 folder_.path(), places.size()));
 }
 
 RecallEstimate ListChain::measure(const ControlRows& control, const Resources& resources) const {
   const auto& rows = control.rows();
-  const HostArray<std::byte> memory(resources.threads() * section_bytes(form_.k), "lists", resources);
   const HostArray<uint64_t> lists(static_cast<int64_t>(rows.size()) * form_.k, "the control rows' lists", resources);
-  if (counts_only(resources)) return {};
   std::fill(lists.begin(), lists.end(), kPadding);
   if (form_.ids_only) {
-    read_whole_lists(control, lists);
+    read_whole_lists(control, lists, resources);
     return control.measure(lists.data(), form_.k);
   }
+  const HostArray<std::byte> memory(resources.threads() * section_bytes(form_.k), "lists", resources);
   for (const ListBlock& block : blocks_) {
     const StepFile step = open(block);
     ProgressMeter meter("recall", static_cast<int64_t>(rows.size()), resources);
@@ -353,13 +359,13 @@ class ListChain::Reader {
 
 void ListChain::write(Metric metric, const Resources& resources,
                       const std::function<void(const NeighborsView& part)>& sink) const {
-  const int64_t batch = rows_that_fit(kFewestWritten, std::min(kMostWritten, rows_), resources,
-                                      [&](int64_t rows) { return 2 * 12 * form_.k * rows; });
   const Resources quiet = resources.with_progress({});
   Reader reader(*this, metric, quiet);
+  const Reservation tables(StepFile::table_bytes(divide_up(rows_, kSectionRows)), 0, resources);
+  const int64_t batch = rows_that_fit(kFewestWritten, std::min(kMostWritten, rows_), resources,
+                                      [&](int64_t rows) { return 2 * 12 * form_.k * rows; });
   Neighbors parts[2];
   for (Neighbors& part : parts) part = Neighbors(std::min(batch, rows_), form_.k, resources);
-  const Reservation tables(StepFile::table_bytes(divide_up(rows_, kSectionRows)), 0, resources);
   ProgressMeter meter("write", rows_, resources);
   std::future<void> written;
   int64_t turn = 0;

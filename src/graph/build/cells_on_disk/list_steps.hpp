@@ -102,7 +102,7 @@ class ListChain final : public BlockLists {
   std::span<std::byte> put_rows(const uint32_t* numbers, const uint32_t* order, const uint64_t* lists, int64_t count,
                                 std::vector<std::byte>& memory) const;
   void find_list(const ListBlock& block, const StepFile& step, uint32_t row, std::byte* memory, uint64_t* list) const;
-  void read_whole_lists(const ControlRows& control, const HostArray<uint64_t>& lists) const;
+  void read_whole_lists(const ControlRows& control, const HostArray<uint64_t>& lists, const Resources& resources) const;
   template <typename Body>
   void for_lists(const ListBlock& block, const StepFile& step, int64_t section, std::byte* memory,
                  const Body& body) const;
